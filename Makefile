@@ -1,0 +1,77 @@
+# make demo   the embedded study, from download to table and report
+# make test   everything that continuous integration runs
+# make lint   the static checks alone
+# make clean  remove the environment, what the tools cached, and the demo
+# Needs Python 3.11 to 3.13 with venv, and make. Another Python: make demo PYTHON=python3.12
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.PHONY: demo test test-core lint pytest install clean
+
+PYTHON ?= python3
+VENV ?= .venv
+EXTRAS ?= all
+BIN := $(VENV)/bin
+export HF_HUB_OFFLINE := 1
+
+demo: install
+	$(BIN)/stepline demo --mirror .stepline/demo --truth results/demo/truth.json
+	STEPLINE_MIRROR=.stepline/demo $(BIN)/snakemake --cores 2 --configfile config.demo.yaml -- \
+	    results/demo/table2.csv results/demo/report.html
+	@echo "The table:  results/demo/table2.csv and results/demo/table2.md"
+	@echo "The report: results/demo/report.html"
+
+test: lint pytest
+
+lint: install
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/snakemake --lint
+
+pytest: install
+	$(BIN)/pytest -n 2 --dist loadfile
+
+# What works without torch, in an environment of its own.
+test-core:
+	$(MAKE) install pytest EXTRAS=media,asr,demo,test \
+	    VENV=build/core-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+
+install: $(VENV)/installed
+
+# uv does not read pip's settings. Its find-links are handed on: pip separates them by spaces, uv by commas, and in pip
+# the environment variable wins over the files.
+define FIND_LINKS
+import ast, sys
+found = {}
+for line in sys.stdin:
+    key, _, value = line.partition("=")
+    if key.endswith(".find-links"):
+        found[key] = ast.literal_eval(value.strip()).split()
+variable = found.get(":env:.find-links")
+print(",".join(variable or dict.fromkeys(link for links in found.values() for link in links)))
+endef
+export FIND_LINKS
+
+$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/uv
+	@if [ -z "$${UV_FIND_LINKS+set}" ]; then \
+	    links=$$($(BIN)/python -m pip config list | $(BIN)/python -c "$$FIND_LINKS"); \
+	    if [ -n "$$links" ]; then export UV_FIND_LINKS="$$links"; fi; \
+	fi; \
+	echo "installing stepline[$(EXTRAS)] into $(VENV)"; \
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --only-binary pocketsphinx \
+	    --constraints constraints.txt --build-constraints constraints.txt --editable '.[$(EXTRAS)]'
+	@touch $@
+
+$(BIN)/uv:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
+	    { echo "Stepline needs Python 3.11, 3.12 or 3.13 and $(PYTHON) is not one: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
+
+clean:
+	rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .stepline/demo datasets/demo results/demo
