@@ -1,0 +1,7 @@
+"""``python -m stepline``."""
+
+import sys
+
+from stepline.cli import main
+
+sys.exit(main())

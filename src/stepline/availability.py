@@ -1,0 +1,59 @@
+"""Availability is data: what became of every listed video, as a record with a reason."""
+
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from stepline.errors import ReleaseError
+from stepline.io import read_json, write_json
+
+Status = Literal["present", "gone", "failed", "mismatched", "missing"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What became of one video.
+
+    status: ``present``; ``gone`` (the site says so), ``failed`` (network, undecodable), ``mismatched`` (wrong
+        checksum), ``missing`` (never asked for, or found nowhere). ``reason`` is empty only where ``present``.
+    source: where the file came from (``mirror``, an address), empty where it did not come.
+    attempts: how often the network was asked, over all runs.
+    """
+
+    video: str
+    status: Status
+    reason: str = ""
+    path: str = ""
+    sha256: str = ""
+    size: int = 0
+    source: str = ""
+    attempts: int = 0
+
+
+def check_video_id(video: str) -> str:
+    """Return ``video`` where it is fit to be a file name; raise ReleaseError otherwise."""
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}", video):
+        raise ReleaseError(f"video id {video!r} is not allowed: use letters, digits, '_', '-' and '.', no path")
+    return video
+
+
+def write_manifest(path: Path | str, videos: dict[str, dict[str, Any]], **more: Any) -> None:
+    """Write what a job made of each of its videos: ``{"videos": {id: {"status": ..., "reason": ..., ...}}, ...}``."""
+    write_json(path, {"videos": videos, **more})
+
+
+def read_manifest(path: Path | str) -> dict[str, dict[str, Any]]:
+    """Return the ``videos`` of a manifest."""
+    videos: dict[str, dict[str, Any]] = read_json(path)["videos"]
+    return videos
+
+
+def write_availability(path: Path | str, records: list[Record]) -> None:
+    """Write the records of a shard, in the order of their ids."""
+    write_manifest(path, {r.video: asdict(r) for r in sorted(records, key=lambda r: r.video)})
+
+
+def read_availability(path: Path | str) -> dict[str, Record]:
+    """Return the records of a shard by video id."""
+    return {video: Record(**record) for video, record in read_manifest(path).items()}

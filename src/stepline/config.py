@@ -1,0 +1,125 @@
+"""The configuration, validated at the door."""
+
+import copy
+import difflib
+import os
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib.resources import files
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+
+from stepline.errors import ConfigError
+
+Config = dict[str, Any]
+
+_NUMBERS: dict[str, Callable[[Any, Any], bool]] = {
+    "integer": lambda _, value: type(value) is int,
+    "number": lambda _, value: type(value) in (int, float) and isfinite(value),
+}
+_VALIDATOR = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(_NUMBERS)
+)
+
+
+def load(path: Path | str | None = None) -> Config:
+    """Return the validated configuration with defaults filled in.
+
+    path: a YAML or JSON file; by default the one that ``STEPLINE_CONFIG`` names, else ``config.yaml``.
+    """
+    path = Path(path or os.environ.get("STEPLINE_CONFIG") or "config.yaml")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; run from the folder that holds config.yaml, or name one") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    return validate(content)
+
+
+def validate(config: Any) -> Config:
+    """Return a copy of ``config`` with defaults filled in.
+
+    Raises ConfigError, one line that names the key, the value and what is allowed.
+    """
+    config = _read(config, _schema())
+    error = _first(_VALIDATOR(_schema()).iter_errors(config))
+    if error is not None:
+        raise ConfigError(_explain(error))
+    _fill(config, _schema())
+    return config  # type: ignore[no-any-return]
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = yaml.safe_load(files("stepline").joinpath("config.schema.yaml").read_text())
+    return schema
+
+
+def _resolve(schema: dict[str, Any]) -> dict[str, Any]:
+    return _schema()["$defs"]["study"] | schema if "$ref" in schema else schema
+
+
+def _read(value: Any, schema: dict[str, Any]) -> Any:
+    """Return a copy with text read where the schema wants none: ``snakemake --config`` gives nested values as text."""
+    schema = _resolve(schema)
+    if isinstance(value, dict):
+        other = schema.get("additionalProperties") or {}
+        return {key: _read(child, schema.get("properties", {}).get(key, other)) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_read(item, schema.get("items", {})) for item in value]
+    if isinstance(value, str) and value and "enum" not in schema and schema.get("type") != "string":
+        try:
+            read = yaml.safe_load(value)
+        except yaml.YAMLError:
+            return value
+        return read if read is None or isinstance(read, (bool, int, float)) else value
+    return value
+
+
+def _fill(value: Any, schema: dict[str, Any]) -> None:
+    schema = _resolve(schema)
+    if not isinstance(value, dict):
+        return
+    for key, child in schema.get("properties", {}).items():
+        if key not in value and key not in ("spacewalk", "demo") and "default" in child:
+            value[key] = copy.deepcopy(child["default"])
+        if key in value:
+            _fill(value[key], child)
+
+
+def _first(errors: Iterable[ValidationError]) -> ValidationError | None:
+    return min(errors, key=lambda e: (e.validator == "oneOf", [str(p) for p in e.absolute_path]), default=None)
+
+
+def _explain(error: ValidationError) -> str:
+    key = _key(error)
+    if error.validator == "additionalProperties":
+        allowed = sorted(error.schema.get("properties", {}))  # type: ignore[union-attr]
+        unknown = next(name for name in error.instance if name not in allowed)  # type: ignore[union-attr]
+        close = difflib.get_close_matches(str(unknown), allowed, n=1)
+        hint = f"did you mean '{close[0]}'? " if close else ""
+        name = unknown if key == "the file" else f"{key}.{unknown}"
+        return f"config: {name}: unknown key; {hint}allowed: {', '.join(allowed)}"
+    if error.validator == "enum":
+        allowed = list(map(str, error.validator_value))  # type: ignore[arg-type]
+        return f"config: {key}: {error.instance!r} is not allowed; choose from {', '.join(allowed)}"
+    if error.validator == "oneOf":
+        return f"config: {key}: {error.instance!r} is not allowed; give exactly one of videos, fraction or hours"
+    if error.validator == "type":
+        hint = "; put it in quotes" if error.validator_value == "string" else ""
+        return f"config: {key}: {error.instance!r} is not of type {error.validator_value}{hint}"
+    return f"config: {key}: {error.message}"
+
+
+def _key(error: ValidationError) -> str:
+    key = ""
+    for part in error.absolute_path:
+        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
+    return key or "the file"

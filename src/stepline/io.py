@@ -1,0 +1,106 @@
+"""Files that are either whole or absent: write aside, fsync, rename."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from stepline.errors import StoreError
+
+
+@contextmanager
+def atomic_path(path: Path | str) -> Iterator[Path]:
+    """Yield a temporary sibling of ``path`` that becomes ``path`` when the block ends without an error.
+
+    The temporary name keeps the suffix, for writers that choose the format by it. On an error nothing is left behind.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        part.chmod(0o644)
+        _fsync(part)
+        part.replace(path)
+        _fsync(path.parent)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _fsync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_bytes(path: Path | str, content: bytes) -> None:
+    """Write ``content`` to ``path`` atomically."""
+    with atomic_path(path) as part:
+        part.write_bytes(content)
+
+
+def write_text(path: Path | str, content: str) -> None:
+    """Write ``content`` to ``path`` atomically, as UTF-8."""
+    write_bytes(path, content.encode())
+
+
+def write_json(path: Path | str, value: Any) -> None:
+    """Write ``value`` to ``path`` atomically, as indented JSON with sorted keys."""
+    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path | str) -> Any:
+    """Return the JSON value in ``path``; raise StoreError where it is damaged."""
+    try:
+        return json.loads(Path(path).read_bytes())
+    except ValueError as error:
+        raise StoreError(f"{path} is not JSON ({error}): remove it and run the same again") from None
+
+
+def sha256_file(path: Path | str) -> str:
+    """Return the sha256 of the file's bytes, in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def canonical_json(value: Any) -> str:
+    """Return ``value`` as JSON without spaces and with sorted keys: equal values give equal text.
+
+    Raises TypeError or ValueError where a value has no such form (objects, NaN, infinities).
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+@contextmanager
+def atomic_dir(path: Path | str) -> Iterator[Path]:
+    """Yield a new temporary folder beside ``path`` that becomes ``path`` when the block ends without an error.
+
+    An older ``path`` is replaced: it is moved aside first, so that a kill leaves the old folder, the new one or none,
+    never a mixture.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    old = Path(f"{part}.old")
+    try:
+        yield part
+        part.chmod(0o755)
+        for child in sorted(part.rglob("*")):
+            _fsync(child)
+        _fsync(part)
+        if path.exists():
+            path.replace(old)
+        part.replace(path)
+        _fsync(path.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,99 @@
+"""The mirror: a local folder in which everything that would be downloaded is looked for first."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepline.errors import ConfigError
+from stepline.io import sha256_file, write_json
+
+DIGESTS = Path(".stepline/digests.json")
+
+
+def mirror_root() -> Path | None:
+    """Return the folder that ``STEPLINE_MIRROR`` names, or None where it is unset or empty.
+
+    Raises ConfigError where it is set to something that is no folder.
+    """
+    value = os.environ.get("STEPLINE_MIRROR", "")
+    if not value:
+        return None
+    root = Path(value)
+    if not root.is_dir():
+        raise ConfigError(f"STEPLINE_MIRROR={value} is not a folder: correct the path, or unset it to download")
+    return root.resolve()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """One file to find: ``path`` is its canonical place in a mirror; ``sha256`` and ``size`` where they are pinned."""
+
+    path: str
+    sha256: str = ""
+    size: int = 0
+
+
+def find(wanted: Wanted) -> Path | None:
+    """Return where the mirror holds ``wanted``: by sha256 where it is pinned, else at its canonical path."""
+    root = mirror_root()
+    if root is None:
+        return None
+    canonical = root / wanted.path
+    if not wanted.sha256:
+        return canonical if canonical.is_file() else None
+    candidates = [canonical] if canonical.is_file() else []
+    candidates += [path for path in _files_by_size(root).get(wanted.size, []) if path != canonical]
+    for path in candidates:
+        if path.stat().st_size == wanted.size and cached_sha256(path) == wanted.sha256:
+            return path
+    return None
+
+
+def signature(wanted: Wanted) -> str:
+    """Return a short text that changes when the mirror's file appears, changes or goes."""
+    path = find(wanted)
+    if path is None:
+        return ""
+    stat = path.stat()
+    return f"{stat.st_size}-{stat.st_mtime_ns}"
+
+
+def cached_sha256(path: Path) -> str:
+    """Return the file's sha256, remembered by path, size and modification time."""
+    stat = path.stat()
+    key = f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
+    known = _known_digests()
+    if key not in known:
+        known[key] = sha256_file(path)
+        write_json(DIGESTS, known)
+    return known[key]
+
+
+def _known_digests() -> dict[str, str]:
+    try:
+        known: dict[str, str] = json.loads(DIGESTS.read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+    return known
+
+
+_SIZES: dict[Path, dict[int, list[Path]]] = {}
+
+
+def _files_by_size(root: Path) -> dict[int, list[Path]]:
+    if root not in _SIZES:
+        sizes: dict[int, list[Path]] = {}
+        seen: set[Path] = set()
+        for folder, folders, files in os.walk(root, followlinks=True):
+            if (real := Path(folder).resolve()) in seen:
+                folders.clear()
+                continue
+            seen.add(real)
+            folders.sort()
+            for name in sorted(files):
+                path = Path(folder, name)
+                if path.is_file():
+                    sizes.setdefault(path.stat().st_size, []).append(path)
+        _SIZES[root] = sizes
+    return _SIZES[root]

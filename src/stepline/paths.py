@@ -1,0 +1,80 @@
+"""Where everything of a study stands, relative to the work folder."""
+
+from pathlib import Path
+
+from stepline.spec import Spec
+
+
+def context_label(context_s: float | None) -> str:
+    """Return ``180s`` for a window length in seconds, ``all`` for an unlimited context."""
+    return "all" if context_s is None else f"{context_s:g}s"
+
+
+def samples(study: str, release: str, task: str, split: str) -> Path:
+    """Return the samples of a split."""
+    return Path("results", study, "samples", release, task, f"{split}.json")
+
+
+def spec_record(spec: Spec) -> Path:
+    """Return the file that says what a folder of features was made by."""
+    return Path("features", spec.name, spec.id, "spec.json")
+
+
+def text_store(study: str, video: str, spec: Spec) -> Path:
+    """Return the folder of a recording's text embeddings."""
+    return Path("features", spec.name, spec.id, study, "texts", video)
+
+
+def text_manifest(study: str, release: str, task: str, video: str, spec: Spec) -> Path:
+    """Return the record that a recording's texts of a task are encoded."""
+    return Path("features", spec.name, spec.id, "manifests", f"{study}.{release}.{task}.{video}.json")
+
+
+def features(study: str, shard: str, spec: Spec) -> Path:
+    """Return the folder of a shard's features."""
+    return Path("features", spec.name, spec.id, study, shard)
+
+
+def features_manifest(study: str, shard: str, spec: Spec) -> Path:
+    """Return the record of a shard's features."""
+    return Path("features", spec.name, spec.id, "manifests", f"{study}.{shard}.json")
+
+
+def availability(study: str, shard: str) -> Path:
+    """Return the record of what became of a shard's videos."""
+    return Path("datasets", study, "availability", f"{shard}.json")
+
+
+def media(study: str) -> Path:
+    """Return the folder of probes, audio and content scores."""
+    return Path("datasets", study, "media")
+
+
+def shots(study: str) -> Path:
+    """Return the folder of shots."""
+    return Path("datasets", study, "shots")
+
+
+def transcripts(study: str, engine: str) -> Path:
+    """Return the folder of recognised transcripts."""
+    return Path("datasets", study, "transcripts", engine)
+
+
+def manifest(folder: Path, shard: str) -> Path:
+    """Return the record of a shard in one of the folders above."""
+    return folder / "manifests" / f"{shard}.json"
+
+
+def fit(study: str, release: str, entry: str, context: str, seed: int) -> Path:
+    """Return the checkpoint of one seed."""
+    return Path("results", study, "fits", release, entry, context, f"{seed}.safetensors")
+
+
+def predictions(study: str, release: str, entry: str, context: str) -> Path:
+    """Return the predictions of an entry."""
+    return Path("results", study, "predictions", release, entry, f"{context}.parquet")
+
+
+def scores(study: str, release: str, entry: str, context: str) -> Path:
+    """Return the scores of an entry."""
+    return Path("results", study, "scores", release, entry, f"{context}.json")

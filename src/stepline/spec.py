@@ -1,0 +1,33 @@
+"""One spec, one hash, one path: the frozen record of what decides the bytes of a cached artefact."""
+
+import dataclasses
+import hashlib
+from typing import Any
+
+from stepline.io import canonical_json
+
+
+def digest(value: Any) -> str:
+    """Return the first 8 hex digits of the sha256 of ``value``'s canonical JSON."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:8]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Spec:
+    """Base of all specs. Subclasses add what decides the bytes; device, batch size, threads and locations never do.
+
+    ``revision`` counts the changes of the code that give other numbers: raise it with such a change.
+    """
+
+    name: str
+    label: str
+    revision: int
+
+    def record(self) -> dict[str, Any]:
+        """Return the spec as plain values, as it is stored beside what was made from it."""
+        return dataclasses.asdict(self)
+
+    @property
+    def id(self) -> str:
+        """``<label>-<8 hex digits>``: readable and unique; a folder name."""
+        return f"{self.label}-{digest(self.record())}"
