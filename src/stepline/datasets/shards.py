@@ -1,0 +1,50 @@
+"""Shards are a file, not a formula: which videos one job works on."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from stepline.datasets.schema import Video
+from stepline.errors import StoreError
+from stepline.io import write_text
+
+
+def assign(videos: Sequence[Video], *, hours: float, known: dict[str, str]) -> dict[str, str]:
+    """Return the shard of every video: ``{video id: shard}``.
+
+    known: shards that earlier runs gave; they stay. A new video fills the newest shard while that holds at most
+    ``hours`` with it, else it opens the next one; so a video longer than ``hours`` is alone.
+    """
+    shards = {video.id: known[video.id] for video in videos if video.id in known}
+    newest = max((int(shard) for shard in known.values()), default=0)
+    filled = sum(video.duration_s for video in videos if shards.get(video.id) == f"{newest:03d}")
+    for video in videos:
+        if video.id in shards:
+            continue
+        if filled and filled + video.duration_s > hours * 3600:
+            newest, filled = newest + 1, 0.0
+        shards[video.id] = f"{newest:03d}"
+        filled += video.duration_s
+    return shards
+
+
+def read(path: Path | str) -> dict[str, str]:
+    """Return the shards in ``path``, or none where the file does not exist; raise StoreError where it is damaged."""
+    if not Path(path).exists():
+        return {}
+    with open(path, newline="", encoding="utf-8") as file:
+        shards = {row.get("video") or "": row.get("shard") or "" for row in csv.DictReader(file)}
+    if not all(video and re.fullmatch(r"\d{3,}", shard) for video, shard in shards.items()):
+        raise StoreError(f"{path}: must have the columns video,shard and numbers such as 000: correct or remove it")
+    return shards
+
+
+def write(path: Path | str, shards: dict[str, str]) -> None:
+    """Write ``video,shard`` lines."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["video", "shard"])
+    writer.writerows(shards.items())
+    write_text(path, buffer.getvalue())

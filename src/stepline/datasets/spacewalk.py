@@ -1,0 +1,141 @@
+"""Spacewalk-18: its three public releases, and the reader of their files.
+
+v0 (2024-04) carries the samples on which the paper's tables were made; v1 (2024-07) corrects the frame rate and bounds
+the retrieval samples; v2 (2025-11) corrects the labels of 10062019 and drops the retrieval task.
+"""
+
+import csv
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from stepline.availability import check_video_id
+from stepline.datasets.schema import SPLITS, Recording, Release, Segment, Split, Step, Video
+from stepline.errors import ReleaseError
+from stepline.io import read_json, sha256_file
+from stepline.mirror import Wanted
+
+REPOSITORY = "https://raw.githubusercontent.com/brown-palm/Spacewalk-18-benchmark"
+FPS = {"v0": 30.0, "v1": 29.97, "v2": 29.97}
+"""Frame rate of each release's frame indices. The recordings run at 30000/1001; v0 took 30."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFile:
+    """One file of a release: its path, its place in a mirror, and its address where it is public."""
+
+    path: str
+    wanted: Wanted
+    url: str = ""
+
+
+def release_files(release: str) -> tuple[ReleaseFile, ...]:
+    """Return the files of a release, with size and sha256."""
+    return tuple(
+        ReleaseFile(
+            path=row["path"],
+            wanted=Wanted(path=f"spacewalk/{release}/{row['path']}", sha256=row["sha256"], size=int(row["size"])),
+            url=f"{REPOSITORY}/{row['commit']}/{row['path']}",
+        )
+        for row in _table("spacewalk_files.csv")
+        if row["release"] == release
+    )
+
+
+def videos() -> tuple[Video, ...]:
+    """Return the 18 recordings, 156.0 hours in all."""
+    return tuple(
+        Video(
+            id=row["video"],
+            split=row["split"],  # type: ignore[arg-type]
+            duration_s=float(row["duration_s"]),
+            url=f"https://www.youtube.com/watch?v={row['youtube_id']}",
+            path=f"spacewalk/videos/{row['video']}.mp4",
+        )
+        for row in _table("spacewalk_videos.csv")
+    )
+
+
+def _table(name: str) -> Iterator[dict[str, str]]:
+    yield from csv.DictReader(files("stepline.datasets").joinpath(name).read_text(encoding="utf-8").splitlines())
+
+
+def load(folder: Path, *, study: str, name: str, fps: float) -> Release:
+    """Return the release in ``folder``, whose ``release.json`` lists its files with their sha256.
+
+    Raises ReleaseError where a file is absent, changed or of another form, where steps and annotation do not match, or
+    where a video id is not fit to be a file name.
+    """
+    if not (folder / "release.json").exists():
+        raise ReleaseError(f"{folder} holds no release: run `stepline fetch {study}/{name}`")
+    listed = read_json(folder / "release.json")["files"]
+
+    def read(path: str) -> Any:
+        file = folder / path
+        if not file.exists() or sha256_file(file) != listed[path]:
+            state = "changed since it was fetched" if file.exists() else "absent"
+            raise ReleaseError(f"{file} is {state}: run `stepline fetch {study}/{name}`")
+        try:
+            return json.loads(file.read_bytes())
+        except ValueError as error:
+            raise ReleaseError(f"{file} is not JSON: {error}") from None
+
+    annotation, steps, split = read("data/annotation.json"), read("data/steps.json"), read("tasks/split.json")
+    try:
+        recordings = {
+            video: _recording(video, part, annotation, steps, folder)
+            for part in SPLITS
+            for video in map(check_video_id, split[part])
+        }
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ReleaseError(f"{folder} is not in Spacewalk-18's form: {type(error).__name__}: {error}") from None
+    return Release(
+        study=study,
+        name=name,
+        fps=fps,
+        recordings=recordings,
+        splits={part: tuple(split[part]) for part in SPLITS},
+    )
+
+
+def _recording(video: str, split: Split, annotation: dict[str, Any], steps: dict[str, Any], folder: Path) -> Recording:
+    for name, content in (("annotation.json", annotation), ("steps.json", steps)):
+        if video not in content:
+            raise ReleaseError(f"{folder}/data/{name} has no recording {video}, which tasks/split.json lists")
+    segments = tuple(
+        Segment(
+            start_s=item["video_start"],
+            end_s=item["video_end"],
+            start_frame=item["frame_start"],
+            end_frame=item["frame_end"],
+            label=item["label"],
+        )
+        for item in annotation[video]
+    )
+    labels = {segment.label for segment in segments} - {-1}
+    if labels != set(range(len(steps[video]))):
+        raise ReleaseError(
+            f"{folder}: steps do not match the annotation of {video}: data/steps.json has labels "
+            f"0..{len(steps[video]) - 1}, data/annotation.json uses {', '.join(map(str, sorted(labels)))}"
+        )
+    for before, after in itertools.pairwise(segments):
+        if before.end_s != after.start_s or after.end_s <= after.start_s:
+            raise ReleaseError(f"{folder}: segments of {video} are not contiguous at {after.start_s} s")
+    return Recording(
+        video=video,
+        split=split,
+        duration_s=segments[-1].end_s,
+        segments=segments,
+        steps=tuple(_step(item) for item in steps[video]),
+    )
+
+
+def _step(item: dict[str, Any]) -> Step:
+    # v0 and v1 hold these times as text
+    animation = (float(item["animation_start"]), float(item["animation_end"])) if "animation_start" in item else None
+    transcript = item["transcript"] if "transcript" in item else item["transcription"]
+    return Step(caption=item["caption"], transcript=transcript, animation_s=animation)

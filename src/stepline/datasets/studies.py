@@ -1,0 +1,104 @@
+"""The studies: data sets in Spacewalk-18's form, on which its protocol runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepline.datasets import demo, shards, spacewalk
+from stepline.datasets.schema import SPLITS, Release, Split, Video
+from stepline.errors import ConfigError, ReleaseError
+from stepline.mirror import Wanted
+
+STEP_RECOGNITION = "step_recognition"
+RETRIEVAL = "intra-video_retrieval"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A data set and the constants of its sampling.
+
+    fps: per release, the frame rate of its frame indices. tasks: per release, the tasks it has.
+    as_released: releases whose samples are read, not made.
+    samples_per_video: of each task. min_distance_s: least distance between query and candidates of retrieval;
+    boundary_s: their least distance from a segment boundary.
+    """
+
+    name: str
+    fps: dict[str, float]
+    tasks: dict[str, tuple[str, ...]]
+    as_released: frozenset[str]
+    samples_per_video: int
+    min_distance_s: float
+    boundary_s: float
+    videos: Callable[[], tuple[Video, ...]]
+    release_files: Callable[[str], tuple[spacewalk.ReleaseFile, ...]]
+
+    def folder(self, release: str) -> Path:
+        """Return where the release's files stand."""
+        return Path("datasets") / self.name / release
+
+    def splits(self, release: str, task: str) -> tuple[Split, ...]:
+        """Return the splits that the release has samples of (v0's retrieval train was never released)."""
+        if release not in self.as_released:
+            return SPLITS
+        released = {file.path for file in self.release_files(release)}
+        return tuple(split for split in SPLITS if f"tasks/{task}/{split}.json" in released)
+
+    def shards(self, hours: float) -> dict[str, str]:
+        """Return the shard of every listed video; those in ``shards.csv`` stay as they are."""
+        known = shards.read(Path("datasets") / self.name / "shards.csv")
+        return shards.assign(self.videos(), hours=hours, known=known)
+
+    def load(self, release: str) -> Release:
+        """Return the release, checked."""
+        loaded = spacewalk.load(self.folder(release), study=self.name, name=release, fps=self.fps[release])
+        listed = {video.id for video in self.videos()}
+        if unknown := sorted(set(loaded.recordings) - listed):
+            raise ReleaseError(f"{self.folder(release)}: recording {unknown[0]} is not a video of {self.name}")
+        return loaded
+
+
+def _demo_files(_release: str) -> tuple[spacewalk.ReleaseFile, ...]:
+    paths = ("data/annotation.json", "data/steps.json", "tasks/split.json")
+    return tuple(
+        spacewalk.ReleaseFile(path=path, wanted=Wanted(path=f"demo/release/{Path(path).name}")) for path in paths
+    )
+
+
+STUDIES = {
+    "spacewalk": Study(
+        name="spacewalk",
+        fps=spacewalk.FPS,
+        tasks={
+            "v0": (STEP_RECOGNITION, RETRIEVAL),
+            "v1": (STEP_RECOGNITION, RETRIEVAL),
+            "v2": (STEP_RECOGNITION,),
+        },
+        as_released=frozenset({"v0"}),
+        samples_per_video=2000,
+        min_distance_s=30.0,
+        boundary_s=15.0,
+        videos=spacewalk.videos,
+        release_files=spacewalk.release_files,
+    ),
+    "demo": Study(
+        name="demo",
+        fps={"demo": demo.FPS},
+        tasks={"demo": (STEP_RECOGNITION, RETRIEVAL)},
+        as_released=frozenset(),
+        samples_per_video=demo.SAMPLES_PER_VIDEO,
+        min_distance_s=demo.MIN_DISTANCE_S,
+        boundary_s=demo.BOUNDARY_S,
+        videos=demo.videos,
+        release_files=_demo_files,
+    ),
+}
+
+
+def study(name: str, release: str | None = None) -> Study:
+    """Return the study of that name; raise ConfigError where it, or its release, does not exist."""
+    if name not in STUDIES:
+        raise ConfigError(f"study {name!r} is not known; choose from {', '.join(STUDIES)}")
+    if release is not None and release not in STUDIES[name].fps:
+        raise ConfigError(f"release {release!r} of {name} is not known; choose from {', '.join(STUDIES[name].fps)}")
+    return STUDIES[name]

@@ -1,0 +1,49 @@
+"""Subsets of a data set's videos: by name, by share or by hours; seeded."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from stepline.datasets.schema import SPLITS, Video
+from stepline.errors import ConfigError
+
+
+def select(videos: Sequence[Video], subset: dict[str, Any] | None) -> tuple[str, ...]:
+    """Return the ids of the chosen videos, in the listed order.
+
+    subset: None (all), ``{"videos": [...]}``, ``{"fraction": f, "seed": s}`` or ``{"hours": h, "seed": s}``. A fraction
+    or hours are drawn within each split, at least one video of each; a split's hours are its share of all hours.
+    Raises ConfigError where a named video is not listed.
+    """
+    if subset is None:
+        return tuple(video.id for video in videos)
+    if "videos" in subset:
+        if unknown := sorted(set(subset["videos"]) - {video.id for video in videos}):
+            raise ConfigError(
+                f"config: subset.videos: {unknown[0]!r} is not listed; choose from {', '.join(v.id for v in videos)}"
+            )
+        return tuple(video.id for video in videos if video.id in subset["videos"])
+    chosen: set[str] = set()
+    total_s = sum(video.duration_s for video in videos)
+    for split in SPLITS:
+        members = [video for video in videos if video.split == split]
+        order = random.Random(f"{subset['seed']}-{split}").sample(members, len(members))
+        split_s = sum(video.duration_s for video in members)
+        budget_s = subset["fraction"] * split_s if "fraction" in subset else subset["hours"] * 3600 * split_s / total_s
+        taken_s = 0.0
+        for video in order:
+            if taken_s and taken_s + video.duration_s > budget_s + 1e-3:  # sums of floats depend on their order
+                break
+            chosen.add(video.id)
+            taken_s += video.duration_s
+    return tuple(video.id for video in videos if video.id in chosen)
+
+
+def describe(subset: dict[str, Any] | None) -> str:
+    """Return a short text for tables, empty where nothing was left out."""
+    if subset is None:
+        return ""
+    if "videos" in subset:
+        return f"subset of {len(subset['videos'])} named videos"
+    amount = f"{subset['fraction']:g} of each split" if "fraction" in subset else f"{subset['hours']:g} hours"
+    return f"subset of {amount}, seed {subset['seed']}"
