@@ -1,0 +1,1 @@
+"""Speech recognition: from audio to sentences with times."""

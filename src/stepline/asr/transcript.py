@@ -1,0 +1,60 @@
+"""Transcripts: sentences with start and end, as CSV."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepline.errors import ReleaseError
+from stepline.io import write_text
+
+HEADER = ("Sentence", "Global start", "Global end")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One spoken sentence; times in seconds from the start of the video."""
+
+    text: str
+    start_s: float
+    end_s: float
+
+
+def read(path: Path | str, encoding: str = "utf-8") -> tuple[Sentence, ...]:
+    """Return the sentences of a transcript file, in its order.
+
+    Raises ReleaseError, naming file and line, where it is not such a file.
+    """
+    try:
+        content = Path(path).read_bytes().decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ReleaseError(f"{path}: not {encoding} (byte {error.start}); fetch the transcript again") from None
+    rows = csv.reader(io.StringIO(content, newline=""))
+    if tuple(next(rows, ())) != HEADER:
+        raise ReleaseError(f"{path}: the first line must be {','.join(HEADER)!r}")
+    sentences = []
+    for row in rows:
+        try:
+            text, start, end = row
+            sentences.append(Sentence(text, float(start), float(end)))
+        except ValueError:
+            raise ReleaseError(f"{path}, line {rows.line_num}: not a sentence, a start and an end: {row}") from None
+    return tuple(sentences)
+
+
+def write(path: Path | str, sentences: Iterable[Sentence]) -> None:
+    """Write ``sentences`` to ``path`` as UTF-8, times with 2 decimals."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(HEADER)
+    writer.writerows((s.text, f"{s.start_s:.2f}", f"{s.end_s:.2f}") for s in sentences)
+    write_text(path, buffer.getvalue())
+
+
+def text_between(sentences: Sequence[Sentence], start_s: float, end_s: float) -> str:
+    """Return the whole sentences that overlap the open interval (start_s, end_s), joined by spaces.
+
+    A sentence that only touches the interval is outside, as in the released transcripts of Spacewalk-18's windows.
+    """
+    return " ".join(s.text for s in sentences if s.start_s < end_s and s.end_s > start_s)

@@ -1,0 +1,1 @@
+"""Media: probing, the decode pass, frames by presentation time, audio."""
