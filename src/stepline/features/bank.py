@@ -1,0 +1,84 @@
+"""The bank: all features of a dataset by one spec."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+from stepline.errors import StoreError
+from stepline.features.store import Block, Rows, digest, read_index, read_rows, read_spec
+from stepline.io import canonical_json
+from stepline.spec import Spec
+
+
+@dataclass(frozen=True)
+class Bank:
+    """Rows of every video in some stores. Use ``Bank.open``."""
+
+    folders: dict[str, Path]
+    blocks: dict[str, Block]
+    rows: dict[str, Rows]
+
+    @classmethod
+    def open(cls, folders: Sequence[Path], spec: Spec) -> "Bank":
+        """Open the stores in ``folders``; rows are read when they are asked for.
+
+        Raises StoreError where one was made by another spec, naming the difference, or a video stands in two.
+        """
+        bank = cls({}, {}, {})
+        for folder in folders:
+            _check_spec(folder, spec)
+            rows = read_rows(folder)
+            for video, block in read_index(folder).items():
+                if video in bank.blocks:
+                    raise StoreError(f"{video} stands in {bank.folders[video]} and in {folder}: remove one of them")
+                bank.folders[video] = folder
+                bank.blocks[video] = block
+                bank.rows[video] = rows[block.offset : block.offset + block.length]
+        return bank
+
+    @property
+    def videos(self) -> frozenset[str]:
+        """The videos of which there are features."""
+        return frozenset(self.blocks)
+
+    def window(self, video: str, start_s: float, end_s: float) -> Rows:
+        """Return the (n, D) rows of ``video`` whose time lies in [start_s, end_s), n >= 1.
+
+        Where there is none, the one row nearest to the middle; of two equally near ones the earlier.
+        Raises StoreError where the bank has no such video.
+        """
+        if video not in self.blocks:
+            raise StoreError(f"{video} has no features: see its reason in the manifest of `stepline extract`")
+        block = self.blocks[video]
+        first = max(0, _index(block, start_s))
+        last = min(block.length, _index(block, end_s))
+        if first >= last:
+            middle = _index(block, (start_s + end_s) / 2 - block.hop_s / 2)
+            first = min(max(0, middle), block.length - 1)
+            last = first + 1
+        return self.rows[video][first:last]
+
+    def verify(self) -> None:
+        """Read everything; raise StoreError where a video's rows are not those that were written."""
+        for video, block in self.blocks.items():
+            if digest(self.rows[video]) != block.sha256:
+                raise StoreError(
+                    f"{self.folders[video]}: the rows of {video} are damaged: run `stepline extract` again"
+                )
+
+
+def _index(block: Block, time_s: float) -> int:
+    """Return the first row at or after a time. Times within a millionth of a hop are equal."""
+    return ceil((time_s - block.t0_s) / block.hop_s - 1e-6)
+
+
+def _check_spec(folder: Path, spec: Spec) -> None:
+    stored, asked = read_spec(folder), spec.record()
+    if canonical_json(stored) != canonical_json(asked):
+        differences = [
+            f"{key} is {stored.get(key)!r}, not {asked.get(key)!r}"
+            for key in sorted(stored.keys() | asked.keys())
+            if stored.get(key) != asked.get(key)
+        ]
+        raise StoreError(f"{folder} was made by another spec: {'; '.join(differences)}")

@@ -1,0 +1,136 @@
+"""The feature store: one Zarr array of rows, uncompressed in one shard file, and an index of its videos.
+
+``features/`` is the array (rows, D), with the spec in its attributes; ``index.parquet`` has a Block per video.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.errors import StoreError
+from stepline.io import atomic_dir, read_json
+from stepline.spec import Spec
+
+Rows = NDArray[np.float32]
+
+CHUNK = 256
+"""Rows per chunk: what a reader that cannot map the file has to load for one row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """One video's part of a store: ``length`` rows from row ``offset`` on; row i stands at t0_s + i hop_s.
+
+    sha256: of the rows' bytes. source_sha256: of the file that they were made from, empty where nobody said.
+    """
+
+    video: str
+    offset: int
+    length: int
+    t0_s: float
+    hop_s: float
+    sha256: str
+    source_sha256: str
+
+
+def digest(rows: Rows) -> str:
+    """Return the sha256 of the rows' bytes, in hex."""
+    return hashlib.sha256(np.ascontiguousarray(rows, "<f4").data).hexdigest()
+
+
+def write(
+    folder: Path, spec: Spec, parts: Mapping[str, Rows], hop_s: float, *, sources: Mapping[str, str] | None = None
+) -> None:
+    """Write the (T, D) float32 rows of each video to the store ``folder``, in the order of their ids.
+
+    The first row of a video stands at 0 s. sources: sha256 of the file that a video's rows were made from.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import zarr
+
+    blocks: list[Block] = []
+    for video, part in sorted(parts.items()):
+        offset = blocks[-1].offset + blocks[-1].length if blocks else 0
+        source = (sources or {}).get(video, "")
+        shape = {"offset": offset, "length": len(part), "t0_s": 0.0, "hop_s": float(hop_s)}
+        blocks.append(Block(video=video, sha256=digest(part), source_sha256=source, **shape))  # type: ignore[arg-type]
+    rows = np.concatenate([parts[block.video] for block in blocks]) if blocks else np.zeros((0, 1), np.float32)
+    types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    schema = pa.schema([(name, types[kind]) for name, kind in Block.__annotations__.items()])
+    with atomic_dir(folder) as staged:
+        array = zarr.create_array(
+            staged / "features",
+            shape=rows.shape,
+            dtype="float32",
+            chunks=(CHUNK, rows.shape[1]),
+            shards=(CHUNK * max(1, -(-len(rows) // CHUNK)), rows.shape[1]),
+            compressors=None,
+            attributes={"spec": spec.record()},
+            config={"write_empty_chunks": True},
+        )
+        array[:] = rows
+        pq.write_table(pa.Table.from_pylist([asdict(block) for block in blocks], schema), staged / "index.parquet")
+
+
+def read_spec(folder: Path) -> dict[str, Any]:
+    """Return the record of the spec that the store was made by. Raises StoreError where there is no store."""
+    try:
+        spec: dict[str, Any] = read_json(folder / "features/zarr.json")["attributes"]["spec"]
+    except (OSError, ValueError, KeyError):
+        raise StoreError(f"{folder} is not a feature store: remove it and run `stepline extract`") from None
+    return spec
+
+
+def read_index(folder: Path) -> dict[str, Block]:
+    """Return the store's blocks by video. Raises StoreError where the index is absent or damaged."""
+    import pyarrow.parquet as pq
+
+    try:
+        lines = pq.read_table(folder / "index.parquet").to_pylist()
+    except (OSError, ValueError):
+        raise StoreError(f"{folder} has no readable index: remove it and run `stepline extract`") from None
+    return {line["video"]: Block(**line) for line in lines}
+
+
+def read_rows(folder: Path) -> Rows:
+    """Return the store's (rows, D) array: a memory map where the shard file is the rows in order, else a copy."""
+    import zarr
+
+    path = folder / "features"
+    array = zarr.open_array(path, mode="r")
+    shard = path / "c/0/0"
+    if shard.is_file() and _in_order(shard, read_json(path / "zarr.json")):
+        return np.memmap(shard, "<f4", mode="r", shape=array.shape)
+    return np.asarray(array[:], np.float32)
+
+
+def _in_order(shard: Path, metadata: dict[str, Any]) -> bool:
+    """Return whether the shard's chunks are plain rows, one after the other, as the index at its end says.
+
+    The index has offset and length in bytes of each chunk, 8 bytes each, and a checksum of 4 bytes.
+    """
+    codec = metadata["codecs"][0]
+    plain = {"codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "index_location": "end"}
+    if codec["name"] != "sharding_indexed":
+        return False
+    rows, columns = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+    chunk_rows, chunk_columns = codec["configuration"]["chunk_shape"]
+    n_chunks, chunk_bytes = rows // chunk_rows, 4 * chunk_rows * chunk_columns
+    if (
+        any(codec["configuration"][key] != value for key, value in plain.items())
+        or (metadata["data_type"], columns) != ("float32", chunk_columns)
+        or rows < metadata["shape"][0]
+        or shard.stat().st_size != n_chunks * (chunk_bytes + 16) + 4
+    ):
+        return False
+    with open(shard, "rb") as file:
+        file.seek(n_chunks * chunk_bytes)
+        index = np.frombuffer(file.read(16 * n_chunks), "<u8").reshape(n_chunks, 2)
+    wanted = np.stack([np.arange(n_chunks) * chunk_bytes, np.full(n_chunks, chunk_bytes)], 1)
+    return bool((index == wanted.astype(np.uint64)).all())

@@ -1,0 +1,142 @@
+"""The cache of text embeddings: every distinct truncated text is encoded once.
+
+A store is a folder with a Zarr array ``embeddings`` (N, D) and ``index.parquet`` (sha256 of the text, row). Texts that
+agree after truncation share a row.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from stepline.errors import StoreError
+from stepline.io import atomic_dir, atomic_path, read_json, write_json
+from stepline.progress import progress
+from stepline.spec import Spec
+
+PART = 256
+"""Texts that are committed together: what a kill can lose."""
+
+
+class TextEncoder(Protocol):
+    """What turns a text into a vector."""
+
+    @property
+    def spec(self) -> Spec:
+        """What decides a vector."""
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the token ids that the encoder sees of ``text``."""
+
+    def encode(self, tokens: list[int]) -> NDArray[np.float32]:
+        """Return the (D,) embedding of those tokens."""
+
+
+class TextStore:
+    """Embeddings of the texts in one store."""
+
+    def __init__(self, folder: Path, spec: Spec) -> None:
+        """Open the store in ``folder``.
+
+        Raises StoreError where it is absent, damaged or made by another spec.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+        import zarr
+
+        if not (folder / "spec.json").exists():
+            raise StoreError(f"{folder} holds no text embeddings: run `stepline encode`")
+        stored = read_json(folder / "spec.json")
+        if stored != spec.record():
+            asked = spec.record()
+            differing = sorted(key for key in stored.keys() | asked.keys() if stored.get(key) != asked.get(key))
+            raise StoreError(f"{folder} was made by another spec: {', '.join(differing)} differ")
+        try:
+            index = pq.read_table(folder / "index.parquet").to_pydict()
+        except (pa.ArrowException, OSError) as error:
+            raise StoreError(f"{folder}: damaged index ({error}): remove the folder and encode again") from None
+        self.rows: dict[str, int] = dict(zip(index["text_sha256"], index["row"], strict=True))
+        self.tokens: list[str] = index["tokens_sha256"]
+        self.embeddings: NDArray[np.float32] = np.asarray(zarr.open_array(folder / "embeddings", mode="r")[:])
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the (N, D) embeddings of ``texts``; raise StoreError where one was never encoded."""
+        try:
+            return self.embeddings[[self.rows[_sha256(text.encode())] for text in texts]]
+        except KeyError:
+            raise StoreError(
+                "a text has no embedding: run `stepline encode` for this release, task and video"
+            ) from None
+
+
+def encode_texts(texts: Iterable[str], encoder: TextEncoder, folder: Path, *, what: str) -> int:
+    """See that the store in ``folder`` holds all ``texts``; return how many vectors were computed.
+
+    What it holds already is kept. A kill loses at most 256 vectors: they are committed in parts and compacted at the
+    end, in the order of their keys, so that the bytes do not depend on the history.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        token_key: dict[str, str] = {}
+        vectors: dict[str, NDArray[np.float32]] = {}
+        if (folder / "spec.json").exists():
+            store = TextStore(folder, encoder.spec)
+            token_key = dict(zip(store.rows, store.tokens, strict=True))
+            vectors = {key: store.embeddings[row] for key, row in zip(store.tokens, store.rows.values(), strict=True)}
+        parts = folder.with_name(f"{folder.name}.parts")
+        for part in sorted(parts.glob("*.npz")):
+            with np.load(part) as loaded:
+                vectors.update(zip(loaded["keys"].tolist(), loaded["vectors"], strict=True))
+
+        wanted: dict[str, list[int]] = {}
+        known = len(token_key)
+        for text in texts:
+            key = _sha256(text.encode())
+            if key in token_key:
+                continue
+            tokens = encoder.tokens(text)
+            token_key[key] = _sha256(np.asarray(tokens, dtype="<i4").tobytes())
+            if token_key[key] not in vectors:
+                wanted[token_key[key]] = tokens
+        staged: dict[str, NDArray[np.float32]] = {}
+        for count, (key, tokens) in enumerate(progress(wanted.items(), what=what, unit="texts", total=len(wanted)), 1):
+            staged[key] = encoder.encode(tokens)
+            if len(staged) == PART or count == len(wanted):
+                with atomic_path(parts / f"{next(iter(staged))}.npz") as path:
+                    np.savez(path, keys=np.array(list(staged)), vectors=np.stack(list(staged.values())))
+                vectors |= staged
+                staged = {}
+        if len(token_key) > known:
+            _compact(folder, encoder.spec, token_key, vectors)
+        shutil.rmtree(parts, ignore_errors=True)
+        return len(wanted)
+
+
+def _compact(folder: Path, spec: Spec, token_key: dict[str, str], vectors: dict[str, NDArray[np.float32]]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import zarr
+
+    keys = sorted(set(token_key.values()))
+    row = {key: number for number, key in enumerate(keys)}
+    texts = sorted(token_key)
+    with atomic_dir(folder) as part:
+        matrix = np.stack([vectors[key] for key in keys])
+        chunks = min(1024, len(keys)), matrix.shape[1]
+        zarr.create_array(part / "embeddings", data=matrix, chunks=chunks, compressors=None)
+        columns = {
+            "text_sha256": texts,
+            "tokens_sha256": [token_key[text] for text in texts],
+            "row": [row[token_key[text]] for text in texts],
+        }
+        pq.write_table(pa.table(columns), part / "index.parquet")
+        write_json(part / "spec.json", spec.record())
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,1 @@
+"""Trainable modules and their training."""
