@@ -1,0 +1,1 @@
+"""Benchmarks: all that only one paper needs, in a package each."""

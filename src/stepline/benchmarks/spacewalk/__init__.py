@@ -1,0 +1,1 @@
+"""Spacewalk-18: step recognition and intra-video retrieval."""

@@ -1,0 +1,40 @@
+"""Methods that see no content. They tell what the benchmark's numbers are worth."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.benchmarks.spacewalk.items import Item
+from stepline.datasets.schema import Recording
+
+
+def linear_in_time(recording: Recording, items: list[Item]) -> NDArray[np.int64]:
+    """Return (N,) steps that advance evenly: 1 + floor(u K), at most K.
+
+    u runs from 0 at the first to 1 at the last labelled frame of the recording, an oracle of the annotated span.
+    """
+    labelled = [segment for segment in recording.segments if segment.label >= 0]
+    first, last = labelled[0].start_frame, labelled[-1].end_frame - 1
+    u = (np.array([item.frame for item in items]) - first) / (last - first)
+    steps: NDArray[np.int64] = np.clip(1 + np.floor(u * recording.n_steps), 1, recording.n_steps).astype(np.int64)
+    return steps
+
+
+def sample_rank(recording: Recording, items: list[Item]) -> NDArray[np.int64]:
+    """Return (N,) steps from a sample's rank in the list alone: 1 + floor(rank K / N).
+
+    The list holds as many samples of each label, in time order, so it leaks where labels change.
+    """
+    rank = np.arange(len(items))
+    steps: NDArray[np.int64] = 1 + rank * recording.n_steps // len(items)
+    return steps
+
+
+def equal_segments(recording: Recording, items: list[Item], *, parts: int) -> NDArray[np.int64]:
+    """Return (N,) candidates: the one in the query's part of the recording, cut into ``parts`` of equal length.
+
+    -1, a guess, where both or none of the candidates share it.
+    """
+    length_s = recording.duration_s / parts
+    part = np.floor(np.array([item.times_s for item in items]) / length_s)
+    shared = part[:, 1:] == part[:, :1]
+    return np.where(shared.sum(axis=1) == 1, shared.argmax(axis=1), -1)

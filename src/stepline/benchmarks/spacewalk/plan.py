@@ -1,0 +1,301 @@
+"""The plan of a study: which jobs there are, what each reads, and what decides its result.
+
+The workflow asks and runs; nothing is computed here, and nothing heavy is imported.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from stepline import paths
+from stepline.asr.engines import absent_key, recogniser
+from stepline.availability import read_availability, read_manifest
+from stepline.backbones.registry import spec_of
+from stepline.benchmarks.spacewalk.entries import KINDS, TARGETS, Entry, is_listed, load_entries, needs, options
+from stepline.config import Config
+from stepline.datasets.studies import Study, study
+from stepline.datasets.subset import select
+from stepline.errors import ConfigError, MissingError
+from stepline.io import canonical_json, read_json, sha256_file
+from stepline.mirror import Wanted, signature
+from stepline.spec import Spec, digest
+
+SCORING = 1
+"""Revision of the scoring code: raise it with a change that gives other numbers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One entry on one release at one window length (None: unlimited)."""
+
+    release: str
+    entry: Entry
+    context_s: float | None
+
+    @property
+    def context(self) -> str:
+        """The window length as it stands in paths."""
+        return paths.context_label(self.context_s)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What there is to do for one study under one configuration."""
+
+    config: Config
+    study: Study
+
+    @classmethod
+    def of(cls, config: Config, name: str) -> "Plan":
+        """Return the plan of the study ``name``; raise ConfigError where it is not configured."""
+        if name not in config:
+            raise ConfigError(f"config: study {name!r} is not configured; add a key `{name}:`")
+        plan = cls(config, study(name))
+        for release in plan.releases:
+            study(name, release)
+        select(plan.study.videos(), plan.study_config["subset"])
+        lacking = {
+            item for entry in plan.entries.values() for item in plan.lacking(entry) if not item.startswith("stepline:")
+        }
+        if config["strict"] and lacking:
+            raise MissingError(f"strict: {name} lacks {', '.join(sorted(lacking))}")
+        return plan
+
+    @property
+    def study_config(self) -> Config:
+        """The study's part of the configuration."""
+        study_config: Config = self.config[self.study.name]
+        return study_config
+
+    @property
+    def releases(self) -> list[str]:
+        """The configured releases."""
+        releases: list[str] = self.study_config["releases"]
+        return releases
+
+    @cached_property
+    def entries(self) -> dict[str, Entry]:
+        """All entries by id."""
+        listed = load_entries(self.study_config)
+        return {entry.id: entry for entry in listed if is_listed(entry, self.study, self.study_config)}
+
+    @cached_property
+    def videos(self) -> tuple[str, ...]:
+        """The videos of the configured subset."""
+        return select(self.study.videos(), self.study_config["subset"])
+
+    @cached_property
+    def shards(self) -> dict[str, str]:
+        """The shard of every listed video."""
+        return self.study.shards(self.config["shard_hours"])
+
+    def lacking(self, entry: Entry) -> tuple[str, ...]:
+        """Return what the entry lacks before any job of it can run."""
+        return self._lacking[entry.id]
+
+    @cached_property
+    def _lacking(self) -> dict[str, tuple[str, ...]]:
+        return {
+            name: needs(entry, self.study, self.study_config) + (self._absent_key if self._recognised(entry) else ())
+            for name, entry in self.entries.items()
+        }
+
+    @cached_property
+    def _absent_key(self) -> tuple[str, ...]:
+        variable = absent_key(self.config["asr"]["engine"])
+        if not variable or all(map(self._is_transcribed, self.transcript_manifests)):
+            return ()
+        return (f"key:{variable}",)
+
+    def _is_transcribed(self, manifest: Path) -> bool:
+        if not manifest.exists() or not self._recogniser.items() <= read_json(manifest).items():
+            return False
+        return not any(v["status"] == "failed" and "failures" in v for v in read_manifest(manifest).values())
+
+    @property
+    def _recogniser(self) -> dict[str, str]:
+        asr = self.config["asr"]
+        return recogniser(asr["engine"], asr.get(asr["engine"], {}))
+
+    def releases_of(self, entry: Entry) -> list[str]:
+        """Return the configured releases that have the entry's task."""
+        return [release for release in self.releases if entry.task in self.study.tasks[release]]
+
+    def jobs(self, target: str) -> Iterator[Job]:
+        """Yield the jobs of all entries of a table that can be computed."""
+        for entry in self.entries.values():
+            if entry.target != target or not entry.computed or self.lacking(entry):
+                continue
+            for release in self.releases_of(entry):
+                for context_s in entry.windows(self.study_config):
+                    yield Job(release=release, entry=entry, context_s=context_s)
+
+    def job(self, release: str, entry: str, context: str) -> Job:
+        """Return one job; raise ConfigError where there is no such job."""
+        for target in TARGETS:
+            for job in self.jobs(target):
+                if (job.release, job.entry.id, job.context) == (release, entry, context):
+                    return job
+        raise ConfigError(f"{self.study.name} has no entry {entry!r} on release {release!r} at {context!r}")
+
+    def record(self, job: Job) -> dict[str, Any]:
+        """Return all that decides the predictions of a job: its spec."""
+        entry = job.entry
+        record: dict[str, Any] = {
+            "study": self.study.name,
+            "release": job.release,
+            "task": entry.task,
+            "context_s": job.context_s,
+            "kind": entry.kind,
+            "revision": KINDS[entry.kind].revision,
+            "settings": entry.settings,
+            "seeds": list(entry.seeds),
+            "options": options(entry, self.study_config),
+            "subset": self.study_config["subset"],
+        }
+        if self.encoder(entry) is not None:
+            record["encoder"] = self.encoder(entry).record()  # type: ignore[union-attr]
+        if self._recognised(entry):
+            record |= self._recogniser
+        if entry.trained:
+            record["last_layer"] = self.study_config["last_layer"]
+        return record
+
+    def encoder(self, entry: Entry) -> Spec | None:
+        """Return the spec of the entry's encoder, where it has features of its own."""
+        return spec_of(entry.encoder) if entry.kind in ("sentence", "sentence-last-layer", "video") else None
+
+    def spec(self, job: Job) -> str:
+        """Return the 8 hex digits of the job's spec."""
+        return digest(self.record(job))
+
+    def predict_params(self, job: Job) -> str:
+        """Return what a prediction must be made again for, as text."""
+        return canonical_json(self.record(job))
+
+    def score_params(self) -> str:
+        """Return what scores must be made again for, besides new predictions, as text."""
+        return canonical_json({"metrics": self.study_config["metrics"], "revision": SCORING})
+
+    def fit_inputs(self, job: Job) -> list[Path]:
+        """Return what fitting reads."""
+        return self._material(job, ("train", "val"))
+
+    def predict_inputs(self, job: Job) -> list[Path]:
+        """Return what predicting reads."""
+        splits = ("val", "test") if job.entry.trained else ("test",)
+        inputs = self._material(job, splits)
+        if job.entry.trained:
+            name, release, entry = self.study.name, job.release, job.entry
+            inputs += [paths.fit(name, release, entry.id, job.context, seed) for seed in entry.seeds]
+        return inputs
+
+    def score_inputs(self, job: Job) -> list[Path]:
+        """Return what scoring reads besides the predictions."""
+        splits = ("val", "test") if job.entry.trained else ("test",)
+        return self._labels(job, splits)
+
+    def _labels(self, job: Job, splits: tuple[str, ...]) -> list[Path]:
+        name, release, task = self.study.name, job.release, job.entry.task
+        return [self.release_manifest(release), *(paths.samples(name, release, task, split) for split in splits)]
+
+    def _material(self, job: Job, splits: tuple[str, ...]) -> list[Path]:
+        inputs = self._labels(job, splits)
+        encoder = self.encoder(job.entry)
+        if job.entry.kind == "video":
+            assert encoder is not None
+            inputs += [paths.features_manifest(self.study.name, shard, encoder) for shard in self.all_shards]
+        elif encoder is not None:
+            wanted = [video.id for video in self.study.videos() if video.split in splits and video.id in self.videos]
+            name, release, task = self.study.name, job.release, job.entry.task
+            inputs += [paths.text_manifest(name, release, task, video, encoder) for video in wanted]
+        return inputs + (self.transcript_manifests if self._recognised(job.entry) else [])
+
+    def _recognised(self, entry: Entry) -> bool:
+        return "L" in entry.modality and entry.kind != "reference" and self.study_config["transcripts"] == "asr"
+
+    @property
+    def transcript_manifests(self) -> list[Path]:
+        """The records of all recognised transcripts."""
+        folder = paths.transcripts(self.study.name, self.config["asr"]["engine"])
+        return [paths.manifest(folder, shard) for shard in self.all_shards]
+
+    @property
+    def all_shards(self) -> list[str]:
+        """All shards, in order."""
+        return sorted(set(self.shards.values()))
+
+    def transcribe_params(self, shard: str) -> str:
+        """Return what a shard must be transcribed again for, as text: another recogniser, and what failed since."""
+        folder = paths.transcripts(self.study.name, self.config["asr"]["engine"])
+        records = [folder / f"{video}.json" for video, of in self.shards.items() if of == shard]
+        failures = {path.stem: read_json(path).get("failures", 0) for path in records if path.is_file()}
+        failed = {video: number for video, number in failures.items() if number}
+        return canonical_json({"failures": failed, **self._recogniser})
+
+    def encode_inputs(self, release: str, task: str, video: str) -> list[Path]:
+        """Return what encoding a recording's texts reads."""
+        split = next(v.split for v in self.study.videos() if v.id == video)
+        inputs = [self.release_manifest(release), paths.samples(self.study.name, release, task, split)]
+        if self.study_config["transcripts"] == "asr":
+            folder = paths.transcripts(self.study.name, self.config["asr"]["engine"])
+            inputs.append(paths.manifest(folder, self.shards[video]))
+        return inputs
+
+    def encode_params(self, task: str) -> str:
+        """Return what a recording's texts must be encoded again for, as text."""
+        source = self.study_config["transcripts"]
+        return canonical_json({"contexts_s": self.study_config["contexts_s"][task], "transcripts": source})
+
+    def release_manifest(self, release: str) -> Path:
+        """Return the record of a release's files."""
+        return self.study.folder(release) / "release.json"
+
+    def release_params(self, release: str) -> str:
+        """Return what a release must be fetched again for, as text: its pins, and unpinned files in the mirror."""
+        files = self.study.release_files(release)
+        return digest([[f.path, f.wanted.sha256 or signature(f.wanted)] for f in files])
+
+    def video_params(self, shard: str) -> str:
+        """Return what a shard's videos must be looked for again for, as text: what the mirror holds of them."""
+        videos = [video for video in self.study.videos() if self.shards[video.id] == shard]
+        record = paths.availability(self.study.name, shard)
+        known = read_availability(record).values() if record.exists() else ()
+        lost = [r.video for r in known if r.status == "present" and not Path(r.path).exists()]
+        found = [[video.id, video.sha256, signature(Wanted(path=video.path))] for video in videos]
+        return canonical_json({"found": found, "lost": lost, "strict": self.config["strict"]})
+
+    def score_files(self, target: str) -> list[Path]:
+        """Return the scores that a table collects."""
+        return [paths.scores(self.study.name, j.release, j.entry.id, j.context) for j in self.jobs(target)]
+
+    def table_params(self, target: str) -> str:
+        """Return what a table must be made again for, besides scores: declarations, needs and the paper's numbers."""
+        listed = [
+            asdict(entry) | {"needs": self.lacking(entry), "options": options(entry, self.study_config)}
+            for entry in self.entries.values()
+            if entry.target == target
+        ]
+        paper = Path(__file__).parent / "paper" / "table2.csv"
+        choices = {key: self.study_config[key] for key in ("releases", "contexts_s", "subset")}
+        return digest([listed, choices, sha256_file(paper)])
+
+    def split_files(self, release: str) -> list[Path]:
+        """Return all sample files of a release."""
+        return [
+            paths.samples(self.study.name, release, task, split)
+            for task in self.study.tasks[release]
+            for split in self.study.splits(release, task)
+        ]
+
+    def report_inputs(self) -> list[Path]:
+        """Return what the report shows besides the table: what the stages made of the videos that entries use."""
+        shown = []
+        recognised = any(self._recognised(job.entry) for job in self.jobs("table2"))
+        if recognised or any(job.entry.kind == "video" for job in self.jobs("table2")):
+            shown += [paths.manifest(paths.shots(self.study.name), shard) for shard in self.all_shards]
+        if recognised:
+            shown += self.transcript_manifests
+        return shown

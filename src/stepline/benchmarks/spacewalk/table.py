@@ -1,0 +1,171 @@
+"""Table 2: entries, scores and the paper's numbers -> CSV, Markdown and report."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from stepline import paths
+from stepline.asr import transcript
+from stepline.availability import Record, read_availability
+from stepline.backbones.weights import how_to_get
+from stepline.benchmarks.spacewalk.entries import Entry, options
+from stepline.benchmarks.spacewalk.plan import Job, Plan
+from stepline.datasets import demo
+from stepline.datasets.studies import STEP_RECOGNITION
+from stepline.datasets.subset import describe
+from stepline.io import read_json
+from stepline.report import Sentence, Stages, Timeline, figure_table2, write_report
+from stepline.tables import Line, Row, build, write_csv, write_markdown
+
+PAPER_RELEASE = "v0"
+"""The release on which the paper's tables were made: a sample that it quotes exists only there."""
+PAPER_OPTIONS = {"transcripts": "released", "average_precision": "interpolated"}
+
+
+def table_rows(plan: Plan, target: str) -> list[Row]:
+    """Return the rows of a table from the scores at hand."""
+    entries = [entry for entry in plan.entries.values() if entry.target == target]
+    lines = [
+        line
+        for entry in entries
+        for release in plan.releases_of(entry)
+        for context_s in entry.printed_windows(plan.study_config)
+        for line in _lines(plan, target, entry, release, context_s)
+    ]
+    with_paper = plan.study.name == "spacewalk" and target == "table2"
+    return build(lines, Path(__file__).parent / "paper" / "table2.csv" if with_paper else None)
+
+
+def _lines(plan: Plan, target: str, entry: Entry, release: str, context_s: float | None) -> Iterator[Line]:
+    lacking = plan.lacking(entry)
+    score, spec = None, ""
+    if entry.computed and not lacking:
+        job = Job(release=release, entry=entry, context_s=None if entry.contexts == "repeated" else context_s)
+        score = read_json(paths.scores(plan.study.name, release, entry.id, job.context))
+        spec = plan.spec(job)
+        lacking = tuple(score["needs"])
+    for metric in entry.metrics:
+        named = options(entry, plan.study_config)
+        if metric == "map":
+            named["average_precision"] = plan.study_config["metrics"]["average_precision"]
+        if entry.trained and metric == "accuracy":
+            named["threshold_f1"] = plan.study_config["metrics"]["threshold_f1"]
+        yield Line(
+            table=entry.table,
+            entry=entry.id,
+            method=entry.method,
+            modality=entry.modality,
+            setting=entry.setting,
+            context_s=context_s,
+            metric=metric,
+            release=release,
+            split="test",
+            protocol=entry.protocol,
+            inputs=entry.inputs,
+            options=named,
+            paper_options={key: value for key, value in PAPER_OPTIONS.items() if key in named},
+            paper_release=PAPER_RELEASE if plan.study.name == "spacewalk" else "",
+            seeds=entry.seeds if score else (),
+            spec=spec,
+            note=entry.note,
+            command=_command(plan, target, lacking),
+            score=score,
+            needs=lacking,
+            reference=entry.kind == "reference",
+            subset=describe(plan.study_config["subset"]),
+        )
+
+
+def _command(plan: Plan, target: str, lacking: tuple[str, ...]) -> str:
+    if not lacking:
+        return ""
+    steps, run = [], f"snakemake --cores 8 results/{plan.study.name}/{target}.csv"
+    for item in lacking:
+        kind, _, name = item.partition(":")
+        if kind == "weights":
+            steps.append(how_to_get(name))
+        elif kind == "videos":
+            steps.append(f"stepline fetch {name}/videos")
+        elif kind == "key":
+            steps.append(f"export {name}=...")
+        elif kind == "split":
+            run += f" --config '{plan.study.name}={{subset: null}}'"
+        elif kind == "package":
+            steps.append("pip install -c constraints.txt -e '.[all]'")
+        elif kind == "config":
+            _, _, key = name.partition(".")
+            key, _, encoder = key.partition("=")
+            chosen = ", ".join([*plan.study_config[key], encoder])
+            run += f" --config '{plan.study.name}={{{key}: [{chosen}]}}'"
+    return " && ".join([*dict.fromkeys(steps), run])
+
+
+def write_table(plan: Plan, target: str) -> None:
+    """Write ``results/<study>/<target>.csv`` and ``.md``."""
+    rows = table_rows(plan, target)
+    folder = Path("results", plan.study.name)
+    write_markdown(rows, folder / f"{target}.md", title=_title(plan))
+    write_csv(rows, folder / f"{target}.csv")
+
+
+def _title(plan: Plan) -> str:
+    name = {"spacewalk": "Spacewalk-18", "demo": "Demo study, in Spacewalk-18's form"}[plan.study.name]
+    return f"{name}: Table 2"
+
+
+def write_study_report(plan: Plan, path: Path) -> None:
+    """Write the HTML report of Table 2 with a timeline of the last release, and beside it a picture of its results."""
+    release = plan.releases[-1]
+    jobs = [job for job in plan.jobs("table2") if job.release == release and job.entry.task == STEP_RECOGNITION]
+    longest = {job.entry.id: job for job in jobs if job.entry.kind != "random"}
+    timeline = Timeline(
+        release=release,
+        samples=paths.samples(plan.study.name, release, STEP_RECOGNITION, "test"),
+        fps=plan.study.fps[release],
+        predictions={
+            _label(job): paths.predictions(plan.study.name, release, job.entry.id, job.context)
+            for job in longest.values()
+        },
+    )
+    rows = table_rows(plan, "table2")
+    write_report(path, title=_title(plan), rows=rows, timelines=[timeline], stages=_stages(plan))
+    figure_table2(rows, path.with_name("table2.svg"), release=release)
+
+
+def _label(job: Job) -> str:
+    setting = "" if job.entry.setting == "baseline" else f", {job.entry.setting}"
+    return f"{job.entry.method}{setting}{'' if job.context_s is None else f', {job.context}'}"
+
+
+def _stages(plan: Plan) -> Stages:
+    name = plan.study.name
+    records: list[Record] = []
+    for shard in plan.all_shards:
+        if paths.availability(name, shard).exists():
+            records += read_availability(paths.availability(name, shard)).values()
+    transcripts = paths.transcripts(name, plan.config["asr"]["engine"])
+    videos = [record.video for record in records if record.status == "present"]
+    return Stages(
+        availability=records,
+        files={record.video: Path(record.path) for record in records if record.status == "present"},
+        shots={video: _shots(paths.shots(name) / f"{video}.csv") for video in videos},
+        transcripts={video: _transcript(transcripts / f"{video}.csv") for video in videos},
+        scripts={video: _script(video) for video in videos} if name == "demo" else {},
+    )
+
+
+def _shots(path: Path) -> list[tuple[float, float]]:
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return [(float(row["start_s"]), float(row["end_s"])) for row in csv.DictReader(file)]
+
+
+def _transcript(path: Path) -> list[Sentence]:
+    if not path.exists():
+        return []
+    return [Sentence(text=s.text, start_s=s.start_s, end_s=s.end_s) for s in transcript.read(path)]
+
+
+def _script(video: str) -> list[Sentence]:
+    return [Sentence(text=text, start_s=start_s, end_s=end_s) for text, start_s, end_s in demo.sentences(video)]

@@ -1,0 +1,1 @@
+"""Metrics: pure functions on arrays, each importable alone."""

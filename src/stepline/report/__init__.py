@@ -1,0 +1,226 @@
+"""The report: one HTML file that can be read anywhere, and the picture of the results."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from stepline import tables
+from stepline.availability import Record
+from stepline.io import atomic_path, write_text
+from stepline.tables import Row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """The labels of a release's test recordings over time, and what methods predicted.
+
+    samples: the file of a split's samples, ``{video: [{"frame_index", "label", "id"}]}``; time is frame_index / fps.
+    predictions: method name to its Parquet file (columns seed, video, sample, prediction; null is a uniform guess); the
+    lowest seed is shown. A file that is absent is left out.
+    """
+
+    release: str
+    samples: Path
+    fps: float
+    predictions: Mapping[str, Path]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """A sentence and when it is said, in seconds."""
+
+    text: str
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """What the stages before the tables made, by video.
+
+    availability: what became of the listed videos. files: the video files that are there, for thumbnails.
+    shots: (start, end) in seconds. transcripts: what was recognised; scripts: what was said, where it is known.
+    """
+
+    availability: Sequence[Record] = ()
+    files: Mapping[str, Path] = field(default_factory=dict)
+    shots: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    transcripts: Mapping[str, Sequence[Sentence]] = field(default_factory=dict)
+    scripts: Mapping[str, Sequence[Sentence]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image for the page: its data address, what it shows in words, and its caption."""
+
+    source: str
+    alt: str
+    caption: str
+
+
+SHOTS_SHOWN = 24
+SENTENCES_SHOWN = 12
+
+
+def write_report(
+    path: Path | str,
+    *,
+    title: str,
+    rows: Sequence[Row],
+    timelines: Sequence[Timeline] = (),
+    stages: Stages | None = None,
+) -> None:
+    """Write the report as one self-contained HTML file: no script, no network, same inputs same bytes.
+
+    rows: of the table. timelines: one per release that is to be shown. stages: what the earlier stages made.
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(files(__name__).joinpath("template.html.j2").read_text(encoding="utf-8"))
+    page = template.render(
+        title=title,
+        counts=_counts(rows),
+        results=_results(rows),
+        spreads=_spreads(rows),
+        timelines=[picture for timeline in timelines for picture in _timeline(timeline)],
+        stages=_stages(stages) if stages else None,
+        legend=tables.LEGEND,
+        panels=tables.panels(rows),
+        marks=tables.MARKS,
+        missing=tables.missing(rows),
+        facts=tables.facts(rows),
+        value_columns=tables.VALUE_COLUMNS,
+        values={group: tables.values(part) for group, part in tables.groups(rows).items()},
+    )
+    write_text(path, page.rstrip() + "\n")
+
+
+def figure_table2(rows: Sequence[Row], path: Path | str, *, release: str, table: str = "2a") -> None:
+    """Draw a table's results on one release into ``path``, as SVG or PNG by its suffix."""
+    from stepline.report import figures
+
+    part = [row for row in rows if (row.table, row.release) == (table, release)]
+    with atomic_path(path) as file:
+        file.write_bytes(figures.render(figures.results(part), file.suffix.removeprefix(".")))
+
+
+def _counts(rows: Sequence[Row]) -> list[tuple[str, int]]:
+    statuses = [row.status for row in rows]
+    return [(status, statuses.count(status)) for status in tables.MARKS if status in statuses]
+
+
+def _name(table: str, release: str) -> str:
+    return f"Table {table}, {tables.TITLES.get(table, table).lower()}, release {release}"
+
+
+def _results(rows: Sequence[Row]) -> list[Picture]:
+    from stepline.report import figures
+
+    pictures = []
+    for (table, release), part in tables.groups(rows).items():
+        known = [row for row in part if row.value is not None and row.status != "reference"]
+        if known:
+            best = max((row for row in known if row.metric == "accuracy"), key=lambda row: row.value or 0)
+            alt = (
+                f"{_name(table, release)}: values by window length, one panel per setting and metric, "
+                f"with {len(known)} computed numbers. Highest accuracy: {best.method}, "
+                f"{tables.percent(best.value or 0)} %. The tables below hold all numbers."
+            )
+            pictures.append(Picture(_svg(figures.results(part)), alt, _name(table, release)))
+    return pictures
+
+
+def _spreads(rows: Sequence[Row]) -> list[Picture]:
+    from stepline.report import figures
+
+    pictures = []
+    for (table, release), part in tables.groups(rows).items():
+        shown = figures.longest_context(row for row in part if row.metric == "accuracy" and row.per_video)
+        if shown:
+            ranges = "; ".join(
+                f"{row.method} {min(row.per_video.values()):.1f} to {max(row.per_video.values()):.1f}" for row in shown
+            )
+            alt = f"{_name(table, release)}: accuracy of each video, in percent: {ranges}."
+            pictures.append(Picture(_svg(figures.spread(shown)), alt, _name(table, release)))
+    return pictures
+
+
+def _timeline(timeline: Timeline) -> list[Picture]:
+    from stepline.io import read_json
+    from stepline.report import figures
+
+    present = {name: path for name, path in timeline.predictions.items() if path.is_file()}
+    predictions = {name: _predictions(path) for name, path in present.items()}
+    pictures = []
+    for video, samples in read_json(timeline.samples).items():
+        times = [sample["frame_index"] / timeline.fps for sample in samples]
+        labels = [sample["label"] for sample in samples]
+        tracks = {}
+        for name, found in predictions.items():
+            if video in found:
+                tracks[name] = [found[video].get(sample["id"]) for sample in samples]
+        shares = ", ".join(
+            f"{name} {100 * sum(p == t for p, t in zip(track, labels, strict=True)) / len(labels):.1f} %"
+            for name, track in tracks.items()
+        )
+        alt = f"Labels of {len(labels)} samples of {video} over time, above the predictions. Right: {shares or 'none'}."
+        drawn = figures.timeline(times, labels, tracks)
+        pictures.append(Picture(_svg(drawn), alt, f"Recording {video}, release {timeline.release}"))
+    return pictures
+
+
+def _predictions(path: Path) -> dict[str, dict[int, int | None]]:
+    """Return the predictions of the lowest seed on the test split, by video and sample."""
+    import pyarrow.parquet as parquet
+
+    columns = ["seed", "split", "video", "sample", "prediction"]
+    table = parquet.read_table(path, columns=columns, filters=[("split", "==", "test")]).to_pylist()
+    first = min((record["seed"] for record in table), default=0)
+    found: dict[str, dict[int, int | None]] = {}
+    for record in table:
+        if record["seed"] == first:
+            found.setdefault(record["video"], {})[record["sample"]] = record["prediction"]
+    return found
+
+
+def _stages(stages: Stages) -> dict[str, Any]:
+    return {
+        "availability": stages.availability,
+        "shots": {video: _shots(shots, stages.files.get(video)) for video, shots in stages.shots.items()},
+        "speech": {
+            video: _speech(sentences, stages.scripts.get(video, ())) for video, sentences in stages.transcripts.items()
+        },
+        "shots_shown": SHOTS_SHOWN,
+        "sentences_shown": SENTENCES_SHOWN,
+    }
+
+
+def _shots(shots: Sequence[tuple[float, float]], file: Path | None) -> dict[str, Any]:
+    from stepline.report.thumbnails import thumbnails
+
+    shown = list(shots)[:SHOTS_SHOWN]
+    images = thumbnails(file, [(start + end) / 2 for start, end in shown]) if file else [None] * len(shown)
+    sources = ["" if image is None else _data("image/jpeg", image) for image in images]
+    return {"count": len(shots), "shown": [(*shot, source) for shot, source in zip(shown, sources, strict=True)]}
+
+
+def _speech(sentences: Sequence[Sentence], script: Sequence[Sentence]) -> list[tuple[Sentence, str]]:
+    """Return each sentence with what the script says in the same time."""
+    return [
+        (said, " ".join(line.text for line in script if line.start_s < said.end_s and line.end_s > said.start_s))
+        for said in sentences[:SENTENCES_SHOWN]
+    ]
+
+
+def _svg(figure: Any) -> str:
+    from stepline.report import figures
+
+    return _data("image/svg+xml", figures.render(figure, "svg"))
+
+
+def _data(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -1,0 +1,81 @@
+"""Tables as files: tidy CSV, and Markdown as in the paper."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from stepline.io import write_text
+from stepline.tables.layout import VALUE_COLUMNS, Panel, facts, groups, missing, panels, values
+from stepline.tables.rows import COLUMNS, Row, number_text, value_text
+
+
+def write_csv(rows: Sequence[Row], path: Path | str) -> None:
+    """Write the rows as tidy CSV, one line per number: 4 decimals, unknown values empty, lists joined by ';'."""
+    content = io.StringIO()
+    writer = csv.writer(content, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow(_csv_cell(row, column) for column in COLUMNS)
+    write_text(path, content.getvalue())
+
+
+def _csv_cell(row: Row, column: str) -> str:
+    value = getattr(row, column)
+    if column == "paper":
+        return row.printed
+    if column == "context_s":
+        return number_text(value)
+    if isinstance(value, tuple):
+        return ";".join(map(str, value))
+    if isinstance(value, float):
+        return f"{round(value, 4) + 0.0:.4f}"
+    return value_text(value)
+
+
+LEGEND = (
+    "Each cell: ours (the paper's). "
+    "= exact to the printed digits; ≈ within the stated tolerance; ≠ differs; † not comparable; "
+    "‡ the paper's number cannot be right; ref: copied from the paper; needs: no value yet. "
+    "Values in percent."
+)
+
+
+def write_markdown(rows: Sequence[Row], path: Path | str, *, title: str) -> None:
+    """Write the rows laid out as in the paper, then what is missing, then what must be known to read them."""
+    parts = [f"# {title}", f"{LEGEND} Bold: a method that sees more than any system would have."]
+    for panel in panels(rows):
+        parts += [f"## {panel.title}", _markdown_panel(panel)]
+    gaps = missing(rows)
+    parts += ["## What is missing"]
+    if gaps:
+        cells = [
+            (gap.needs, str(gap.count), "; ".join(gap.methods), f"`{gap.command}`" if gap.command else "")
+            for gap in gaps
+        ]
+        parts += [_markdown_table(("Needs", "Numbers", "Of", "Filled by"), cells)]
+    else:
+        parts += ["Nothing."]
+    for (table, release, terms), part in zip(facts(rows), groups(rows).values(), strict=True):
+        parts += [f"## Table {table}, release {release}: how to read it"]
+        parts += ["\n".join(f"- **{term}**: {_escape(text)}" for term, text in terms)]
+        if computed := values(part):
+            parts += [_markdown_table(VALUE_COLUMNS, computed)]
+    write_text(path, "\n\n".join(parts) + "\n")
+
+
+def _markdown_panel(panel: Panel) -> str:
+    body = []
+    for line in panel.lines:
+        method = f"**{line.method}: sees {line.sees}**" if line.oracle else line.method
+        body.append((line.setting, method, line.modality, *(cell.text for cell in line.cells)))
+    return _markdown_table(("Setting", "Method", "Modality", *panel.columns), body)
+
+
+def _markdown_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *body]
+    return "\n".join("| " + " | ".join(_escape(cell) for cell in line) + " |" for line in lines)
+
+
+def _escape(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())

@@ -1,0 +1,227 @@
+"""The layout of a table for a reader: panels as in the paper, what is missing, and what must be known to read it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from stepline.tables.rows import MARKS, METRICS, SEES, SETTINGS, TITLES, Row, Status, percent
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell of a laid-out table, with the statuses of its numbers."""
+
+    text: str
+    status: Status | None
+
+
+@dataclass(frozen=True)
+class PanelLine:
+    """A method's line in a laid-out table: ``sees`` says what it may see, ``oracle`` that this is too much."""
+
+    setting: str
+    method: str
+    modality: str
+    sees: str
+    oracle: bool
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A table on one release, laid out as in the paper: methods by setting, columns by context and metric."""
+
+    table: str
+    release: str
+    title: str
+    columns: tuple[str, ...]
+    lines: tuple[PanelLine, ...]
+
+
+def context_name(context_s: float | None) -> str:
+    """Return a window length as in the paper: ``10 s``, ``3 min``, or ``unlimited``."""
+    if context_s is None:
+        return "unlimited"
+    if context_s >= 60 and context_s % 60 == 0:
+        return f"{context_s / 60:g} min"
+    return f"{context_s:g} s"
+
+
+def is_oracle(row: Row) -> bool:
+    """Return whether the method sees more than recordings and training labels: what no system would have."""
+    return any(word not in ("window", "recording", "train") for word in row.inputs)
+
+
+def sees(row: Row) -> str:
+    """Return in words what the method may see."""
+    return ", ".join(SEES.get(word, word) for word in row.inputs) or "nothing"
+
+
+def panels(rows: Sequence[Row]) -> list[Panel]:
+    """Return the rows laid out: per table and release the paper's methods, then the additional ones."""
+    result = []
+    for (table, release), part in groups(rows).items():
+        name = f"Table {table}: {TITLES.get(table, table)}, release {release}"
+        known = {(row.method, row.modality, row.setting) for row in part if row.printed}
+        ours = [row for row in part if (row.method, row.modality, row.setting) not in known]
+        theirs = [row for row in part if (row.method, row.modality, row.setting) in known]
+        if theirs:
+            result.append(_panel(table, release, f"{name}: the paper's methods", theirs))
+        if ours:
+            result.append(_panel(table, release, f"{name}: additional methods" if theirs else name, ours))
+    return result
+
+
+def groups(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
+    """Return the rows by (table, release), in their order."""
+    grouped: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        grouped.setdefault((row.table, row.release), []).append(row)
+    return grouped
+
+
+def _panel(table: str, release: str, title: str, rows: Sequence[Row]) -> Panel:
+    contexts = sorted({row.context_s for row in rows}, key=lambda c: float("inf") if c is None else c)
+    metrics = [m for m in METRICS if any(row.metric == m for row in rows)]
+    columns = [(c, m) for c in contexts for m in metrics if any((row.context_s, row.metric) == (c, m) for row in rows)]
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.setting, row.method, row.modality), []).append(row)
+    lines = []
+    for (setting, method, modality), group in sorted(groups.items(), key=lambda item: _setting_rank(item[0][0])):
+        entries = list(dict.fromkeys(row.entry for row in group if row.entry)) or [""]
+        for index, entry in enumerate(entries):
+            mine = [row for row in group if row.entry == entry or (index == 0 and not row.entry)]
+            seen = next((row for row in mine if row.inputs), mine[0])
+            lines.append(
+                PanelLine(
+                    setting=setting,
+                    method=f"{method} ({entry})" if len(entries) > 1 else method,
+                    modality=modality,
+                    sees=sees(seen),
+                    oracle=is_oracle(seen),
+                    cells=tuple(
+                        _cell([row for row in mine if (row.context_s, row.metric) == column]) for column in columns
+                    ),
+                )
+            )
+    names = tuple(f"{_window(c)} {METRICS[m]}" if len(metrics) > 1 else _window(c) for c, m in columns)
+    return Panel(table=table, release=release, title=title, columns=names, lines=tuple(lines))
+
+
+def _window(context_s: float | None) -> str:
+    return "unlimited" if context_s is None else f"w={context_name(context_s)}"
+
+
+def _setting_rank(setting: str) -> int:
+    return SETTINGS.index(setting) if setting in SETTINGS else len(SETTINGS)
+
+
+def _cell(rows: Sequence[Row]) -> Cell:
+    return Cell(" / ".join(map(_cell_text, rows)), rows[0].status if rows else None)
+
+
+def _cell_text(row: Row) -> str:
+    mark = MARKS[row.status]
+    if row.status == "reference":
+        return f"{row.printed} {mark}".strip()
+    paper = f"({row.printed})" if row.printed else ""
+    value = "" if row.value is None else percent(row.value)
+    return " ".join(filter(None, [mark, paper] if row.status == "needs" else [value, paper, mark]))
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Numbers that wait for the same things: what they need, the command that fills them, and whose they are."""
+
+    needs: str
+    command: str
+    methods: tuple[str, ...]
+    count: int
+
+
+def missing(rows: Sequence[Row]) -> list[Missing]:
+    """Return what the rows with status ``needs`` wait for, by what they need and the command that fills it."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.status == "needs":
+            groups.setdefault((";".join(row.needs) or row.note, row.command), []).append(row)
+    return [
+        Missing(
+            needs=needs,
+            command=command,
+            methods=tuple(dict.fromkeys(f"{row.method}, {row.setting} ({row.table})" for row in group)),
+            count=len(group),
+        )
+        for (needs, command), group in groups.items()
+    ]
+
+
+def facts(rows: Sequence[Row]) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """Return, per table and release, what must be known to read its numbers: (table, release, [(term, text)])."""
+    return [(table, release, _facts(part)) for (table, release), part in groups(rows).items()]
+
+
+def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    done = [row for row in rows if row.value is not None and row.status != "reference"]
+    terms = [
+        ("Release", rows[0].release),
+        ("Split", _by_method(rows, lambda row: row.split)),
+        ("Protocol", _by_method(done, lambda row: row.protocol)),
+        ("What a method may see", _by_method(done, sees)),
+        ("Oracles", _methods([row for row in done if is_oracle(row)]) or "none"),
+        ("Videos evaluated / listed", _by_method(done, lambda row: _share(row.n_videos, row.n_listed))),
+        ("Samples", _by_method(done, lambda row: _count(row.n_samples))),
+        ("Queries", _by_method(done, lambda row: _count(row.n_queries))),
+        ("Pool used / listed", _by_method(done, lambda row: _share(row.pool_used, row.pool_listed))),
+        ("Seeds", _by_method(done, lambda row: ";".join(map(str, row.seeds)))),
+        ("± after a value", "standard deviation over the seeds" if any(r.value_sd is not None for r in done) else ""),
+        ("Intervals", "95 %, bootstrap over the videos" if any(row.ci_low is not None for row in done) else ""),
+        ("Selection", _by_method(done, lambda row: row.selection)),
+        ("Options", _by_method(done, lambda row: row.options.replace(";", ", "))),
+        ("Subset", _by_method(rows, lambda row: row.subset) or "none: the whole split"),
+    ]
+    return [(term, text) for term, text in terms if text]
+
+
+def _methods(rows: Iterable[Row]) -> str:
+    return ", ".join(dict.fromkeys(f"{row.method} ({row.setting})" for row in rows))
+
+
+def _by_method(rows: Sequence[Row], fact: Callable[[Row], str]) -> str:
+    """Return a fact once where all rows share it, else with the methods to which it applies."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(fact(row), []).append(row)
+    if len(groups) == 1:
+        return next(iter(groups))
+    return "; ".join(f"{text}: {_methods(group)}" for text, group in groups.items() if text)
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _share(used: int | None, listed: int | None) -> str:
+    return "" if used is None or listed is None else f"{used} / {listed}"
+
+
+VALUE_COLUMNS = ("Method", "Setting", "Context", "Metric", "Value", "95 % interval", "Seeds", "It may see", "Status")
+
+
+def values(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """Return the computed numbers with what stands beside them, as texts in the order of ``VALUE_COLUMNS``."""
+    return [
+        (
+            row.method,
+            row.setting,
+            context_name(row.context_s),
+            METRICS[row.metric],
+            percent(row.value) + ("" if row.value_sd is None else f" ± {percent(row.value_sd)}"),
+            "" if row.ci_low is None or row.ci_high is None else f"{percent(row.ci_low)} to {percent(row.ci_high)}",
+            str(len(row.seeds)) if row.seeds else "",
+            sees(row),
+            row.status,
+        )
+        for row in rows
+        if row.value is not None and row.status != "reference"
+    ]
