@@ -1,0 +1,22 @@
+# Stepline: from raw procedural video to tables.
+#   snakemake --cores 8 --use-conda results/spacewalk/table2.csv
+import sys
+
+sys.path.insert(0, f"{workflow.basedir}/src")
+
+
+configfile: f"{workflow.basedir}/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+
+
+rule all:
+    input:
+        [f"results/{study}/{name}" for study in PLANS for name in ("table2.csv", "report.html")],
+
+
+include: "workflow/rules/fetch.smk"
+include: "workflow/rules/media.smk"
+include: "workflow/rules/features.smk"
+include: "workflow/rules/spacewalk.smk"

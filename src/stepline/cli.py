@@ -1,0 +1,310 @@
+"""The command line: it parses and calls. Its verbs, in the order of the pipeline, are the stages."""
+
+import argparse
+import errno
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepline import __version__, paths
+from stepline.errors import ConfigError, SteplineError
+
+if TYPE_CHECKING:
+    from stepline.benchmarks.spacewalk.material import Material
+    from stepline.benchmarks.spacewalk.plan import Job, Plan
+
+log = logging.getLogger("stepline")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb and return the exit code: 0, or 2 after one line that says what is wrong."""
+    parsed = _parser().parse_args(arguments)
+    try:
+        _log_to(parsed.log)
+        parsed.run(parsed)
+    except SteplineError as error:
+        return _fail(str(error))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return _fail(f"the disk is full ({error.filename or parsed.verb}): free some space and run the same again")
+        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+            return _fail(f"{error.filename}: {error.strerror}: this account cannot write or read it")
+        if isinstance(error, FileNotFoundError) and error.filename:
+            return _fail(
+                f"{error.filename} is not there: `stepline {parsed.verb}` reads it; run the stage that makes it"
+            )
+        if error.filename:
+            return _fail(f"{error.filename}: {error.strerror}")
+        raise
+    return 0
+
+
+def _fail(message: str) -> int:
+    line = " ".join(f"error: {message}".split())
+    print(line, file=sys.stderr)
+    log.error("%s", line)
+    return 2
+
+
+def _log_to(path: Path | None) -> None:
+    logging.raiseExceptions = False  # a log on a full disk says nothing
+    log.propagate = False
+    log.setLevel(logging.INFO)
+    log.handlers = [logging.NullHandler()]
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = logging.FileHandler(path, mode="w", encoding="utf-8")
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        log.handlers = [handler]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="stepline",
+        description="From raw procedural video to the tables of five papers. The verbs are the stages, in their order; "
+        "`snakemake` calls them in the right order and only where something changed.",
+    )
+    parser.add_argument("--version", action="version", version=f"stepline {__version__}")
+    parser.add_argument("--log", type=Path, help="write warnings and errors to this file too")
+    parser.add_argument("--configfile", type=Path, help="default: what STEPLINE_CONFIG names, else config.yaml")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+
+    verb = verbs.add_parser("demo", help="build the embedded study: videos, release files and what is true of them")
+    verb.add_argument("--mirror", type=Path, required=True, help="folder that STEPLINE_MIRROR will name")
+    verb.add_argument("--truth", type=Path, required=True, help="JSON file for shots, words and labels")
+    verb.set_defaults(run=_demo)
+
+    verb = verbs.add_parser("fetch", help="bring a release, videos or weights: the mirror first, then the network")
+    verb.add_argument("what", help="STUDY/RELEASE, STUDY/videos, STUDY/videos/SHARD or weights/NAME")
+    verb.set_defaults(run=_fetch)
+
+    for name, call, text in (
+        ("media", _media, "probe, content scores and audio of a shard's videos, each decoded once"),
+        ("shots", _shots, "shots from content scores"),
+        ("transcribe", _transcribe, "sentences from audio"),
+        ("extract", _extract, "features from frames, into a shard's store"),
+    ):
+        verb = verbs.add_parser(name, help=text)
+        verb.add_argument("study")
+        verb.add_argument("--shard", required=True)
+        if name == "extract":
+            verb.add_argument("--backbone", required=True)
+        verb.set_defaults(run=call)
+
+    verb = verbs.add_parser("samples", help="a benchmark's samples, as released")
+    _release(verb)
+    verb.add_argument("--task", help="default: all tasks of the release")
+    verb.add_argument("--split", help="default: all splits")
+    verb.set_defaults(run=_samples)
+
+    verb = verbs.add_parser("encode", help="embeddings of a recording's texts")
+    _release(verb)
+    verb.add_argument("--task", required=True)
+    verb.add_argument("--video", required=True)
+    verb.add_argument("--encoder", required=True)
+    verb.set_defaults(run=_encode)
+
+    for name, call, text in (
+        ("fit", _fit, "a head, trained on cached features with one seed"),
+        ("predict", _predict, "predictions of an entry"),
+        ("score", _score, "metrics from predictions alone"),
+    ):
+        verb = verbs.add_parser(name, help=text)
+        _release(verb)
+        verb.add_argument("--entry", required=True, help="as named in tables.yaml")
+        verb.add_argument("--context", required=True, help="window length such as 180s, or all")
+        if name == "fit":
+            verb.add_argument("--seed", type=int, required=True)
+        verb.set_defaults(run=call)
+
+    verb = verbs.add_parser("table", help="scores and the paper's numbers, as CSV and Markdown")
+    verb.add_argument("study")
+    verb.add_argument("--table", default="table2", help="default: %(default)s")
+    verb.set_defaults(run=_table)
+
+    verb = verbs.add_parser("report", help="one HTML page to look at")
+    verb.add_argument("study")
+    verb.set_defaults(run=_report)
+    return parser
+
+
+def _release(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("study")
+    verb.add_argument("--release", required=True)
+
+
+def _demo(parsed: argparse.Namespace) -> None:
+    from stepline.demo.build import build
+
+    build(parsed.mirror, parsed.truth)
+
+
+def _fetch(parsed: argparse.Namespace) -> None:
+    from stepline.config import load
+    from stepline.datasets.studies import study
+    from stepline.fetch import fetch_release, fetch_videos, fetch_weights
+
+    first, _, rest = parsed.what.partition("/")
+    if first == "weights":
+        fetch_weights(rest)
+    elif rest.partition("/")[0] == "videos":
+        config = load(parsed.configfile)
+        chosen, shard = study(first), rest.partition("/")[2]
+        shards = chosen.shards(config["shard_hours"])
+        if shard and shard not in shards.values():
+            raise ConfigError(f"{first} has no shard {shard!r}; choose from {', '.join(sorted(set(shards.values())))}")
+        for each in [shard] if shard else sorted(set(shards.values())):
+            fetch_videos(chosen, each, config)
+    else:
+        fetch_release(study(first, rest), rest)
+
+
+def _media(parsed: argparse.Namespace) -> None:
+    from stepline.media.prepare import prepare
+
+    name, shard = _shard(parsed)
+    prepare(paths.availability(name, shard), paths.media(name), paths.manifest(paths.media(name), shard))
+
+
+def _shots(parsed: argparse.Namespace) -> None:
+    from stepline.config import load
+    from stepline.shots import detect
+
+    name, shard = _shard(parsed)
+    media, folder = paths.media(name), paths.shots(name)
+    options = load(parsed.configfile)["shots"]
+    detect(paths.manifest(media, shard), media, folder, paths.manifest(folder, shard), **options)
+
+
+def _transcribe(parsed: argparse.Namespace) -> None:
+    from stepline.asr.transcribe import transcribe
+    from stepline.config import load
+
+    name, shard = _shard(parsed)
+    asr = load(parsed.configfile)["asr"]
+    engine = asr["engine"]
+    media, folder = paths.media(name), paths.transcripts(name, engine)
+    manifest = paths.manifest(folder, shard)
+    transcribe(paths.manifest(media, shard), media, folder, manifest, engine=engine, **asr.get(engine, {}))
+
+
+def _extract(parsed: argparse.Namespace) -> None:
+    from stepline.backbones.registry import FRAME_BACKBONES
+    from stepline.features.extract import extract
+    from stepline.io import write_json
+
+    name, shard = _shard(parsed)
+    if parsed.backbone not in FRAME_BACKBONES:
+        raise ConfigError(f"backbone {parsed.backbone!r} is not known; choose from {', '.join(FRAME_BACKBONES)}")
+    spec = FRAME_BACKBONES[parsed.backbone].spec
+    folder, manifest = paths.features(name, shard, spec), paths.features_manifest(name, shard, spec)
+    write_json(paths.spec_record(spec), spec.record())
+    extract(paths.availability(name, shard), spec, folder, manifest)
+
+
+def _shard(parsed: argparse.Namespace) -> tuple[str, str]:
+    from stepline.datasets.studies import study
+
+    name: str = study(parsed.study).name
+    if not parsed.shard.isdecimal():
+        raise ConfigError(f"shard {parsed.shard!r} is not a number such as 000")
+    return name, parsed.shard
+
+
+def _samples(parsed: argparse.Namespace) -> None:
+    from stepline.benchmarks.spacewalk.samples import write_samples
+    from stepline.datasets.studies import study
+    from stepline.fetch import fetch_release
+
+    chosen = study(parsed.study, parsed.release)
+    if not (chosen.folder(parsed.release) / "release.json").exists():
+        fetch_release(chosen, parsed.release)
+    release = chosen.load(parsed.release)
+    wanted = [
+        (task, split)
+        for task in chosen.tasks[parsed.release]
+        for split in chosen.splits(parsed.release, task)
+        if parsed.task in (None, task) and parsed.split in (None, split)
+    ]
+    if not wanted:
+        asked = " ".join(filter(None, (parsed.task, parsed.split)))
+        raise ConfigError(f"{parsed.study} {parsed.release} has no samples of {asked}")
+    for task, split in wanted:
+        write_samples(chosen, release, task, split, paths.samples(parsed.study, parsed.release, task, split))
+
+
+def _encode(parsed: argparse.Namespace) -> None:
+    from stepline.backbones.sentence import MODELS
+    from stepline.benchmarks.spacewalk.encode import encode
+    from stepline.benchmarks.spacewalk.plan import Plan
+    from stepline.config import load
+    from stepline.datasets.studies import study
+
+    plan = Plan.of(load(parsed.configfile), parsed.study)
+    release = study(parsed.study, parsed.release).load(parsed.release)
+    for what, asked, allowed in (
+        ("task", parsed.task, plan.study.tasks[parsed.release]),
+        ("video", parsed.video, release.recordings),
+        ("encoder", parsed.encoder, MODELS),
+    ):
+        if asked not in allowed:
+            raise ConfigError(f"{what} {asked!r} is not known; choose from {', '.join(allowed)}")
+    encode(plan, parsed.release, parsed.task, parsed.video, parsed.encoder)
+
+
+def _fit(parsed: argparse.Namespace) -> None:
+    from stepline.benchmarks.spacewalk.predict import fit
+
+    plan, job, material = _job(parsed)
+    if not job.entry.trained or job.context_s is None:
+        raise ConfigError(f"entry {job.entry.id!r} is not fitted")
+    path = paths.fit(plan.study.name, job.release, job.entry.id, job.context, parsed.seed)
+    fit(material, job.context_s, parsed.seed, path)
+
+
+def _predict(parsed: argparse.Namespace) -> None:
+    from stepline.benchmarks.spacewalk.predict import predict
+
+    plan, job, material = _job(parsed)
+    place = plan.study.name, job.release, job.entry.id, job.context
+    fits = [paths.fit(*place, seed) for seed in job.entry.seeds] if job.entry.trained else []
+    predict(material, job.context_s, fits, paths.predictions(*place))
+
+
+def _score(parsed: argparse.Namespace) -> None:
+    from stepline.benchmarks.spacewalk.score import score
+
+    plan, job, material = _job(parsed)
+    place = plan.study.name, job.release, job.entry.id, job.context
+    score(material, paths.predictions(*place), paths.scores(*place))
+
+
+def _job(parsed: argparse.Namespace) -> "tuple[Plan, Job, Material]":
+    from stepline.benchmarks.spacewalk.material import Material
+    from stepline.benchmarks.spacewalk.plan import Plan
+    from stepline.config import load
+
+    plan = Plan.of(load(parsed.configfile), parsed.study)
+    job = plan.job(parsed.release, parsed.entry, parsed.context)
+    return plan, job, Material(plan.config, plan.study, plan.study.load(job.release), job.entry)
+
+
+def _table(parsed: argparse.Namespace) -> None:
+    from stepline.benchmarks.spacewalk.entries import TARGETS
+    from stepline.benchmarks.spacewalk.plan import Plan
+    from stepline.benchmarks.spacewalk.table import write_table
+    from stepline.config import load
+
+    if parsed.table not in TARGETS:
+        raise ConfigError(f"table {parsed.table!r} is not known; choose from {', '.join(TARGETS)}")
+    write_table(Plan.of(load(parsed.configfile), parsed.study), parsed.table)
+
+
+def _report(parsed: argparse.Namespace) -> None:
+    from stepline.benchmarks.spacewalk.plan import Plan
+    from stepline.benchmarks.spacewalk.table import write_study_report
+    from stepline.config import load
+
+    write_study_report(Plan.of(load(parsed.configfile), parsed.study), Path("results", parsed.study, "report.html"))

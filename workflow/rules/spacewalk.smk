@@ -1,0 +1,107 @@
+# Spacewalk-18: samples, fits, predictions, scores, tables and the report.
+
+
+rule samples:
+    input:
+        "datasets/{study}/{release}/release.json",
+    output:
+        "results/{study}/samples/{release}/{task}/{split}.json",
+    log:
+        "logs/samples/{study}.{release}.{task}.{split}.log",
+    conda:
+        "../../envs/core.yaml"
+    message:
+        "samples of {wildcards.study} {wildcards.release}, {wildcards.task} {wildcards.split}"
+    shell:
+        "python -m stepline --log {log} samples {wildcards.study} --release {wildcards.release}"
+        " --task {wildcards.task} --split {wildcards.split}"
+
+
+rule fit:
+    input:
+        lambda wildcards: plan(wildcards).fit_inputs(job(wildcards)),
+    output:
+        "results/{study}/fits/{release}/{entry}/{context}/{seed}.safetensors",
+    log:
+        "logs/fit/{study}.{release}.{entry}.{context}.{seed}.log",
+    conda:
+        "../../envs/text.yaml"
+    params:
+        spec=lambda wildcards: plan(wildcards).predict_params(job(wildcards)),
+    message:
+        "fit {wildcards.entry} on {wildcards.release} at {wildcards.context}, seed {wildcards.seed}"
+    shell:
+        "python -m stepline --log {log} fit {wildcards.study} --release {wildcards.release} --entry {wildcards.entry}"
+        " --context {wildcards.context} --seed {wildcards.seed}"
+
+
+rule predict:
+    input:
+        lambda wildcards: plan(wildcards).predict_inputs(job(wildcards)),
+    output:
+        "results/{study}/predictions/{release}/{entry}/{context}.parquet",
+    log:
+        "logs/predict/{study}.{release}.{entry}.{context}.log",
+    conda:
+        "../../envs/text.yaml"
+    params:
+        spec=lambda wildcards: plan(wildcards).predict_params(job(wildcards)),
+    message:
+        "predict {wildcards.entry} on {wildcards.release} at {wildcards.context}"
+    shell:
+        "python -m stepline --log {log} predict {wildcards.study} --release {wildcards.release}"
+        " --entry {wildcards.entry} --context {wildcards.context}"
+
+
+rule score:
+    input:
+        "results/{study}/predictions/{release}/{entry}/{context}.parquet",
+        lambda wildcards: plan(wildcards).score_inputs(job(wildcards)),
+    output:
+        "results/{study}/scores/{release}/{entry}/{context}.json",
+    log:
+        "logs/score/{study}.{release}.{entry}.{context}.log",
+    conda:
+        "../../envs/core.yaml"
+    params:
+        options=lambda wildcards: plan(wildcards).score_params(),
+    message:
+        "score {wildcards.entry} on {wildcards.release} at {wildcards.context}"
+    shell:
+        "python -m stepline --log {log} score {wildcards.study} --release {wildcards.release}"
+        " --entry {wildcards.entry} --context {wildcards.context}"
+
+
+rule table:
+    input:
+        lambda wildcards: plan(wildcards).score_files(wildcards.table),
+    output:
+        "results/{study}/{table}.csv",
+        "results/{study}/{table}.md",
+    log:
+        "logs/table/{study}.{table}.log",
+    conda:
+        "../../envs/core.yaml"
+    params:
+        lines=lambda wildcards: plan(wildcards).table_params(wildcards.table),
+    message:
+        "results/{wildcards.study}/{wildcards.table}.csv"
+    shell:
+        "python -m stepline --log {log} table {wildcards.study} --table {wildcards.table}"
+
+
+rule report:
+    input:
+        "results/{study}/table2.csv",
+        lambda wildcards: plan(wildcards).report_inputs(),
+    output:
+        "results/{study}/report.html",
+        "results/{study}/table2.svg",
+    log:
+        "logs/report/{study}.log",
+    conda:
+        "../../envs/media.yaml"
+    message:
+        "results/{wildcards.study}/report.html"
+    shell:
+        "python -m stepline --log {log} report {wildcards.study}"
