@@ -1,0 +1,59 @@
+"""Retrieval samples in closed form, against trying every frame as the query."""
+
+import itertools
+import random
+
+from measure import cpu_s, show
+
+from stepline.benchmarks.spacewalk.samples import _Geometry, retrieval
+from stepline.datasets.schema import Recording, Release, Segment, Step
+
+MIN_DISTANCE, BOUNDARY = 899, 449
+
+
+def made_up(n_segments: int) -> Release:
+    """Return a recording with as many segments as a long one has, between half a second and 15 minutes long."""
+    rng, segments, at = random.Random(0), [], 0
+    for number in range(n_segments):
+        end = at + int(10 ** rng.uniform(1.2, 4.4))
+        label = number % 20
+        segments.append(Segment(start_s=at / 30, end_s=end / 30, start_frame=at, end_frame=end, label=label))
+        at = end
+    steps = (Step(caption="", transcript="", animation_s=None),) * 20
+    recording = Recording(video="v", split="train", duration_s=at / 30, segments=tuple(segments), steps=steps)
+    return Release(
+        study="demo", name="demo", fps=30, recordings={"v": recording}, splits={"train": ("v",), "val": (), "test": ()}
+    )
+
+
+def try_all(own: int, other: int) -> list[int]:
+    """Return the allowed queries of a pair of segments, frame by frame."""
+    return [
+        x
+        for x in range(own)
+        if x + BOUNDARY < own
+        and max(MIN_DISTANCE, own + BOUNDARY - x) <= min(x - BOUNDARY, own + other - 1 - x - BOUNDARY)
+    ]
+
+
+def main() -> None:
+    """Print the table."""
+    release = made_up(200)
+    lengths = [s.end_frame - s.start_frame for s in release.recordings["v"].segments]
+    pairs = [pair for a, b in itertools.pairwise(lengths) for pair in ((a, b), (b, a))]
+    for own, other in pairs:
+        assert list(_Geometry(own, other, MIN_DISTANCE, BOUNDARY).queries()) == try_all(own, other)
+    show(
+        "2,000 retrieval samples of one recording with 200 segments",
+        "every frame tried, nothing drawn",
+        {
+            "every frame tried, nothing drawn": cpu_s(lambda: [try_all(*pair) for pair in pairs]),
+            "stepline, samples drawn": cpu_s(
+                lambda: retrieval(release, n=2000, min_distance=MIN_DISTANCE, boundary=BOUNDARY)
+            ),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Texts of windows from sentences indexed by time, against looking at every sentence."""
+
+import random
+
+from measure import cpu_s, show
+
+from stepline.asr.transcript import Sentence, text_between
+from stepline.benchmarks.spacewalk.text import RecordingText, window
+from stepline.datasets.schema import Recording
+
+DURATION_S = 8 * 3600.0
+
+
+def main() -> None:
+    """Print the table."""
+    rng = random.Random(0)
+    starts = sorted(rng.sample(range(int(DURATION_S)), 5000))
+    sentences = tuple(Sentence("nine words that somebody said to somebody out there", s, s + 0.9) for s in starts)
+    recording = Recording(video="v", split="test", duration_s=DURATION_S, segments=(), steps=())
+    text = RecordingText(recording, sentences, recognised=False)
+    times = [rng.uniform(0, DURATION_S) for _ in range(2000)]
+    for length_s in (60.0, 300.0):
+
+        def linear(length_s: float = length_s) -> list[str]:
+            return [text_between(sentences, *window(t, length_s, DURATION_S)) for t in times]
+
+        def indexed(length_s: float = length_s) -> list[str]:
+            return [text.window(t, length_s) for t in times]
+
+        assert linear() == indexed()
+        show(
+            f"texts of 2,000 windows of {length_s:.0f} s among 5,000 sentences",
+            "every sentence looked at",
+            {"every sentence looked at": cpu_s(linear, repeats=1), "stepline, indexed": cpu_s(indexed)},
+        )
+
+
+if __name__ == "__main__":
+    main()
