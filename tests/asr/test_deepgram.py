@@ -1,0 +1,331 @@
+"""Deepgram's engine against a server on this machine that answers as the service does."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import wave
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stepline.asr import deepgram
+from stepline.asr.chunks import RATE
+from stepline.asr.transcribe import transcribe
+from stepline.asr.transcript import Sentence, read
+from stepline.availability import read_manifest, write_manifest
+from stepline.cli import main
+from stepline.config import validate
+from stepline.errors import ConfigError, MissingError
+from tests.asr.deepgram_server import CUT, KEY, Reply, Request, Server
+
+FIRST = [("We open the door.", 1.0, 2.5), ("It's cold outside.", 4.0, 5.25)]
+SECOND = [("Now close it again.", 0.5, 2.0)]
+Script = Callable[[list[Reply]], Server]
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPGRAM_API_KEY", KEY)
+    monkeypatch.setattr(deepgram, "BACKOFF_S", 0.01)
+
+
+@pytest.fixture
+def scripted() -> Iterator[Script]:
+    """Start a server that gives these replies in turn."""
+    started = []
+
+    def start(replies: list[Reply]) -> Server:
+        rest = iter(replies)
+        context = Server(lambda request: next(rest)).running()
+        started.append(context)
+        return context.__enter__()
+
+    yield start
+    for context in started:
+        context.__exit__(None, None, None)
+
+
+def audio(folder: Path, **seconds: float) -> None:
+    """Write a media manifest and each video's noise: so many seconds, one of silence from 585 s on."""
+    videos: dict[str, Any] = {"mute": {"status": "gone", "reason": "deleted"}}
+    for number, (video, length) in enumerate(seconds.items()):
+        noise = np.random.default_rng(number).integers(-50, 50, int(length * RATE), dtype=np.int16)
+        noise[585 * RATE : 586 * RATE] = 0
+        (folder / "media" / video).mkdir(parents=True)
+        with wave.open(str(folder / "media" / video / "audio.wav"), "wb") as file:
+            file.setparams((1, 2, RATE, 0, "NONE", ""))
+            file.writeframes(noise.tobytes())
+        heard = {"status": "present", "reason": ""}
+        videos[video] = {"status": "present", "reason": "", "sha256": video, "audio": heard}
+    write_manifest(folder / "media.json", videos)
+
+
+def run(folder: Path, url: str, model: str = "nova-3") -> dict[str, dict[str, Any]]:
+    manifest = folder / "asr.json"
+    transcribe(
+        folder / "media.json", folder / "media", folder / "transcripts", manifest,
+        engine="deepgram", model=model, url=url,
+    )  # fmt: skip
+    return {video: record for video, record in read_manifest(manifest).items() if video != "mute"}
+
+
+def test_two_chunks_become_one_transcript(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=603)
+    server = scripted([Reply(said=FIRST), Reply(said=SECOND)])
+    assert run(tmp_path, server.url) == {"a": {"status": "present", "reason": "", "n_sentences": 3}}
+    cut_s = len(server.requests[0].pcm) / 2 / RATE
+    assert 585 < cut_s < 586
+    close = round(cut_s + 0.5, 2), round(cut_s + 2.0, 2)
+    assert read(tmp_path / "transcripts/a.csv") == (
+        *(Sentence(*line) for line in FIRST),
+        Sentence("Now close it again.", *close),
+    )
+    with wave.open(str(tmp_path / "media/a/audio.wav")) as file:
+        assert b"".join(request.pcm for request in server.requests) == file.readframes(file.getnframes())
+    for request in server.requests:
+        assert request.path == "/v1/listen"
+        assert request.query == {"model": "nova-3", "language": "en", "punctuate": "true", "utterances": "true"}
+        assert request.headers["authorization"] == f"Token {KEY}"
+        assert request.headers["content-type"] == "audio/wav"
+
+
+def test_a_finished_transcript_is_kept(tmp_path: Path, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    audio(tmp_path, a=3)
+    server = scripted([Reply(said=SECOND)])
+    first = run(tmp_path, server.url)
+    monkeypatch.delenv("DEEPGRAM_API_KEY")
+    assert run(tmp_path, server.url) == first
+    assert run(tmp_path, "http://127.0.0.1:9") == first
+    assert len(server.requests) == 1
+
+
+def test_a_lost_transcript_is_made_from_the_kept_answers(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3)
+    server = scripted([Reply(said=SECOND)])
+    run(tmp_path, server.url)
+    path = tmp_path / "transcripts/a.csv"
+    before = path.read_bytes()
+    path.unlink()
+    run(tmp_path, server.url)
+    assert path.read_bytes() == before
+    assert len(server.requests) == 1
+
+
+def test_another_model_transcribes_again(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3)
+    server = scripted([Reply(said=SECOND), Reply(said=[("Another model.", 0, 1)])])
+    run(tmp_path, server.url)
+    run(tmp_path, server.url, model="nova-2")
+    assert [sentence.text for sentence in read(tmp_path / "transcripts/a.csv")] == ["Another model."]
+    assert [request.query["model"] for request in server.requests] == ["nova-3", "nova-2"]
+    assert json.loads((tmp_path / "asr.json").read_text())["model"] == "nova-2"
+    run(tmp_path, server.url)
+    assert [sentence.text for sentence in read(tmp_path / "transcripts/a.csv")] == ["Now close it again."]
+
+
+def test_silence_is_an_empty_transcript(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3, empty=0)
+    server = scripted([Reply()])
+    nobody = {"status": "present", "reason": "no speech found", "n_sentences": 0}
+    assert run(tmp_path, server.url) == {"a": nobody, "empty": nobody}
+
+
+def test_times_end_with_the_audio(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=1.5)
+    run(tmp_path, scripted([Reply(said=SECOND)]).url)
+    assert [sentence.end_s for sentence in read(tmp_path / "transcripts/a.csv")] == [1.5]
+
+
+@pytest.mark.parametrize("reply", [Reply(503), Reply(500), Reply(429), Reply(408), Reply(CUT)], ids=lambda r: r.status)
+def test_a_passing_failure_is_asked_again(reply: Reply, tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3)
+    server = scripted([reply, Reply(said=SECOND)])
+    assert run(tmp_path, server.url)["a"] == {"status": "present", "reason": "", "n_sentences": 1}
+    first, second = server.requests
+    assert first.pcm == second.pcm != b""
+
+
+def test_the_service_says_how_long_to_wait(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3)
+    server = scripted([Reply(429, headers={"Retry-After": "1"}), Reply(said=SECOND)])
+    start_s = time.monotonic()
+    assert run(tmp_path, server.url)["a"]["status"] == "present"
+    assert 1 <= time.monotonic() - start_s < 5
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_a_wait_of_hours_is_left_to_another_run(form: str, tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3)
+    then = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    server = scripted([Reply(429, headers={"Retry-After": "3600" if form == "seconds" else then})])
+    failed = run(tmp_path, server.url)["a"]
+    assert failed["status"] == "failed"
+    assert "HTTP 429" in failed["reason"]
+    assert "asks to wait 3" in failed["reason"]
+
+
+def test_after_three_retries_the_video_is_a_record_and_the_others_go_on(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3, b=3)
+    server = scripted([Reply(503)] * 4 + [Reply(said=SECOND)] + [Reply(503)] * 4 + [Reply(said=FIRST)])
+    records = run(tmp_path, server.url)
+    reason = '127.0.0.1: HTTP 503: {"err_code":"E","err_msg":"no"} (4 attempts)'
+    assert records["a"] == {"status": "failed", "reason": reason, "failures": 1}
+    assert records["b"]["status"] == "present"
+    assert not (tmp_path / "transcripts/a.csv").exists()
+    assert run(tmp_path, server.url)["a"]["failures"] == 2
+    assert run(tmp_path, server.url)["a"] == {"status": "present", "reason": "", "n_sentences": 2, "failures": 2}
+    assert len(server.requests) == 10
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (Reply(400, body=b'{"err_code":"Bad Request","err_msg":"corrupt or unsupported data"}'), "HTTP 400.*corrupt"),
+        (Reply(402), "HTTP 402"),
+        (Reply(301, headers={"Location": "http://127.0.0.1:9/"}), "HTTP 301"),
+        (Reply(body=b"<html>a proxy's page</html>"), "the answer holds no utterances"),
+        (Reply(body=b'{"results": {"channels": []}}'), "the answer holds no utterances"),
+    ],
+)
+def test_a_refusal_is_a_record_and_asked_once_a_run(
+    reply: Reply, reason: str, tmp_path: Path, scripted: Script
+) -> None:
+    audio(tmp_path, a=3)
+    server = scripted([reply, Reply(said=SECOND)])
+    failed = run(tmp_path, server.url)["a"]
+    assert failed["status"] == "failed"
+    assert re.search(reason, failed["reason"])
+    assert len(server.requests) == 1
+    assert run(tmp_path, server.url)["a"]["status"] == "present"
+
+
+def test_nobody_there_is_found_by_one_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLINE_RUN", "1")
+    audio(tmp_path, a=3, b=3)
+    server = Server(lambda request: Reply())
+    server._server.server_close()
+    records = run(tmp_path, server.url)
+    assert {record["status"] for record in records.values()} == {"failed"}
+    assert all("is unreachable" in record["reason"] for record in records.values())
+    assert len(list((tmp_path / ".stepline/probes").glob("*.json"))) == 1
+    with Server(lambda request: Reply(said=SECOND)).running() as other:
+        assert {record["status"] for record in run(tmp_path, other.url).values()} == {"present"}
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("another", "the key in DEEPGRAM_API_KEY is refused: .*HTTP 401.*Invalid credentials"),
+        (None, "DEEPGRAM_API_KEY is unset"),
+        ("  ", "DEEPGRAM_API_KEY is unset"),
+        ("two words", "DEEPGRAM_API_KEY holds spaces"),
+        ("clé", "DEEPGRAM_API_KEY holds spaces or letters"),
+    ],
+)
+def test_a_wrong_key_is_one_line(
+    key: str | None, line: str, tmp_path: Path, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audio(tmp_path, a=3)
+    monkeypatch.delenv("DEEPGRAM_API_KEY") if key is None else monkeypatch.setenv("DEEPGRAM_API_KEY", key)
+    server = scripted([Reply()] * 9)
+    with pytest.raises(MissingError, match=line) as caught:
+        run(tmp_path, server.url)
+    assert not (key or "").strip() or key not in str(caught.value)
+    assert len(server.requests) == (key == "another")
+    assert not (tmp_path / "asr.json").exists()
+
+
+def test_a_forbidden_model_is_one_line(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3)
+    said = b'{"err_code":"INSUFFICIENT_PERMISSIONS","err_msg":"Project does not have access to the requested model."}'
+    with pytest.raises(MissingError, match="DEEPGRAM_API_KEY.*HTTP 403.*requested model"):
+        run(tmp_path, scripted([Reply(403, body=said)]).url)
+
+
+def test_a_key_with_a_line_end_is_taken_without_it(
+    tmp_path: Path, scripted: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audio(tmp_path, a=3)
+    monkeypatch.setenv("DEEPGRAM_API_KEY", f"{KEY}\n")
+    assert run(tmp_path, scripted([Reply(said=SECOND)]).url)["a"]["status"] == "present"
+
+
+def test_a_failure_of_a_later_chunk_never_pays_twice(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=603)
+    server = scripted([Reply(said=FIRST), Reply(400), Reply(said=SECOND)])
+    assert run(tmp_path, server.url)["a"]["status"] == "failed"
+    assert run(tmp_path, server.url)["a"]["n_sentences"] == 3
+    one, two, again = (request.pcm for request in server.requests)
+    assert one != two == again
+
+
+def configured(tmp_path: Path, url: str) -> None:
+    """Make the test's folder one in which ``stepline transcribe demo --shard 000`` has something to do."""
+    asr = {"engine": "deepgram", "deepgram": {"url": url}}
+    (tmp_path / "config.yaml").write_text(json.dumps({"asr": asr, "demo": {"transcripts": "asr"}}))
+    (tmp_path / "datasets/demo").mkdir(parents=True)
+    (tmp_path / "media").rename(tmp_path / "datasets/demo/media")
+    (tmp_path / "datasets/demo/media/manifests").mkdir()
+    (tmp_path / "media.json").rename(tmp_path / "datasets/demo/media/manifests/000.json")
+
+
+COMMAND = ["--log", "logs/transcribe.log", "transcribe", "demo", "--shard", "000"]
+
+
+def test_a_kill_between_chunks_never_pays_twice(tmp_path: Path) -> None:
+    asked_again = threading.Event()
+
+    def reply(request: Request) -> Reply:
+        if len(request.pcm) < 100 * RATE and not asked_again.is_set():
+            asked_again.set()
+            time.sleep(30)
+        return Reply(said=SECOND if len(request.pcm) < 100 * RATE else FIRST)
+
+    audio(tmp_path, a=603)
+    with Server(reply).running() as server:
+        configured(tmp_path, server.url)
+        killed = subprocess.Popen([sys.executable, "-m", "stepline", *COMMAND], start_new_session=True)
+        assert asked_again.wait(60)
+        os.killpg(killed.pid, signal.SIGKILL)
+        assert killed.wait() == -signal.SIGKILL
+        assert main(COMMAND) == 0
+    long, short, again = (request.pcm for request in server.requests)
+    assert len(long) > 585 * RATE * 2 > len(short)
+    assert short == again
+    assert len(read(tmp_path / "datasets/demo/transcripts/deepgram/a.csv")) == 3
+
+
+def test_the_key_stands_in_no_file_and_no_output(
+    tmp_path: Path, scripted: Script, capfd: pytest.CaptureFixture[str]
+) -> None:
+    audio(tmp_path, a=3, b=3, c=3)
+    echo = f"refused: Token {KEY}".encode()
+    server = scripted([Reply(said=FIRST), Reply(400, body=echo), Reply(403, body=echo)])
+    configured(tmp_path, server.url)
+    assert main(COMMAND) == 2
+    printed = "".join(capfd.readouterr())
+    assert "error: the key in DEEPGRAM_API_KEY is refused" in printed
+    assert KEY not in printed
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"transcribe.log", "a.csv", "b.json"} <= {path.name for path in files}
+    assert "b: failed: 127.0.0.1: HTTP 400: refused: Token ***" in (tmp_path / "logs/transcribe.log").read_text()
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
+
+
+def test_the_configuration_names_model_and_address() -> None:
+    asr = validate({"asr": {"engine": "deepgram"}})["asr"]
+    assert asr == {"engine": "deepgram", "deepgram": {"model": "nova-3", "url": "https://api.deepgram.com"}}
+    with pytest.raises(ConfigError, match="asr.deepgram.url"):
+        validate({"asr": {"deepgram": {"url": "localhost:80"}}})
+    with pytest.raises(ConfigError, match="asr.deepgram.key: unknown key"):
+        validate({"asr": {"deepgram": {"key": KEY}}})

@@ -1,0 +1,88 @@
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepline.asr.chunks import RATE
+from stepline.asr.transcribe import transcribe
+from stepline.asr.transcript import read
+from stepline.availability import read_manifest, write_manifest
+from stepline.errors import ConfigError
+
+av = pytest.importorskip("av")
+pytest.importorskip("pocketsphinx")
+
+
+def speech() -> np.ndarray:
+    """Return 6 s: "we open the door and turn on the light" at 1.0-2.7 s, "put the water on the table" at 4.0-5.3 s."""
+    resampler = av.AudioResampler("s16", "mono", RATE)
+    with av.open(str(Path(__file__).with_name("speech.opus"))) as container:
+        return np.concatenate(
+            [part.to_ndarray()[0] for f in container.decode(audio=0) for part in resampler.resample(f)]
+        )
+
+
+def media(tmp_path: Path, **audio: np.ndarray) -> None:
+    for video, samples in audio.items():
+        (tmp_path / "media" / video).mkdir(parents=True)
+        with wave.open(str(tmp_path / "media" / video / "audio.wav"), "wb") as file:
+            file.setparams((1, 2, RATE, 0, "NONE", ""))
+            file.writeframes(samples.astype(np.int16).tobytes())
+    heard = {"status": "present", "reason": ""}
+    silent = {"status": "missing", "reason": "no audio stream"}
+    videos = {video: {"status": "present", "reason": "", "sha256": "1", "audio": heard} for video in audio}
+    videos["mute"] = {"status": "present", "reason": "", "sha256": "2", "audio": silent}
+    videos["gone"] = {"status": "gone", "reason": "deleted"}
+    write_manifest(tmp_path / "media.json", videos)
+
+
+def run(tmp_path: Path, engine: str = "pocketsphinx", folder: str = "transcripts") -> dict[str, dict]:
+    transcribe(tmp_path / "media.json", tmp_path / "media", tmp_path / folder, tmp_path / "asr.json", engine=engine)
+    return read_manifest(tmp_path / "asr.json")
+
+
+def test_speech_becomes_sentences_with_times(tmp_path: Path) -> None:
+    media(tmp_path, a=speech())
+    assert run(tmp_path)["a"] == {"status": "present", "reason": "", "n_sentences": 2}
+    first, second = read(tmp_path / "transcripts/a.csv")
+    assert first.text.endswith("turn on the light")
+    assert second.text.endswith("the water on the table")
+    times = [first.start_s, first.end_s, second.start_s, second.end_s]
+    assert times == pytest.approx([1.0, 2.73, 4.0, 5.32], abs=0.3)
+    run(tmp_path, folder="again")
+    assert (tmp_path / "again/a.csv").read_bytes() == (tmp_path / "transcripts/a.csv").read_bytes()
+
+
+def test_times_go_on_over_chunks(tmp_path: Path) -> None:
+    media(tmp_path, a=np.concatenate([speech(), np.zeros(600 * RATE, np.int16), speech()]))
+    run(tmp_path)
+    starts = [sentence.start_s for sentence in read(tmp_path / "transcripts/a.csv")]
+    assert starts == pytest.approx([1.0, 4.0, 607.0, 610.0], abs=0.3)
+
+
+def test_silence_and_absent_audio_are_records(tmp_path: Path) -> None:
+    media(tmp_path, silent=np.zeros(5 * RATE, np.int16), empty=np.zeros(0, np.int16))
+    nobody = {"status": "present", "reason": "no speech found", "n_sentences": 0}
+    assert run(tmp_path) == {
+        "silent": nobody,
+        "empty": nobody,
+        "mute": {"status": "missing", "reason": "no audio stream"},
+        "gone": {"status": "gone", "reason": "deleted"},
+    }
+    assert read(tmp_path / "transcripts/silent.csv") == ()
+    assert not (tmp_path / "transcripts/mute.csv").exists()
+
+
+def test_a_finished_transcript_is_kept(tmp_path: Path) -> None:
+    media(tmp_path, a=speech()[: 3 * RATE])
+    first = run(tmp_path)
+    kept = (tmp_path / "transcripts/a.csv").stat().st_ino
+    assert run(tmp_path) == first
+    assert (tmp_path / "transcripts/a.csv").stat().st_ino == kept
+
+
+def test_an_unknown_engine_is_named(tmp_path: Path) -> None:
+    media(tmp_path)
+    with pytest.raises(ConfigError, match="'whisper'.*pocketsphinx"):
+        run(tmp_path, engine="whisper")

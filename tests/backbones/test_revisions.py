@@ -1,0 +1,120 @@
+"""Each revision beside a digest of the source that it stands for.
+
+The workflow does not see imported modules: it makes numbers again where a revision changes, not where code does. So
+``revisions.json`` holds what the source was when somebody last said that its revision is right.
+After a change run ``python -m tests.backbones.test_revisions`` from the repository's root; that writes the file anew.
+"""
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepline.backbones.registry import FRAME_BACKBONES
+from stepline.backbones.sentence import sentence_spec
+from stepline.benchmarks.spacewalk.entries import KINDS
+from stepline.benchmarks.spacewalk.plan import SCORING
+from stepline.media.prepare import REVISION as MEDIA
+
+SOURCE = Path(__file__).parents[2] / "src" / "stepline"
+RECORDED = Path(__file__).with_name("revisions.json")
+BENCHMARK = "benchmarks/spacewalk"
+SOURCES = {
+    "histogram": ["backbones/histogram.py", "features/extract.py", "media/decode.py"],
+    "media": ["media/audio.py", "media/decode.py", "media/prepare.py", "media/scores.py"],
+    "sentence": ["backbones/sentence.py"],
+    "kinds": [
+        *(f"{BENCHMARK}/{name}.py" for name in ("baselines", "items", "material", "methods", "samples", "text")),
+        "features/bank.py",
+        "models/linear.py",
+    ],
+    "scoring": [
+        f"{BENCHMARK}/score.py",
+        *(f"metrics/{name}.py" for name in ("accuracy", "average_precision", "bootstrap", "threshold")),
+    ],
+}
+REVISIONS = {
+    "histogram": FRAME_BACKBONES["histogram"].spec.revision,
+    "media": MEDIA,
+    "sentence": sentence_spec("minilm").revision,
+    "kinds": {name: kind.revision for name, kind in KINDS.items()},
+    "scoring": SCORING,
+}
+WHERE = {
+    "histogram": "revision of HistogramSpec",
+    "media": "REVISION in media/prepare.py",
+    "sentence": "revision in sentence_spec",
+    "kinds": "revision of each such kind in KINDS (entries.py)",
+    "scoring": "SCORING in plan.py",
+}
+
+
+def digest(source: str) -> str:
+    """Return 16 hex digits of the syntax tree without docstrings; equal in all versions of Python."""
+    return hashlib.sha256("".join(_walk(ast.parse(source))).encode()).hexdigest()[:16]
+
+
+def _walk(node: object) -> Iterator[str]:
+    if isinstance(node, list):
+        for item in node:
+            yield from _walk(item)
+            yield ","
+    elif isinstance(node, ast.AST):
+        yield f"{type(node).__name__}("
+        for name, value in ast.iter_fields(node):
+            if name == "body" and isinstance(value, list):
+                value = [statement for statement in value if not _is_text(statement)]
+            if value is not None and value != [] and name != "kind":
+                yield f"{name}="
+                yield from _walk(value)
+        yield ")"
+    else:
+        yield repr(node)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def current(name: str) -> dict[str, object]:
+    return {
+        "revision": REVISIONS[name],
+        "sources": {path: digest((SOURCE / path).read_text(encoding="utf-8")) for path in SOURCES[name]},
+    }
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_revision_was_looked_at_since_the_source_changed(name: str) -> None:
+    recorded, now = json.loads(RECORDED.read_text(encoding="utf-8")).get(name), current(name)
+    assert recorded == now, (
+        f"the source of {name} or its revision changed. Where numbers change, raise the {WHERE[name]}; then, in either "
+        "case, run: python -m tests.backbones.test_revisions"
+    )
+
+
+def test_every_module_of_a_backbone_is_recorded() -> None:
+    not_numbers = {"__init__.py", "registry.py", "weights.py"}
+    modules = {path.name for path in (SOURCE / "backbones").glob("*.py")} - not_numbers
+    assert modules == {Path(path).name for paths in SOURCES.values() for path in paths if path.startswith("backbones")}
+    metrics = {f"metrics/{path.name}" for path in (SOURCE / "metrics").glob("*.py")} - {"metrics/__init__.py"}
+    assert metrics <= set(SOURCES["scoring"])
+
+
+def test_a_digest_sees_code_and_nothing_else() -> None:
+    source = 'def f(a, b=2):\n    """Add."""\n    return a + b  # both\n'
+    assert digest(source) == digest('"""Head."""\ndef f(\n    a,\n    b = 2,\n):\n    return (a + b)\n')
+    for changed in ("return a - b", "return b + a", 'return a + "b"'):
+        assert digest(source) != digest(source.replace("return a + b", changed))
+    assert digest(source) != digest(source.replace("b=2", "b=3"))
+
+
+if __name__ == "__main__":
+    RECORDED.write_text(json.dumps({name: current(name) for name in SOURCES}, indent=2) + "\n", encoding="utf-8")
+    print(f"{RECORDED} holds the source as it is now")

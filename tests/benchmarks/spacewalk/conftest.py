@@ -1,0 +1,160 @@
+"""The real releases with their samples, and a study that is made up."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepline import paths
+from stepline.asr import transcript
+from stepline.asr.transcript import Sentence
+from stepline.backbones.histogram import HistogramSpec
+from stepline.benchmarks.spacewalk.entries import load_entries
+from stepline.benchmarks.spacewalk.material import Material
+from stepline.benchmarks.spacewalk.samples import write_samples
+from stepline.config import Config, validate
+from stepline.datasets.schema import SPLITS, Recording, Release, Segment, Step, Video
+from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, Study, study
+from stepline.features import store
+from stepline.features.text import TextStore, encode_texts
+from stepline.spec import Spec, digest
+
+
+@pytest.fixture(scope="session")
+def spacewalk_folder(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work folder that was empty before ``stepline samples`` of every release."""
+    folder = tmp_path_factory.mktemp("spacewalk")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("STEPLINE_")}
+    for release in ("v0", "v1", "v2"):
+        command = [sys.executable, "-m", "stepline", "samples", "spacewalk", "--release", release]
+        subprocess.run(command, cwd=folder, env=kept | {"STEPLINE_MIRROR": str(real_data)}, check=True)
+    return folder
+
+
+@pytest.fixture
+def in_spacewalk(spacewalk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run the test where the real releases and samples stand."""
+    monkeypatch.chdir(spacewalk_folder)
+    return spacewalk_folder
+
+
+def real_material(entry: str, release: str, **changes: object) -> Material:
+    """What a declared entry works on, in a folder with the real releases."""
+    config = validate({"spacewalk": changes})
+    chosen = study("spacewalk")
+    entries = {e.id: e for e in load_entries(config["spacewalk"])}
+    return Material(config, chosen, chosen.load(release), entries[entry])
+
+
+FPS = 10.0
+CONTEXTS = {"step_recognition": [4, 6], "intra-video_retrieval": [4, 6]}
+WORDS = ["bolt", "cable", "hatch", "tether", "truss", "wrench", "radio", "panel", "array", "glove", "camera", "battery"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TinySpec(Spec):
+    dimension: int = 6
+
+
+class TinyEncoder:
+    """Random vectors that only the text decides."""
+
+    spec = TinySpec(name="tiny", label="tiny", revision=1)
+
+    def tokens(self, text: str) -> list[int]:
+        return [int(digest(word), 16) % 997 for word in text.split()]
+
+    def encode(self, tokens: list[int]) -> np.ndarray:
+        return np.random.default_rng(tokens).standard_normal(6).astype(np.float32)
+
+
+class TinyMaterial(Material):
+    """Material whose sentence embeddings are those of the tiny encoder."""
+
+    def embeddings(self, video: str) -> TextStore:
+        folder = Path("tiny", video)
+        text = self.text(video)
+        wanted = [part for texts in text.step_texts() for part in texts]
+        for split in SPLITS:
+            for items in self.items(split).values():
+                windows = (text.window(t, length) for item in items for t in item.times_s for length in (4.0, 6.0))
+                wanted += list(windows)
+        encode_texts(wanted, TinyEncoder(), folder, what=video)
+        return TextStore(folder, TinyEncoder.spec)
+
+
+def _recording(video: str, split: str, n_steps: int, seed: int) -> Recording:
+    rng = np.random.default_rng(seed)
+    labels = [-1, *rng.permutation([0, *range(1, n_steps + 1), *rng.integers(0, n_steps + 1, 3)]).tolist(), -1]
+    labels = [label for label, before in zip(labels, [None, *labels], strict=False) if label != before]
+    segments, at = [], 0
+    for number, label in enumerate(labels):
+        end = at + (5 * 10 * (n_steps + 1) if number == 0 else int(rng.integers(40, 120)))
+        segments.append(Segment(start_s=at / FPS, end_s=end / FPS, start_frame=at, end_frame=end, label=label))
+        at = end
+    steps = [Step(caption="Irrelevant", transcript="noise and other things", animation_s=None)]
+    for k in range(1, n_steps + 1):
+        told = " ".join(rng.choice(WORDS, 4).tolist())
+        steps.append(Step(caption=f"{WORDS[k]} work", transcript=told, animation_s=(5.0 * k, 5.0 * k + 3)))
+    return Recording(video=video, split=split, duration_s=at / FPS, segments=tuple(segments), steps=tuple(steps))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class MadeUp:
+    """A small study with transcripts, frame features and samples of both tasks, in the current folder."""
+
+    study: Study
+    release: Release
+
+    def material(self, entry: dict[str, object], **changes: object) -> TinyMaterial:
+        """What an entry of these fields works on."""
+        given = {"table": "2a", "method": "M", "modality": "L", "setting": "zero-shot", "inputs": ["window"]}
+        config: Config = validate(
+            {"demo": {"contexts_s": CONTEXTS, "entries": {"mine": given | {"protocol": "beyond"} | entry}} | changes}
+        )
+        (mine,) = [e for e in load_entries(config["demo"]) if e.id == "mine"]
+        return TinyMaterial(config, self.study, self.release, mine)
+
+
+@pytest.fixture
+def made_up(tmp_path: Path) -> MadeUp:
+    """A study of four recordings that the test may spoil."""
+    splits = {"train": ("a", "b"), "val": ("c",), "test": ("d", "e")}
+    recordings = {}
+    for seed, (split, video) in enumerate((split, video) for split, videos in splits.items() for video in videos):
+        recordings[video] = _recording(video, split, 3 + seed % 3, seed)
+    release = Release(study="demo", name="demo", fps=FPS, recordings=recordings, splits=splits)  # type: ignore[arg-type]
+    listed = tuple(
+        Video(id=r.video, split=r.split, duration_s=r.duration_s, url="", path=r.video) for r in recordings.values()
+    )
+    chosen = Study(
+        name="demo",
+        fps={"demo": FPS},
+        tasks={"demo": (STEP_RECOGNITION, RETRIEVAL)},
+        as_released=frozenset(),
+        samples_per_video=40,
+        min_distance_s=0.5,
+        boundary_s=0.2,
+        videos=lambda: listed,
+        release_files=lambda release: (),
+    )
+    parts = {}
+    for seed, recording in enumerate(recordings.values()):
+        rng = np.random.default_rng(100 + seed)
+        starts = np.arange(0, recording.duration_s - 1, 1.5)
+        sentences = [Sentence(" ".join(rng.choice(WORDS, 5).tolist()), s, s + 1.2) for s in starts.tolist()]
+        transcript.write(chosen.folder("demo") / "data" / "transcripts" / f"{recording.video}.csv", sentences)
+        parts[recording.video] = rng.random((int(recording.duration_s * 2), 8)).astype(np.float32)
+    shards = chosen.shards(10)
+    for shard in set(shards.values()):
+        spec = HistogramSpec()
+        held = {video: rows for video, rows in parts.items() if shards[video] == shard}
+        store.write(paths.features("demo", shard, spec), spec, held, 0.5)
+    for task in (STEP_RECOGNITION, RETRIEVAL):
+        for split in SPLITS:
+            write_samples(chosen, release, task, split, paths.samples("demo", "demo", task, split))
+    return MadeUp(chosen, release)

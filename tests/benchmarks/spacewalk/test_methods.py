@@ -1,0 +1,133 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from stepline.benchmarks.spacewalk.material import blocks
+from stepline.benchmarks.spacewalk.methods import make_method
+from tests.benchmarks.spacewalk.conftest import MadeUp, real_material
+
+TFIDF = {"kind": "tfidf", "encoder": "tfidf", "settings": {"fit": "video"}, "contexts": [6]}
+SENTENCE = {"kind": "sentence", "encoder": "minilm"}
+VIDEO = {"kind": "video", "encoder": "histogram", "modality": "V"}
+
+
+def test_tfidf_equals_scikit_learn_on_a_real_recording(in_spacewalk: Path) -> None:
+    material = real_material("2a-tfidf-zero-shot", "v2")
+    video = "06262020"  # not UTF-8
+    recording, sentences = material.release.recordings[video], material.text(video).sentences
+    items = material.items("test")[video][::20]
+    ((_, chosen, scores),) = make_method(material, 60.0, [])(video, items)
+
+    told = [step.transcript for step in recording.steps]
+    captions = [told[0], *(step.caption for step in recording.steps[1:])]
+    documents = [s.text for s in sentences] + [f"{step.transcript} {step.caption}" for step in recording.steps]
+    vectors = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(documents)
+    windows = [
+        " ".join(s.text for s in sentences if s.start_s < item.t_s + 30 and s.end_s > item.t_s - 30) for item in items
+    ]
+    expected = (vectors.transform(windows) @ vectors.transform(told).T).toarray()
+    expected += (vectors.transform(windows) @ vectors.transform(captions).T).toarray()
+    assert scores is not None
+    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    assert np.array_equal(chosen, scores.argmax(axis=1))
+    assert scores.shape == (100, recording.n_steps + 1)
+
+
+def test_tfidf_sees_the_recording_or_the_training_recordings_alone(made_up: MadeUp) -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer as Vectorizer
+
+    fitted: list[list[str]] = []
+
+    class Recorder(Vectorizer):
+        def fit(self, raw_documents: list[str], y: object = None) -> "Recorder":
+            fitted.append(list(raw_documents))
+            super().fit(raw_documents)
+            return self
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sklearn.feature_extraction.text.TfidfVectorizer", Recorder)
+        for fit in ("video", "train"):
+            material = made_up.material(TFIDF | {"settings": {"fit": fit}})
+            make_method(material, 6.0, [])("d", material.items("test")["d"])
+            videos = ["d"] if fit == "video" else ["a", "b"]
+            texts = [material.text(video) for video in videos]
+            documents = [t for text in texts for t in [*(s.text for s in text.sentences), *text.step_documents()]]
+            assert fitted.pop() == documents
+    assert fitted == []
+
+
+def test_no_words_give_the_lowest_label_and_in_retrieval_a_guess(made_up: MadeUp) -> None:
+    for path in Path("datasets/demo/demo/data/transcripts").glob("*.csv"):
+        kept = path.read_text().splitlines()[:2]
+        path.write_text("\n".join(kept) + "\n")
+    material = made_up.material(TFIDF)
+    ((_, chosen, scores),) = make_method(material, 6.0, [])("d", material.items("test")["d"])
+    assert not np.any(scores)
+    assert not np.any(chosen)
+    material = made_up.material(TFIDF | {"table": "2b"})
+    ((_, chosen, scores),) = make_method(material, 6.0, [])("d", material.items("test")["d"])
+    assert scores is not None
+    assert scores.shape == (len(chosen), 2)
+    assert np.all(chosen == -1)
+
+
+def test_retrieval_takes_the_candidate_that_is_nearer(made_up: MadeUp) -> None:
+    material = made_up.material(TFIDF | {"table": "2b"})
+    ((_, chosen, scores),) = make_method(material, 6.0, [])("d", material.items("test")["d"])
+    assert scores is not None
+    assert set(chosen.tolist()) == {0, 1, -1} or set(chosen.tolist()) == {0, 1}
+    assert all(
+        c == (-1 if s[0] == s[1] else int(s[1] > s[0])) for c, s in zip(chosen.tolist(), scores.tolist(), strict=True)
+    )
+
+
+def test_blocks_are_normalised_or_not() -> None:
+    parts = [np.array([[3.0, 4.0], [0.0, 0.0]], np.float32), np.array([[0.0, 2.0], [1.0, 0.0]], np.float32)]
+    np.testing.assert_allclose(blocks(parts, "block"), [[0.6, 0.8, 0, 1], [0, 0, 1, 0]])
+    np.testing.assert_allclose(blocks(parts, "none"), [[3, 4, 0, 2], [0, 0, 1, 0]])
+
+
+@pytest.mark.parametrize("normalise", ["block", "none"])
+def test_sentences_match_windows_with_narration_and_caption(made_up: MadeUp, normalise: str) -> None:
+    material = made_up.material(SENTENCE)
+    material.study_config["normalise"] = normalise
+    items, text, store = material.items("test")["d"], material.text("d"), material.embeddings("d")
+    ((_, chosen, scores),) = make_method(material, 6.0, [])("d", items)
+
+    def unit(rows: np.ndarray) -> np.ndarray:
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True) if normalise == "block" else rows
+
+    windows = unit(store([text.window(item.t_s, 6.0) for item in items]))
+    narrations, captions = (unit(store(each)) for each in zip(*text.step_texts(), strict=True))
+    expected = windows @ narrations.T + windows @ captions.T
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
+    assert np.array_equal(chosen, expected.argmax(axis=1))
+
+
+def test_video_matches_mean_features_of_windows_and_animations(made_up: MadeUp) -> None:
+    material = made_up.material(VIDEO)
+    recording, items = material.release.recordings["d"], material.items("test")["d"]
+    ((_, chosen, scores),) = make_method(material, 6.0, [])("d", items)
+    rows = material.bank.rows["d"]
+
+    def mean(start_s: float, end_s: float) -> np.ndarray:
+        shown = [row for k, row in enumerate(rows) if start_s <= k * 0.5 < end_s]
+        middle = np.mean(shown, axis=0)
+        return middle / np.linalg.norm(middle)
+
+    animations = np.stack([mean(*step.animation_s) for step in recording.steps[1:] if step.animation_s])
+    windows = [mean(max(0, i.t_s - 3), min(recording.duration_s, i.t_s + 3)) for i in items]
+    expected = np.stack(windows) @ animations.T
+    assert scores is not None
+    assert np.isnan(scores[:, 0]).all()
+    np.testing.assert_allclose(scores[:, 1:], expected, rtol=1e-4)
+    assert np.array_equal(chosen, expected.argmax(axis=1) + 1)
+
+
+def test_only_recordings_with_features_are_predicted(made_up: MadeUp) -> None:
+    material = made_up.material(VIDEO)
+    del material.bank.blocks["e"]
+    assert material.recordings("test") == ("d",)
+    assert material.listed("test") == ("d", "e")

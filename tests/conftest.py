@@ -1,0 +1,82 @@
+"""Fixtures that several tests share."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The public release files; without them the test is skipped, except in continuous integration."""
+    folder = Path(os.environ.get("STEPLINE_REAL_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        reason = f"{folder} is not there: set STEPLINE_REAL_DATA to a folder with the public releases"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test runs in a folder of its own and with no mirror, key or configuration of the user's."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("STEPLINE_MIRROR", "STEPLINE_CONFIG", "STEPLINE_RUN", "DEEPGRAM_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def snakemake(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the workflow in ``folder`` as a user would, with the Python of the tests."""
+    command = [str(Path(sys.executable).parent / "snakemake"), "--snakefile", str(ROOT / "Snakefile"), *arguments]
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("STEPLINE_")}
+    return subprocess.run(command, cwd=folder, env=kept | environment, capture_output=True, text=True, check=False)
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder that ``make`` filled, once for all processes of a test run. Tests read it, or copy it."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    done = folder.with_name(f"{name}.done")
+    with FileLock(folder.with_name(f"{name}.lock")):
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def demo_mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A mirror with the built study; its truth.json stands beside it."""
+    pytest.importorskip("stepline.demo.build", exc_type=ImportError)
+
+    def build(folder: Path) -> None:
+        command = [sys.executable, "-m", "stepline", "demo", "--mirror", "mirror", "--truth", "truth.json"]
+        subprocess.run(command, cwd=folder, check=True)
+
+    return made_once(tmp_path_factory, "demo-study", build) / "mirror"
+
+
+@pytest.fixture(scope="session")
+def demo_run(demo_mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work folder in which the demo has run from its videos to its report."""
+
+    def compute(folder: Path) -> None:
+        truth = folder / "results/demo/truth.json"
+        truth.parent.mkdir(parents=True)
+        shutil.copy(demo_mirror.parent / "truth.json", truth)
+        targets = [f"results/demo/{name}" for name in ("table2.csv", "report.html")]
+        options = ["--cores", "2", "--configfile", str(ROOT / "config.demo.yaml")]
+        done = snakemake(*options, "--", *targets, folder=folder, STEPLINE_MIRROR=str(demo_mirror))
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "demo-run", compute)

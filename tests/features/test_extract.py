@@ -1,0 +1,148 @@
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepline.availability import Record, read_manifest, write_availability
+from stepline.backbones.histogram import HistogramSpec, describe
+from stepline.features import extract as stage
+from stepline.features.bank import Bank
+from stepline.features.extract import extract
+from stepline.io import sha256_file
+from stepline.media.decode import frames
+from tests.media.clips import CFR_25, VFR, make
+
+pytest.importorskip("cv2")
+pytest.importorskip("zarr")
+SPEC = HistogramSpec()
+
+
+def present(path: Path) -> Record:
+    return Record(video=path.stem, status="present", path=str(path), sha256=sha256_file(path))
+
+
+def run(tmp_path: Path, *records: Record, spec: HistogramSpec = SPEC) -> dict[str, dict]:
+    write_availability(tmp_path / "availability.json", list(records))
+    extract(tmp_path / "availability.json", spec, tmp_path / "features/000", tmp_path / "manifest.json")
+    return read_manifest(tmp_path / "manifest.json")
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list of the videos that are decoded from here on."""
+    videos: list[str] = []
+    decode = stage.at_or_before
+
+    def listed(path: Path, times_s: Iterable[float]) -> Iterator[np.ndarray]:
+        videos.append(path.stem)
+        return decode(path, times_s)
+
+    monkeypatch.setattr(stage, "at_or_before", listed)
+    return videos
+
+
+def test_rows_describe_the_frame_at_or_before_their_time(tmp_path: Path) -> None:
+    made = run(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)), present(make(tmp_path / "b.mp4", VFR)))
+    bank = Bank.open([tmp_path / "features/000"], SPEC)
+    bank.verify()
+    for video, times in (("a", CFR_25), ("b", VFR)):
+        pictures = [frame.rgb() for frame in frames(tmp_path / f"{video}.mp4")]
+        rows = bank.window(video, 0, 1000)
+        assert len(rows) == made[video]["n_rows"]
+        for k, row in enumerate(rows):
+            index = max(i for i, t in enumerate(times) if t <= Fraction(k, 5))
+            assert np.array_equal(row, describe(pictures[index], SPEC))
+
+
+def test_what_cannot_be_read_is_a_record_and_the_rest_is_made(tmp_path: Path) -> None:
+    whole = make(tmp_path / "whole.mp4", [Fraction(i, 25) for i in range(250)], options={"movflags": "faststart"})
+    (tmp_path / "short.mp4").write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    (tmp_path / "text.mp4").write_text("no video")
+    gone = Record(video="private", status="gone", reason="private video")
+    absent = Record(video="absent", status="present", path=str(tmp_path / "absent.mp4"), sha256="0")
+    made = run(tmp_path, *(present(tmp_path / f"{name}.mp4") for name in ("whole", "short", "text")), gone, absent)
+    statuses = {video: record["status"] for video, record in made.items()}
+    assert statuses == {"whole": "present", "short": "failed", "text": "failed", "private": "gone", "absent": "failed"}
+    assert all(record["reason"] for video, record in made.items() if video != "whole")
+    assert Bank.open([tmp_path / "features/000"], SPEC).videos == {"whole"}
+
+
+def test_no_readable_video_makes_an_empty_store(tmp_path: Path) -> None:
+    run(tmp_path, Record(video="private", status="gone", reason="private video"))
+    assert Bank.open([tmp_path / "features/000"], SPEC).videos == frozenset()
+
+
+def test_only_new_and_changed_videos_are_decoded(tmp_path: Path, decoded: list[str]) -> None:
+    a, b = present(make(tmp_path / "a.mp4", CFR_25)), present(make(tmp_path / "b.mp4", VFR))
+    first = run(tmp_path, a)
+    kept = (tmp_path / "features/000/features/c/0/0").stat().st_ino
+    assert run(tmp_path, a) == first
+    assert (tmp_path / "features/000/features/c/0/0").stat().st_ino == kept
+    run(tmp_path, a, b)
+    assert decoded == ["a", "b"]
+    make(tmp_path / "a.mp4", CFR_25[:50])
+    run(tmp_path, present(tmp_path / "a.mp4"), b)
+    assert decoded == ["a", "b", "a"]
+    bank = Bank.open([tmp_path / "features/000"], SPEC)
+    bank.verify()
+    assert (len(bank.rows["a"]), bank.videos) == (10, {"a", "b"})
+    run(tmp_path, b)
+    assert Bank.open([tmp_path / "features/000"], SPEC).videos == {"b"}
+    assert decoded == ["a", "b", "a"]
+
+
+def test_damaged_rows_and_another_spec_are_made_anew(tmp_path: Path, decoded: list[str]) -> None:
+    a = present(make(tmp_path / "a.mp4", CFR_25))
+    run(tmp_path, a)
+    shard = tmp_path / "features/000/features/c/0/0"
+    shard.write_bytes(bytes([shard.read_bytes()[0] ^ 1]) + shard.read_bytes()[1:])
+    run(tmp_path, a)
+    Bank.open([tmp_path / "features/000"], SPEC).verify()
+    other = HistogramSpec(hues=4)
+    run(tmp_path, a, spec=other)
+    Bank.open([tmp_path / "features/000"], other).verify()
+    assert decoded == ["a", "a", "a"]
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from stepline.backbones.histogram import HistogramSpec
+from stepline.features import extract as stage
+decode = stage.at_or_before
+def stuck(path, times_s):
+    if path.stem == "b":
+        time.sleep(600)
+    return decode(path, times_s)
+stage.at_or_before = stuck
+stage.extract(*map(Path, sys.argv[1:2]), HistogramSpec(), *map(Path, sys.argv[2:]))
+"""
+
+
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, decoded: list[str]) -> None:
+    a, b = present(make(tmp_path / "a.mp4", CFR_25)), present(make(tmp_path / "b.mp4", VFR))
+    write_availability(tmp_path / "availability.json", [a, b])
+    paths = [tmp_path / "availability.json", tmp_path / "features/000", tmp_path / "manifest.json"]
+    with subprocess.Popen([sys.executable, "-c", SLOW, *map(str, paths)]) as process:
+        deadline = time.monotonic() + 60
+        while not list((tmp_path / "features").glob("000.parts/a.*.npy")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "features/000").exists()
+    assert not (tmp_path / "manifest.json").exists()
+    made = run(tmp_path, a, b)
+    assert decoded == ["b"]
+    assert {record["status"] for record in made.values()} == {"present"}
+    Bank.open([tmp_path / "features/000"], SPEC).verify()
+    assert sorted(path.name for path in (tmp_path / "features").iterdir()) == ["000", "000.lock"]
+    extract(paths[0], SPEC, tmp_path / "whole/000", tmp_path / "whole/manifest.json")
+    assert (tmp_path / "manifest.json").read_bytes() == (tmp_path / "whole/manifest.json").read_bytes()
+    shard = "000/features/c/0/0"
+    assert (tmp_path / "features" / shard).read_bytes() == (tmp_path / "whole" / shard).read_bytes()

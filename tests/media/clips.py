@@ -1,0 +1,80 @@
+"""Clips for tests: each frame has its index painted in, as 16 black or white columns."""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+av = pytest.importorskip("av")
+
+WIDTH, HEIGHT = 320, 64
+CFR_25 = [Fraction(i, 25) for i in range(75)]
+CFR_2997 = [Fraction(1001 * i, 30000) for i in range(90)]
+VFR = [Fraction(int(t), 1000) for t in np.cumsum([0] + [20, 40, 15, 250, 33, 33, 90, 700] * 8)]
+
+Picture = Callable[[int], NDArray[np.uint8]]
+
+
+def barcode(index: int) -> NDArray[np.uint8]:
+    """Return a picture that shows ``index``."""
+    bits = [(index >> bit) & 1 for bit in range(16)]
+    return np.repeat(np.repeat(np.uint8(bits) * 255, WIDTH // 16)[None, :, None], HEIGHT, 0).repeat(3, 2)
+
+
+def index_of(image: NDArray[np.uint8]) -> int:
+    """Return the index that a decoded picture shows."""
+    bits = image.reshape(HEIGHT, 16, WIDTH // 16, 3).mean(axis=(0, 2, 3)) > 127
+    return sum(int(bit) << i for i, bit in enumerate(bits))
+
+
+def make(
+    path: Path,
+    times: Sequence[Fraction],
+    *,
+    picture: Picture = barcode,
+    audio: NDArray[np.int16] | None = None,
+    options: dict[str, str] | None = None,
+) -> Path:
+    """Write an H.264 clip with B-frames whose i-th frame stands at ``times[i]``; audio is 16 kHz mono."""
+    with av.open(str(path), "w", options=options or {}) as container:
+        height, width, _ = picture(0).shape
+        video = container.add_stream("libx264", rate=30, options={"preset": "veryfast", "bf": "2", "g": "12"})
+        video.width, video.height, video.pix_fmt = width, height, "yuv420p"
+        video.codec_context.time_base = Fraction(1, 90000)
+        sound = None
+        if audio is not None:
+            sound = container.add_stream("aac", rate=16000, layout="mono")
+        for i, time in enumerate(times):
+            frame = av.VideoFrame.from_ndarray(picture(i), format="rgb24")
+            frame.pts, frame.time_base = round(time * 90000), Fraction(1, 90000)
+            container.mux(video.encode(frame))
+        container.mux(video.encode())
+        if sound is not None and audio is not None:
+            samples = av.AudioFrame.from_ndarray(audio[None], format="s16", layout="mono")
+            samples.sample_rate, samples.pts, samples.time_base = (
+                16000,
+                0,
+                Fraction(1, 16000),
+            )
+            container.mux(sound.encode(samples))
+            container.mux(sound.encode())
+    return path
+
+
+def copy_from(source: Path, target: Path, start_s: float) -> Path:
+    """Copy the packets from the last key frame before ``start_s`` on, with ``start_s`` as time 0: an edit list."""
+    with av.open(str(source)) as before, av.open(str(target), "w") as after:
+        stream = before.streams.video[0]
+        copied = after.add_stream_from_template(stream)
+        offset = round(start_s / stream.time_base)
+        before.seek(offset, stream=stream)
+        for packet in before.demux(stream):
+            if packet.dts is not None:
+                packet.pts -= offset
+                packet.dts -= offset
+                packet.stream = copied
+                after.mux(packet)
+    return target

@@ -1,0 +1,107 @@
+from fractions import Fraction
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from stepline.media.decode import MediaError, at_or_before, frames, probe
+from tests.media.clips import CFR_25, CFR_2997, VFR, copy_from, index_of, make
+
+CLIPS = {
+    "25.mp4": (CFR_25, {}),
+    "2997.mp4": (CFR_2997, {}),
+    "variable.mp4": (VFR, {}),
+    "variable.mkv": ([Fraction(round(t * 1000), 1000) for t in VFR], {}),
+    "offset.ts": (CFR_25, {"output_ts_offset": "100"}),
+}
+
+
+@pytest.fixture(params=CLIPS)
+def clip(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, list[Fraction]]:
+    times, options = CLIPS[request.param]
+    return make(tmp_path / request.param, times, options=options), times
+
+
+def test_every_frame_comes_with_its_presentation_time(
+    clip: tuple[Path, list[Fraction]],
+) -> None:
+    path, times = clip
+    decoded = list(frames(path))
+    assert [index_of(frame.rgb()) for frame in decoded] == list(range(len(times)))
+    assert [frame.pts * frame.time_base for frame in decoded] == times
+    assert [frame.t_s for frame in decoded] == [float(time) for time in times]
+
+
+@pytest.mark.parametrize("fps", [1, 5, 16, 30])
+def test_the_last_frame_at_or_before_each_time(clip: tuple[Path, list[Fraction]], fps: int) -> None:
+    path, times = clip
+    taken = [index_of(image) for image in at_or_before(path, (k / fps for k in count()))]
+    wanted = [max(i for i, time in enumerate(times) if time <= Fraction(k, fps)) for k in range(len(taken))]
+    assert taken == wanted
+    last = list(frames(path))[-1]
+    assert len(taken) / fps >= last.end_s > (len(taken) - 1) / fps
+
+
+def test_a_cut_in_the_middle_of_a_group_of_pictures_starts_where_it_was_cut(
+    tmp_path: Path,
+) -> None:
+    whole = make(tmp_path / "whole.mp4", [Fraction(i, 25) for i in range(100)])
+    path = copy_from(whole, tmp_path / "cut.mp4", 1.24)
+    assert [index_of(frame.rgb()) for frame in frames(path)] == list(range(31, 100))
+    assert [index_of(image) for image in at_or_before(path, [0, 0.039, 0.04, 1, 2.72])] == [31, 31, 32, 56, 99]
+
+
+def test_a_time_may_be_asked_for_twice_and_none_may_come_before_the_last(
+    tmp_path: Path,
+) -> None:
+    path = make(tmp_path / "a.mp4", CFR_25)
+    assert [index_of(image) for image in at_or_before(path, [0.5, 0.5, 0.52])] == [
+        12,
+        12,
+        13,
+    ]
+    with pytest.raises(ValueError, match="ascend"):
+        list(at_or_before(path, [0.5, 0.4]))
+
+
+def test_probe_reads_the_header(tmp_path: Path) -> None:
+    header = probe(make(tmp_path / "a.ts", CFR_25, options={"output_ts_offset": "100"}))
+    assert (header.width, header.height, header.start_s, header.has_audio) == (
+        320,
+        64,
+        100,
+        False,
+    )
+    assert header.fps == pytest.approx(25)
+
+
+def test_damaged_files_are_errors_with_a_reason(tmp_path: Path) -> None:
+    (tmp_path / "text.mp4").write_text("no video")
+    whole = make(tmp_path / "whole.mp4", CFR_25).read_bytes()
+    (tmp_path / "headless.mp4").write_bytes(whole[: len(whole) // 2])
+    for path in (
+        tmp_path / "text.mp4",
+        tmp_path / "headless.mp4",
+        tmp_path / "absent.mp4",
+    ):
+        with pytest.raises(MediaError, match="cannot be decoded"):
+            list(frames(path))
+
+
+def test_damage_and_an_unknown_codec_are_errors_with_a_reason(tmp_path: Path) -> None:
+    whole = make(tmp_path / "whole.mp4", CFR_25).read_bytes()
+    (tmp_path / "other.mp4").write_bytes(whole.replace(b"avc1", b"zzzz"))
+    with pytest.raises(MediaError, match="codec is unknown"):
+        list(frames(tmp_path / "other.mp4"))
+    middle = len(whole) // 3
+    (tmp_path / "damaged.mp4").write_bytes(whole[:middle] + b"\xff" * 500 + whole[middle + 500 :])
+    with pytest.raises(MediaError, match="cannot be decoded"):
+        list(frames(tmp_path / "damaged.mp4"))
+
+
+@pytest.mark.parametrize(("name", "options"), [("a.mp4", {"movflags": "faststart"}), ("a.mkv", {})])
+def test_a_truncated_video_fails_after_its_last_frame(tmp_path: Path, name: str, options: dict[str, str]) -> None:
+    whole = make(tmp_path / name, [Fraction(i, 25) for i in range(250)], options=options).read_bytes()
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(MediaError, match="truncated|cannot be decoded"):
+        list(frames(tmp_path / name))

@@ -1,0 +1,129 @@
+import os
+import wave
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepline.availability import Record, read_manifest, write_availability
+from stepline.io import sha256_file
+from stepline.media.prepare import prepare
+from tests.media.clips import CFR_25, VFR, make
+
+pytest.importorskip("cv2")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def clicks() -> np.ndarray:
+    """Return three seconds in which a tone of 50 ms starts at each half second."""
+    audio = np.zeros(48_000, np.int16)
+    for start in (8_000, 24_000, 40_000):
+        audio[start : start + 800] = 20_000 * np.sin(np.arange(800) * 0.5)
+    return audio
+
+
+def present(path: Path) -> Record:
+    return Record(video=path.stem, status="present", path=str(path), sha256=sha256_file(path))
+
+
+def run(tmp_path: Path, *records: Record) -> dict[str, dict]:
+    write_availability(tmp_path / "availability.json", list(records))
+    prepare(
+        tmp_path / "availability.json",
+        tmp_path / "media",
+        tmp_path / "media/manifests/000.json",
+    )
+    return read_manifest(tmp_path / "media/manifests/000.json")
+
+
+def test_a_video_is_probed_scored_and_heard(tmp_path: Path) -> None:
+    made = run(tmp_path, present(make(tmp_path / "a.mp4", CFR_25, audio=clicks())))["a"]
+    assert (made["status"], made["n_frames"], made["width"], made["height"]) == (
+        "present",
+        75,
+        320,
+        64,
+    )
+    assert made["duration_s"] == pytest.approx(3, abs=0.01)
+    assert made["audio"] == {"status": "present", "reason": ""}
+    scores = pq.read_table(tmp_path / "media/a/scores.parquet")
+    assert scores.column("t_s").to_pylist() == [float(t) for t in CFR_25]
+    assert scores.schema.metadata[b"time_base"] == b"1/90000"
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.ts"])
+def test_audio_is_aligned_with_the_pictures(tmp_path: Path, name: str) -> None:
+    options = {"output_ts_offset": "50"} if name == "a.ts" else {}
+    run(
+        tmp_path,
+        present(make(tmp_path / name, CFR_25, audio=clicks(), options=options)),
+    )
+    with wave.open(str(tmp_path / "media/a/audio.wav")) as file:
+        assert file.getparams()[:3] == (1, 2, 16_000)
+        samples = np.frombuffer(file.readframes(file.getnframes()), np.int16)
+    for second in range(3):
+        loud = np.abs(samples[16_000 * second : 16_000 * (second + 1)].astype(int)) > 2_000
+        assert abs(int(np.argmax(loud)) - 8_000) <= 16
+
+
+def test_scores_are_those_of_the_content_detector(tmp_path: Path) -> None:
+    scenedetect = pytest.importorskip("scenedetect")
+    noise = np.random.default_rng(0).integers(0, 256, (6, 240, 426, 3), np.uint8)
+    path = make(tmp_path / "a.mp4", VFR, picture=lambda i: noise[i // 12] // (1 + i % 2))
+    run(tmp_path, present(path))
+    stats = scenedetect.StatsManager()
+    manager = scenedetect.SceneManager(stats)
+    manager.add_detector(scenedetect.ContentDetector())
+    manager.detect_scenes(scenedetect.open_video(str(path), backend="pyav"))
+    wanted = [row["content_val"] for _, row in sorted(stats._frame_metrics.items()) if "content_val" in row]
+    ours = pq.read_table(tmp_path / "media/a/scores.parquet").column("content_val").to_pylist()
+    assert ours[0] == 0
+    assert ours[1:] == wanted
+
+
+def test_what_cannot_be_read_is_a_record(tmp_path: Path) -> None:
+    whole = make(
+        tmp_path / "whole.mp4",
+        [Fraction(i, 25) for i in range(250)],
+        options={"movflags": "faststart"},
+    )
+    (tmp_path / "short.mp4").write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    (tmp_path / "text.mp4").write_text("no video")
+    made = run(
+        tmp_path,
+        *(present(tmp_path / f"{name}.mp4") for name in ("whole", "short", "text")),
+        Record(
+            video="absent",
+            status="present",
+            path=str(tmp_path / "absent.mp4"),
+            sha256="0",
+        ),
+        Record(video="private", status="gone", reason="private video"),
+    )
+    assert {video: record["status"] for video, record in made.items()} == {
+        "whole": "present",
+        "short": "failed",
+        "text": "failed",
+        "absent": "failed",
+        "private": "gone",
+    }
+    assert all(record["reason"] for video, record in made.items() if video != "whole")
+    assert made["whole"]["audio"] == {"status": "missing", "reason": "no audio stream"}
+    assert made["private"]["reason"] == "private video"
+    assert sorted(os.listdir(tmp_path / "media")) == ["manifests", "whole"]
+    assert sorted(os.listdir(tmp_path / "media/whole")) == [
+        "media.json",
+        "scores.parquet",
+    ]
+
+
+def test_a_finished_video_is_not_decoded_again(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.mp4", CFR_25)
+    record = present(path)
+    first = run(tmp_path, record)
+    kept = (tmp_path / "media/a/scores.parquet").stat().st_ino
+    assert run(tmp_path, record) == first
+    assert (tmp_path / "media/a/scores.parquet").stat().st_ino == kept
+    make(path, CFR_25[:50])
+    assert run(tmp_path, present(path))["a"]["n_frames"] == 50

@@ -1,0 +1,102 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+safetensors = pytest.importorskip("safetensors.numpy")
+
+from stepline.errors import ConfigError  # noqa: E402
+from stepline.models.linear import Matching, _loss, _tensors, apply_linear, fit_linear  # noqa: E402
+
+OPTIONS = {"epochs": 6, "batch_size": 16, "learning_rate": 0.05}
+
+
+def made_up(seed: int, n: int = 60, steps: tuple[int, ...] = (3, 5)) -> Matching:
+    rng = np.random.default_rng(seed)
+    owner = rng.integers(0, len(steps), n)
+    label = np.array([rng.integers(1, steps[o] + 1) for o in owner])
+    return Matching(
+        features=rng.standard_normal((n, 4)).astype(np.float32),
+        owner=owner,
+        label=label,
+        steps=[rng.standard_normal((k, 4)).astype(np.float32) for k in steps],
+    )
+
+
+def fitted(path: Path, *, seed: int = 0, **changes: float) -> dict[str, np.ndarray]:
+    fit_linear(made_up(1), made_up(2), path, seed=seed, **(OPTIONS | changes))  # type: ignore[arg-type]
+    state: dict[str, np.ndarray] = safetensors.load_file(path)
+    return state
+
+
+def test_the_loss_is_the_cross_entropy_over_the_steps_of_the_clips_own_recording() -> None:
+    data = made_up(0)
+    expected = []
+    for row, owner, label in zip(data.features, data.owner, data.label, strict=True):
+        logits = (data.steps[owner] @ row).astype(np.float64)
+        expected.append(np.log(np.exp(logits).sum()) - logits[label - 1])
+    features, *rest = _tensors(data)
+    assert float(_loss(features, *rest)) == pytest.approx(np.mean(expected), rel=1e-5)
+
+
+def test_other_recordings_steps_give_no_gradient() -> None:
+    data = made_up(0)
+    only_first = data.owner == 0
+    features, owner, target, steps, step_owner = _tensors(data)
+    steps.requires_grad_()
+    _loss(features[only_first], owner[only_first], target[only_first], steps, step_owner).backward()
+    assert torch.all(steps.grad[:3].abs().sum(dim=1) > 0)
+    assert torch.all(steps.grad[3:] == 0)
+
+
+def test_one_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        fitted(tmp_path / name, seed=seed)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a").read_bytes() != (tmp_path / "c").read_bytes()
+
+
+@pytest.mark.parametrize("learning_rate", [0.05, 0.5])
+def test_the_epoch_of_the_least_validation_loss_is_kept(tmp_path: Path, learning_rate: float) -> None:
+    state = fitted(tmp_path / "all", learning_rate=learning_rate, epochs=12)
+    best = int(state["val_loss"].argmin())
+    until = fitted(tmp_path / "until", learning_rate=learning_rate, epochs=best + 1)
+    np.testing.assert_array_equal(until["val_loss"], state["val_loss"][: best + 1])
+    np.testing.assert_array_equal(until["weight"], state["weight"])
+    val = made_up(2)
+    mapped = torch.from_numpy(apply_linear(tmp_path / "all", val.features))
+    assert float(_loss(mapped, *_tensors(val)[1:])) == pytest.approx(state["val_loss"].min(), rel=1e-5)
+
+
+def test_of_equal_validation_losses_the_first_epoch_is_kept(tmp_path: Path) -> None:
+    """With one step per recording every loss is 0, and so is every gradient."""
+    one = made_up(0, steps=(1, 1))
+    fit_linear(one, one, tmp_path / "many", seed=0, epochs=5, batch_size=8, learning_rate=0.1)
+    fit_linear(one, one, tmp_path / "first", seed=0, epochs=1, batch_size=8, learning_rate=0.1)
+    many, first = (safetensors.load_file(tmp_path / name) for name in ("many", "first"))
+    assert many["val_loss"].tolist() == [0] * 5
+    np.testing.assert_array_equal(many["weight"], first["weight"])
+
+
+def test_a_fit_that_diverges_is_not_kept(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="learning_rate"):
+        fitted(tmp_path / "nan", learning_rate=1e37)
+    assert not (tmp_path / "nan").exists()
+
+
+def test_it_learns_a_map_that_is_there(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rotation = np.linalg.qr(rng.standard_normal((4, 4)))[0].astype(np.float32)
+
+    def clips(seed: int) -> Matching:
+        data = made_up(seed, n=400)
+        steps = made_up(99).steps
+        chosen = np.stack([steps[o][k - 1] for o, k in zip(data.owner, data.label, strict=True)])
+        return Matching(features=chosen @ rotation, owner=data.owner, label=data.label, steps=steps)
+
+    fit_linear(clips(1), clips(2), tmp_path / "fit", seed=0, epochs=40, batch_size=64, learning_rate=0.05)
+    test = clips(3)
+    mapped = apply_linear(tmp_path / "fit", test.features)
+    right = [(test.steps[o] @ row).argmax() + 1 == k for row, o, k in zip(mapped, test.owner, test.label, strict=True)]
+    assert np.mean(right) > 0.95

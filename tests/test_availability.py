@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepline.availability import (
+    Record,
+    check_video_id,
+    read_availability,
+    read_manifest,
+    write_availability,
+    write_manifest,
+)
+from stepline.errors import ReleaseError
+
+
+@pytest.mark.parametrize("video", ["10062019", "z0Ut8daLD6I", "-Abc_d.e", "_", "a" * 128])
+def test_file_names_are_allowed(video: str) -> None:
+    assert check_video_id(video) == video
+
+
+@pytest.mark.parametrize(
+    "video", ["../../x", "..", ".", ".hidden", "", "a/b", "a\\b", "/etc/passwd", "a b", "a\n", "é", "a\0", "a" * 129]
+)
+def test_what_is_no_file_name_is_refused(video: str) -> None:
+    with pytest.raises(ReleaseError) as error:
+        check_video_id(video)
+    assert repr(video) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@given(st.text())
+def test_an_allowed_id_stays_in_its_folder(video: str) -> None:
+    try:
+        check_video_id(video)
+    except ReleaseError:
+        return
+    assert (Path("videos") / f"{video}.mp4").resolve().parent == Path("videos").resolve()
+
+
+def test_records_come_back_in_the_order_of_their_ids(tmp_path: Path) -> None:
+    records = [
+        Record(video="b", status="failed", reason="host is unreachable", source="https://x/b.mp4", attempts=3),
+        Record(video="a", status="present", path="videos/a.mp4", sha256="0" * 64, size=7, source="mirror"),
+    ]
+    write_availability(tmp_path / "000.json", records)
+    assert list(read_availability(tmp_path / "000.json").items()) == [("a", records[1]), ("b", records[0])]
+    again = (tmp_path / "000.json").read_bytes()
+    write_availability(tmp_path / "000.json", records[::-1])
+    assert (tmp_path / "000.json").read_bytes() == again
+
+
+def test_a_manifest_may_say_more(tmp_path: Path) -> None:
+    videos = {"a": {"status": "failed", "reason": "no audio"}}
+    write_manifest(tmp_path / "000.json", videos, spec={"name": "x"})
+    assert read_manifest(tmp_path / "000.json") == videos

@@ -1,0 +1,217 @@
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stepline import __version__, cli
+from stepline.io import sha256_file
+from tests.conftest import ROOT
+
+VERBS = [
+    "demo",
+    "fetch",
+    "media",
+    "shots",
+    "transcribe",
+    "extract",
+    "samples",
+    "encode",
+    "fit",
+    "predict",
+    "score",
+    "table",
+    "report",
+]
+NOBODY = "http://127.0.0.1:9"
+"""A proxy that is not there: no test reaches the network."""
+
+
+def stepline(*arguments: str, mirror: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a verb in the current folder, without a network."""
+    environment = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+    environment |= {"HTTPS_PROXY": NOBODY, "HTTP_PROXY": NOBODY}
+    if mirror is not None:
+        environment["STEPLINE_MIRROR"] = str(mirror)
+    command = [sys.executable, "-m", "stepline", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def refused(*arguments: str, mirror: Path | None = None) -> str:
+    """Return the one line with which a verb refuses."""
+    done = stepline(*arguments, mirror=mirror)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert re.fullmatch(r"error: .+\n", done.stderr), done.stderr
+    return done.stderr.removeprefix("error: ").removesuffix("\n")
+
+
+def test_the_help_reads_as_the_pipeline() -> None:
+    done = stepline("--help")
+    assert done.returncode == 0
+    assert re.findall(r"^    ([a-z]+) ", done.stdout, re.MULTILINE) == VERBS
+    assert "The verbs are the stages, in their order" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main([verb, "--help"])
+    assert end.value.code == 0
+    assert f"stepline {verb}" in capsys.readouterr().out
+
+
+def test_the_version_is_printed() -> None:
+    assert stepline("--version").stdout == f"stepline {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["media", "demo"], ["fit", "demo", "--seed", "x"]])
+def test_a_wrong_command_line_exits_with_2(arguments: list[str]) -> None:
+    done = stepline(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def configured() -> None:
+    shutil.copy(ROOT / "config.yaml", "config.yaml")
+
+
+WRONG = {
+    "fetch nope/v2": "study 'nope' is not known; choose from spacewalk, demo",
+    "fetch spacewalk": "release '' of spacewalk is not known; choose from v0, v1, v2",
+    "fetch spacewalk/v9": "release 'v9' of spacewalk is not known; choose from v0, v1, v2",
+    "fetch ../../x": "study '..' is not known",
+    "fetch nope/videos": "study 'nope' is not known",
+    "fetch spacewalk/videos/999": "spacewalk has no shard '999'; choose from 000, 001, ",
+    "fetch weights/clip": "weights 'clip' are not known; choose from mpnet, egovlp, videoclip, internvideo",
+    "fetch weights/egovlp": "egovlp cannot be downloaded: get it from https://github.com/showlab/EgoVLP, then ",
+    "fetch weights/mpnet": "huggingface.co is unreachable",
+    "fetch spacewalk/v2": "spacewalk/v2/data/annotation.json is required: raw.githubusercontent.com is unreachable",
+    "fetch demo/demo": "demo/release/annotation.json is required, and the mirror (STEPLINE_MIRROR is unset)",
+    "media nope --shard 000": "study 'nope' is not known",
+    "media demo --shard ../x": "shard '../x' is not a number such as 000",
+    "media demo --shard 000": "datasets/demo/availability/000.json is not there: `stepline media` reads it",
+    "shots demo --shard 000": "datasets/demo/media/manifests/000.json is not there: `stepline shots` reads it",
+    "transcribe demo --shard 000": "datasets/demo/media/manifests/000.json is not there",
+    "extract demo --shard 000 --backbone clip": "backbone 'clip' is not known; choose from histogram",
+    "extract demo --shard 000 --backbone histogram": "datasets/demo/availability/000.json is not there",
+    "samples nope --release v2": "study 'nope' is not known",
+    "samples spacewalk --release v9": "release 'v9' of spacewalk is not known; choose from v0, v1, v2",
+    "encode demo --release demo --task t --video v --encoder minilm": "study 'demo' is not configured",
+    "score spacewalk --release v9 --entry 2a-random --context all": "no entry '2a-random' on release 'v9'",
+    "score spacewalk --release v2 --entry magic --context all": "spacewalk has no entry 'magic' on release 'v2'",
+    "score spacewalk --release v2 --entry 2a-random --context 7s": "no entry '2a-random' on release 'v2' at '7s'",
+    "score spacewalk --release v2 --entry 2a-random --context all": "datasets/spacewalk/v2 holds no release: run ",
+    "predict spacewalk --release v2 --entry magic --context all": "spacewalk has no entry 'magic'",
+    "fit spacewalk --release v2 --entry magic --context all --seed 0": "spacewalk has no entry 'magic'",
+    "table demo": "study 'demo' is not configured; add a key `demo:`",
+    "table spacewalk --table table3": "table 'table3' is not known; choose from table2",
+    "report nope": "study 'nope' is not configured",
+    "--configfile absent.yaml table spacewalk": "absent.yaml: no such file",
+    "--configfile . table spacewalk": "Is a directory",
+    "--log config.yaml/x.log table spacewalk": "config.yaml: ",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+@pytest.mark.usefixtures("configured")
+def test_what_is_not_there_or_not_known_is_one_line(line: str) -> None:
+    assert WRONG[line] in refused(*line.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("task", "retrieval", "task 'retrieval' is not known; choose from step_recognition"),
+        ("video", "10062091", "video '10062091' is not known; choose from "),
+        ("encoder", "clip", "encoder 'clip' is not known; choose from minilm, mpnet"),
+    ],
+)
+@pytest.mark.usefixtures("configured")
+def test_what_cannot_be_encoded_is_one_line(real_data: Path, name: str, value: str, line: str) -> None:
+    assert stepline("fetch", "spacewalk/v2", mirror=real_data).returncode == 0
+    asked = {"release": "v2", "task": "step_recognition", "video": "10062019", "encoder": "minilm"} | {name: value}
+    options = [part for key, value in asked.items() for part in (f"--{key}", value)]
+    assert line in refused("encode", "spacewalk", *options)
+
+
+def test_without_a_configuration_the_line_says_where_to_run() -> None:
+    line = refused("table", "spacewalk")
+    assert line == "config.yaml: no such file; run from the folder that holds config.yaml, or name one"
+
+
+def test_a_missing_mirror_is_one_line() -> None:
+    line = refused("fetch", "spacewalk/v2", mirror=Path("/nowhere/at/all"))
+    assert line == "STEPLINE_MIRROR=/nowhere/at/all is not a folder: correct the path, or unset it to download"
+
+
+def test_a_file_where_a_folder_must_be_is_one_line(real_data: Path) -> None:
+    Path("datasets").write_text("in the way")
+    assert refused("samples", "spacewalk", "--release", "v2", mirror=real_data).startswith("datasets")
+
+
+def test_the_log_gets_the_error_too() -> None:
+    line = refused("--log", "logs/deep/fetch.log", "fetch", "weights/clip")
+    assert re.fullmatch(rf"\S+ \S+ ERROR error: {re.escape(line)}\n", Path("logs/deep/fetch.log").read_text())
+
+
+def test_a_log_holds_one_run_and_its_warnings() -> None:
+    shutil.copy(ROOT / "config.demo.yaml", "config.yaml")
+    for _ in range(2):
+        assert stepline("--log", "fetch.log", "fetch", "demo/videos").stderr == ""
+        lines = Path("fetch.log").read_text().splitlines()
+        assert len(lines) == 5
+        assert all(" WARNING " in line and ": missing: not in the mirror at demo/videos/" in line for line in lines)
+
+
+def test_an_unexpected_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "_fetch", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["fetch", "weights/clip"])
+
+
+def test_samples_are_made_in_an_empty_folder_without_a_configuration(real_data: Path) -> None:
+    done = stepline("samples", "spacewalk", "--release", "v2", mirror=real_data)
+    assert (done.returncode, done.stderr) == (0, "")
+    with open(real_data / "spacewalk/SHA256SUMS_upstream.csv", newline="", encoding="utf-8") as file:
+        released = {row["path"]: row["sha256"] for row in csv.DictReader(file) if row["commit"] == "63c3968"}
+    folder = Path("results/spacewalk/samples/v2/step_recognition")
+    assert {path.name: sha256_file(path) for path in folder.iterdir()} == {
+        f"{split}.json": released[f"tasks/step_recognition/{split}.json"] for split in ("train", "val", "test")
+    }
+    assert "no samples of question_answering" in refused(
+        "samples", "spacewalk", "--release", "v2", "--task", "question_answering"
+    )
+    assert "no samples of dev" in refused("samples", "spacewalk", "--release", "v2", "--split", "dev")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("configured")
+def test_damaged_predictions_are_one_line_and_are_made_again(real_data: Path) -> None:
+    job = ["spacewalk", "--release", "v2", "--entry", "2a-random", "--context", "all"]
+    path = Path("results/spacewalk/predictions/v2/2a-random/all.parquet")
+    assert stepline("samples", "spacewalk", "--release", "v2", "--split", "test", mirror=real_data).returncode == 0
+    assert refused("score", *job) == f"{path} is not there: run `stepline predict`"
+    assert stepline("predict", *job).returncode == 0
+    whole = path.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"", whole[:4] + bytes(len(whole) - 200) + whole[-196:]):
+        path.write_bytes(damaged)
+        assert refused("score", *job).startswith(f"{path} is damaged (")
+        assert not Path("results/spacewalk/scores").exists()
+    assert stepline("predict", *job).returncode == 0
+    assert path.read_bytes() == whole
+    assert stepline("score", *job).returncode == 0
+    assert "is not fitted" in refused("fit", *job, "--seed", "0")
+
+
+@pytest.mark.usefixtures("configured")
+def test_damaged_samples_are_one_line(real_data: Path) -> None:
+    assert stepline("samples", "spacewalk", "--release", "v2", "--split", "test", mirror=real_data).returncode == 0
+    path = Path("results/spacewalk/samples/v2/step_recognition/test.json")
+    path.write_bytes(path.read_bytes()[:1000])
+    job = ["spacewalk", "--release", "v2", "--entry", "2a-random", "--context", "all"]
+    assert refused("predict", *job).startswith(f"{path} is not JSON (")

@@ -1,0 +1,178 @@
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stepline.config import load, validate
+from stepline.errors import ConfigError
+from tests.conftest import ROOT
+
+SCHEMA = yaml.safe_load(files("stepline").joinpath("config.schema.yaml").read_text(encoding="utf-8"))
+
+WRONG: dict[str, tuple[Any, list[str]]] = {
+    "unknown key": ({"strct": True}, ["strct: unknown key", "did you mean 'strict'?", "allowed: asr, demo"]),
+    "unknown key, far from all": ({"qqq": 1}, ["qqq: unknown key; allowed: "]),
+    "unknown key, nested": (
+        {"spacewalk": {"text_encoder": ["tfidf"]}},
+        ["spacewalk.text_encoder: unknown key", "did you mean 'text_encoders'?"],
+    ),
+    "unknown key, deep": (
+        {"spacewalk": {"last_layer": {"lr": 1}}},
+        ["spacewalk.last_layer.lr: unknown key", "learning_rate"],
+    ),
+    "wrong type": ({"strict": "perhaps"}, ["strict: 'perhaps' is not of type boolean"]),
+    "a number that is none": ({"shard_hours": float("nan")}, ["shard_hours: nan is not of type number"]),
+    "no end": ({"shard_hours": float("inf")}, ["shard_hours: inf is not of type number"]),
+    "a fraction of a pass": ({"spacewalk": {"last_layer": {"epochs": 2.0}}}, ["epochs: 2.0 is not of type integer"]),
+    "yes for a number": ({"shots": {"threshold": True}}, ["shots.threshold: True is not of type number"]),
+    "no list": ({"spacewalk": {"releases": "v2"}}, ["spacewalk.releases: 'v2' is not of type array"]),
+    "no mapping": ({"spacewalk": ["v2"]}, ["spacewalk: ['v2'] is not of type object"]),
+    "nothing below the study": ({"spacewalk": None}, ["spacewalk: None is not of type object"]),
+    "a date that YAML reads as a number": (
+        yaml.safe_load("spacewalk: {subset: {videos: [02012021]}}"),
+        ["spacewalk.subset.videos[0]: ", "is not of type string; put it in quotes"],
+    ),
+    "out of range": ({"shard_hours": 0}, ["shard_hours: 0 is less than or equal to the minimum of 0"]),
+    "too much": (
+        {"spacewalk": {"subset": {"fraction": 1.5}}},
+        ["subset.fraction: 1.5 is greater than the maximum of 1"],
+    ),
+    "no seeds": ({"spacewalk": {"last_layer": {"seeds": []}}}, ["spacewalk.last_layer.seeds: []"]),
+    "a seed twice": ({"spacewalk": {"last_layer": {"seeds": [1, 1]}}}, ["seeds: [1, 1] has non-unique elements"]),
+    "wrong choice": (
+        {"spacewalk": {"transcripts": "whisper"}},
+        ["spacewalk.transcripts: 'whisper' is not allowed; choose from released, asr"],
+    ),
+    "wrong choice in a list": (
+        {"spacewalk": {"releases": ["v2", "v3"]}},
+        ["spacewalk.releases[1]: 'v3' is not allowed; choose from v0, v1, v2, demo"],
+    ),
+    "two kinds of subset": (
+        {"spacewalk": {"subset": {"fraction": 0.5, "hours": 3}}},
+        ["spacewalk.subset: ", "'fraction': 0.5", "exactly one of videos, fraction or hours"],
+    ),
+    "no kind of subset": ({"spacewalk": {"subset": {"seed": 1}}}, ["spacewalk.subset: {'seed': 1} is not allowed"]),
+    "a mistyped kind of subset": ({"spacewalk": {"subset": {"hour": 3}}}, ["did you mean 'hours'?"]),
+    "an entry's name": ({"spacewalk": {"entries": {"../x": {}}}}, ["spacewalk.entries: '../x' does not match"]),
+    "a list": (["spacewalk"], ["the file: ['spacewalk'] is not of type object"]),
+    "nothing": (None, ["the file: None is not of type object"]),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_value_is_one_line_with_key_value_and_what_is_allowed(case: str) -> None:
+    config, parts = WRONG[case]
+    with pytest.raises(ConfigError) as error:
+        validate(config)
+    line = str(error.value)
+    assert line.startswith("config: ")
+    assert "\n" not in line
+    assert [part for part in parts if part not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"spacewalk: [v2\n  x: {", "not YAML"),
+        (b"a: b: c\n", "not YAML"),
+        (b"\xff\xfe\x00", "not YAML"),
+        (b"- spacewalk\n", "is not of type object"),
+        (b"", "None is not of type object"),
+    ],
+)
+def test_a_file_that_is_none(tmp_path: Path, content: bytes, part: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as error:
+        load()
+    assert part in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^config.yaml: no such file; .*"):
+        load()
+    with pytest.raises(ConfigError, match=r"^elsewhere.yaml: no such file; .*"):
+        load("elsewhere.yaml")
+
+
+def test_the_file_is_the_named_one_else_the_environments_else_config_yaml(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, name in enumerate(("config.yaml", "environment.json", "named.yaml"), 1):
+        (tmp_path / name).write_text(json.dumps({"shard_hours": number}))
+    assert load()["shard_hours"] == 1
+    monkeypatch.setenv("STEPLINE_CONFIG", "environment.json")
+    assert load()["shard_hours"] == 2
+    assert load(tmp_path / "named.yaml")["shard_hours"] == 3
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "config.demo.yaml"])
+def test_the_repositorys_configurations_are_valid(name: str) -> None:
+    load(ROOT / name)
+
+
+def test_defaults_are_filled_and_the_callers_values_kept() -> None:
+    given: dict[str, Any] = {"spacewalk": {"subset": {"hours": 2}, "metrics": {"threshold_f1": "macro"}}}
+    config = validate(given)
+    assert given == {"spacewalk": {"subset": {"hours": 2}, "metrics": {"threshold_f1": "macro"}}}
+    assert "demo" not in config
+    assert config["strict"] is False
+    assert config["shots"] == {"threshold": 27, "min_shot_s": 0.6}
+    assert config["spacewalk"]["contexts_s"]["intra-video_retrieval"] == [10, 20, 30, 60, 120, 180]
+    assert config["spacewalk"]["subset"] == {"hours": 2, "seed": 0}
+    assert config["spacewalk"]["metrics"] == {
+        "threshold_f1": "macro",
+        "average_precision": "interpolated",
+        "bootstrap_samples": 10000,
+        "bootstrap_seed": 0,
+    }
+    assert validate(config) == config
+
+
+def test_the_full_study_is_the_default() -> None:
+    assert validate({"spacewalk": {}}) == load(ROOT / "config.yaml")
+
+
+def test_filled_defaults_are_not_shared() -> None:
+    validate({"spacewalk": {}})["spacewalk"]["releases"].append("v9")
+    assert validate({"spacewalk": {}})["spacewalk"]["releases"] == ["v0", "v1", "v2"]
+
+
+def test_numbers_given_as_text_are_read_and_ids_stay_text() -> None:
+    text = {
+        "strict": "true",
+        "spacewalk": {"last_layer": {"epochs": "3"}, "contexts_s": {"step_recognition": ["60", "7.5"]}},
+        "demo": {"subset": {"videos": ["01152020"], "seed": "4"}},
+    }
+    config = validate(text)
+    assert config["strict"] is True
+    assert config["spacewalk"]["last_layer"]["epochs"] == 3
+    assert config["spacewalk"]["contexts_s"]["step_recognition"] == [60, 7.5]
+    assert config["demo"]["subset"] == {"videos": ["01152020"], "seed": 4}
+
+
+def undescribed(schema: dict[str, Any], key: str) -> list[str]:
+    names = [] if schema.get("description") else [key]
+    for name, child in schema.get("properties", {}).items():
+        names += undescribed(child, f"{key}.{name}")
+    return names
+
+
+def test_every_key_is_described() -> None:
+    assert undescribed({"description": "top", **SCHEMA}, "") == []
+    assert undescribed(SCHEMA["$defs"]["study"], "study") == []
+
+
+def unguarded(schema: dict[str, Any], key: str) -> list[str]:
+    lets_in = "properties" in schema and schema.get("additionalProperties") is not False
+    return [key] * lets_in + [
+        k for name, c in schema.get("properties", {}).items() for k in unguarded(c, f"{key}.{name}")
+    ]
+
+
+def test_unknown_keys_are_errors_everywhere() -> None:
+    assert unguarded(SCHEMA, "") + unguarded(SCHEMA["$defs"]["study"], "study") == []

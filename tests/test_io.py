@@ -1,0 +1,192 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stepline.errors import StoreError
+from stepline.io import (
+    atomic_dir,
+    atomic_path,
+    canonical_json,
+    read_json,
+    sha256_file,
+    write_bytes,
+    write_json,
+    write_text,
+)
+
+WRITER = """
+import sys, time
+from stepline.io import {context}
+with {context}("{name}") as part:
+    {write}
+    print("half", flush=True)
+    time.sleep(60)
+"""
+
+
+def kill_within(context: str, name: str, write: str) -> None:
+    """Start a writer and kill it when half is written."""
+    code = WRITER.format(context=context, name=name, write=write)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "half\n"
+        writer.send_signal(signal.SIGKILL)
+
+
+def test_a_file_appears_whole_with_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "scores.parquet"
+    with atomic_path(path) as part:
+        assert part.suffix == ".parquet"
+        assert part.parent == path.parent
+        part.write_text("half")
+        assert not path.exists()
+        part.write_text("whole")
+    assert path.read_text() == "whole"
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_error_leaves_neither_file_nor_part(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), atomic_path(tmp_path / "new") as part:  # noqa: PT012
+        part.write_text("half")
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
+    write_text(tmp_path / "a", "old")
+    with pytest.raises(RuntimeError), atomic_path(tmp_path / "a") as part:  # noqa: PT012
+        part.write_text("half")
+        raise RuntimeError
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old"}
+
+
+def test_a_killed_writer_leaves_the_old_file(tmp_path: Path) -> None:
+    write_text(tmp_path / "a", "old")
+    kill_within("atomic_path", "a", 'part.write_text("new")')
+    assert (tmp_path / "a").read_text() == "old"
+    write_text(tmp_path / "a", "new")
+    assert (tmp_path / "a").read_text() == "new"
+
+
+def test_a_killed_writer_leaves_the_old_folder(tmp_path: Path) -> None:
+    with atomic_dir(tmp_path / "store") as part:
+        (part / "rows").write_text("old")
+    kill_within("atomic_dir", "store", '(part / "rows").write_text("new")')
+    assert (tmp_path / "store" / "rows").read_text() == "old"
+
+
+def test_a_folder_is_replaced_wholly(tmp_path: Path) -> None:
+    with atomic_dir(tmp_path / "store") as part:
+        (part / "old").write_text("1")
+    with atomic_dir(tmp_path / "store") as part:
+        (part / "deep").mkdir()
+        (part / "deep" / "new").write_text("2")
+        assert (tmp_path / "store" / "old").exists()
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
+        "store",
+        "store/deep",
+        "store/deep/new",
+    ]
+
+
+def test_an_error_leaves_the_old_folder(tmp_path: Path) -> None:
+    with atomic_dir(tmp_path / "store") as part:
+        (part / "rows").write_text("old")
+    with pytest.raises(RuntimeError), atomic_dir(tmp_path / "store") as part:  # noqa: PT012
+        (part / "rows").write_text("half")
+        raise RuntimeError
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+    assert (tmp_path / "store" / "rows").read_text() == "old"
+
+
+def test_equal_values_have_equal_canonical_json() -> None:
+    assert (
+        canonical_json({"b": [1, 2.5, None], "a": {"d": True, "c": "é"}}) == '{"a":{"c":"é","d":true},"b":[1,2.5,null]}'
+    )
+    assert canonical_json({"a": 1, "b": 2}) == canonical_json({"b": 2, "a": 1})
+    assert canonical_json([1, 2]) != canonical_json([2, 1])
+
+
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": object()}, {1: 2, "a": 3}, {1, 2}])
+def test_what_has_no_canonical_json_is_refused(value: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        canonical_json(value)
+
+
+def test_json_comes_back(tmp_path: Path) -> None:
+    value = {"steps": ["Öffnen", None, 1.5], "n": 3}
+    write_json(tmp_path / "a.json", value)
+    write_json(tmp_path / "b.json", dict(reversed(value.items())))
+    assert read_json(tmp_path / "a.json") == value
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"", b'{"files": {"a', b"\xff\xfe\x00"])
+def test_damaged_json_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "release.json"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="release.json is not JSON"):
+        read_json(path)
+
+
+def test_sha256_of_a_file(tmp_path: Path) -> None:
+    write_bytes(tmp_path / "a", b"abc")
+    assert sha256_file(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def mount_small(folder: Path, *, size: str) -> None:
+    """Mount a file system of a few pages on ``folder``; skip where this account may not, except in CI."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = f"a small file system cannot be mounted here: {done.stderr.strip()}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+def test_a_full_disk_is_one_line_and_the_run_goes_on_afterwards(tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    mount_small(folder, size="64k")
+    try:
+        # The folders of a work folder take no space of their own; the ballast leaves one page.
+        ballast = folder / "ballast"
+        ballast.write_bytes(b"x" * 60 * 1024)
+        mirror = tmp_path / "mirror" / "demo" / "release"
+        mirror.mkdir(parents=True)
+        for name in ("annotation", "steps", "split"):
+            (mirror / f"{name}.json").write_text(json.dumps(["x" * 3000, "x" * 3000]))
+        command = [sys.executable, "-m", "stepline", "--log", "fetch.log", "fetch", "demo/demo"]
+        environment = os.environ | {"STEPLINE_MIRROR": str(tmp_path / "mirror")}
+
+        def fetch() -> subprocess.CompletedProcess[str]:
+            return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+        full = fetch()
+        assert full.returncode == 2
+        assert full.stderr.count("\n") == 1
+        assert full.stderr.startswith("error: the disk is full")
+        assert "free some space and run the same again" in full.stderr
+        files = {path.name for path in (folder / "datasets").rglob("*") if path.is_file()}
+        assert files <= {"annotation.json", "steps.json"}
+        for path in folder.rglob("datasets/**/*.json"):
+            assert path.read_bytes() == (mirror / path.name).read_bytes()
+
+        ballast.unlink()
+        done = fetch()
+        assert (done.returncode, done.stderr) == (0, "")
+        assert {path.name for path in (folder / "datasets/demo/demo").rglob("*.json")} == {
+            "annotation.json",
+            "steps.json",
+            "split.json",
+            "release.json",
+        }
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)

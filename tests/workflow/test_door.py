@@ -1,0 +1,27 @@
+"""What is wrong with a study is said before any job runs."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import snakemake
+
+WRONG = {
+    'spacewalk={subset: {videos: ["10062091"]}}': "config: subset.videos: '10062091' is not listed; choose from ",
+    "spacewalk={subset: {fraction: 0.5, hours: 3}}": "config: spacewalk.subset: {'fraction': 0.5, 'hours': 3} is not ",
+    "spacewalk={releases: [demo]}": "release 'demo' of spacewalk is not known; choose from v0, v1, v2",
+    "spacewalk={entries: {2a-random: {kind: magic}}}": "config: entries.2a-random.kind: 'magic' is not allowed",
+    "strict=true": "strict: spacewalk lacks ",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", WRONG)
+def test_a_study_that_cannot_be_is_one_line_and_nothing_is_computed(setting: str, tmp_path: Path) -> None:
+    done = snakemake("--cores", "1", "results/spacewalk/table2.csv", "--config", setting, folder=tmp_path)
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+    assert line.startswith(f"error: {WRONG[setting]}")
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not (tmp_path / "results").exists()
+    assert not (tmp_path / "datasets").exists()

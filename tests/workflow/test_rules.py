@@ -1,0 +1,109 @@
+"""What holds for all rules, and how the workflow is called."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, snakemake
+from tests.workflow.runs import TABLE, linked, messages, run, spacewalk
+
+RULES = {
+    name: body
+    for path in sorted((ROOT / "workflow/rules").glob("*.smk"))
+    for name, body in re.findall(r"^rule (\w+):\n(.*?)(?=^\S|\Z)", path.read_text(), re.MULTILINE | re.DOTALL)
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_says_what_it_does_and_calls_one_verb(rule: str) -> None:
+    body = RULES[rule]
+    directives = re.findall(r"^    (\w+):", body, re.MULTILINE)
+    assert {"output", "log", "conda", "message", "shell"} <= set(directives)
+    assert not {"run", "script"} & set(directives)
+    command = "".join(re.findall(r'"(.*)"', body.partition("    shell:")[2]))
+    assert re.fullmatch(r"python -m stepline --log \{log\} [a-z]+ [^;&|>]+", command)
+
+
+def test_all_stages_are_rules() -> None:
+    stages = {"release", "videos", "media", "shots", "transcribe", "extract", "encode"}
+    assert stages | {"samples", "fit", "predict", "score", "table", "report"} <= set(RULES)
+
+
+def test_workflow_files_are_short() -> None:
+    assert len((ROOT / "Snakefile").read_text().splitlines()) <= 40
+    for path in (ROOT / "workflow/rules").iterdir():
+        assert len(path.read_text().splitlines()) <= 150, path.name
+
+
+def test_parsing_the_workflow_imports_nothing_heavy() -> None:
+    heavy = "numpy", "scipy", "sklearn", "torch", "pyarrow", "zarr", "httpx", "matplotlib", "av", "cv2"
+    code = f"import stepline.benchmarks.spacewalk.plan, sys; print([m for m in {heavy} if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+@pytest.mark.slow
+def test_the_linter_finds_nothing(tmp_path: Path) -> None:
+    done = snakemake("--lint", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "your workflow is in a good condition" in done.stderr + done.stdout
+
+
+@pytest.mark.slow
+def test_without_a_target_it_makes_tables_and_reports(tmp_path: Path) -> None:
+    done = snakemake("--dry-run", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {"results/spacewalk/table2.csv", "results/spacewalk/report.html"} <= set(messages(done))
+
+
+@pytest.mark.slow
+def test_it_runs_from_elsewhere_into_a_folder(small: Path, real_data: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    options = "--directory", str(small), *spacewalk(text_encoders=[])
+    assert run(TABLE, *options, folder=elsewhere, mirror=real_data) == [TABLE]
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("stict=true", "config: stict: unknown key; did you mean 'strict'?"),
+        ("spacewalk={releases: [v7]}", "config: spacewalk.releases[0]: 'v7' is not allowed; choose from v0, v1, v2"),
+        ("shard_hours=-1", "config: shard_hours: -1"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line(setting: str, message: str, tmp_path: Path) -> None:
+    done = snakemake("--dry-run", "--config", setting, folder=tmp_path)
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+    assert line.startswith(f"error: {message}")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_mirror_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    done = snakemake("--dry-run", folder=tmp_path, STEPLINE_MIRROR="no/such/folder")
+    assert done.returncode == 2
+    message = "error: STEPLINE_MIRROR=no/such/folder is not a folder: correct the path, or unset it to download"
+    assert message in done.stderr.splitlines()
+
+
+@pytest.mark.slow
+def test_a_truncated_release_file_is_named_by_its_job(real_data: Path, tmp_path: Path) -> None:
+    mirror = linked(real_data, tmp_path / "mirror")
+    whole = (real_data / "spacewalk/v2/steps.json").read_bytes()
+    (mirror / "spacewalk/v2/steps.json").unlink()
+    (mirror / "spacewalk/v2/steps.json").write_bytes(whole[:-1])
+    environment = {"STEPLINE_MIRROR": str(mirror), "HTTPS_PROXY": "http://127.0.0.1:9"}
+    done = snakemake("--cores", "1", TABLE, *spacewalk(), folder=tmp_path, **environment)
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert line.startswith("error: spacewalk/v2/data/steps.json is required: ")
+    found = f"{len(whole) - 1} of {len(whole)} bytes"
+    assert line.endswith(f"the mirror's spacewalk/v2/steps.json has {found}: replace it")
+    assert not (tmp_path / "datasets/spacewalk/v2/release.json").exists()
+    assert not (tmp_path / TABLE).exists()
