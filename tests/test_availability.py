@@ -12,7 +12,7 @@ from stepline.availability import (
     write_availability,
     write_manifest,
 )
-from stepline.errors import ReleaseError
+from stepline.errors import ReleaseError, StoreError
 
 
 @pytest.mark.parametrize("video", ["10062019", "z0Ut8daLD6I", "-Abc_d.e", "_", "a" * 128])
@@ -55,3 +55,19 @@ def test_a_manifest_may_say_more(tmp_path: Path) -> None:
     videos = {"a": {"status": "failed", "reason": "no audio"}}
     write_manifest(tmp_path / "000.json", videos, spec={"name": "x"})
     assert read_manifest(tmp_path / "000.json") == videos
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", "{}", '{"videos": []}', '{"videos": {"a": {}}}', '{"videos": {"a": 1}}']
+)
+def test_a_damaged_manifest_is_one_line(content: str, tmp_path: Path) -> None:
+    (tmp_path / "000.json").write_text(content)
+    with pytest.raises(StoreError, match="000.json .*: remove it and run the same again$"):
+        read_manifest(tmp_path / "000.json")
+
+
+@pytest.mark.parametrize("record", ['{"status": "present"}', '{"video": "a", "status": "present", "colour": "red"}'])
+def test_a_damaged_availability_is_one_line(record: str, tmp_path: Path) -> None:
+    (tmp_path / "000.json").write_text(f'{{"videos": {{"a": {record}}}}}')
+    with pytest.raises(StoreError, match="000.json .*: remove it and run the same again$"):
+        read_availability(tmp_path / "000.json")

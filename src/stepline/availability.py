@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from stepline.errors import ReleaseError
+from stepline.errors import ReleaseError, StoreError
 from stepline.io import read_json, write_json
 
 Status = Literal["present", "gone", "failed", "mismatched", "missing"]
@@ -44,8 +44,11 @@ def write_manifest(path: Path | str, videos: dict[str, dict[str, Any]], **more: 
 
 
 def read_manifest(path: Path | str) -> dict[str, dict[str, Any]]:
-    """Return the ``videos`` of a manifest."""
-    videos: dict[str, dict[str, Any]] = read_json(path)["videos"]
+    """Return the ``videos`` of a manifest; raise StoreError where it is damaged."""
+    content = read_json(path)
+    videos = content.get("videos") if isinstance(content, dict) else None
+    if not isinstance(videos, dict) or not all(isinstance(v, dict) and "status" in v for v in videos.values()):
+        raise StoreError(f"{path} is no record of videos: remove it and run the same again")
     return videos
 
 
@@ -55,5 +58,8 @@ def write_availability(path: Path | str, records: list[Record]) -> None:
 
 
 def read_availability(path: Path | str) -> dict[str, Record]:
-    """Return the records of a shard by video id."""
-    return {video: Record(**record) for video, record in read_manifest(path).items()}
+    """Return the records of a shard by video id; raise StoreError where the file is damaged."""
+    try:
+        return {video: Record(**record) for video, record in read_manifest(path).items()}
+    except TypeError:
+        raise StoreError(f"{path} is no record of availability: remove it and run the same again") from None

@@ -8,9 +8,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stepline.errors import StoreError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @contextmanager
@@ -64,6 +67,22 @@ def read_json(path: Path | str) -> Any:
         return json.loads(Path(path).read_bytes())
     except ValueError as error:
         raise StoreError(f"{path} is not JSON ({error}): remove it and run the same again") from None
+
+
+def read_table(path: Path | str, **options: Any) -> "pa.Table":
+    """Return the Parquet table in ``path``; raise StoreError where it is damaged.
+
+    options: of ``pyarrow.parquet.read_table``.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path, **options)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(f"{path} is damaged ({error}): remove its folder and run the stage that makes it") from None
 
 
 def sha256_file(path: Path | str) -> str:

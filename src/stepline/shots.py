@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline.availability import read_manifest, write_manifest
-from stepline.io import write_text
+from stepline.io import read_table, write_text
 from stepline.progress import progress
 
 
@@ -43,11 +43,10 @@ def detect(
 
 def _cuts(scores: Path, threshold: float, min_shot_s: float) -> tuple[list[int], list[float]]:
     """Return the first frame of each shot, and the time of every frame."""
-    import pyarrow.parquet as pq
     from scenedetect.common import FrameTimecode, Timecode
     from scenedetect.detector import FlashFilter
 
-    table = pq.read_table(scores)
+    table = read_table(scores)
     time_base = Fraction(table.schema.metadata[b"time_base"].decode())
     merge = FlashFilter(FlashFilter.Mode.MERGE, length=min_shot_s)
     starts, frames = {0}, {}

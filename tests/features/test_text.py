@@ -178,7 +178,7 @@ def test_a_damaged_index_is_one_line(keep: int) -> None:
     encode_texts(["one"], Words(), STORE, what="a")
     path = STORE / "index.parquet"
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(StoreError, match=f"^{STORE}: damaged index "):
+    with pytest.raises(StoreError, match=f"^{path} is damaged "):
         TextStore(STORE, WORDS)
 
 

@@ -25,3 +25,17 @@ def test_a_study_that_cannot_be_is_one_line_and_nothing_is_computed(setting: str
     assert "Traceback" not in done.stdout + done.stderr
     assert not (tmp_path / "results").exists()
     assert not (tmp_path / "datasets").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damaged", ["shards.csv", "availability/000.json"])
+def test_a_damaged_record_of_an_earlier_run_is_one_line(damaged: str, tmp_path: Path) -> None:
+    path = tmp_path / "datasets/spacewalk" / damaged
+    path.parent.mkdir(parents=True)
+    path.write_text("video,shard\n10062019,first\n")
+    done = snakemake("--cores", "1", "--dry-run", "results/spacewalk/table2.csv", folder=tmp_path)
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+    assert line.startswith(f"error: datasets/spacewalk/{damaged}")
+    assert "remove it" in line
+    assert "Traceback" not in done.stdout + done.stderr

@@ -28,6 +28,8 @@ try:
     mirror_root()
     config = stepline_config.validate(config)
     PLANS = {name: Plan.of(config, name) for name in ("spacewalk", "demo") if name in config}
+    for each in PLANS.values():
+        each.check_records()
 except SteplineError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)

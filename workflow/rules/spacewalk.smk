@@ -43,7 +43,7 @@ rule predict:
     log:
         "logs/predict/{study}.{release}.{entry}.{context}.log",
     conda:
-        "../../envs/text.yaml"
+        "../../envs/core.yaml"
     params:
         spec=lambda wildcards: plan(wildcards).predict_params(job(wildcards)),
     message:

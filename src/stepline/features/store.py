@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.errors import StoreError
-from stepline.io import atomic_dir, read_json
+from stepline.io import atomic_dir, read_json, read_table
 from stepline.spec import Spec
 
 Rows = NDArray[np.float32]
@@ -89,12 +89,10 @@ def read_spec(folder: Path) -> dict[str, Any]:
 
 def read_index(folder: Path) -> dict[str, Block]:
     """Return the store's blocks by video. Raises StoreError where the index is absent or damaged."""
-    import pyarrow.parquet as pq
-
     try:
-        lines = pq.read_table(folder / "index.parquet").to_pylist()
-    except (OSError, ValueError):
-        raise StoreError(f"{folder} has no readable index: remove it and run `stepline extract`") from None
+        lines = read_table(folder / "index.parquet").to_pylist()
+    except FileNotFoundError:
+        raise StoreError(f"{folder} has no index: remove it and run `stepline extract`") from None
     return {line["video"]: Block(**line) for line in lines}
 
 

@@ -15,7 +15,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from stepline.errors import StoreError
-from stepline.io import atomic_dir, atomic_path, read_json, write_json
+from stepline.io import atomic_dir, atomic_path, read_json, read_table, write_json
 from stepline.progress import progress
 from stepline.spec import Spec
 
@@ -45,8 +45,6 @@ class TextStore:
 
         Raises StoreError where it is absent, damaged or made by another spec.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
         import zarr
 
         if not (folder / "spec.json").exists():
@@ -56,10 +54,7 @@ class TextStore:
             asked = spec.record()
             differing = sorted(key for key in stored.keys() | asked.keys() if stored.get(key) != asked.get(key))
             raise StoreError(f"{folder} was made by another spec: {', '.join(differing)} differ")
-        try:
-            index = pq.read_table(folder / "index.parquet").to_pydict()
-        except (pa.ArrowException, OSError) as error:
-            raise StoreError(f"{folder}: damaged index ({error}): remove the folder and encode again") from None
+        index = read_table(folder / "index.parquet").to_pydict()
         self.rows: dict[str, int] = dict(zip(index["text_sha256"], index["row"], strict=True))
         self.tokens: list[str] = index["tokens_sha256"]
         self.embeddings: NDArray[np.float32] = np.asarray(zarr.open_array(folder / "embeddings", mode="r")[:])

@@ -9,7 +9,7 @@ from typing import Any
 
 from stepline import tables
 from stepline.availability import Record
-from stepline.io import atomic_path, write_text
+from stepline.io import atomic_path, read_json, read_table, write_text
 from stepline.tables import Row
 
 
@@ -150,7 +150,6 @@ def _spreads(rows: Sequence[Row]) -> list[Picture]:
 
 
 def _timeline(timeline: Timeline) -> list[Picture]:
-    from stepline.io import read_json
     from stepline.report import figures
 
     present = {name: path for name, path in timeline.predictions.items() if path.is_file()}
@@ -175,10 +174,8 @@ def _timeline(timeline: Timeline) -> list[Picture]:
 
 def _predictions(path: Path) -> dict[str, dict[int, int | None]]:
     """Return the predictions of the lowest seed on the test split, by video and sample."""
-    import pyarrow.parquet as parquet
-
     columns = ["seed", "split", "video", "sample", "prediction"]
-    table = parquet.read_table(path, columns=columns, filters=[("split", "==", "test")]).to_pylist()
+    table = read_table(path, columns=columns, filters=[("split", "==", "test")]).to_pylist()
     first = min((record["seed"] for record in table), default=0)
     found: dict[str, dict[int, int | None]] = {}
     for record in table:

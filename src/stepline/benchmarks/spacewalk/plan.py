@@ -63,6 +63,12 @@ class Plan:
             raise MissingError(f"strict: {name} lacks {', '.join(sorted(lacking))}")
         return plan
 
+    def check_records(self) -> None:
+        """Read all that the plan will ask of earlier runs' records; raise StoreError where one is damaged."""
+        for shard in self.all_shards:
+            self.video_params(shard)
+            self.transcribe_params(shard)
+
     @property
     def study_config(self) -> Config:
         """The study's part of the configuration."""
