@@ -2,7 +2,7 @@ from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
@@ -32,7 +32,6 @@ def by_definition(scores: list[float], positives: list[bool], *, interpolated: b
 rankings = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=40)
 
 
-@settings(deadline=None)
 @given(rankings, st.booleans())
 def test_equals_the_definition_with_many_ties(ranking: list[tuple[int, bool]], interpolated: bool) -> None:
     scores, positives = [float(score) for score, _ in ranking], [hit for _, hit in ranking]
@@ -43,7 +42,6 @@ def test_equals_the_definition_with_many_ties(ranking: list[tuple[int, bool]], i
         assert np.isnan(value)
 
 
-@settings(deadline=None)
 @given(rankings.filter(lambda ranking: sum(hit for _, hit in ranking) > 0))
 def test_ties_are_ranked_as_badly_as_they_can_be(ranking: list[tuple[int, bool]]) -> None:
     """No order of equal scores is worse."""

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
@@ -28,7 +28,6 @@ def by_trying_all(labels: np.ndarray, best: np.ndarray, scores: np.ndarray, grou
 
 
 @pytest.mark.parametrize("f1", ["binary", "macro"])
-@settings(deadline=None)
 @given(samples)
 def test_no_threshold_has_a_greater_f1_and_none_below_it_as_great(f1: str, drawn: list[tuple[int, ...]]) -> None:
     labels, best, scores, groups = (np.array(column) for column in zip(*drawn, strict=True))

@@ -60,6 +60,7 @@ def test_the_command_of_record_gives_the_same_table(
 
 
 def test_both_modes_plan_the_same_jobs(tools: Path, real_data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
     options = "--dry-run", "--cores", "8", TABLE
     with_conda = run(tools, *options, folder=tmp_path, mirror=real_data)
     without = snakemake(*options, folder=tmp_path, STEPLINE_MIRROR=str(real_data))

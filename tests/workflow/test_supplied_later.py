@@ -31,6 +31,7 @@ def random_mpnet(folder: Path) -> None:
 
 
 def test_weights_fill_the_lines_that_wanted_them(small: Path, real_data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
     mirror = linked(real_data, tmp_path / "mirror")
     both = spacewalk(text_encoders=["tfidf", "mpnet"])
     assert run(TABLE, *both, folder=small, mirror=mirror) == [TABLE]

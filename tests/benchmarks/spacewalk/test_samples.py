@@ -98,7 +98,6 @@ def segment_at(release: Release, frame: int) -> int:
     return number
 
 
-@settings(deadline=None)
 @given(recordings(), st.integers(1, 300))
 def test_step_samples_are_balanced_sorted_and_rightly_labelled(release: Release, n: int) -> None:
     items = step_recognition(release, "train", n=n)["v"]
@@ -124,7 +123,6 @@ def test_step_samples_are_balanced_sorted_and_rightly_labelled(release: Release,
 
 
 @given(recordings(), st.integers(1, 100), st.integers(1, 25), st.integers(0, 12))
-@settings(deadline=None)
 def test_retrieval_samples_have_the_geometry(release: Release, n: int, min_distance: int, boundary: int) -> None:
     items = retrieval(release, n=n, min_distance=min_distance, boundary=boundary)["train"]["v"]
     segments = release.recordings["v"].segments
@@ -150,7 +148,7 @@ def test_retrieval_samples_have_the_geometry(release: Release, n: int, min_dista
 
 
 @given(recordings(), st.integers(1, 25), st.integers(0, 12))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_retrieval_ends_where_no_more_samples_can_be_drawn(release: Release, min_distance: int, boundary: int) -> None:
     """Each pair of segments gives at most two samples for each query that fits, and no pair is drawn for ever."""
     items = retrieval(release, n=10**5, min_distance=min_distance, boundary=boundary)["train"]["v"]

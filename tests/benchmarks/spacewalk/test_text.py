@@ -2,7 +2,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stepline.asr.transcript import Sentence, text_between
@@ -80,7 +80,6 @@ def test_a_sentence_that_only_touches_the_window_is_outside() -> None:
     assert spoken.between(6, 8) == ""
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 40), max_size=30, unique=True).map(sorted),
     st.integers(0, 80),
