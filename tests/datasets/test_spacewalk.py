@@ -22,16 +22,18 @@ def segment(start: float, end: float, label: int) -> dict[str, Any]:
     return {"video_start": start, "video_end": end, "label": label, **frames}
 
 
+IRRELEVANT = {"caption": "Irrelevant", "transcript": "none of them"}
+
+
 def content() -> dict[str, Any]:
     """Return the files of a release of two recordings, with both spellings of the transcript."""
     step = {"caption": "Open.", "transcription": "we open", "animation_start": "3.5", "animation_end": 4}
-    nothing = {"caption": "Irrelevant", "transcript": "none of them"}
     return {
         "data/annotation.json": {
             "a": [segment(0, 5, -1), segment(5, 7.5, 0), segment(7.5, 9, 1)],
             "b": [segment(0, 2, 1), segment(2, 3, 0)],
         },
-        "data/steps.json": {"a": [nothing, step], "b": [nothing, step | {"transcript": "we close"}]},
+        "data/steps.json": {"a": [{**IRRELEVANT}, step], "b": [{**IRRELEVANT}, step | {"transcript": "we close"}]},
         "tasks/split.json": {"train": ["b"], "val": [], "test": ["a"]},
     }
 
@@ -122,6 +124,42 @@ def nothing_annotated(files: dict[str, Any]) -> None:
     files["data/annotation.json"]["a"], files["data/steps.json"]["a"] = [], []
 
 
+def nothing_labelled(files: dict[str, Any]) -> None:
+    files["data/annotation.json"]["a"], files["data/steps.json"]["a"] = [segment(0, 9, -1)], []
+
+
+def irrelevant_alone(files: dict[str, Any]) -> None:
+    files["data/annotation.json"]["a"], files["data/steps.json"]["a"] = [segment(0, 9, 0)], [{**IRRELEVANT}]
+
+
+def first_segment_backwards(files: dict[str, Any]) -> None:
+    files["data/annotation.json"]["a"][0]["video_start"] = 6
+
+
+def frames_backwards(files: dict[str, Any]) -> None:
+    files["data/annotation.json"]["a"][1] |= {"frame_start": 75, "frame_end": 50}
+
+
+def no_frames(files: dict[str, Any]) -> None:
+    files["data/annotation.json"]["a"][1]["frame_end"] = 50
+
+
+def no_animation(files: dict[str, Any]) -> None:
+    del files["data/steps.json"]["a"][1]["animation_start"]
+
+
+def irrelevant_with_an_animation(files: dict[str, Any]) -> None:
+    files["data/steps.json"]["a"][0] |= {"animation_start": 1, "animation_end": 2}
+
+
+def animation_backwards(files: dict[str, Any]) -> None:
+    files["data/steps.json"]["a"][1]["animation_end"] = "3.5"
+
+
+def animation_that_is_no_number(files: dict[str, Any]) -> None:
+    files["data/steps.json"]["a"][1]["animation_end"] = "nan"
+
+
 def list_for_a_mapping(files: dict[str, Any]) -> None:
     files["tasks/split.json"] = ["a", "b"]
 
@@ -134,7 +172,10 @@ def list_for_a_mapping(files: dict[str, Any]) -> None:
         (another_label, "v9: steps do not match the annotation of a: .* 0..1, data/annotation.json uses 0, 7"),
         (gap, "v9: segments of a are not contiguous at 5.5 s"),
         (overlap, "v9: segments of a are not contiguous at 4.5 s"),
-        (backwards, "v9: segments of b are not contiguous at 2 s"),
+        (backwards, "v9: the segment of b at 2 s does not end after it starts"),
+        (first_segment_backwards, "v9: the segment of a at 6 s does not end after it starts"),
+        (frames_backwards, "v9: the segment of a at 5 s does not end after it starts"),
+        (no_frames, "v9: the segment of a at 5 s does not end after it starts"),
         (path_for_an_id, r"video id '\.\./\.\./x' is not allowed"),
         (number_for_an_id, "v9 is not in Spacewalk-18's form: TypeError"),
         (not_annotated, "v9/data/annotation.json has no recording b, which tasks/split.json lists"),
@@ -143,7 +184,13 @@ def list_for_a_mapping(files: dict[str, Any]) -> None:
         (no_label, "v9 is not in Spacewalk-18's form: KeyError: 'label'"),
         (no_transcript, "v9 is not in Spacewalk-18's form: KeyError: 'transcription'"),
         (time_that_is_none, "v9 is not in Spacewalk-18's form: ValueError: .*'three'"),
-        (nothing_annotated, "v9 is not in Spacewalk-18's form: "),
+        (nothing_annotated, "v9/data/annotation.json has no segment of a$"),
+        (nothing_labelled, "v9/data/steps.json has no step of a besides Irrelevant$"),
+        (irrelevant_alone, "v9/data/steps.json has no step of a besides Irrelevant$"),
+        (no_animation, "v9/data/steps.json: step 1 of a has no animation$"),
+        (irrelevant_with_an_animation, "v9/data/steps.json: step 0 of a is Irrelevant and must have no animation$"),
+        (animation_backwards, "v9/data/steps.json: the animation of step 1 of a does not end after it starts$"),
+        (animation_that_is_no_number, "v9/data/steps.json: the animation of step 1 of a does not end after it starts$"),
         (list_for_a_mapping, "v9 is not in Spacewalk-18's form: TypeError"),
     ],
 )
@@ -173,6 +220,18 @@ def test_a_file_that_changed_since_is_one_line() -> None:
         load()
     path.unlink()
     with pytest.raises(ReleaseError, match=f"^{path} is absent: run `stepline fetch spacewalk/v9`"):
+        load()
+
+
+@pytest.mark.parametrize("listed", [{}, [], {"files": {}}, {"files": None}])
+def test_a_release_json_that_lists_nothing_is_one_line(listed: Any) -> None:
+    write(content())
+    write_json(FOLDER / "release.json", listed)
+    with pytest.raises(
+        ReleaseError,
+        match=r"^datasets/spacewalk/v9/release.json does not list data/annotation.json: "
+        r"run `stepline fetch spacewalk/v9`$",
+    ):
         load()
 
 

@@ -65,20 +65,14 @@ def _table(name: str) -> Iterator[dict[str, str]]:
 
 
 def load(folder: Path, *, study: str, name: str, fps: float) -> Release:
-    """Return the release in ``folder``, whose ``release.json`` lists its files with their sha256.
+    """Return the release in ``folder``.
 
     Raises ReleaseError where a file is absent, changed or of another form, where steps and annotation do not match, or
     where a video id is not fit to be a file name.
     """
-    if not (folder / "release.json").exists():
-        raise ReleaseError(f"{folder} holds no release: run `stepline fetch {study}/{name}`")
-    listed = read_json(folder / "release.json")["files"]
 
     def read(path: str) -> Any:
-        file = folder / path
-        if not file.exists() or sha256_file(file) != listed[path]:
-            state = "changed since it was fetched" if file.exists() else "absent"
-            raise ReleaseError(f"{file} is {state}: run `stepline fetch {study}/{name}`")
+        file = checked_file(folder, path, study=study, name=name)
         try:
             return json.loads(file.read_bytes())
         except ValueError as error:
@@ -102,10 +96,47 @@ def load(folder: Path, *, study: str, name: str, fps: float) -> Release:
     )
 
 
+def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:
+    """Return the file at ``path`` in the release's ``folder``: as fetched, by the sha256 in ``release.json``.
+
+    Raises ReleaseError where it is absent, changed or not listed.
+    """
+    file, manifest = folder / path, folder / "release.json"
+    fetch = f"run `stepline fetch {study}/{name}`"
+    if not manifest.exists():
+        raise ReleaseError(f"{folder} holds no release: {fetch}")
+    try:
+        sha256 = read_json(manifest)["files"][path]
+    except (KeyError, TypeError):
+        raise ReleaseError(f"{manifest} does not list {path}: {fetch}") from None
+    if not file.is_file():
+        raise ReleaseError(f"{file} is absent: {fetch}")
+    if sha256_file(file) != sha256:
+        raise ReleaseError(f"{file} is changed since it was fetched: {fetch}")
+    return file
+
+
 def _recording(video: str, split: Split, annotation: dict[str, Any], steps: dict[str, Any], folder: Path) -> Recording:
     for name, content in (("annotation.json", annotation), ("steps.json", steps)):
         if video not in content:
             raise ReleaseError(f"{folder}/data/{name} has no recording {video}, which tasks/split.json lists")
+    segments = _segments(video, annotation[video], folder)
+    labels = {segment.label for segment in segments} - {-1}
+    if labels != set(range(len(steps[video]))):
+        raise ReleaseError(
+            f"{folder}: steps do not match the annotation of {video}: data/steps.json has labels "
+            f"0..{len(steps[video]) - 1}, data/annotation.json uses {', '.join(map(str, sorted(labels)))}"
+        )
+    return Recording(
+        video=video,
+        split=split,
+        duration_s=segments[-1].end_s,
+        segments=segments,
+        steps=_steps(video, steps[video], folder),
+    )
+
+
+def _segments(video: str, items: list[dict[str, Any]], folder: Path) -> tuple[Segment, ...]:
     segments = tuple(
         Segment(
             start_s=item["video_start"],
@@ -114,24 +145,32 @@ def _recording(video: str, split: Split, annotation: dict[str, Any], steps: dict
             end_frame=item["frame_end"],
             label=item["label"],
         )
-        for item in annotation[video]
+        for item in items
     )
-    labels = {segment.label for segment in segments} - {-1}
-    if labels != set(range(len(steps[video]))):
-        raise ReleaseError(
-            f"{folder}: steps do not match the annotation of {video}: data/steps.json has labels "
-            f"0..{len(steps[video]) - 1}, data/annotation.json uses {', '.join(map(str, sorted(labels)))}"
-        )
+    if not segments:
+        raise ReleaseError(f"{folder}/data/annotation.json has no segment of {video}")
+    for segment in segments:
+        if not (segment.start_s < segment.end_s and segment.start_frame < segment.end_frame):
+            raise ReleaseError(f"{folder}: the segment of {video} at {segment.start_s} s does not end after it starts")
     for before, after in itertools.pairwise(segments):
-        if before.end_s != after.start_s or after.end_s <= after.start_s:
+        if before.end_s != after.start_s:
             raise ReleaseError(f"{folder}: segments of {video} are not contiguous at {after.start_s} s")
-    return Recording(
-        video=video,
-        split=split,
-        duration_s=segments[-1].end_s,
-        segments=segments,
-        steps=tuple(_step(item) for item in steps[video]),
-    )
+    return segments
+
+
+def _steps(video: str, items: list[dict[str, Any]], folder: Path) -> tuple[Step, ...]:
+    steps = tuple(map(_step, items))
+    where = f"{folder}/data/steps.json"
+    if len(steps) < 2:
+        raise ReleaseError(f"{where} has no step of {video} besides Irrelevant")
+    if steps[0].animation_s is not None:
+        raise ReleaseError(f"{where}: step 0 of {video} is Irrelevant and must have no animation")
+    for label, step in enumerate(steps[1:], 1):
+        if step.animation_s is None:
+            raise ReleaseError(f"{where}: step {label} of {video} has no animation")
+        if not 0 <= step.animation_s[0] < step.animation_s[1]:
+            raise ReleaseError(f"{where}: the animation of step {label} of {video} does not end after it starts")
+    return steps
 
 
 def _step(item: dict[str, Any]) -> Step:

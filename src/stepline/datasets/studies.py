@@ -49,6 +49,10 @@ class Study:
         known = shards.read(Path("datasets") / self.name / "shards.csv")
         return shards.assign(self.videos(), hours=hours, known=known)
 
+    def release_file(self, release: str, path: str) -> Path:
+        """Return a file of the release by its path there; raise ReleaseError where it is not as it was fetched."""
+        return spacewalk.checked_file(self.folder(release), path, study=self.name, name=release)
+
     def load(self, release: str) -> Release:
         """Return the release, checked."""
         loaded = spacewalk.load(self.folder(release), study=self.name, name=release, fps=self.fps[release])

@@ -21,6 +21,7 @@ from stepline.datasets.schema import SPLITS, Recording, Release, Segment, Step, 
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, Study, study
 from stepline.features import store
 from stepline.features.text import TextStore, encode_texts
+from stepline.io import sha256_file, write_json
 from stepline.spec import Spec, digest
 
 
@@ -46,7 +47,7 @@ def real_material(entry: str, release: str, **changes: object) -> Material:
     """What a declared entry works on, in a folder with the real releases."""
     config = validate({"spacewalk": changes})
     chosen = study("spacewalk")
-    entries = {e.id: e for e in load_entries(config["spacewalk"])}
+    entries = {e.id: e for e in load_entries("spacewalk", config["spacewalk"])}
     return Material(config, chosen, chosen.load(release), entries[entry])
 
 
@@ -116,7 +117,7 @@ class MadeUp:
         config: Config = validate(
             {"demo": {"contexts_s": CONTEXTS, "entries": {"mine": given | {"protocol": "beyond"} | entry}} | changes}
         )
-        (mine,) = [e for e in load_entries(config["demo"]) if e.id == "mine"]
+        (mine,) = [e for e in load_entries("demo", config["demo"]) if e.id == "mine"]
         return TinyMaterial(config, self.study, self.release, mine)
 
 
@@ -142,13 +143,16 @@ def made_up(tmp_path: Path) -> MadeUp:
         videos=lambda: listed,
         release_files=lambda release: (),
     )
-    parts = {}
+    parts, sha256 = {}, {}
     for seed, recording in enumerate(recordings.values()):
         rng = np.random.default_rng(100 + seed)
         starts = np.arange(0, recording.duration_s - 1, 1.5)
         sentences = [Sentence(" ".join(rng.choice(WORDS, 5).tolist()), s, s + 1.2) for s in starts.tolist()]
-        transcript.write(chosen.folder("demo") / "data" / "transcripts" / f"{recording.video}.csv", sentences)
+        path = f"data/transcripts/{recording.video}.csv"
+        transcript.write(chosen.folder("demo") / path, sentences)
+        sha256[path] = sha256_file(chosen.folder("demo") / path)
         parts[recording.video] = rng.random((int(recording.duration_s * 2), 8)).astype(np.float32)
+    write_json(chosen.folder("demo") / "release.json", {"files": sha256})
     shards = chosen.shards(10)
     for shard in set(shards.values()):
         spec = HistogramSpec()

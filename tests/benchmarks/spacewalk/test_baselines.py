@@ -1,5 +1,6 @@
 """What the benchmark's numbers are worth: methods that see no content, and who may see the list of samples."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,21 @@ def test_linear_in_time_runs_from_the_first_to_the_last_labelled_frame() -> None
     assert linear_in_time(recording(), items(100, 199, 200, 300, 399, 499)).tolist() == [1, 1, 2, 3, 3, 4]
 
 
+def test_linear_in_time_on_one_labelled_frame_begins_there() -> None:
+    edges, labels = (0, 100, 101, 600), (-1, 1, -1)
+    segments = tuple(
+        Segment(start_s=a / 10, end_s=b / 10, start_frame=a, end_frame=b, label=label)
+        for a, b, label in zip(edges, edges[1:], labels, strict=False)
+    )
+    assert linear_in_time(replace(recording(), segments=segments), items(100, 100)).tolist() == [1, 1]
+
+
+def test_linear_in_time_ends_at_the_last_labelled_frame_itself() -> None:
+    """With 4 labelled frames and K = 4, u = 0, 1/3, 2/3, 1."""
+    segments = (Segment(start_s=10, end_s=10.4, start_frame=100, end_frame=104, label=1),)
+    assert linear_in_time(replace(recording(), segments=segments), items(100, 101, 102, 103)).tolist() == [1, 2, 3, 4]
+
+
 def test_sample_rank_reads_nothing_but_the_place_in_the_list() -> None:
     frames = items(*range(100, 108))
     assert sample_rank(recording(), frames).tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
@@ -96,9 +112,15 @@ SEEN: dict[str, list[dict[str, object]]] = {
     "sample-rank": [{"contexts": "unlimited", "inputs": ["sample_list"]}],
     "equal-segments": [{"table": "2b", "contexts": "unlimited", "inputs": ["recording"], "settings": {"parts": 6}}],
     "tfidf": [
-        {"table": table, "encoder": "tfidf", "settings": {"fit": fit}, "contexts": [6.0]}
+        {
+            "table": table,
+            "encoder": "tfidf",
+            "settings": {"fit": fit},
+            "contexts": [6.0],
+            "inputs": ["window", seen],
+        }
         for table in ("2a", "2b")
-        for fit in ("video", "train")
+        for fit, seen in (("video", "recording"), ("train", "train"))
     ],
     "sentence": [{"table": table, "encoder": "minilm", "contexts": [6.0]} for table in ("2a", "2b")],
     "sentence-last-layer": [{"encoder": "minilm", "contexts": [6.0], "inputs": ["window", "train"]}],

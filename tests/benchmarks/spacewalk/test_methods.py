@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -6,9 +7,17 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from stepline.benchmarks.spacewalk.material import blocks
 from stepline.benchmarks.spacewalk.methods import make_method
+from stepline.errors import ReleaseError
+from stepline.io import sha256_file, write_json
 from tests.benchmarks.spacewalk.conftest import MadeUp, real_material
 
-TFIDF = {"kind": "tfidf", "encoder": "tfidf", "settings": {"fit": "video"}, "contexts": [6]}
+TFIDF: dict[str, object] = {
+    "kind": "tfidf",
+    "encoder": "tfidf",
+    "settings": {"fit": "video"},
+    "contexts": [6],
+    "inputs": ["window", "recording", "train"],
+}
 SENTENCE = {"kind": "sentence", "encoder": "minilm"}
 VIDEO = {"kind": "video", "encoder": "histogram", "modality": "V"}
 
@@ -58,10 +67,41 @@ def test_tfidf_sees_the_recording_or_the_training_recordings_alone(made_up: Made
     assert fitted == []
 
 
+def test_training_recordings_that_the_subset_leaves_out_are_not_fitted_on(made_up: MadeUp) -> None:
+    whole, part = (made_up.material(TFIDF | {"settings": {"fit": "train"}}) for _ in range(2))
+    part.study_config["subset"] = {"videos": ["a", "d"]}
+    path = made_up.study.folder("demo") / "data/transcripts/b.csv"
+    path.unlink()
+    items = part.items("test")["d"]
+    assert make_method(part, 6.0, [])("d", items)
+    with pytest.raises(ReleaseError, match="b.csv is absent"):
+        make_method(whole, 6.0, [])
+
+
+def test_random_scores_are_of_the_seed_and_the_recording(made_up: MadeUp) -> None:
+    material = made_up.material({"kind": "random", "contexts": "unlimited", "inputs": [], "seeds": [0, 1]})
+    release = material.release.recordings
+    release["e"] = replace(release["d"], video="e")  # as many steps
+    items = material.items("test")["d"]
+    scores = {
+        (video, seed): values
+        for video in ("d", "e")
+        for seed, chosen, values in make_method(material, None, [])(video, items)
+        if (chosen == -1).all()
+    }
+    assert len(scores) == 4
+    assert len({np.asarray(values).tobytes() for values in scores.values()}) == 4
+    again = make_method(material, None, [])("e", items)
+    assert all(np.array_equal(scores["e", seed], values) for seed, _, values in again)
+
+
 def test_no_words_give_the_lowest_label_and_in_retrieval_a_guess(made_up: MadeUp) -> None:
-    for path in Path("datasets/demo/demo/data/transcripts").glob("*.csv"):
+    folder, sha256 = Path("datasets/demo/demo"), {}
+    for path in folder.glob("data/transcripts/*.csv"):
         kept = path.read_text().splitlines()[:2]
         path.write_text("\n".join(kept) + "\n")
+        sha256[str(path.relative_to(folder))] = sha256_file(path)
+    write_json(folder / "release.json", {"files": sha256})
     material = made_up.material(TFIDF)
     ((_, chosen, scores),) = make_method(material, 6.0, [])("d", material.items("test")["d"])
     assert not np.any(scores)

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepline.benchmarks.spacewalk.samples import retrieval, step_recognition
+from stepline.benchmarks.spacewalk.samples import retrieval, step_recognition, write_samples
 from stepline.datasets.schema import Recording, Release, Segment, Step
-from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
+from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, study
+from stepline.errors import ReleaseError
+from stepline.io import sha256_file, write_json
 
 COMMITS = {"v0": "6b227ae", "v1": "b6ef8ca", "v2": "63c3968"}
 RETRIEVAL_TRAIN = "c91906c47d347b4799255c9f84fcdc90af971a6b9ea0384cf5130a31c0f2e4e1"
@@ -49,6 +51,22 @@ def test_the_command_line_writes_each_sample_file_and_no_other(spacewalk_folder:
     folder = spacewalk_folder / "results/spacewalk/samples"
     written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert written == {f"{release}/{task}/{split}.json" for release, files in FILES.items() for task, split in files}
+
+
+def test_released_samples_that_changed_since_they_were_fetched_are_one_line(tmp_path: Path) -> None:
+    v0, path = study("spacewalk"), f"tasks/{RETRIEVAL}/test.json"
+    file = v0.folder("v0") / path
+    write_json(file, {"v": []})
+    write_json(v0.folder("v0") / "release.json", {"files": {path: sha256_file(file)}})
+    release = Release(study="spacewalk", name="v0", fps=30.0, recordings={}, splits={})
+    write_samples(v0, release, RETRIEVAL, "test", tmp_path / "test.json")
+    assert (tmp_path / "test.json").read_bytes() == file.read_bytes()
+    file.write_bytes(b"{}")
+    with pytest.raises(
+        ReleaseError, match=f"^{file} is changed since it was fetched: run `stepline fetch spacewalk/v0"
+    ):
+        write_samples(v0, release, RETRIEVAL, "test", tmp_path / "again.json")
+    assert not (tmp_path / "again.json").exists()
 
 
 @pytest.mark.parametrize("release", ["v1", "v2"])

@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepline.asr.transcript import Sentence, text_between
+from stepline.asr.transcript import Sentence
 from stepline.benchmarks.spacewalk.text import RecordingText, load_text, window
 from stepline.datasets.schema import Recording, Segment, Step
 from stepline.datasets.studies import study
+from stepline.errors import ReleaseError
+from tests.benchmarks.spacewalk.conftest import MadeUp
 
 EMPTY = {
     ("09122021", 18), ("09122021", 37), ("01152020", 8), ("01152020", 16), ("01152020", 20), ("01152020", 31),
@@ -80,17 +82,35 @@ def test_a_sentence_that_only_touches_the_window_is_outside() -> None:
     assert spoken.between(6, 8) == ""
 
 
-@given(
-    st.lists(st.integers(0, 40), max_size=30, unique=True).map(sorted),
-    st.integers(0, 80),
-    st.integers(0, 80),
-)
-def test_the_indexed_search_equals_the_linear_one(edges: list[int], start: int, length: int) -> None:
-    pairs = zip(edges[::2], edges[1::2], strict=False)
-    sentences = tuple(Sentence(str(number), a / 2, b / 2) for number, (a, b) in enumerate(pairs))
-    span = start / 4, (start + length) / 4
-    if length:
-        assert text(*sentences).between(*span) == text_between(sentences, *span)
+def test_sentences_may_overlap() -> None:
+    spoken = text(Sentence("a", 0, 10), Sentence("b", 2, 3), Sentence("c", 9, 12))
+    assert spoken.between(3.5, 5) == "a"
+    assert spoken.between(2.5, 9.5) == "a b c"
+    assert text(Sentence("late", 5, 6), Sentence("early", 0, 1)).between(0, 4) == "early"
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=12), st.integers(0, 40), st.integers(1, 40))
+def test_a_window_has_every_sentence_that_overlaps_it_in_the_transcripts_order(
+    spans: list[tuple[int, int]], start: int, length: int
+) -> None:
+    end = start + length
+    sentences = [Sentence(str(number), a / 2, (a + b) / 2) for number, (a, b) in enumerate(spans)]
+    expected = [s.text for s in sentences if s.start_s < end / 4 and s.end_s > start / 4]
+    assert text(*sentences).between(start / 4, end / 4) == " ".join(expected)
+
+
+def test_a_released_transcript_that_changed_since_it_was_fetched_is_one_line(made_up: MadeUp) -> None:
+    def read() -> RecordingText:
+        return load_text(made_up.study, made_up.release, "d", source="released", engine="")
+
+    path = made_up.study.folder("demo") / "data/transcripts/d.csv"
+    assert read().sentences
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(ReleaseError, match=f"^{path} is changed since it was fetched: run `stepline fetch demo/demo`$"):
+        read()
+    path.unlink()
+    with pytest.raises(ReleaseError, match=f"^{path} is absent: run `stepline fetch demo/demo`$"):
+        read()
 
 
 def test_step_texts_are_the_released_ones_or_the_recognised() -> None:

@@ -10,11 +10,12 @@ from stepline.datasets.schema import Recording
 def linear_in_time(recording: Recording, items: list[Item]) -> NDArray[np.int64]:
     """Return (N,) steps that advance evenly: 1 + floor(u K), at most K.
 
-    u runs from 0 at the first to 1 at the last labelled frame of the recording, an oracle of the annotated span.
+    u runs from 0 at the first to 1 at the last labelled frame of the recording, an oracle of the annotated span; it is
+    0 where they are one.
     """
     labelled = [segment for segment in recording.segments if segment.label >= 0]
     first, last = labelled[0].start_frame, labelled[-1].end_frame - 1
-    u = (np.array([item.frame for item in items]) - first) / (last - first)
+    u = (np.array([item.frame for item in items]) - first) / max(last - first, 1)
     steps: NDArray[np.int64] = np.clip(1 + np.floor(u * recording.n_steps), 1, recording.n_steps).astype(np.int64)
     return steps
 

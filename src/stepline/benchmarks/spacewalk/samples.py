@@ -28,7 +28,7 @@ def write_samples(study: Study, release: Release, task: str, split: Split, path:
     Releases whose samples cannot be made again (v0: unseeded) are copied from their own files.
     """
     if release.name in study.as_released:
-        write_bytes(path, (study.folder(release.name) / "tasks" / task / f"{split}.json").read_bytes())
+        write_bytes(path, study.release_file(release.name, f"tasks/{task}/{split}.json").read_bytes())
         return
     if task == STEP_RECOGNITION:
         items = step_recognition(release, split, n=study.samples_per_video)

@@ -1,10 +1,13 @@
 """The text of windows and steps (released evaluation's rules; paper Sec. 4.1)."""
 
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline import paths
 from stepline.asr.transcript import Sentence, read
 from stepline.datasets.schema import Recording, Release
 from stepline.datasets.studies import Study
@@ -17,23 +20,21 @@ def window(t_s: float, length_s: float, duration_s: float) -> tuple[float, float
     return max(0.0, t_s - length_s / 2), min(duration_s, t_s + length_s / 2)
 
 
-def transcript_path(study: Study, release: str, video: str, *, source: Source, engine: str) -> Path:
-    """Return where the transcript of ``video`` stands."""
-    if source == "released":
-        return study.folder(release) / "data" / "transcripts" / f"{video}.csv"
-    return Path("datasets") / study.name / "transcripts" / engine / f"{video}.csv"
-
-
 def load_text(study: Study, release: Release, video: str, *, source: Source, engine: str) -> "RecordingText":
-    """Return the text of one recording. The released files are cp1252, ours UTF-8."""
-    path = transcript_path(study, release.name, video, source=source, engine=engine)
-    sentences = read(path, "cp1252" if source == "released" else "utf-8")
+    """Return the text of one recording. The released files are cp1252, ours UTF-8.
+
+    Raises ReleaseError where the transcript is damaged or a released one is not as it was fetched.
+    """
+    if source == "released":
+        sentences = read(study.release_file(release.name, f"data/transcripts/{video}.csv"), "cp1252")
+    else:
+        sentences = read(paths.transcripts(study.name, engine) / f"{video}.csv")
     return RecordingText(release.recordings[video], sentences, recognised=source == "asr")
 
 
 @dataclass(frozen=True)
 class RecordingText:
-    """Sentences of a recording, in time order and not overlapping, and its steps.
+    """Sentences of a recording, in any order, and its steps.
 
     recognised: whether the steps' narration is taken from the sentences too, as it was for the release (a step's
     transcript is the sentences that overlap its animation), instead of from the release.
@@ -43,16 +44,16 @@ class RecordingText:
     sentences: tuple[Sentence, ...]
     recognised: bool
 
-    def __post_init__(self) -> None:
-        """Index the sentences by time."""
-        object.__setattr__(self, "_starts", [sentence.start_s for sentence in self.sentences])
-        object.__setattr__(self, "_ends", [sentence.end_s for sentence in self.sentences])
+    @cached_property
+    def _spans_s(self) -> NDArray[np.float64]:
+        spans = [(sentence.start_s, sentence.end_s) for sentence in self.sentences]
+        return np.array(spans, dtype=np.float64).reshape(-1, 2).T.copy()
 
     def between(self, start_s: float, end_s: float) -> str:
         """Return the whole sentences that overlap the open interval, joined by spaces (strict at both ends)."""
-        first = bisect_right(self._ends, start_s)  # type: ignore[attr-defined]
-        last = bisect_left(self._starts, end_s)  # type: ignore[attr-defined]
-        return " ".join(sentence.text for sentence in self.sentences[first:last])
+        starts_s, ends_s = self._spans_s
+        inside = np.flatnonzero((starts_s < end_s) & (ends_s > start_s)).tolist()
+        return " ".join(self.sentences[number].text for number in inside)
 
     def window(self, t_s: float, length_s: float) -> str:
         """Return the text of the window of ``length_s`` centred at ``t_s``."""
