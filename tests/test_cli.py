@@ -215,3 +215,19 @@ def test_damaged_samples_are_one_line(real_data: Path) -> None:
     path.write_bytes(path.read_bytes()[:1000])
     job = ["spacewalk", "--release", "v2", "--entry", "2a-random", "--context", "all"]
     assert refused("predict", *job).startswith(f"{path} is not JSON (")
+
+
+def test_a_mirror_that_is_not_there_is_one_line_even_where_nothing_is_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("spacewalk: {}")
+    for mirror in (tmp_path / "nowhere", tmp_path / "config.yaml"):
+        assert refused("table", "spacewalk", mirror=mirror).startswith(f"STEPLINE_MIRROR={mirror} is not a folder")
+
+
+def test_a_package_that_is_not_installed_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("skvideo")
+    monkeypatch.setitem(sys.modules, "av", None)
+    assert cli.main(["demo", "--mirror", str(tmp_path / "m"), "--truth", str(tmp_path / "t.json")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: the package av is not installed: pip install")

@@ -57,6 +57,15 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     "no kind of subset": ({"spacewalk": {"subset": {"seed": 1}}}, ["spacewalk.subset: {'seed': 1} is not allowed"]),
     "a mistyped kind of subset": ({"spacewalk": {"subset": {"hour": 3}}}, ["did you mean 'hours'?"]),
     "an entry's name": ({"spacewalk": {"entries": {"../x": {}}}}, ["spacewalk.entries: '../x' does not match"]),
+    "an entry's name that is a number": ({"spacewalk": {"entries": {5: {}}}}, ["5 is no key: put it in quotes"]),
+    "keys that are no text": ({"spacewalk": {"entries": {"x": {1: "a", "b": 2}}}}, ["1 is no key"]),
+    "a method that is a number": (
+        {"spacewalk": {"entries": {"x": {"method": 3}}}},
+        ["spacewalk.entries.x.method: 3 is not of type string; put it in quotes"],
+    ),
+    "itself": (yaml.safe_load("&a {spacewalk: *a}"), ["it contains itself"]),
+    "a window of a week": ({"spacewalk": {"contexts_s": {"step_recognition": [604800]}}}, ["maximum of 86400"]),
+    "a window of nothing": ({"spacewalk": {"contexts_s": {"step_recognition": [1e-5]}}}, ["minimum of 0.001"]),
     "a list": (["spacewalk"], ["the file: ['spacewalk'] is not of type object"]),
     "nothing": (None, ["the file: None is not of type object"]),
 }
@@ -80,7 +89,7 @@ def test_a_wrong_value_is_one_line_with_key_value_and_what_is_allowed(case: str)
         (b"a: b: c\n", "not YAML"),
         (b"\xff\xfe\x00", "not YAML"),
         (b"- spacewalk\n", "is not of type object"),
-        (b"", "None is not of type object"),
+        (b"", "config.yaml: it is empty"),
     ],
 )
 def test_a_file_that_is_none(tmp_path: Path, content: bytes, part: str) -> None:
@@ -137,6 +146,16 @@ def test_the_full_study_is_the_default() -> None:
     assert validate({"spacewalk": {}}) == load(ROOT / "config.yaml")
 
 
+def test_the_demo_has_its_own_release() -> None:
+    assert validate({"demo": {}})["demo"] == validate({"spacewalk": {}})["spacewalk"] | {"releases": ["demo"]}
+
+
+def test_text_stays_text_where_text_is_wanted() -> None:
+    entries = {"x": {"note": "no", "method": "2024", "settings": {"parts": "75"}}}
+    read = {"x": {"note": "no", "method": "2024", "settings": {"parts": 75}}}
+    assert validate({"spacewalk": {"entries": entries}})["spacewalk"]["entries"] == read
+
+
 def test_filled_defaults_are_not_shared() -> None:
     validate({"spacewalk": {}})["spacewalk"]["releases"].append("v9")
     assert validate({"spacewalk": {}})["spacewalk"]["releases"] == ["v0", "v1", "v2"]
@@ -168,7 +187,7 @@ def test_every_key_is_described() -> None:
 
 
 def unguarded(schema: dict[str, Any], key: str) -> list[str]:
-    lets_in = "properties" in schema and schema.get("additionalProperties") is not False
+    lets_in = "properties" in schema and "$ref" not in schema and schema.get("additionalProperties") is not False
     return [key] * lets_in + [
         k for name, c in schema.get("properties", {}).items() for k in unguarded(c, f"{key}.{name}")
     ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stepline import __version__, paths
 from stepline.errors import ConfigError, SteplineError
+from stepline.mirror import mirror_root
 
 if TYPE_CHECKING:
     from stepline.benchmarks.spacewalk.material import Material
@@ -23,9 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         _log_to(parsed.log)
+        if parsed.verb != "demo":
+            mirror_root()
         parsed.run(parsed)
     except SteplineError as error:
         return _fail(str(error))
+    except ModuleNotFoundError as error:
+        return _fail(f"the package {error.name} is not installed: pip install -c constraints.txt -e '.[all]'")
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return _fail(f"the disk is full ({error.filename or parsed.verb}): free some space and run the same again")

@@ -40,6 +40,8 @@ def load(path: Path | str | None = None) -> Config:
         raise ConfigError(f"{path}: no such file; run from the folder that holds config.yaml, or name one") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    if content is None:
+        raise ConfigError(f"{path}: it is empty; give at least `spacewalk: {{}}`")
     return validate(content)
 
 
@@ -48,7 +50,10 @@ def validate(config: Any) -> Config:
 
     Raises ConfigError, one line that names the key, the value and what is allowed.
     """
-    config = _read(config, _schema())
+    try:
+        config = _read(config, _schema())
+    except RecursionError:
+        raise ConfigError("config: it contains itself (a YAML alias)") from None
     error = _first(_VALIDATOR(_schema()).iter_errors(config))
     if error is not None:
         raise ConfigError(_explain(error))
@@ -63,7 +68,12 @@ def _schema() -> dict[str, Any]:
 
 
 def _resolve(schema: dict[str, Any]) -> dict[str, Any]:
-    return _schema()["$defs"]["study"] | schema if "$ref" in schema else schema
+    if "$ref" not in schema:
+        return schema
+    study: dict[str, Any] = _schema()["$defs"]["study"]
+    own = schema.get("properties", {})
+    properties = {key: child | own.get(key, {}) for key, child in study["properties"].items()}
+    return study | schema | {"properties": properties}
 
 
 def _read(value: Any, schema: dict[str, Any]) -> Any:
@@ -71,6 +81,8 @@ def _read(value: Any, schema: dict[str, Any]) -> Any:
     schema = _resolve(schema)
     if isinstance(value, dict):
         other = schema.get("additionalProperties") or {}
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            raise ConfigError(f"config: {wrong[0]!r} is no key: put it in quotes")
         return {key: _read(child, schema.get("properties", {}).get(key, other)) for key, child in value.items()}
     if isinstance(value, list):
         return [_read(item, schema.get("items", {})) for item in value]
@@ -88,7 +100,7 @@ def _fill(value: Any, schema: dict[str, Any]) -> None:
     if not isinstance(value, dict):
         return
     for key, child in schema.get("properties", {}).items():
-        if key not in value and key not in ("spacewalk", "demo") and "default" in child:
+        if key not in value and "default" in child:
             value[key] = copy.deepcopy(child["default"])
         if key in value:
             _fill(value[key], child)

@@ -7,7 +7,7 @@ from stepline.spec import Spec
 
 def context_label(context_s: float | None) -> str:
     """Return ``180s`` for a window length in seconds, ``all`` for an unlimited context."""
-    return "all" if context_s is None else f"{context_s:g}s"
+    return "all" if context_s is None else f"{float(context_s)!r}s".replace(".0s", "s")
 
 
 def samples(study: str, release: str, task: str, split: str) -> Path:

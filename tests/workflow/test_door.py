@@ -10,7 +10,13 @@ WRONG = {
     'spacewalk={subset: {videos: ["10062091"]}}': "config: subset.videos: '10062091' is not listed; choose from ",
     "spacewalk={subset: {fraction: 0.5, hours: 3}}": "config: spacewalk.subset: {'fraction': 0.5, 'hours': 3} is not ",
     "spacewalk={releases: [demo]}": "release 'demo' of spacewalk is not known; choose from v0, v1, v2",
-    "spacewalk={entries: {2a-random: {kind: magic}}}": "config: entries.2a-random.kind: 'magic' is not allowed",
+    "spacewalk={entries: {2a-random: {kind: magic}}}": "config: spacewalk.entries.2a-random.kind: 'magic' is ",
+    "spacewalk={entries: {2a-tfidf-zero-shot: {contexts: [60, 60]}}}": (
+        "config: spacewalk.entries.2a-tfidf-zero-shot.contexts: [60, 60] is not allowed"
+    ),
+    "spacewalk={entries: {2a-tfidf-train-zero-shot: {method: TF-IDF}}}": (
+        "config: spacewalk.entries: 2a-tfidf-zero-shot and 2a-tfidf-train-zero-shot give the same line of table 2a"
+    ),
     "strict=true": "strict: spacewalk lacks ",
 }
 
@@ -39,3 +45,11 @@ def test_a_damaged_record_of_an_earlier_run_is_one_line(damaged: str, tmp_path: 
     assert line.startswith(f"error: datasets/spacewalk/{damaged}")
     assert "remove it" in line
     assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_study_that_is_not_configured_is_one_line(tmp_path: Path) -> None:
+    done = snakemake("--cores", "1", "--dry-run", "results/demo/table2.csv", folder=tmp_path)
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+    assert line.startswith("error: config: study 'demo' is not configured")

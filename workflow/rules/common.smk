@@ -8,6 +8,7 @@ from snakemake.utils import min_version
 
 from stepline import config as stepline_config
 from stepline.benchmarks.spacewalk.plan import TARGETS, Plan
+from stepline.datasets.studies import STUDIES
 from stepline.errors import SteplineError
 from stepline.io import canonical_json, write_text
 from stepline.mirror import mirror_root
@@ -27,7 +28,8 @@ envvars:
 try:
     mirror_root()
     config = stepline_config.validate(config)
-    PLANS = {name: Plan.of(config, name) for name in ("spacewalk", "demo") if name in config}
+    asked = {word.split("/")[1] for word in sys.argv if word.startswith(("results/", "datasets/"))}
+    PLANS = {name: Plan.of(config, name) for name in STUDIES if name in config or name in asked}
     for each in PLANS.values():
         each.check_records()
 except SteplineError as error:
@@ -47,7 +49,7 @@ shell.prefix(prefix)
 
 
 wildcard_constraints:
-    study="spacewalk|demo",
+    study="|".join(STUDIES),
     release="[a-z0-9]+",
     task="step_recognition|intra-video_retrieval",
     split="train|val|test",

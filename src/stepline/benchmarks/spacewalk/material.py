@@ -49,23 +49,28 @@ class Material:
         return tuple(video for video in self.listed(split) if self._has(video))
 
     def _has(self, video: str) -> bool:
-        if self.entry.kind == "video":
+        if self.entry.features == "frames":
             return video in self.bank.videos
-        if self.entry.encoder and self.study_config["transcripts"] == "asr":
+        if self._recognised:
             return self._transcribed.get(video, {}).get("status") == "present"
         return True
+
+    @property
+    def _recognised(self) -> bool:
+        return self.entry.transcribed and self.study_config["transcripts"] == "asr"
 
     @property
     def absent(self) -> str:
         """What the entry needs where no recording is there: videos, or transcripts where the recogniser failed."""
         failed = any(made["status"] == "failed" and "failures" in made for made in self._transcribed.values())
-        recognised = "L" in self.entry.modality and self.study_config["transcripts"] == "asr"
-        return f"{'transcripts' if recognised and failed else 'videos'}:{self.study.name}"
+        return f"{'transcripts' if self._recognised and failed else 'videos'}:{self.study.name}"
 
     @cached_property
     def _transcribed(self) -> dict[str, dict[str, object]]:
         folder = paths.transcripts(self.study.name, self.engine) / "manifests"
-        return {video: made for path in sorted(folder.glob("*.json")) for video, made in read_manifest(path).items()}
+        return {
+            video: made for path in sorted(folder.glob("[!.]*.json")) for video, made in read_manifest(path).items()
+        }
 
     @property
     def engine(self) -> str:

@@ -13,7 +13,16 @@ from stepline import paths
 from stepline.asr.engines import absent_key, recogniser
 from stepline.availability import read_availability, read_manifest
 from stepline.backbones.registry import spec_of
-from stepline.benchmarks.spacewalk.entries import KINDS, TARGETS, Entry, is_listed, load_entries, needs, options
+from stepline.benchmarks.spacewalk.entries import (
+    KINDS,
+    TARGETS,
+    Entry,
+    absent_packages,
+    is_listed,
+    load_entries,
+    needs,
+    options,
+)
 from stepline.config import Config
 from stepline.datasets.studies import Study, study
 from stepline.datasets.subset import select
@@ -51,17 +60,33 @@ class Plan:
     def of(cls, config: Config, name: str) -> "Plan":
         """Return the plan of the study ``name``; raise ConfigError where it is not configured."""
         if name not in config:
-            raise ConfigError(f"config: study {name!r} is not configured; add a key `{name}:`")
+            raise ConfigError(
+                f"config: study {name!r} is not configured; add a key `{name}:` or name another --configfile"
+            )
         plan = cls(config, study(name))
         for release in plan.releases:
             study(name, release)
         select(plan.study.videos(), plan.study_config["subset"])
+        plan._check_lines()
         lacking = {
             item for entry in plan.entries.values() for item in plan.lacking(entry) if not item.startswith("stepline:")
         }
         if config["strict"] and lacking:
             raise MissingError(f"strict: {name} lacks {', '.join(sorted(lacking))}")
         return plan
+
+    def _check_lines(self) -> None:
+        named: dict[object, str] = {}
+        for entry in self.entries.values():
+            shown = options(entry, self.study_config)
+            for context_s in entry.printed_windows(self.study_config):
+                line = canonical_json([entry.table, entry.method, entry.modality, entry.setting, context_s, shown])
+                if line in named:
+                    raise ConfigError(
+                        f"config: {self.study.name}.entries: {named[line]} and {entry.id} give the same line of table "
+                        f"{entry.table}; give one of them another method"
+                    )
+                named[line] = entry.id
 
     def check_records(self) -> None:
         """Read all that the plan will ask of earlier runs' records; raise StoreError where one is damaged."""
@@ -84,7 +109,7 @@ class Plan:
     @cached_property
     def entries(self) -> dict[str, Entry]:
         """All entries by id."""
-        listed = load_entries(self.study_config)
+        listed = load_entries(self.study.name, self.study_config)
         return {entry.id: entry for entry in listed if is_listed(entry, self.study, self.study_config)}
 
     @cached_property
@@ -104,16 +129,18 @@ class Plan:
     @cached_property
     def _lacking(self) -> dict[str, tuple[str, ...]]:
         return {
-            name: needs(entry, self.study, self.study_config) + (self._absent_key if self._recognised(entry) else ())
+            name: needs(entry, self.study, self.study_config)
+            + (self._absent_to_recognise if self._recognised(entry) else ())
             for name, entry in self.entries.items()
         }
 
     @cached_property
-    def _absent_key(self) -> tuple[str, ...]:
-        variable = absent_key(self.config["asr"]["engine"])
-        if not variable or all(map(self._is_transcribed, self.transcript_manifests)):
+    def _absent_to_recognise(self) -> tuple[str, ...]:
+        if all(map(self._is_transcribed, self.transcript_manifests)):
             return ()
-        return (f"key:{variable}",)
+        engine = self.config["asr"]["engine"]
+        keys = [f"key:{variable}" for variable in [absent_key(engine)] if variable]
+        return (*absent_packages("media", engine), *keys)
 
     def _is_transcribed(self, manifest: Path) -> bool:
         if not manifest.exists() or not self._recogniser.items() <= read_json(manifest).items():
@@ -171,7 +198,7 @@ class Plan:
 
     def encoder(self, entry: Entry) -> Spec | None:
         """Return the spec of the entry's encoder, where it has features of its own."""
-        return spec_of(entry.encoder) if entry.kind in ("sentence", "sentence-last-layer", "video") else None
+        return spec_of(entry.encoder) if entry.features else None
 
     def spec(self, job: Job) -> str:
         """Return the 8 hex digits of the job's spec."""
@@ -210,8 +237,7 @@ class Plan:
     def _material(self, job: Job, splits: tuple[str, ...]) -> list[Path]:
         inputs = self._labels(job, splits)
         encoder = self.encoder(job.entry)
-        if job.entry.kind == "video":
-            assert encoder is not None
+        if encoder is not None and job.entry.features == "frames":
             inputs += [paths.features_manifest(self.study.name, shard, encoder) for shard in self.all_shards]
         elif encoder is not None:
             wanted = [video.id for video in self.study.videos() if video.split in splits and video.id in self.videos]
@@ -220,7 +246,7 @@ class Plan:
         return inputs + (self.transcript_manifests if self._recognised(job.entry) else [])
 
     def _recognised(self, entry: Entry) -> bool:
-        return "L" in entry.modality and entry.kind != "reference" and self.study_config["transcripts"] == "asr"
+        return entry.transcribed and self.study_config["transcripts"] == "asr"
 
     @property
     def transcript_manifests(self) -> list[Path]:
@@ -237,8 +263,11 @@ class Plan:
         """Return what a shard must be transcribed again for, as text: another recogniser, and what failed since."""
         folder = paths.transcripts(self.study.name, self.config["asr"]["engine"])
         records = [folder / f"{video}.json" for video, of in self.shards.items() if of == shard]
-        failures = {path.stem: read_json(path).get("failures", 0) for path in records if path.is_file()}
-        failed = {video: number for video, number in failures.items() if number}
+        failed = {
+            path.stem: made["failures"]
+            for path in records
+            if path.is_file() and "failures" in (made := read_json(path))
+        }
         return canonical_json({"failures": failed, **self._recogniser})
 
     def encode_inputs(self, release: str, task: str, video: str) -> list[Path]:
@@ -288,19 +317,11 @@ class Plan:
         choices = {key: self.study_config[key] for key in ("releases", "contexts_s", "subset")}
         return digest([listed, choices, sha256_file(paper)])
 
-    def split_files(self, release: str) -> list[Path]:
-        """Return all sample files of a release."""
-        return [
-            paths.samples(self.study.name, release, task, split)
-            for task in self.study.tasks[release]
-            for split in self.study.splits(release, task)
-        ]
-
     def report_inputs(self) -> list[Path]:
         """Return what the report shows besides the table: what the stages made of the videos that entries use."""
         shown = []
         recognised = any(self._recognised(job.entry) for job in self.jobs("table2"))
-        if recognised or any(job.entry.kind == "video" for job in self.jobs("table2")):
+        if recognised or any(job.entry.features == "frames" for job in self.jobs("table2")):
             shown += [paths.manifest(paths.shots(self.study.name), shard) for shard in self.all_shards]
         if recognised:
             shown += self.transcript_manifests

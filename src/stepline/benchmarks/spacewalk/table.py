@@ -6,6 +6,7 @@ from pathlib import Path
 
 from stepline import paths
 from stepline.asr import transcript
+from stepline.asr.transcript import Sentence
 from stepline.availability import Record, read_availability
 from stepline.backbones.weights import how_to_get
 from stepline.benchmarks.spacewalk.entries import Entry, options
@@ -13,8 +14,9 @@ from stepline.benchmarks.spacewalk.plan import Job, Plan
 from stepline.datasets import demo
 from stepline.datasets.studies import STEP_RECOGNITION
 from stepline.datasets.subset import describe
+from stepline.errors import StoreError
 from stepline.io import read_json
-from stepline.report import Sentence, Stages, Timeline, figure_table2, write_report
+from stepline.report import Stages, Timeline, figure_table2, write_report
 from stepline.tables import Line, Row, build, write_csv, write_markdown
 
 PAPER_RELEASE = "v0"
@@ -41,8 +43,11 @@ def _lines(plan: Plan, target: str, entry: Entry, release: str, context_s: float
     score, spec = None, ""
     if entry.computed and not lacking:
         job = Job(release=release, entry=entry, context_s=None if entry.contexts == "repeated" else context_s)
-        score = read_json(paths.scores(plan.study.name, release, entry.id, job.context))
+        path = paths.scores(plan.study.name, release, entry.id, job.context)
+        score = read_json(path)
         spec = plan.spec(job)
+        if not isinstance(score, dict) or not {"needs", "metrics"} <= score.keys():
+            raise StoreError(f"{path} is no score: remove it and run the same again")
         lacking = tuple(score["needs"])
     for metric in entry.metrics:
         named = options(entry, plan.study_config)
@@ -79,24 +84,27 @@ def _lines(plan: Plan, target: str, entry: Entry, release: str, context_s: float
 def _command(plan: Plan, target: str, lacking: tuple[str, ...]) -> str:
     if not lacking:
         return ""
-    steps, run = [], f"snakemake --cores 8 results/{plan.study.name}/{target}.csv"
+    name = plan.study.name
+    steps, changes = [], {}
     for item in lacking:
-        kind, _, name = item.partition(":")
+        kind, _, what = item.partition(":")
         if kind == "weights":
-            steps.append(how_to_get(name))
+            steps.append(how_to_get(what))
         elif kind == "videos":
-            steps.append(f"stepline fetch {name}/videos")
+            steps.append(f"stepline fetch {what}/videos")
         elif kind == "key":
-            steps.append(f"export {name}=...")
+            steps.append(f"export {what}=...")
         elif kind == "split":
-            run += f" --config '{plan.study.name}={{subset: null}}'"
+            changes["subset"] = "null"
         elif kind == "package":
             steps.append("pip install -c constraints.txt -e '.[all]'")
         elif kind == "config":
-            _, _, key = name.partition(".")
-            key, _, encoder = key.partition("=")
-            chosen = ", ".join([*plan.study_config[key], encoder])
-            run += f" --config '{plan.study.name}={{{key}: [{chosen}]}}'"
+            key, _, encoder = what.partition(".")[2].partition("=")
+            changes[key] = f"[{', '.join([*plan.study_config[key], encoder])}]"
+    configuration = "--configfile config.demo.yaml -- " if name == "demo" else ""
+    run = f"snakemake --cores 8 {configuration}results/{name}/{target}.csv"
+    if changes:
+        run += f" --config '{name}={{{', '.join(f'{key}: {value}' for key, value in changes.items())}}}'"
     return " && ".join([*dict.fromkeys(steps), run])
 
 
@@ -158,13 +166,16 @@ def _shots(path: Path) -> list[tuple[float, float]]:
     if not path.exists():
         return []
     with open(path, newline="", encoding="utf-8") as file:
-        return [(float(row["start_s"]), float(row["end_s"])) for row in csv.DictReader(file)]
+        try:
+            return [(float(row["start_s"]), float(row["end_s"])) for row in csv.DictReader(file)]
+        except (KeyError, TypeError, ValueError, csv.Error):
+            raise StoreError(f"{path} is no list of shots: remove {path.parent} and run the same again") from None
 
 
 def _transcript(path: Path) -> list[Sentence]:
     if not path.exists():
         return []
-    return [Sentence(text=s.text, start_s=s.start_s, end_s=s.end_s) for s in transcript.read(path)]
+    return transcript.read(path)
 
 
 def _script(video: str) -> list[Sentence]:
