@@ -31,11 +31,13 @@ def paper(tmp_path: Path) -> Path:
 
 
 def score(accuracy: float | None = 11.22, **more: Any) -> dict[str, Any]:
-    measured = {"value": accuracy, "sd": None, "ci": [8.0, 14.0], "per_seed": [accuracy], "per_video": {"a": 8.0}}
+    measured = {
+        "value": accuracy, "sd": None, "ci": [8.0, 14.0], "seeds": [0], "per_seed": [accuracy], "per_video": {"a": 8.0},
+    }  # fmt: skip
     base = {
-        "metrics": {"accuracy": measured, "map": {**measured, "value": 12.0}}, "seeds": [0], "n_videos": 6,
+        "metrics": {"accuracy": measured, "map": {**measured, "value": 12.0}}, "n_videos": 6,
         "n_listed": 6, "n_samples": 12000, "n_queries": None, "pool_used": None, "pool_listed": None,
-        "selection": "", "spec": "1a2b3c4d", "status": "present", "needs": [],
+        "selection": "", "status": "present", "needs": [],
     }  # fmt: skip
     return base | more
 
@@ -44,7 +46,7 @@ def line(**changes: Any) -> Line:
     base: dict[str, Any] = {
         "table": "2a", "entry": "minilm", "method": "MiniLM", "modality": "L", "setting": "zero-shot",
         "context_s": 60.0, "metric": "accuracy", "release": "v0", "split": "test", "inputs": ("window",),
-        "score": score(),
+        "spec": "1a2b3c4d", "score": score(),
     }  # fmt: skip
     return Line(**(base | changes))
 
@@ -68,7 +70,8 @@ def test_a_value_that_rounds_to_the_printed_digits_is_exact(paper: Path, value: 
 
 
 @pytest.mark.parametrize(
-    ("value", "status"), [(12.22, "within"), (10.22, "within"), (11.2251, "within"), (12.23, "differs")]
+    ("value", "status"),
+    [(12.22, "within"), (10.22, "within"), (11.2251, "within"), (12.23, "differs"), (10.21, "differs")],
 )
 def test_the_tolerance_decides_between_within_and_differs(paper: Path, value: float, status: str) -> None:
     found = row(paper, score=score(value))
@@ -121,6 +124,12 @@ def test_a_line_without_a_value_needs_something_and_names_the_command(paper: Pat
     found = row(paper, score=absent, needs=("weights:x", "videos:y"), command="stepline fetch weights/x")
     assert (found.status, found.value, found.difference) == ("needs", None, None)
     assert (found.note, found.command) == ("needs weights:x;videos:y", "stepline fetch weights/x")
+
+
+def test_our_own_line_without_a_value_stays_with_what_it_needs(paper: Path) -> None:
+    absent = score(None, metrics={}, status="needs", needs=["videos:y"])
+    found = row(paper, context_s=30.0, score=absent, needs=("videos:y",), command="stepline fetch y/videos")
+    assert (found.status, found.printed, found.needs, found.seeds) == ("needs", "", ("videos:y",), ())
 
 
 def test_a_line_with_a_value_has_no_command(paper: Path) -> None:
@@ -206,9 +215,20 @@ def test_rows_are_in_the_papers_order_then_ours(paper: Path) -> None:
     ]
 
 
+def test_an_unlimited_context_comes_after_all_others(paper: Path) -> None:
+    rows = tables.build([line(context_s=None), line(context_s=600.0), line()], None)
+    assert [r.context_s for r in rows] == [60.0, 600.0, None]
+
+
+def test_seeds_are_those_of_the_metric(paper: Path) -> None:
+    drawn = score()
+    drawn["metrics"]["map"] |= {"seeds": [3, 4], "sd": 0.1}
+    assert (row(paper, score=drawn).seeds, row(paper, score=drawn, metric="map").seeds) == ((0,), (3, 4))
+
+
 def test_the_csv_has_the_columns_in_order_and_empty_unknowns(paper: Path, tmp_path: Path) -> None:
-    seeds = score(11.5, seeds=[0, 1, 2], selection="val loss")
-    seeds["metrics"]["accuracy"]["sd"] = 0.25
+    seeds = score(11.5, selection="val loss")
+    seeds["metrics"]["accuracy"] |= {"seeds": [0, 1, 2], "sd": 0.25}
     asked = [line(score=seeds, inputs=("window", "recording")), line(entry="r", method="Random", modality="-")]
     found = cells(tables.build(asked, paper), tmp_path)
     assert tuple(found[0]) == tables.COLUMNS
@@ -334,5 +354,6 @@ def test_the_same_rows_give_the_same_bytes(paper: Path, tmp_path: Path) -> None:
 
 def test_halves_are_rounded_up_also_where_the_float_lies_below() -> None:
     assert tables.percent(12.975) == "12.98"
+    assert tables.percent(12.974999999999998) == "12.98"
     assert tables.percent(12.974999) == "12.97"
     assert tables.percent(100 * 0.12975) == "12.98"

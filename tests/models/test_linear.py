@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,38 @@ def test_one_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -
         fitted(tmp_path / name, seed=seed)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert (tmp_path / "a").read_bytes() != (tmp_path / "c").read_bytes()
+
+
+def test_batches_are_drawn_anew_each_epoch_from_the_seeds_generator(tmp_path: Path) -> None:
+    """On clips sorted by label, equal to a plain loop over ``randperm``."""
+    data = made_up(1)
+    order = np.lexsort((data.label, data.owner))
+    data = replace(data, features=data.features[order], owner=data.owner[order], label=data.label[order])
+    fit_linear(data, made_up(2), tmp_path / "fit", seed=5, epochs=3, batch_size=8, learning_rate=0.05)
+
+    generator = torch.Generator().manual_seed(5)
+    torch.manual_seed(5)
+    model = torch.nn.Linear(4, 4)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
+    val_loss, states = [], []
+    for _ in range(3):
+        shuffled = torch.randperm(60, generator=generator).numpy()
+        for start in range(0, 60, 8):
+            batch = shuffled[start : start + 8]
+            mapped = model(torch.from_numpy(data.features[batch]))
+            losses = [
+                torch.nn.functional.cross_entropy(torch.from_numpy(data.steps[o]) @ row, torch.tensor(k - 1))
+                for row, o, k in zip(mapped, data.owner[batch], data.label[batch], strict=True)
+            ]
+            optimiser.zero_grad()
+            torch.stack(losses).mean().backward()
+            optimiser.step()
+        features, *truth = _tensors(made_up(2))
+        val_loss.append(_loss(model(features), *truth).item())
+        states.append(model.weight.detach().numpy().copy())
+    state = safetensors.load_file(tmp_path / "fit")
+    np.testing.assert_allclose(state["val_loss"], val_loss, rtol=1e-4)
+    np.testing.assert_allclose(state["weight"], states[int(np.argmin(val_loss))], rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("learning_rate", [0.05, 0.5])

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def bootstrap_interval(
-    per_video: Sequence[float], *, samples: int, seed: int, confidence: float = 0.95
-) -> tuple[float, float]:
-    """Return the percentile interval of the mean over videos, which are drawn with replacement.
+def bootstrap_interval(per_video: Sequence[float], *, samples: int, seed: int) -> tuple[float, float]:
+    """Return the 95 % percentile interval of the mean over videos, which are drawn with replacement.
 
     per_video: one value per video. Windows of one video are far from independent, so videos are the unit. One video
     gives no interval: (nan, nan).
@@ -17,6 +15,5 @@ def bootstrap_interval(
     if values.size < 2:
         return float("nan"), float("nan")
     draws = np.random.default_rng(seed).integers(values.size, size=(samples, values.size))
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(values[draws].mean(axis=1), [tail, 1 - tail])
+    low, high = np.quantile(values[draws].mean(axis=1), [0.025, 0.975])
     return float(low), float(high)

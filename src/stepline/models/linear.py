@@ -50,6 +50,7 @@ def fit_linear(
     model = torch.nn.Linear(dimension, dimension)
     optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate)
     features, owner, target, steps, step_owner = _tensors(train)
+    held_out, *truth = _tensors(val)
     losses, best, least = [], {}, math.inf
     for _ in range(epochs):
         order = torch.randperm(len(features), generator=generator)
@@ -59,8 +60,7 @@ def fit_linear(
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
         with torch.inference_mode():
-            held_out = _tensors(val)
-            losses.append(float(_loss(model(held_out[0]), *held_out[1:])))
+            losses.append(float(_loss(model(held_out), *truth)))
         if losses[-1] < least:
             least, best = losses[-1], {name: value.detach().clone() for name, value in model.state_dict().items()}
     if not best:

@@ -18,7 +18,6 @@ from stepline.tables.layout import (
 )
 from stepline.tables.rows import (
     COLUMNS,
-    COMPARABLE,
     MARKS,
     METRICS,
     SEES,
@@ -36,7 +35,6 @@ from stepline.tables.rows import (
 
 __all__ = [
     "COLUMNS",
-    "COMPARABLE",
     "LEGEND",
     "MARKS",
     "METRICS",

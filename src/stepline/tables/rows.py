@@ -33,7 +33,6 @@ COLUMNS = (
     *("split", "protocol", "inputs", "options", "value_sd", "ci_low", "ci_high", "n_videos", "n_listed", "n_samples"),
     *("n_queries", "pool_used", "pool_listed", "seeds", "spec", "status", "note", "command"),
 )
-COMPARABLE = frozenset({"exact", "within", "differs"})
 TITLES = {"2a": "Step recognition", "2b": "Intra-video retrieval"}
 METRICS = {"accuracy": "Acc", "map": "mAP"}
 SETTINGS = ("baseline", "reference", "zero-shot", "last-layer", "all-layer")
@@ -287,14 +286,14 @@ def _row(line: Line, paper: Published | None) -> Row:
         n_queries=score.get("n_queries"),
         pool_used=score.get("pool_used"),
         pool_listed=score.get("pool_listed"),
-        seeds=tuple(score.get("seeds") or line.seeds),
-        spec=score.get("spec") or line.spec,
+        seeds=tuple(measured.get("seeds", ())),
+        spec=line.spec,
         status=status,
         note="; ".join(filter(None, [*remarks, line.note])),
         command=line.command if status == "needs" else "",
         entry=line.entry,
         printed=paper.printed if paper else "",
-        needs=_needs(line),
+        needs=line.needs,
         subset=line.subset,
         selection=selection if measured else "",
         per_video=measured.get("per_video") or {},
@@ -313,18 +312,13 @@ def _measured(line: Line) -> Mapping[str, Any]:
     return measured
 
 
-def _needs(line: Line) -> tuple[str, ...]:
-    return tuple(line.needs or (line.score or {}).get("needs") or ())
-
-
 def _judge(line: Line, value: float | None, paper: Published | None) -> tuple[Status, float | None, list[str]]:
     """Return a line's status, its difference from the paper, and the remarks that explain them."""
     if line.reference:
         made = f", made on {line.paper_release}" if line.paper_release not in ("", line.release) else ""
         return "reference", None, [f"copied from the paper{made}"]
     if value is None:
-        needs = _needs(line)
-        return "needs", None, [f"needs {';'.join(needs)}"] if needs else []
+        return "needs", None, [f"needs {';'.join(line.needs)}"] if line.needs else []
     partial = _partial(line)
     if paper is None:
         return "ours", None, partial

@@ -5,18 +5,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepline import paths
 from stepline.benchmarks.spacewalk.methods import matching
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.benchmarks.spacewalk.predict import fit, lacking, predict
 from stepline.benchmarks.spacewalk.predictions import Prediction, read_predictions, write_predictions
 from stepline.benchmarks.spacewalk.score import score
 from stepline.config import validate
-from stepline.io import read_json
+from stepline.datasets.studies import STEP_RECOGNITION
+from stepline.io import read_json, write_json
 from stepline.metrics.accuracy import accuracy
 from stepline.metrics.average_precision import average_precision
+from stepline.metrics.bootstrap import bootstrap_interval
 from stepline.metrics.threshold import best_threshold
 from tests.benchmarks.spacewalk.conftest import MadeUp, TinyMaterial
 
+TFIDF = {
+    "kind": "tfidf",
+    "encoder": "tfidf",
+    "settings": {"fit": "video"},
+    "inputs": ["window", "recording"],
+}
+EQUAL_SEGMENTS = {
+    "table": "2b",
+    "kind": "equal-segments",
+    "contexts": "unlimited",
+    "inputs": ["recording"],
+    "settings": {"parts": 6},
+}
+ABOUT = {"needs": [], "selection": "", "thresholded": False}
 LAST_LAYER = {
     "kind": "sentence-last-layer",
     "setting": "last-layer",
@@ -70,7 +87,7 @@ def scored(material: TinyMaterial, predictions: Path) -> dict:
 
 
 def test_scores_are_means_over_videos_of_the_plain_metrics(made_up: MadeUp) -> None:
-    material = made_up.material({"kind": "tfidf", "encoder": "tfidf", "settings": {"fit": "video"}})
+    material = made_up.material(TFIDF)
     predict(material, 6.0, [], Path("p.parquet"))
     found = scored(material, Path("p.parquet"))
     right, precise = {}, {}
@@ -100,13 +117,100 @@ def test_retrieval_scores_count_queries_and_pool(made_up: MadeUp) -> None:
 
 
 def test_uninterpolated_average_precision_is_an_option_of_scoring(made_up: MadeUp) -> None:
-    material = made_up.material({"kind": "tfidf", "encoder": "tfidf", "settings": {"fit": "video"}})
+    material = made_up.material(TFIDF)
     predict(material, 6.0, [], Path("p.parquet"))
     interpolated = scored(material, Path("p.parquet"))["metrics"]
     material.study_config["metrics"]["average_precision"] = "uninterpolated"
     plain = scored(material, Path("p.parquet"))["metrics"]
     assert plain["map"]["value"] < interpolated["map"]["value"]
     assert plain["accuracy"] == interpolated["accuracy"]
+
+
+def test_what_is_listed_is_the_releases_split_also_in_a_subset(made_up: MadeUp) -> None:
+    material = made_up.material(EQUAL_SEGMENTS)
+    material.study_config["subset"] = {"videos": ["d"]}
+    predict(material, None, [], Path("p.parquet"))
+    found = scored(material, Path("p.parquet"))
+    n = {video: len(items) for video, items in material.items("test").items()}
+    assert (found["n_videos"], found["n_listed"], found["n_samples"]) == (1, 2, None)
+    counts = (found["n_queries"], found["pool_used"], found["pool_listed"])
+    assert counts == (n["d"], 2 * n["d"], 2 * (n["d"] + n["e"]))
+
+
+def test_samples_are_counted_of_the_recordings_that_were_predicted(made_up: MadeUp) -> None:
+    material = made_up.material(TFIDF)
+    material.study_config["subset"] = {"videos": ["e"]}
+    predict(material, 6.0, [], Path("p.parquet"))
+    found = scored(material, Path("p.parquet"))
+    assert (found["n_videos"], found["n_listed"], found["n_samples"]) == (1, 2, 40)
+    assert (found["pool_used"], found["pool_listed"]) == (None, None)
+    assert found["metrics"]["accuracy"]["ci"] is None
+
+
+def test_seeds_make_a_difference_to_the_map_of_random_alone(made_up: MadeUp) -> None:
+    material = made_up.material({"kind": "random", "contexts": "unlimited", "inputs": [], "seeds": [3, 4, 5]})
+    predict(material, None, [], Path("p.parquet"))
+    metrics = scored(material, Path("p.parquet"))["metrics"]
+    assert (metrics["accuracy"]["seeds"], metrics["accuracy"]["sd"]) == ([3], None)
+    assert metrics["map"]["seeds"] == [3, 4, 5]
+    assert len(set(metrics["map"]["per_seed"])) == 3
+    assert metrics["map"]["sd"] == pytest.approx(np.std(metrics["map"]["per_seed"], ddof=1))
+
+
+def test_the_interval_is_of_the_mean_over_seeds(made_up: MadeUp) -> None:
+    material = made_up.material({"kind": "random", "contexts": "unlimited", "inputs": [], "seeds": [0, 1]})
+    labels = {video: np.array([i.label for i in items]) for video, items in material.items("test").items()}
+    made = [
+        Prediction(
+            seed=seed,
+            split="test",
+            video=video,
+            ids=list(range(40)),
+            chosen=np.where(np.arange(40) < right, labels[video], (labels[video] + 1) % 3),
+            scores=None,
+        )
+        for (seed, video), right in {(0, "d"): 4, (0, "e"): 40, (1, "d"): 8, (1, "e"): 20}.items()
+    ]
+    write_predictions(Path("p.parquet"), made, about=ABOUT)
+    found = scored(material, Path("p.parquet"))["metrics"]["accuracy"]
+    assert found["per_video"] == {"d": 15.0, "e": 75.0}
+    assert found["per_seed"] == [55.0, 35.0]
+    drawn = material.study_config["metrics"]
+    assert found["ci"] == list(
+        bootstrap_interval([15.0, 75.0], samples=drawn["bootstrap_samples"], seed=drawn["bootstrap_seed"])
+    )
+
+
+def test_a_step_without_samples_counts_in_no_mean_of_average_precisions(made_up: MadeUp) -> None:
+    material = made_up.material(TFIDF)
+    path = paths.samples("demo", "demo", STEP_RECOGNITION, "test")
+    samples = read_json(path)
+    samples["d"] = [item for item in samples["d"] if item["label"] != 1]
+    write_json(path, samples)
+    predict(material, 6.0, [], Path("p.parquet"))
+    found = scored(material, Path("p.parquet"))["metrics"]["map"]
+    (d,) = [p for p in read_predictions(Path("p.parquet"))[0] if p.video == "d"]
+    labels = np.array([item["label"] for item in samples["d"]])
+    assert d.scores is not None
+    steps = range(2, material.release.recordings["d"].n_steps + 1)
+    expected = 100 * np.mean([average_precision(d.scores[:, k], labels == k) for k in steps])
+    assert found["per_video"]["d"] == pytest.approx(expected)
+
+
+def test_a_score_at_the_threshold_is_a_step(made_up: MadeUp) -> None:
+    """On validation the best threshold is 0.5: all steps have it and all Irrelevant samples are below it."""
+    material = made_up.material(LAST_LAYER, last_layer={"seeds": [0], "epochs": 1, "batch_size": 8})
+    made = []
+    for split, video in (("val", "c"), ("test", "d"), ("test", "e")):
+        labels = np.array([item.label for item in material.items(split)[video]])  # type: ignore[arg-type]
+        scores = np.zeros((40, material.release.recordings[video].n_steps + 1), np.float32)
+        scores[labels > 0, labels[labels > 0]] = 0.5
+        chosen = scores[:, 1:].argmax(axis=1) + 1
+        made.append(Prediction(seed=0, split=split, video=video, ids=list(range(40)), chosen=chosen, scores=scores))
+    write_predictions(Path("p.parquet"), made, about=ABOUT | {"thresholded": True})
+    found = scored(material, Path("p.parquet"))
+    assert "on val: 0.5000" in found["selection"]
+    assert found["metrics"]["accuracy"]["value"] == 100
 
 
 class TestLastLayer:

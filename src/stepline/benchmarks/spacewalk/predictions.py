@@ -17,7 +17,8 @@ class Prediction:
     """What a method says of one recording's samples with one seed.
 
     ids: of the N samples. chosen: (N,) labels, -1 for a guess with equal odds.
-    scores: (N, K+1) or None; column 0 is NaN where Irrelevant has no score of its own.
+    scores: (N, K+1), with NaN in column 0 where Irrelevant has no score of its own; (N, 2) in retrieval, of the
+    candidates; or None.
     """
 
     seed: int

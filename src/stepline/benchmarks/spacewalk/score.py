@@ -19,7 +19,9 @@ from stepline.metrics.threshold import best_threshold
 def score(material: Material, predictions: Path, path: Path) -> None:
     """Write the metrics of a predictions file: per video, then the mean over videos, then over seeds; in percent.
 
-    Reads predictions and labels only. ``ci`` is the 95 % bootstrap interval over videos of the mean over seeds.
+    Reads predictions and labels only. ``ci`` is the 95 % bootstrap interval over videos of the mean over seeds; ``sd``
+    the standard deviation over seeds, null of one seed. Accuracy of nothing but guesses, which count with their
+    expectation, is the same with every seed: it is of one. ``n_listed`` and ``pool_listed`` count the release's split.
     """
     made, about = read_predictions(predictions)
     metrics = material.study_config["metrics"]
@@ -29,11 +31,13 @@ def score(material: Material, predictions: Path, path: Path) -> None:
         made, chosen = _apply_thresholds(made, labels, f1=metrics["threshold_f1"])
         selection += f"; threshold of the best {metrics['threshold_f1']} F1 on val: {chosen}"
     test = [p for p in made if p.split == "test"]
-    seeds = sorted({p.seed for p in test})
+    drawn = sorted({p.seed for p in test})
+    guessed = all((p.chosen == -1).all() for p in test)
     videos = list(dict.fromkeys(p.video for p in test))
 
     results = {}
     for metric in material.entry.metrics:
+        seeds = drawn[:1] if metric == "accuracy" and guessed else drawn
         values = {
             seed: {p.video: _value(metric, material, p, labels["test"][p.video]) for p in test if p.seed == seed}
             for seed in seeds
@@ -48,19 +52,18 @@ def score(material: Material, predictions: Path, path: Path) -> None:
             "value": float(table.mean()),
             "sd": float(table.mean(axis=1).std(ddof=1)) if len(seeds) > 1 else None,
             "ci": None if np.isnan(low) else [low, high],
+            "seeds": seeds,
             "per_seed": table.mean(axis=1).tolist(),
             "per_video": dict(zip(videos, table.mean(axis=0).tolist(), strict=True)),
         }
 
     n = sum(len(labels["test"][video]) for video in videos)
     retrieval = material.entry.task == RETRIEVAL
-    listed: Any = about["listed"]
-    n_listed = sum(len(items) for video, items in material.items("test").items() if video in listed)
+    n_listed = sum(map(len, material.items("test").values()))
     write_json(
         path,
         {
             "metrics": results,
-            "seeds": seeds,
             "n_videos": len(videos),
             "n_listed": len(material.release.splits["test"]),
             "n_samples": None if retrieval else n,
