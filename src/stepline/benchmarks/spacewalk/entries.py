@@ -30,8 +30,8 @@ class Kind:
     make them. tables: where it can stand. encoders: what it can be made with; "" is none. features: what its encoder
     has stores of: ``text``, ``frames``, or "" where it has none. transcribed: whether it reads transcripts.
     trained: whether it is fitted on the training recordings. drawn: whether it draws, and so has ``seeds`` of its own.
-    sees: the inputs that it must declare. settings: those that it needs: ``int`` is any number from 1, else the values
-    with the input that each must declare.
+    sees: inputs that an entry has in any case. settings: those that it needs: ``int`` is any number from 1, else the
+    values, each with the input that comes with it.
     """
 
     revision: int = 1
@@ -190,7 +190,14 @@ def _entry(study_name: str, name: str, declared: dict[str, Any], study_config: C
         raise ConfigError(f"config: {study_name}.entries.{name}.seeds: {declared['seeds']!r} is not allowed; {hint}")
     lists = {key: tuple(content[key]) for key in ("inputs", "seeds", "contexts") if isinstance(content[key], list)}
     entry = Entry(**{"id": name} | content | lists)
+    entry = replace(entry, inputs=tuple(dict.fromkeys([*entry.inputs, *_seen(entry)])))
     return replace(entry, seeds=tuple(study_config["last_layer"]["seeds"])) if entry.trained else entry
+
+
+def _seen(entry: Entry) -> list[str]:
+    """Return what the entry sees whether it says so or not."""
+    kind = KINDS[entry.kind]
+    return [*kind.sees, *(seen[entry.settings[key]] for key, seen in kind.settings.items() if seen is not int)]
 
 
 def _check(study_name: str, name: str, content: dict[str, Any], study_config: Config) -> None:
@@ -217,8 +224,6 @@ def _check(study_name: str, name: str, content: dict[str, Any], study_config: Co
     inputs, contexts, seeds, settings = (content[key] for key in ("inputs", "contexts", "seeds", "settings"))
     known = isinstance(inputs, list) and all(isinstance(word, str) and word in SEES for word in inputs)
     require(known, "inputs", f"give a list of {', '.join(SEES)}")
-    for seen in kind.sees:
-        require(seen in inputs, "inputs", f"kind {content['kind']} sees {seen}: say so")
     require(
         contexts == "windows"
         or (not kind.windowed and contexts in ("unlimited", "repeated"))
@@ -241,8 +246,6 @@ def _check(study_name: str, name: str, content: dict[str, Any], study_config: Co
             require(type(value) is int and value > 0, f"settings.{key}", "give a number from 1")
         else:
             require(value in list(allowed), f"settings.{key}", f"choose from {', '.join(allowed)}")
-            seen = allowed[value]
-            require(seen in inputs, "inputs", f"with settings.{key} {value} it sees {seen}: say so")
 
 
 def _is_length(value: object) -> bool:
