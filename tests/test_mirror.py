@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import shutil
 from pathlib import Path
@@ -6,7 +7,7 @@ import pytest
 
 from stepline import mirror
 from stepline.errors import ConfigError
-from stepline.io import read_json, sha256_file
+from stepline.io import sha256_file
 from stepline.mirror import Wanted, cached_sha256, find, mirror_root, signature
 
 CONTENT = b"the pinned file"
@@ -101,7 +102,7 @@ def test_a_digest_is_remembered_until_the_file_changes(root: Path, hashed: list[
     first = cached_sha256(path)
     assert cached_sha256(path) == first
     assert hashed == ["video.mp4"]
-    assert read_json(mirror.DIGESTS) == {f"{path}|{len(CONTENT)}|{path.stat().st_mtime_ns}": first}
+    assert [memory.read_text() for memory in mirror.DIGESTS.iterdir()] == [first]
 
     put(path, CONTENT.upper())
     os.utime(path, ns=(1, 1))
@@ -113,13 +114,27 @@ def test_a_digest_is_remembered_until_the_file_changes(root: Path, hashed: list[
     assert hashed[2:] == ["copy.mp4"]
 
 
-@pytest.mark.parametrize("content", ["", "{", '{"x": 1}'])
-def test_damaged_memory_is_made_again(root: Path, content: str) -> None:
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"0" * 63, "é".encode() * 32])
+def test_damaged_memory_is_made_again(root: Path, content: bytes) -> None:
     path = put(root / "video.mp4")
-    mirror.DIGESTS.parent.mkdir()
-    mirror.DIGESTS.write_text(content)
+    cached_sha256(path)
+    (memory,) = mirror.DIGESTS.iterdir()
+    memory.write_bytes(content)
     assert cached_sha256(path) == sha256_file(path)
+    assert memory.read_text() == sha256_file(path)
+
+
+def test_a_name_that_is_no_text_has_a_digest(root: Path) -> None:
+    path = put(root / os.fsdecode(b"\xff.mp4"))
     assert cached_sha256(path) == sha256_file(path)
+
+
+def test_jobs_that_run_at_once_lose_no_digest(root: Path, hashed: list[str]) -> None:
+    paths = [put(root / f"{number}.mp4", b"%d" % number) for number in range(200)]
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        pool.map(cached_sha256, paths, chunksize=1)
+    assert [cached_sha256(path) for path in paths] == [sha256_file(path) for path in paths]
+    assert hashed == []
 
 
 def test_the_signature_changes_with_the_file(root: Path) -> None:

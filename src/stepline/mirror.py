@@ -1,14 +1,16 @@
 """The mirror: a local folder in which everything that would be downloaded is looked for first."""
 
-import json
+import hashlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from stepline.errors import ConfigError
-from stepline.io import sha256_file, write_json
+from stepline.io import sha256_file, write_text
 
-DIGESTS = Path(".stepline/digests.json")
+DIGESTS = Path(".stepline/digests")
+"""One small file for each digest, so that jobs which run at once need no lock."""
 
 
 def mirror_root() -> Path | None:
@@ -60,21 +62,14 @@ def signature(wanted: Wanted) -> str:
 
 
 def cached_sha256(path: Path) -> str:
-    """Return the file's sha256, remembered by path, size and modification time."""
+    """Return the file's sha256, remembered by path, size and modification time, for all jobs at once."""
     stat = path.stat()
-    key = f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
-    known = _known_digests()
-    if key not in known:
-        known[key] = sha256_file(path)
-        write_json(DIGESTS, known)
-    return known[key]
-
-
-def _known_digests() -> dict[str, str]:
-    try:
-        known: dict[str, str] = json.loads(DIGESTS.read_text())
-    except (FileNotFoundError, json.JSONDecodeError):
-        return {}
+    key = os.fsencode(f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}")
+    memory = DIGESTS / hashlib.sha256(key).hexdigest()
+    known = memory.read_bytes().decode("ascii", "replace") if memory.is_file() else ""
+    if not re.fullmatch("[0-9a-f]{64}", known):
+        known = sha256_file(path)
+        write_text(memory, known)
     return known
 
 
