@@ -1,9 +1,12 @@
 """A file server on the loopback that fails as asked."""
 
+import mimetypes
 import re
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 How = int | str | tuple[str, int | str]
@@ -13,7 +16,9 @@ class FileServer(ThreadingHTTPServer):
     """What is served, how the next requests fail, and what was asked.
 
     next: what happens to the next GETs of a path, in turn: an int is a status, ``("cut", n)`` sends n bytes and hangs
-    up, ``("short", n)`` sends the first n as if they were all, ``("to", path)`` redirects, "whole" ignores Range.
+    up, ``("short", n)`` sends the first n as if they were all, ``("to", path)`` redirects, ``("later", text)`` is a 429
+    with that Retry-After, "whole" ignores Range, "any" ignores If-Range.
+    version: the header by which versions of a file are told apart, "ETag" or "Last-Modified", or "" for neither.
     asked: (method, path, Range or ""). sent: bytes of bodies.
     """
 
@@ -23,6 +28,7 @@ class FileServer(ThreadingHTTPServer):
         self.next: dict[str, list[How]] = {}
         self.asked: list[tuple[str, str, str]] = []
         self.sent = 0
+        self.version = "ETag"
         self.url = f"http://127.0.0.1:{self.server_port}"
 
     @property
@@ -53,10 +59,18 @@ class Handler(BaseHTTPRequestHandler):
             self._head(how, 0)
         elif isinstance(how, tuple) and how[0] == "to":
             self._head(302, 0, Location=str(how[1]))
+        elif isinstance(how, tuple) and how[0] == "later":
+            self._head(429, 0, **{"Retry-After": str(how[1])})
         elif self.path not in self.server.files:
             self._head(404, 0)
         else:
-            self._body(self.server.files[self.path], "" if how == "whole" else wanted, how)
+            content = self.server.files[self.path]
+            same = how == "any" or self.headers.get("If-Range") in (None, self._version(content))
+            self._body(content, wanted if same and how != "whole" else "", how)
+
+    def _version(self, content: bytes) -> str:
+        crc = zlib.crc32(content)
+        return f'"{crc}"' if self.server.version == "ETag" else formatdate(crc, usegmt=True)
 
     def _body(self, content: bytes, wanted: str, how: How) -> None:
         ranged = re.fullmatch(r"bytes=(\d+)-", wanted)
@@ -67,7 +81,10 @@ class Handler(BaseHTTPRequestHandler):
         body = content[start:]
         sent = body[: int(how[1])] if isinstance(how, tuple) else body
         short = isinstance(how, tuple) and how[0] == "short"
-        self._head(206 if ranged else 200, len(sent if short else body))
+        more = {"Content-Type": mimetypes.guess_type(self.path)[0] or "application/octet-stream"}
+        if self.server.version:
+            more[self.server.version] = self._version(content)
+        self._head(206 if ranged else 200, len(sent if short else body), **more)
         self.wfile.write(sent)
         self.server.sent += len(sent)
         self.close_connection = sent != body

@@ -1,6 +1,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from stepline.datasets import shards
 from stepline.datasets.schema import Video
 from stepline.datasets.spacewalk import ReleaseFile
 from stepline.datasets.studies import STUDIES, Study
-from stepline.errors import ConfigError, MissingError, ReleaseError
+from stepline.errors import ConfigError, DownloadError, MissingError, ReleaseError
 from stepline.fetch import fetch_release, fetch_videos, fetch_weights
 from stepline.io import read_json
 from stepline.mirror import Wanted
@@ -174,7 +175,7 @@ def test_every_video_of_a_shard_has_a_record(study: Study, server: FileServer, m
     assert {name: (record.status, record.attempts) for name, record in records.items()} == {
         "held": ("present", 0),
         "lost": ("missing", 0),
-        "served": ("failed", 1),
+        "served": ("gone", 1),
     }
     assert all(record.reason for record in records.values() if record.status != "present")
     assert shards.read("datasets/demo/shards.csv") == dict.fromkeys(("held", "served", "lost"), "000")
@@ -192,6 +193,29 @@ def test_strict_refuses_absent_videos_after_recording_them(study: Study, server:
     ):
         fetch_videos(videos(study, server), "000", validate({"strict": True}))
     assert len(read_availability("datasets/demo/availability/000.json")) == 3
+
+
+def test_attempts_are_counted_where_the_workflow_removes_the_shards_record(study: Study, server: FileServer) -> None:
+    three = videos(study, server)
+    server.next["/served.mp4"] = [401, 403, 401]
+    manifest = Path("datasets/demo/availability/000.json")
+    for attempts, status, strict in ((1, 401, False), (2, 403, True), (3, 401, False)):
+        with nullcontext() if not strict else pytest.raises(MissingError):
+            fetch_videos(three, "000", validate({"strict": strict}))
+        record = read_availability(manifest)["served"]
+        assert (record.status, record.attempts) == ("failed", attempts)
+        assert record.reason == f"{server.url}/served.mp4: HTTP {status}"
+        manifest.unlink()
+        assert read_availability("datasets/demo/videos/served.json") == {"served": record}
+
+
+def test_what_was_done_before_the_end_is_kept(study: Study, server: FileServer) -> None:
+    served = Video(id="served", split="test", duration_s=1.0, url=f"{server.url}/served.mp4", path="served.mp4")
+    broken = replace(served, id="../../x")
+    with pytest.raises(ReleaseError):
+        fetch_videos(replace(study, videos=lambda: (served, broken)), "000", validate({}))
+    fetch_videos(replace(study, videos=lambda: (served,)), "000", validate({}))
+    assert read_availability("datasets/demo/availability/000.json")["served"].attempts == 2
 
 
 def test_only_the_shards_own_videos_are_fetched(study: Study, server: FileServer) -> None:
@@ -225,10 +249,19 @@ def test_weights_are_downloaded_where_they_can_be(server: FileServer, monkeypatc
     server.files = {f"/{name}": name.encode() for name in weights.files}
     fetch_weights("mpnet")
     fetch_weights("mpnet")
-    assert {path.name: path.read_bytes() for path in Path("weights/mpnet").iterdir()} == {
+    folder = Path("weights/mpnet")
+    assert {name: (folder / name).read_bytes() for name in weights.files} == {
         name: name.encode() for name in weights.files
     }
     assert len(server.gets) == 3
+    assert read_json(folder / "sha256.json") == {name: sha256(name.encode()) for name in weights.files}
+    assert len(list(folder.iterdir())) == 4
+
+    (folder / "tokenizer.json").unlink()
+    server.files["/tokenizer.json"] = b"another one"
+    with pytest.raises(DownloadError, match="tokenizer.json: wrong checksum"):
+        fetch_weights("mpnet")
+    assert not (folder / "tokenizer.json").exists()
 
 
 @pytest.mark.parametrize("name", ["", "EgoVLP", "../x"])

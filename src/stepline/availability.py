@@ -15,10 +15,11 @@ Status = Literal["present", "gone", "failed", "mismatched", "missing"]
 class Record:
     """What became of one video.
 
-    status: ``present``; ``gone`` (the site says so), ``failed`` (network, undecodable), ``mismatched`` (wrong
-        checksum), ``missing`` (never asked for, or found nowhere). ``reason`` is empty only where ``present``.
-    source: where the file came from (``mirror``, an address), empty where it did not come.
-    attempts: how often the network was asked, over all runs.
+    status: ``present``; ``gone`` (the site says so, in ``reason``), ``failed`` (any other refusal, network,
+        undecodable), ``mismatched`` (wrong checksum), ``missing`` (no address, and not in the mirror).
+    reason: why it is not present; where it is, "" or what was given up for it.
+    source: where the file came from or was asked for (``mirror``, an address), else empty.
+    attempts: in how many runs, so far, the network was asked.
     """
 
     video: str

@@ -1,27 +1,49 @@
 """Downloads: the mirror first, then http(s) or yt-dlp; whole and checked, or recorded with a reason."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 from filelock import FileLock
 
-from stepline.availability import Record, check_video_id
+from stepline.availability import Record, Status, check_video_id, read_availability, write_availability
 from stepline.datasets.schema import Video
 from stepline.errors import DownloadError
-from stepline.io import atomic_path, read_json, sha256_file, write_json
+from stepline.io import atomic_path, read_json, sha256_file, write_json, write_text
 from stepline.mirror import Wanted, cached_sha256, find
 
 PROBE_S = 10.0
 ATTEMPTS = 3
+LONGEST_WAIT_S = 60.0
 RUN = f"{os.getpid()}-{time.time_ns()}"
 """Names this process where it is no job of a workflow run."""
-VIDEO_FORMAT = "bv*[ext=mp4][height<=720]+ba[ext=m4a]/b[ext=mp4][height<=720]"
+SINGLE = "b[ext=mp4][height<=?720][protocol!*=m3u8]"
+"""What yt-dlp takes without ffmpeg: one file with picture and sound, no stream that would need repair."""
+MERGED = f"bv*[ext=mp4][height<=720]+ba[ext=m4a]/{SINGLE}"
+GONE = re.compile(
+    r"private video|video is private|(video|recording) (is no longer available|(has been|was) (removed|deleted))"
+    r"|account .*(terminated|closed)|isn.t available any ?more|unable to download webpage: HTTP Error (404|410)",
+    re.IGNORECASE,
+)
+"""What yt-dlp reports where the site says that a video is gone for good, rather than blocked, busy or not yet there."""
+
+
+class GoneError(DownloadError):
+    """A download that the site says it no longer has."""
+
+
+def shown(text: str) -> str:
+    """Return ``text`` with no user name or password in its addresses."""
+    return re.sub(r"(?<=://)[^/?#\s]*@", "", text)
 
 
 def unreachable(url: str) -> str:
@@ -29,7 +51,13 @@ def unreachable(url: str) -> str:
 
     The jobs of one workflow run (``STEPLINE_RUN``) share what the first of them found.
     """
-    host = urlsplit(url).netloc
+    try:
+        host = urlsplit(url).netloc.rpartition("@")[2]
+        valid = bool(urlsplit(url).hostname) and urlsplit(url).port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        return f"{shown(url)} has no valid host and port"
     memory = Path(".stepline/probes") / f"{os.environ.get('STEPLINE_RUN') or RUN}-{host.replace(':', '-')}.json"
     memory.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(".stepline/probes.lock"):
@@ -50,7 +78,7 @@ def _probe(url: str) -> str:
         try:
             httpx.head(url, timeout=PROBE_S)
             answers.append("")
-        except httpx.TransportError as error:
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             answers.append(str(error) or type(error).__name__)
 
     thread = threading.Thread(target=ask, daemon=True)
@@ -62,7 +90,9 @@ def _probe(url: str) -> str:
 def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0) -> None:
     """Download ``url`` to ``path``; a cut transfer goes on where it stopped, also in a later run.
 
-    Raises DownloadError where the host does not answer, the file is not there, stays short, or has another sha256.
+    It starts again where the server does not say that the file is still the same one, by ETag or Last-Modified.
+    Raises GoneError where the server says 404 or 410, DownloadError where the host does not answer or refuses, or the
+    file stays short or has another sha256.
     """
     if reason := unreachable(url):
         raise DownloadError(reason)
@@ -72,34 +102,58 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0) -> None
         try:
             _transfer(url, part, size)
             break
+        except httpx.InvalidURL as error:
+            raise DownloadError(f"{shown(url)}: {error}") from None
         except (httpx.RequestError, _WorthRetryingError) as error:
+            wait_s = getattr(error, "wait_s", 0.0)
+            if wait_s > LONGEST_WAIT_S:
+                raise DownloadError(f"{shown(url)}: {error}, asks to wait {wait_s:.0f} s") from None
             if attempt == ATTEMPTS:
-                raise DownloadError(f"{url}: {str(error) or type(error).__name__} ({attempt} attempts)") from None
-            time.sleep(2.0 ** (attempt - 1))
+                reason = str(error) or type(error).__name__
+                raise DownloadError(f"{shown(url)}: {reason} ({attempt} attempts)") from None
+            time.sleep(max(wait_s, 2.0 ** (attempt - 1)))
+    _version_of(part).unlink()
     if sha256 and (got := sha256_file(part)) != sha256:
         part.unlink()
-        raise DownloadError(f"{url}: wrong checksum: sha256 is {got}, expected {sha256}")
+        raise DownloadError(f"{shown(url)}: wrong checksum: sha256 is {got}, expected {sha256}")
     with atomic_path(path) as whole:
         part.replace(whole)
 
 
 class _WorthRetryingError(Exception):
-    """A transfer that another attempt may complete."""
+    """A transfer that another attempt may complete, after ``wait_s`` seconds where the server asks for them."""
+
+    def __init__(self, reason: str, wait_s: float = 0.0) -> None:
+        super().__init__(reason)
+        self.wait_s = wait_s
+
+
+def _version_of(part: Path) -> Path:
+    """Return the file that says of which version on the server ``part`` is a part."""
+    return part.with_suffix(".version")
 
 
 def _transfer(url: str, part: Path, size: int) -> None:
-    have = part.stat().st_size if part.exists() else 0
-    headers = {"Range": f"bytes={have}-", "Accept-Encoding": "identity"} if have else {"Accept-Encoding": "identity"}
+    kept = _version_of(part).read_text() if part.exists() and _version_of(part).exists() else ""
+    have = part.stat().st_size if kept else 0
+    headers = {"Range": f"bytes={have}-", "If-Range": kept} if have else {}
+    headers["Accept-Encoding"] = "identity"
     with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=60) as response:
-        if response.status_code == 416:
-            part.unlink()
+        status, version = response.status_code, _version(response)
+        resumed = status == 206
+        if status == 416 or (resumed and version not in ("", kept)):
+            part.unlink(missing_ok=True)
             raise _WorthRetryingError("the partial file does not fit the one on the server")
-        if response.status_code >= 500:
-            raise _WorthRetryingError(f"HTTP {response.status_code}")
-        if response.status_code >= 400:
-            raise DownloadError(f"{url}: HTTP {response.status_code}")
-        resumed = response.status_code == 206
-        with open(part, "ab" if resumed else "wb") as file:
+        if status == 429 or status >= 500:
+            raise _WorthRetryingError(f"HTTP {status}", _retry_after(response))
+        if status in (404, 410):
+            raise GoneError(f"{shown(url)}: HTTP {status}")
+        if status >= 400:
+            raise DownloadError(f"{shown(url)}: HTTP {status}")
+        if not resumed:
+            part.unlink(missing_ok=True)
+            write_text(_version_of(part), version)
+        with open(part, "ab") as file:
             file.writelines(response.iter_bytes())
         length = response.headers.get("content-length")
     expected = size or (int(length) + have * resumed if length else 0)
@@ -108,20 +162,44 @@ def _transfer(url: str, part: Path, size: int) -> None:
         raise _WorthRetryingError(f"truncated: {got} of {expected} bytes")
     if expected and got > expected:
         part.unlink()
-        raise DownloadError(f"{url}: wrong length: {got} of {expected} bytes")
+        raise DownloadError(f"{shown(url)}: wrong length: {got} of {expected} bytes")
 
 
-def fetch_video(video: Video, folder: Path, *, before: Record | None) -> Record:
+def _version(response: httpx.Response) -> str:
+    """Return what tells this version of the file from others, fit for If-Range: RFC 9110, 13.1.5; "" where nothing."""
+    tag = str(response.headers.get("etag", ""))
+    return tag if re.fullmatch('"[!-~]*"', tag) else str(response.headers.get("last-modified", ""))
+
+
+def _retry_after(response: httpx.Response) -> float:
+    """Return the wait that the server asks for, in seconds; 0 where it asks for none. RFC 9110, 10.2.3."""
+    asked = response.headers.get("retry-after", "")
+    if asked.isdecimal():
+        return float(asked)
+    try:
+        return max(0.0, (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0
+
+
+def fetch_video(video: Video, folder: Path) -> Record:
     """Bring ``video`` to ``folder/<id>.mp4`` (a link where the mirror holds it) and return its record.
 
-    before: its record of an earlier run, whose attempts go on counting. Raises ReleaseError where the id is no file
-    name.
+    The record stands in ``folder/<id>.json`` too, from where its attempts go on counting in the next run. Raises
+    ReleaseError where the id is no file name.
     """
-    path = folder / f"{check_video_id(video.id)}.mp4"
-    attempts = before.attempts if before else 0
+    memory = folder / f"{check_video_id(video.id)}.json"
+    before = read_availability(memory).get(video.id) if memory.exists() else None
+    record = _bring(video, folder / f"{video.id}.mp4", before or Record(video=video.id, status="missing"))
+    write_availability(memory, [record])
+    return record
+
+
+def _bring(video: Video, path: Path, before: Record) -> Record:
+    attempts, source = before.attempts, shown(video.url)
     held = find(Wanted(path=video.path))
     if held is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         if not (path.is_symlink() and path.resolve() == held.resolve()):
             path.unlink(missing_ok=True)
             path.symlink_to(held.resolve())
@@ -129,21 +207,24 @@ def fetch_video(video: Video, folder: Path, *, before: Record | None) -> Record:
     if path.is_symlink():
         path.unlink()
     if path.exists():
-        return _present(video, path, before.source if before else video.url, attempts)
+        return _present(video, path, source, attempts, before.reason if before.status == "present" else "")
     if not video.url:
-        return Record(video=video.id, status="missing", reason=f"not in the mirror at {video.path}")
+        reason = f"not in the mirror at {video.path}"
+        return Record(video=video.id, status="missing", reason=reason, attempts=attempts)
     attempts += 1
+    note = ""
     try:
         if "youtube.com" in video.url:
-            _yt_dlp(video.url, path)
+            note = _yt_dlp(video.url, path)
         else:
             fetch_file(video.url, path, sha256=video.sha256)
     except DownloadError as error:
-        return Record(video=video.id, status="failed", reason=str(error), source=video.url, attempts=attempts)
-    return _present(video, path, video.url, attempts)
+        status: Status = "gone" if isinstance(error, GoneError) else "failed"
+        return Record(video=video.id, status=status, reason=str(error), source=source, attempts=attempts)
+    return _present(video, path, source, attempts, note)
 
 
-def _present(video: Video, path: Path, source: str, attempts: int) -> Record:
+def _present(video: Video, path: Path, source: str, attempts: int, note: str = "") -> Record:
     sha256 = cached_sha256(path)
     if video.sha256 and sha256 != video.sha256:
         reason = f"wrong checksum: sha256 is {sha256}, expected {video.sha256}"
@@ -151,6 +232,7 @@ def _present(video: Video, path: Path, source: str, attempts: int) -> Record:
     return Record(
         video=video.id,
         status="present",
+        reason=note,
         path=str(path),
         sha256=sha256,
         size=path.stat().st_size,
@@ -159,16 +241,27 @@ def _present(video: Video, path: Path, source: str, attempts: int) -> Record:
     )
 
 
-def _yt_dlp(url: str, path: Path) -> None:
+def _yt_dlp(url: str, path: Path) -> str:
+    """Download ``url`` to ``path`` and return what was given up for lack of ffmpeg, which merges picture and sound."""
     if reason := unreachable(url):
         raise DownloadError(reason)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.stem}.part.mp4")
+    merges = shutil.which("ffmpeg") is not None
     command = [sys.executable, "-m", "yt_dlp", "--no-playlist", "--quiet", "--no-progress", "--continue"]
-    command += ["--format", VIDEO_FORMAT, "--merge-output-format", "mp4", "--output", str(part), url]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode or not part.exists():
-        lines = [line for line in result.stderr.splitlines() if line.startswith("ERROR")] or ["yt-dlp failed"]
-        raise DownloadError(lines[-1].removeprefix("ERROR: "))
+    command += ["--format", MERGED if merges else SINGLE, "--merge-output-format", "mp4"]
+    command += ["--output", str(path.with_name(f".{path.stem}.%(format_id)s.%(ext)s"))]
+    command += ["--print", "after_move:filepath", "--", url]
+    result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    part = Path(result.stdout.strip() or "nothing")
+    if result.returncode or not part.is_file():
+        errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
+        reason = shown(errors[-1].removeprefix("ERROR: ")) if errors else f"yt-dlp failed with {result.returncode}"
+        if GONE.search(reason):
+            raise GoneError(reason)
+        if "Requested format is not available" in reason:
+            needs = "ffmpeg is not installed, and there is no" if not merges else "there is no"
+            reason = f"{needs} mp4 of at most 720 lines with picture and sound in one file"
+        raise DownloadError(reason)
     with atomic_path(path) as whole:
         part.replace(whole)
+    return "" if merges else "without ffmpeg: the best single file, where merged ones may have up to 720 lines"

@@ -4,15 +4,15 @@ import logging
 from pathlib import Path
 
 from stepline import paths
-from stepline.availability import Record, read_availability, write_availability
-from stepline.backbones.weights import WEIGHTS, how_to_get, locate
+from stepline.availability import Record, write_availability
+from stepline.backbones.weights import DIGESTS, WEIGHTS, how_to_get, locate
 from stepline.config import Config
 from stepline.datasets import shards
 from stepline.datasets.spacewalk import ReleaseFile
 from stepline.datasets.studies import Study
 from stepline.download import fetch_file, fetch_video
 from stepline.errors import ConfigError, DownloadError, MissingError, ReleaseError
-from stepline.io import sha256_file, write_bytes, write_json
+from stepline.io import read_json, sha256_file, write_bytes, write_json
 from stepline.mirror import find, mirror_root
 from stepline.progress import progress
 
@@ -68,22 +68,18 @@ def _near_miss(file: ReleaseFile) -> str:
 def fetch_videos(study: Study, shard: str, config: Config) -> None:
     """Bring the videos of a shard and record what became of each; write the shards down where they are new.
 
-    Raises MissingError where ``strict`` and one is absent.
+    Each video's record also stands beside it, where it survives a kill and the workflow, which removes the shard's
+    before its job and after a failure. Raises MissingError where ``strict`` and one is absent.
     """
-    path = paths.availability(study.name, shard)
-    before = read_availability(path) if path.exists() else {}
     of = study.shards(config["shard_hours"])
     shards.write(Path("datasets", study.name, "shards.csv"), of)
     records: list[Record] = []
     videos = [video for video in study.videos() if of[video.id] == shard]
     for video in progress(videos, what=f"{study.name} shard {shard}", unit="videos"):
-        folder = Path("datasets", study.name, "videos")
-        records.append(fetch_video(video, folder, before=before.get(video.id)))
+        records.append(fetch_video(video, Path("datasets", study.name, "videos")))
         if records[-1].status != "present":
             log.warning("%s: %s: %s", video.id, records[-1].status, records[-1].reason)
-        done = {record.video for record in records}
-        write_availability(path, records + [record for name, record in before.items() if name not in done])
-    write_availability(path, records)
+    write_availability(paths.availability(study.name, shard), records)
     absent = [record for record in records if record.status != "present"]
     if config["strict"] and absent:
         raise MissingError(f"{len(absent)} of {len(records)} videos are absent; {absent[0].video}: {absent[0].reason}")
@@ -92,7 +88,9 @@ def fetch_videos(study: Study, shard: str, config: Config) -> None:
 def fetch_weights(name: str) -> None:
     """Bring the weights of a backbone to ``weights/<name>/``, unless they are there or in the mirror.
 
-    Raises ConfigError where the name is unknown, MissingError where nobody offers them without an account.
+    Their addresses move with the hub, so trust is on first use: ``sha256.json`` beside them holds what came, and
+    `locate` checks it ever after. Raises ConfigError where the name is unknown, MissingError where nobody offers them
+    without an account, StoreError where they are no longer what came.
     """
     if name not in WEIGHTS:
         raise ConfigError(f"weights {name!r} are not known; choose from {', '.join(WEIGHTS)}")
@@ -101,7 +99,9 @@ def fetch_weights(name: str) -> None:
         return
     if not weights.urls:
         raise MissingError(f"{name} cannot be downloaded: get it from {weights.origin}, then {how_to_get(name)}")
+    folder = Path("weights", name)
+    known = read_json(folder / DIGESTS) if (folder / DIGESTS).exists() else {}
     for file, url in zip(weights.files, weights.urls, strict=True):
-        path = Path("weights", name, file)
-        if not path.exists():
-            fetch_file(url, path)
+        if not (folder / file).exists():
+            fetch_file(url, folder / file, sha256=known.get(file, ""))
+    write_json(folder / DIGESTS, {file: sha256_file(folder / file) for file in weights.files})

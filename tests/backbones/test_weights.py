@@ -3,6 +3,8 @@ from pathlib import Path
 import pytest
 
 from stepline.backbones.weights import WEIGHTS, how_to_get, locate
+from stepline.errors import StoreError
+from stepline.io import sha256_file, write_json
 
 
 def test_weights_are_found_where_all_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,6 +27,31 @@ def test_what_was_fetched_goes_before_the_mirror(tmp_path: Path, monkeypatch: py
         folder.mkdir(parents=True)
         (folder / "EgoVLP_PT_BEST.pth").touch()
     assert locate("egovlp") == {"EgoVLP_PT_BEST.pth": Path("weights/egovlp/EgoVLP_PT_BEST.pth")}
+
+
+def test_one_model_is_never_made_of_two_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
+    whole, half = tmp_path / "mirror/weights/mpnet", Path("weights/mpnet")
+    first, *others = WEIGHTS["mpnet"].files
+    for path in (whole / first, *(whole / file for file in others), half / others[0]):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert locate("mpnet") == {file: whole / file for file in (first, *others)}
+    (whole / others[0]).unlink()
+    assert locate("mpnet") is None
+
+
+def test_fetched_weights_that_changed_are_one_line() -> None:
+    folder = Path("weights/egovlp")
+    folder.mkdir(parents=True)
+    (folder / "EgoVLP_PT_BEST.pth").write_bytes(b"as it came")
+    write_json(folder / "sha256.json", {"EgoVLP_PT_BEST.pth": sha256_file(folder / "EgoVLP_PT_BEST.pth")})
+    assert locate("egovlp") is not None
+    (folder / "EgoVLP_PT_BEST.pth").write_bytes(b"as it never was")
+    with pytest.raises(
+        StoreError, match="^weights/egovlp/EgoVLP_PT_BEST.pth is not what was fetched: remove weights/egovlp and run"
+    ):
+        locate("egovlp")
 
 
 def test_the_command_fetches_what_is_offered_and_copies_what_is_not() -> None:

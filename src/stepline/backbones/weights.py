@@ -3,15 +3,20 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepline.mirror import Wanted, find
+from stepline.errors import StoreError
+from stepline.io import read_json
+from stepline.mirror import cached_sha256, mirror_root
 
 _HUB = "https://huggingface.co/sentence-transformers/all-mpnet-base-v2/resolve/main"
+DIGESTS = "sha256.json"
+"""Beside fetched weights: the sha256 of each file as it came."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """The files of one backbone. They stand in ``weights/<name>/``, here or in the mirror.
+    """The files of one backbone. They stand in ``weights/<name>/``, here or in the mirror; never some here, some there.
 
+    None has a published sha256: what was fetched first is trusted, see ``DIGESTS``; what a user supplies is as it is.
     urls: where each can be downloaded without an account, in the order of ``files``; empty where that is nowhere.
     """
 
@@ -55,15 +60,20 @@ WEIGHTS = {
 
 
 def locate(name: str) -> dict[str, Path] | None:
-    """Return the weights' files by name, fetched or in the mirror, or None where one is absent."""
-    found = {}
-    for file in WEIGHTS[name].files:
-        local = Path("weights") / name / file
-        path = local if local.is_file() else find(Wanted(path=f"weights/{name}/{file}"))
-        if path is None:
-            return None
-        found[file] = path
-    return found
+    """Return the weights' files by name, all of one folder, fetched or in the mirror, or None where none has them all.
+
+    Raises StoreError where a fetched file is no longer what came with the first fetch.
+    """
+    root = mirror_root()
+    for folder in (Path("weights", name), *([root / "weights" / name] if root else [])):
+        found = {file: folder / file for file in WEIGHTS[name].files}
+        if all(path.is_file() for path in found.values()):
+            digests = read_json(folder / DIGESTS) if (folder / DIGESTS).is_file() else {}
+            for file, path in found.items():
+                if file in digests and cached_sha256(path) != digests[file]:
+                    raise StoreError(f"{path} is not what was fetched: remove {folder} and run `{how_to_get(name)}`")
+            return found
+    return None
 
 
 def how_to_get(name: str) -> str:
