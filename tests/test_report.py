@@ -1,8 +1,10 @@
 """The report: self-contained, escaped, deterministic, with every part that it was given."""
 
 import base64
+import io
 import json
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,8 +17,10 @@ pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 from stepline import tables  # noqa: E402
+from stepline.asr.transcript import Sentence  # noqa: E402
 from stepline.availability import Record  # noqa: E402
-from stepline.report import Sentence, Stages, Timeline, figure_table2, write_report  # noqa: E402
+from stepline.report import Stages, Timeline, figure_table2, write_report  # noqa: E402
+from stepline.report.thumbnails import thumbnails  # noqa: E402
 from stepline.tables import Line, Row  # noqa: E402
 
 HOSTILE = "<script>alert('x')</script> & \"co\""
@@ -116,13 +120,12 @@ def test_every_image_has_a_text_and_is_valid_svg(tmp_path: Path, timeline: Timel
 def test_the_same_inputs_give_the_same_bytes(tmp_path: Path, timeline: Timeline) -> None:
     first, second = (page(tmp_path / name, timeline) for name in ("a.html", "b.html"))
     assert first == second
-    for kind in ("svg", "png"):
-        for name in ("a", "b"):
-            figure_table2(rows(), tmp_path / f"{name}.{kind}", release="demo")
-        content = (tmp_path / f"a.{kind}").read_bytes()
-        assert content == (tmp_path / f"b.{kind}").read_bytes()
-        assert content.startswith({"svg": b"<?xml", "png": b"\x89PNG"}[kind])
-        assert b"<dc:date" not in content
+    for name in ("a", "b"):
+        figure_table2(rows(), tmp_path / f"{name}.svg", release="demo")
+    content = (tmp_path / "a.svg").read_bytes()
+    assert content == (tmp_path / "b.svg").read_bytes()
+    assert content.startswith(b"<?xml")
+    assert b"<dc:date" not in content
 
 
 def test_the_page_holds_tables_gaps_facts_and_speech_beside_the_script(tmp_path: Path, timeline: Timeline) -> None:
@@ -147,23 +150,53 @@ def test_parts_that_are_not_given_are_left_out(tmp_path: Path) -> None:
     assert 'id="timelines"' not in text
 
 
-def test_shots_have_thumbnails_of_their_own_frames(tmp_path: Path, timeline: Timeline) -> None:
-    av = pytest.importorskip("av")
+@pytest.fixture
+def clip(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """One second that is red up to 0.5 s and blue from then on; it starts at 0 or at 5 s on the container's clock."""
     np = pytest.importorskip("numpy")
-    image = pytest.importorskip("PIL.Image")
-    import io
+    from tests.media.clips import make
 
-    path = tmp_path / "a.mp4"
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=10, options={"crf": "10"})
-        stream.width, stream.height, stream.pix_fmt = 320, 180, "yuv420p"
-        for index in range(10):
-            frame = np.zeros((180, 320, 3), np.uint8)
-            frame[..., 0 if index < 5 else 2] = 255
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
-        container.mux(stream.encode())
-    found = [image.open(io.BytesIO(jpeg)) for jpeg in images(page(tmp_path / "r.html", timeline, {"a": path}), "jpeg")]
-    assert [each.size for each in found] == [(160, 90)] * 2
-    (red, blue) = (each.getpixel((80, 45)) for each in found)
-    assert red[0] > 200 > red[2]
-    assert blue[2] > 200 > blue[0]
+    def picture(index: int) -> Any:
+        image = np.zeros((180, 320, 3), np.uint8)
+        image[..., 0 if index < 5 else 2] = 255
+        return image
+
+    times = [Fraction(i, 10) for i in range(10)]
+    return make(tmp_path / "a.ts", times, picture=picture, options={"output_ts_offset": request.param})
+
+
+def colours(found: list[bytes]) -> list[str]:
+    """Return the colour in the middle of each JPEG, which is 160 x 90."""
+    image = pytest.importorskip("PIL.Image")
+    pictures = [image.open(io.BytesIO(jpeg)) for jpeg in found]
+    assert all(each.size == (160, 90) for each in pictures)
+    return ["red" if each.getpixel((80, 45))[0] > 200 else "blue" for each in pictures]
+
+
+@pytest.mark.parametrize("clip", ["0", "5"], indirect=True)
+def test_shots_have_thumbnails_of_their_own_frames(tmp_path: Path, timeline: Timeline, clip: Path) -> None:
+    assert colours(images(page(tmp_path / "r.html", timeline, {"a": clip}), "jpeg")) == ["red", "blue"]
+
+
+@pytest.mark.parametrize("clip", ["0", "5"], indirect=True)
+def test_a_thumbnail_shows_the_frame_that_starts_at_its_time(clip: Path) -> None:
+    *found, after = thumbnails(clip, [0.0, 0.49, 0.5, 0.95, 7.0])
+    assert colours([jpeg for jpeg in found if jpeg]) == ["red", "red", "blue", "blue"]
+    assert after is None
+
+
+def test_a_video_that_cannot_be_read_has_its_shots_without_pictures(tmp_path: Path, timeline: Timeline) -> None:
+    pytest.importorskip("av")
+    (tmp_path / "a.mp4").write_text("no video")
+    text = page(tmp_path / "r.html", timeline, {"a": tmp_path / "a.mp4"})
+    assert "a: 2 shots" in text
+    assert images(text, "jpeg") == []
+    assert thumbnails(tmp_path / "a.mp4", []) == []
+
+
+def test_a_timeline_changes_halfway_between_two_samples() -> None:
+    from stepline.report import figures
+
+    (strip,) = figures.timeline([0.0, 10.0], [1, 2], {}).axes[0].images
+    (row,) = strip.get_array().tolist()
+    assert row == [2] * 600 + [3] * 600

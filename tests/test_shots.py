@@ -80,3 +80,12 @@ def test_no_present_video_gives_a_manifest_alone(tmp_path: Path) -> None:
     paths = (tmp_path / "media.json", tmp_path / "media", tmp_path / "shots", tmp_path / "shots.json")
     detect(*paths, threshold=27, min_shot_s=0.6)
     assert read_manifest(tmp_path / "shots.json")["b"]["reason"] == "no video stream"
+
+
+def test_a_video_that_failed_since_keeps_no_shots(tmp_path: Path) -> None:
+    (tmp_path / "shots").mkdir()
+    (tmp_path / "shots/b.csv").write_text("shot,start_frame,end_frame,start_s,end_s\n0,0,1,0,1\n")
+    write_manifest(tmp_path / "media.json", {"b": {"status": "failed", "reason": "no video stream"}})
+    paths = (tmp_path / "media.json", tmp_path / "media", tmp_path / "shots", tmp_path / "shots.json")
+    detect(*paths, threshold=27, min_shot_s=0.6)
+    assert not (tmp_path / "shots/b.csv").exists()

@@ -17,13 +17,15 @@ def detect(
     """Write ``folder/<video>.csv`` of every present video: shot, start_frame, end_frame, start_s, end_s.
 
     A shot is [start, end); the first starts at frame 0 and the last ends with the video. The cuts are those of
-    PySceneDetect's ContentDetector, made from the scores in ``media_folder/<video>/scores.parquet``.
+    PySceneDetect's ContentDetector, made from the scores in ``media_folder/<video>/scores.parquet``. The file of a
+    video that is not present is removed.
 
     threshold: score from which on a frame is a cut. min_shot_s: nearer cuts are merged; 0 keeps all.
     """
     videos: dict[str, dict[str, Any]] = {}
     for video, media in progress(read_manifest(media_manifest).items(), what="shots", unit="videos"):
         videos[video] = {"status": media["status"], "reason": media["reason"]}
+        path = folder / f"{video}.csv"
         if media["status"] == "present":
             starts, times = _cuts(media_folder / video / "scores.parquet", threshold, float(min_shot_s))
             times.append(media["duration_s"])
@@ -36,8 +38,10 @@ def detect(
             writer = csv.writer(buffer, lineterminator="\n")
             writer.writerow(["shot", "start_frame", "end_frame", "start_s", "end_s"])
             writer.writerows(rows)
-            write_text(folder / f"{video}.csv", buffer.getvalue())
+            write_text(path, buffer.getvalue())
             videos[video]["n_shots"] = len(rows)
+        else:
+            path.unlink(missing_ok=True)
     write_manifest(manifest, videos)
 
 

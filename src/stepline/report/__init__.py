@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from stepline import tables
+from stepline.asr.transcript import Sentence
 from stepline.availability import Record
-from stepline.io import atomic_path, read_json, read_table, write_text
+from stepline.io import read_json, read_table, write_bytes, write_text
 from stepline.tables import Row
 
 
@@ -26,15 +27,6 @@ class Timeline:
     samples: Path
     fps: float
     predictions: Mapping[str, Path]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sentence:
-    """A sentence and when it is said, in seconds."""
-
-    text: str
-    start_s: float
-    end_s: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +91,12 @@ def write_report(
     write_text(path, page.rstrip() + "\n")
 
 
-def figure_table2(rows: Sequence[Row], path: Path | str, *, release: str, table: str = "2a") -> None:
-    """Draw a table's results on one release into ``path``, as SVG or PNG by its suffix."""
+def figure_table2(rows: Sequence[Row], path: Path | str, *, release: str) -> None:
+    """Draw the results of Table 2a on one release into ``path``, as SVG."""
     from stepline.report import figures
 
-    part = [row for row in rows if (row.table, row.release) == (table, release)]
-    with atomic_path(path) as file:
-        file.write_bytes(figures.render(figures.results(part), file.suffix.removeprefix(".")))
+    part = [row for row in rows if (row.table, row.release) == ("2a", release)]
+    write_bytes(path, figures.render(figures.results(part)))
 
 
 def _counts(rows: Sequence[Row]) -> list[tuple[str, int]]:
@@ -216,7 +207,7 @@ def _speech(sentences: Sequence[Sentence], script: Sequence[Sentence]) -> list[t
 def _svg(figure: Any) -> str:
     from stepline.report import figures
 
-    return _data("image/svg+xml", figures.render(figure, "svg"))
+    return _data("image/svg+xml", figures.render(figure))
 
 
 def _data(kind: str, content: bytes) -> str:

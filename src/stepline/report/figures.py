@@ -32,12 +32,11 @@ STYLE: Any = {
 }
 
 
-def render(figure: Figure, kind: str) -> bytes:
-    """Return the figure as ``svg`` or ``png``, without a date or the name of a program version."""
+def render(figure: Figure) -> bytes:
+    """Return the figure as SVG, without a date or the name of a program version."""
     content = io.BytesIO()
-    metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
     with matplotlib.rc_context(STYLE):
-        figure.savefig(content, format=kind, dpi=150, metadata=metadata, facecolor="white")
+        figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None}, facecolor="white")
     return content.getvalue()
 
 

@@ -3,39 +3,32 @@
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from av import VideoFrame
+from stepline.media.decode import Image, MediaError, at_or_before
 
 WIDTH = 160
 
 
-def thumbnails(video: Path | str, times_s: Sequence[float]) -> list[bytes | None]:
-    """Return a JPEG, 160 pixels wide, for each time: the last frame with pts ≤ t, from one pass in decoding order.
+def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
+    """Return a JPEG, 160 pixels wide, for each time: what ``at_or_before`` yields.
 
-    times_s: ascending. None stands where the video has no frame that early.
+    times_s: ascending, in seconds from the start of the video stream. None stands for each time after the video's end,
+    and for all of a video that cannot be read.
     """
-    import av
-
-    images: list[bytes | None] = []
-    with av.open(str(video)) as container:
-        stream = container.streams.video[0]
-        last = None
-        for frame in container.decode(stream):
-            while len(images) < len(times_s) and frame.time > times_s[len(images)]:
-                images.append(_jpeg(last))
-            if len(images) == len(times_s):
-                break
-            last = frame
-    return images + [_jpeg(last)] * (len(times_s) - len(images))
+    if not times_s:
+        return []
+    try:
+        images = [_jpeg(image) for image in at_or_before(video, times_s)]
+    except MediaError:
+        images = []
+    return images + [None] * (len(times_s) - len(images))
 
 
-def _jpeg(frame: "VideoFrame | None") -> bytes | None:
-    if frame is None:
-        return None
-    image = frame.to_image()  # type: ignore[no-untyped-call]
-    image = image.resize((WIDTH, max(1, round(WIDTH * image.height / image.width))))
+def _jpeg(rgb: Image) -> bytes:
+    import PIL.Image
+
+    height, width, _ = rgb.shape
     content = io.BytesIO()
+    image = PIL.Image.fromarray(rgb).resize((WIDTH, max(1, round(WIDTH * height / width))))
     image.save(content, "JPEG", quality=75)
     return content.getvalue()
