@@ -4,7 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepline.asr.chunks import RATE, chunks, quietest
+from stepline.asr.chunks import chunks, quietest
+from stepline.media.audio import RATE
 
 
 def write(path: Path, samples: np.ndarray) -> Path:

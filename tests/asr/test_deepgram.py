@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 
 from stepline.asr import deepgram
-from stepline.asr.chunks import RATE
 from stepline.asr.transcribe import transcribe
 from stepline.asr.transcript import Sentence, read
 from stepline.availability import read_manifest, write_manifest
 from stepline.cli import main
 from stepline.config import validate
 from stepline.errors import ConfigError, MissingError
+from stepline.media.audio import RATE
 from tests.asr.deepgram_server import CUT, KEY, Reply, Request, Server
 
 FIRST = [("We open the door.", 1.0, 2.5), ("It's cold outside.", 4.0, 5.25)]
@@ -61,12 +61,13 @@ def audio(folder: Path, **seconds: float) -> None:
     for number, (video, length) in enumerate(seconds.items()):
         noise = np.random.default_rng(number).integers(-50, 50, int(length * RATE), dtype=np.int16)
         noise[585 * RATE : 586 * RATE] = 0
-        (folder / "media" / video).mkdir(parents=True)
+        (folder / "media" / video).mkdir(parents=True, exist_ok=True)
         with wave.open(str(folder / "media" / video / "audio.wav"), "wb") as file:
             file.setparams((1, 2, RATE, 0, "NONE", ""))
             file.writeframes(noise.tobytes())
         heard = {"status": "present", "reason": ""}
-        videos[video] = {"status": "present", "reason": "", "sha256": video, "audio": heard}
+        found = {"status": "present", "reason": "", "sha256": f"{video} {length}", "revision": 1}
+        videos[video] = found | {"audio": heard}
     write_manifest(folder / "media.json", videos)
 
 
@@ -144,6 +145,33 @@ def test_times_end_with_the_audio(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=1.5)
     run(tmp_path, scripted([Reply(said=SECOND)]).url)
     assert [sentence.end_s for sentence in read(tmp_path / "transcripts/a.csv")] == [1.5]
+
+
+def test_utterances_are_put_in_order(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=6)
+    run(tmp_path, scripted([Reply(said=[("Late.", 7.0, 8.0), *reversed(FIRST)])]).url)
+    written = read(tmp_path / "transcripts/a.csv")
+    assert written == (*(Sentence(*line) for line in FIRST), Sentence("Late.", 6.0, 6.0))
+
+
+@pytest.mark.parametrize(("start_s", "end_s"), [(2.0, 1.0), (-1.0, 1.0), (0.0, float("nan")), (0.0, float("inf"))])
+def test_times_that_cannot_be_are_a_record(start_s: float, end_s: float, tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3)
+    failed = run(tmp_path, scripted([Reply(said=[("What?", start_s, end_s)])]).url)["a"]
+    assert (failed["status"], failed["reason"]) == (
+        "failed",
+        "the answer holds an utterance that ends before it starts",
+    )
+
+
+def test_a_failure_leaves_no_transcript_of_another_video(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3)
+    server = scripted([Reply(said=SECOND), Reply(400)])
+    run(tmp_path, server.url)
+    assert (tmp_path / "transcripts/a.csv").exists()
+    audio(tmp_path, a=4)
+    assert run(tmp_path, server.url)["a"]["status"] == "failed"
+    assert not (tmp_path / "transcripts/a.csv").exists()
 
 
 @pytest.mark.parametrize("reply", [Reply(503), Reply(500), Reply(429), Reply(408), Reply(CUT)], ids=lambda r: r.status)

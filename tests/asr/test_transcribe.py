@@ -4,11 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepline.asr.chunks import RATE
+from stepline.asr import engines
 from stepline.asr.transcribe import transcribe
 from stepline.asr.transcript import read
 from stepline.availability import read_manifest, write_manifest
 from stepline.errors import ConfigError
+from stepline.media.audio import RATE
 
 av = pytest.importorskip("av")
 pytest.importorskip("pocketsphinx")
@@ -23,16 +24,17 @@ def speech() -> np.ndarray:
         )
 
 
-def media(tmp_path: Path, **audio: np.ndarray) -> None:
+def media(tmp_path: Path, revision: int = 1, **audio: np.ndarray) -> None:
     for video, samples in audio.items():
-        (tmp_path / "media" / video).mkdir(parents=True)
+        (tmp_path / "media" / video).mkdir(parents=True, exist_ok=True)
         with wave.open(str(tmp_path / "media" / video / "audio.wav"), "wb") as file:
             file.setparams((1, 2, RATE, 0, "NONE", ""))
             file.writeframes(samples.astype(np.int16).tobytes())
     heard = {"status": "present", "reason": ""}
+    found = heard | {"revision": revision}
     silent = {"status": "missing", "reason": "no audio stream"}
-    videos = {video: {"status": "present", "reason": "", "sha256": "1", "audio": heard} for video in audio}
-    videos["mute"] = {"status": "present", "reason": "", "sha256": "2", "audio": silent}
+    videos = {video: found | {"sha256": "1", "audio": heard} for video in audio}
+    videos["mute"] = found | {"sha256": "2", "audio": silent}
     videos["gone"] = {"status": "gone", "reason": "deleted"}
     write_manifest(tmp_path / "media.json", videos)
 
@@ -80,6 +82,36 @@ def test_a_finished_transcript_is_kept(tmp_path: Path) -> None:
     kept = (tmp_path / "transcripts/a.csv").stat().st_ino
     assert run(tmp_path) == first
     assert (tmp_path / "transcripts/a.csv").stat().st_ino == kept
+
+
+def test_another_revision_of_the_recogniser_or_the_audio_transcribes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "transcripts/a.csv"
+
+    def kept() -> bool:
+        before = path.stat().st_ino
+        run(tmp_path)
+        return path.stat().st_ino == before
+
+    media(tmp_path, a=np.zeros(RATE, np.int16))
+    run(tmp_path)
+    assert kept()
+    monkeypatch.setattr(engines, "REVISION", engines.REVISION + 1)
+    assert not kept()
+    assert kept()
+    media(tmp_path, revision=2, a=np.zeros(RATE, np.int16))
+    assert not kept()
+    assert kept()
+
+
+def test_a_video_without_audio_any_more_has_no_transcript(tmp_path: Path) -> None:
+    media(tmp_path, a=np.zeros(RATE, np.int16), mute=np.zeros(RATE, np.int16), gone=np.zeros(RATE, np.int16))
+    for video in ("a", "mute", "gone"):
+        (tmp_path / "transcripts").mkdir(exist_ok=True)
+        (tmp_path / f"transcripts/{video}.csv").write_text("Sentence,Global start,Global end\nOld.,0,1\n")
+    run(tmp_path)
+    assert sorted(path.name for path in (tmp_path / "transcripts").glob("*.csv")) == ["a.csv"]
 
 
 def test_an_unknown_engine_is_named(tmp_path: Path) -> None:

@@ -64,6 +64,18 @@ def make(
     return path
 
 
+def without_audio_between(source: Path, target: Path, start_s: float, end_s: float) -> Path:
+    """Copy all packets but those of the audio in [start_s, end_s)."""
+    with av.open(str(source)) as before, av.open(str(target), "w") as after:
+        copied = {stream.index: after.add_stream_from_template(stream) for stream in before.streams}
+        for packet in before.demux():
+            lost = packet.stream.type == "audio" and packet.dts and start_s <= packet.dts * packet.time_base < end_s
+            if packet.dts is not None and not lost:
+                packet.stream = copied[packet.stream_index]
+                after.mux(packet)
+    return target
+
+
 def copy_from(source: Path, target: Path, start_s: float) -> Path:
     """Copy the packets from the last key frame before ``start_s`` on, with ``start_s`` as time 0: an edit list."""
     with av.open(str(source)) as before, av.open(str(target), "w") as after:

@@ -2,6 +2,7 @@ from fractions import Fraction
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stepline.media.decode import MediaError, at_or_before, frames, probe
@@ -105,3 +106,26 @@ def test_a_truncated_video_fails_after_its_last_frame(tmp_path: Path, name: str,
     (tmp_path / name).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(MediaError, match="truncated|cannot be decoded"):
         list(frames(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "reason"),
+    [
+        ("103", (32, 32), r"the picture changes its size at 3\.000 s"),
+        ("50", (64, 64), r"presentation times go back at"),
+    ],
+)
+def test_a_stream_that_goes_on_as_another_is_an_error(
+    tmp_path: Path, offset: str, size: tuple[int, int], reason: str
+) -> None:
+    def part(name: str, offset: str, size: tuple[int, int]) -> bytes:
+        grey = np.full((*size, 3), 128, np.uint8)
+        options = {"output_ts_offset": offset}
+        return make(tmp_path / name, CFR_25, picture=lambda i: grey, options=options).read_bytes()
+
+    path = tmp_path / "both.ts"
+    path.write_bytes(part("a.ts", "100", (64, 64)) + part("b.ts", offset, size))
+    decoded = frames(path)
+    assert [next(decoded).t_s for _ in CFR_25] == [float(time) for time in CFR_25]
+    with pytest.raises(MediaError, match=reason):
+        list(decoded)

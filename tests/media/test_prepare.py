@@ -9,7 +9,7 @@ import pytest
 from stepline.availability import Record, read_manifest, write_availability
 from stepline.io import sha256_file
 from stepline.media.prepare import prepare
-from tests.media.clips import CFR_25, VFR, make
+from tests.media.clips import CFR_25, VFR, make, without_audio_between
 
 pytest.importorskip("cv2")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -21,6 +21,15 @@ def clicks() -> np.ndarray:
     for start in (8_000, 24_000, 40_000):
         audio[start : start + 800] = 20_000 * np.sin(np.arange(800) * 0.5)
     return audio
+
+
+def heard(tmp_path: Path) -> list[int]:
+    """Return where sound starts in the audio of ``a``, as sample indices."""
+    with wave.open(str(tmp_path / "media/a/audio.wav")) as file:
+        assert file.getparams()[:3] == (1, 2, 16_000)
+        samples = np.frombuffer(file.readframes(file.getnframes()), np.int16)
+    loud = np.flatnonzero(np.abs(samples.astype(int)) > 2_000)
+    return [int(at) for at in loud[np.diff(loud, prepend=-8_000) >= 8_000]]
 
 
 def present(path: Path) -> Record:
@@ -59,12 +68,13 @@ def test_audio_is_aligned_with_the_pictures(tmp_path: Path, name: str) -> None:
         tmp_path,
         present(make(tmp_path / name, CFR_25, audio=clicks(), options=options)),
     )
-    with wave.open(str(tmp_path / "media/a/audio.wav")) as file:
-        assert file.getparams()[:3] == (1, 2, 16_000)
-        samples = np.frombuffer(file.readframes(file.getnframes()), np.int16)
-    for second in range(3):
-        loud = np.abs(samples[16_000 * second : 16_000 * (second + 1)].astype(int)) > 2_000
-        assert abs(int(np.argmax(loud)) - 8_000) <= 16
+    assert heard(tmp_path) == pytest.approx([8_000, 24_000, 40_000], abs=16)
+
+
+def test_sound_after_a_gap_stays_at_its_time(tmp_path: Path) -> None:
+    whole = make(tmp_path / "whole.mp4", CFR_25, audio=clicks())
+    run(tmp_path, present(without_audio_between(whole, tmp_path / "a.mkv", 1, 2)))
+    assert heard(tmp_path) == pytest.approx([8_000, 40_000], abs=32)
 
 
 def test_scores_are_those_of_the_content_detector(tmp_path: Path) -> None:
@@ -118,12 +128,15 @@ def test_what_cannot_be_read_is_a_record(tmp_path: Path) -> None:
     ]
 
 
-def test_a_finished_video_is_not_decoded_again(tmp_path: Path) -> None:
+def test_a_finished_video_is_not_decoded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make(tmp_path / "a.mp4", CFR_25)
     record = present(path)
     first = run(tmp_path, record)
     kept = (tmp_path / "media/a/scores.parquet").stat().st_ino
     assert run(tmp_path, record) == first
     assert (tmp_path / "media/a/scores.parquet").stat().st_ino == kept
+    monkeypatch.setattr("stepline.media.prepare.REVISION", 2)
+    assert run(tmp_path, record)["a"] == first["a"] | {"revision": 2}
+    assert (tmp_path / "media/a/scores.parquet").stat().st_ino != kept
     make(path, CFR_25[:50])
     assert run(tmp_path, present(path))["a"]["n_frames"] == 50

@@ -1,4 +1,5 @@
 # From videos to audio, content scores, shots and transcripts.
+from stepline.media import REVISION as MEDIA_REVISION
 
 
 rule media:
@@ -10,6 +11,8 @@ rule media:
         "logs/media/{study}.{shard}.log",
     conda:
         "../../envs/media.yaml"
+    params:
+        revision=MEDIA_REVISION,
     message:
         "audio and content scores of {wildcards.study}, shard {wildcards.shard}"
     shell:

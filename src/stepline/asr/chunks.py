@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-RATE = 16_000
+from stepline.media.audio import RATE
+
 LONGEST = 600 * RATE
 SEARCHED = 30 * RATE
 QUIET = RATE * 2 // 5

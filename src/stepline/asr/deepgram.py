@@ -6,6 +6,7 @@ https://developers.deepgram.com/reference/speech-to-text/listen-pre-recorded
 import hashlib
 import io
 import json
+import math
 import re
 import time
 import wave
@@ -18,12 +19,12 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.asr.chunks import RATE
 from stepline.asr.engines import KEYS, absent_key, key
 from stepline.asr.transcript import Sentence
 from stepline.download import unreachable
 from stepline.errors import MissingError, SteplineError
 from stepline.io import canonical_json, write_bytes
+from stepline.media.audio import RATE
 
 PARAMETERS = {"language": "en", "punctuate": "true", "utterances": "true"}
 RETRIES = 3
@@ -54,8 +55,8 @@ class Deepgram:
     def __call__(self, samples: NDArray[np.int16]) -> Iterator[Sentence]:
         """Yield what is said in ``samples`` (16 kHz mono): one sentence per utterance, between pauses of 0.8 s.
 
-        Times are in seconds from the first sample. Raises RecognitionError where the service cannot be had or refuses
-        the audio, MissingError where it refuses the key or there is none.
+        Times are in seconds from the first sample; starts ascend. Raises RecognitionError where the service cannot be
+        had or refuses the audio, MissingError where it refuses the key or there is none.
         """
         wav = _wav(samples)
         name = hashlib.sha256(canonical_json(self._parameters).encode() + wav).hexdigest()
@@ -66,8 +67,9 @@ class Deepgram:
             answer = self._ask(wav)
             sentences = _sentences(answer)
             write_bytes(path, answer)
+        duration_s = len(samples) / RATE
         for sentence in sentences:
-            yield Sentence(sentence.text, sentence.start_s, min(sentence.end_s, len(samples) / RATE))
+            yield Sentence(sentence.text, min(sentence.start_s, duration_s), min(sentence.end_s, duration_s))
 
     def _ask(self, wav: bytes) -> bytes:
         headers = {"Authorization": f"Token {_checked_key()}", "Content-Type": "audio/wav"}
@@ -138,4 +140,6 @@ def _sentences(answer: bytes) -> list[Sentence]:
         said = [Sentence(str(u["transcript"]), float(u["start"]), float(u["end"])) for u in utterances]
     except (ValueError, KeyError, TypeError):
         raise RecognitionError("the answer holds no utterances") from None
-    return [sentence for sentence in said if sentence.text]
+    if not all(0 <= sentence.start_s <= sentence.end_s < math.inf for sentence in said):
+        raise RecognitionError("the answer holds an utterance that ends before it starts")
+    return sorted((sentence for sentence in said if sentence.text), key=lambda sentence: sentence.start_s)

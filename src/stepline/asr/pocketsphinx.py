@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.asr.chunks import RATE
 from stepline.asr.transcript import Sentence
+from stepline.media.audio import RATE
 
 
 class PocketSphinx:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.asr import transcript
-from stepline.asr.chunks import RATE, chunks
+from stepline.asr.chunks import chunks
 from stepline.asr.deepgram import Deepgram, RecognitionError
 from stepline.asr.engines import recogniser
 from stepline.asr.pocketsphinx import PocketSphinx
@@ -17,6 +17,7 @@ from stepline.asr.transcript import Sentence
 from stepline.availability import read_manifest, write_manifest
 from stepline.errors import ConfigError
 from stepline.io import read_json, write_json
+from stepline.media.audio import RATE
 from stepline.progress import progress
 
 Recogniser = Callable[[NDArray[np.int16]], Iterable[Sentence]]
@@ -27,7 +28,6 @@ ENGINES: dict[str, Callable[..., Recogniser]] = {
     "deepgram": lambda folder, **options: Deepgram(**options, answers=folder / "answers"),
 }
 """Engine -> what makes its recogniser of one recording, from the folder of transcripts and the engine's options."""
-REVISION = 1
 
 log = logging.getLogger(__name__)
 
@@ -39,20 +39,22 @@ def transcribe(
 
     engine: a key of ``ENGINES``; options: its part of the configuration's ``asr``. Times are in seconds from the start
     of the video. A video without readable audio is a record with that reason; one in which nobody speaks has an empty
-    transcript. A transcript of the same file by the same recogniser is kept. One that fails is a record with its reason
-    and the number of its failures so far; the next call tries again.
+    transcript. A transcript of the same audio by the same recogniser is kept, one of a video that has no more audio is
+    removed. One that fails is a record with its reason and the number of its failures so far; the next call tries
+    again.
     """
     if engine not in ENGINES:
         raise ConfigError(f"asr.engine: {engine!r} is not allowed; choose from {', '.join(ENGINES)}")
     videos: dict[str, dict[str, Any]] = {}
     by = recogniser(engine, options)
     for video, media in progress(read_manifest(media_manifest).items(), what="asr", unit="videos"):
+        path, done = folder / f"{video}.csv", folder / f"{video}.json"
         absent = media if media["status"] != "present" else media["audio"]
         if absent["status"] != "present":
+            path.unlink(missing_ok=True)
             videos[video] = {"status": absent["status"], "reason": absent["reason"]}
             continue
-        source = {"sha256": media["sha256"], "revision": REVISION, **by}
-        path, done = folder / f"{video}.csv", folder / f"{video}.json"
+        source = {"sha256": media["sha256"], "media_revision": media["revision"], **by}
         made = read_json(done) if done.is_file() else {}
         failures = {"failures": made["failures"]} if "failures" in made else {}
         if not (path.is_file() and made.get("source") == source):

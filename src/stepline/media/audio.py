@@ -17,7 +17,8 @@ def write_wav(video: Path, wav: Path, *, start_s: Fraction) -> None:
     """Write the first audio stream of ``video`` to ``wav``: 16 kHz, mono, 16 bit, aligned with the pictures.
 
     start_s: the time on the container's clock that becomes sample 0, so that t seconds are sample 16000 t. Audio before
-        it is cut, gaps are filled with silence and drift is resampled away (ffmpeg's aresample=async=1:first_pts=0).
+        it is cut; where times jump by more than 0.1 s, silence fills the gap or what overlaps is cut (ffmpeg's
+        aresample=async=1:first_pts=0).
     Raises MediaError where there is no audio or it cannot be decoded.
     """
     import av

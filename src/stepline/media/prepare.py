@@ -7,12 +7,11 @@ from typing import Any
 
 from stepline.availability import Record, read_availability, write_manifest
 from stepline.io import atomic_dir, read_json, sha256_file, write_json
+from stepline.media import REVISION
 from stepline.media.audio import write_wav
 from stepline.media.decode import MediaError, frames, probe
 from stepline.media.scores import ContentScore
 from stepline.progress import progress
-
-REVISION = 1
 
 
 def prepare(availability: Path, folder: Path, manifest: Path) -> None:
@@ -49,7 +48,7 @@ def _prepare(record: Record, folder: Path) -> dict[str, Any]:
     done = folder / "media.json"
     if done.is_file():
         known: dict[str, Any] = read_json(done)
-        if (known["sha256"], known.pop("revision")) == (record.sha256, REVISION):
+        if (known["sha256"], known["revision"]) == (record.sha256, REVISION):
             return known
     path = Path(record.path)
     header = probe(path)
@@ -59,6 +58,7 @@ def _prepare(record: Record, folder: Path) -> dict[str, Any]:
             "status": "present",
             "reason": "",
             "sha256": record.sha256,
+            "revision": REVISION,
             "duration_s": round(duration_s, 6),
             "fps": header.fps,
             "width": header.width,
@@ -67,7 +67,7 @@ def _prepare(record: Record, folder: Path) -> dict[str, Any]:
             "has_audio": header.has_audio,
             "audio": _write_audio(path, part / "audio.wav", header.start_s),
         }
-        write_json(part / "media.json", made | {"revision": REVISION})
+        write_json(part / "media.json", made)
     return made
 
 
