@@ -87,9 +87,10 @@ def test_linear_in_time_on_one_labelled_frame_begins_there() -> None:
 
 
 def test_linear_in_time_ends_at_the_last_labelled_frame_itself() -> None:
-    """With 4 labelled frames and K = 4, u = 0, 1/3, 2/3, 1."""
-    segments = (Segment(start_s=10, end_s=10.4, start_frame=100, end_frame=104, label=1),)
-    assert linear_in_time(replace(recording(), segments=segments), items(100, 101, 102, 103)).tolist() == [1, 2, 3, 4]
+    """With 5 labelled frames and K = 4, u = 0, 1/4, 1/2, 3/4, 1."""
+    segments = (Segment(start_s=10, end_s=10.5, start_frame=100, end_frame=105, label=1),)
+    steps = linear_in_time(replace(recording(), segments=segments), items(100, 101, 102, 103, 104))
+    assert steps.tolist() == [1, 2, 3, 4, 4]
 
 
 def test_sample_rank_reads_nothing_but_the_place_in_the_list() -> None:
