@@ -420,6 +420,13 @@ def test_a_video_without_address_is_missing_without_a_mirror() -> None:
     assert (record.status, record.attempts) == ("missing", 0)
 
 
+def test_attempts_are_remembered_where_the_address_is_withdrawn(server: FileServer) -> None:
+    server.next["/a"] = [401]
+    fetch_video(video(url=f"{server.url}/a"), Path("videos"))
+    record = fetch_video(video(), Path("videos"))
+    assert (record.status, record.attempts) == ("missing", 1)
+
+
 def test_a_video_is_downloaded_once(server: FileServer) -> None:
     wanted = video(url=f"{server.url}/a", sha256=SHA256)
     record = fetch_video(wanted, Path("videos"))

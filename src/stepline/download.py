@@ -41,7 +41,7 @@ class GoneError(DownloadError):
     """A download that the site says it no longer has."""
 
 
-def shown(text: str) -> str:
+def _shown(text: str) -> str:
     """Return ``text`` with no user name or password in its addresses."""
     return re.sub(r"(?<=://)[^/?#\s]*@", "", text)
 
@@ -57,7 +57,7 @@ def unreachable(url: str) -> str:
     except ValueError:
         valid = False
     if not valid:
-        return f"{shown(url)} has no valid host and port"
+        return f"{_shown(url)} has no valid host and port"
     memory = Path(".stepline/probes") / f"{os.environ.get('STEPLINE_RUN') or RUN}-{host.replace(':', '-')}.json"
     memory.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(".stepline/probes.lock"):
@@ -103,19 +103,19 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0) -> None
             _transfer(url, part, size)
             break
         except httpx.InvalidURL as error:
-            raise DownloadError(f"{shown(url)}: {error}") from None
+            raise DownloadError(f"{_shown(url)}: {error}") from None
         except (httpx.RequestError, _WorthRetryingError) as error:
             wait_s = getattr(error, "wait_s", 0.0)
             if wait_s > LONGEST_WAIT_S:
-                raise DownloadError(f"{shown(url)}: {error}, asks to wait {wait_s:.0f} s") from None
+                raise DownloadError(f"{_shown(url)}: {error}, asks to wait {wait_s:.0f} s") from None
             if attempt == ATTEMPTS:
                 reason = str(error) or type(error).__name__
-                raise DownloadError(f"{shown(url)}: {reason} ({attempt} attempts)") from None
+                raise DownloadError(f"{_shown(url)}: {reason} ({attempt} attempts)") from None
             time.sleep(max(wait_s, 2.0 ** (attempt - 1)))
     _version_of(part).unlink()
     if sha256 and (got := sha256_file(part)) != sha256:
         part.unlink()
-        raise DownloadError(f"{shown(url)}: wrong checksum: sha256 is {got}, expected {sha256}")
+        raise DownloadError(f"{_shown(url)}: wrong checksum: sha256 is {got}, expected {sha256}")
     with atomic_path(path) as whole:
         part.replace(whole)
 
@@ -147,9 +147,9 @@ def _transfer(url: str, part: Path, size: int) -> None:
         if status == 429 or status >= 500:
             raise _WorthRetryingError(f"HTTP {status}", _retry_after(response))
         if status in (404, 410):
-            raise GoneError(f"{shown(url)}: HTTP {status}")
+            raise GoneError(f"{_shown(url)}: HTTP {status}")
         if status >= 400:
-            raise DownloadError(f"{shown(url)}: HTTP {status}")
+            raise DownloadError(f"{_shown(url)}: HTTP {status}")
         if not resumed:
             part.unlink(missing_ok=True)
             write_text(_version_of(part), version)
@@ -162,7 +162,7 @@ def _transfer(url: str, part: Path, size: int) -> None:
         raise _WorthRetryingError(f"truncated: {got} of {expected} bytes")
     if expected and got > expected:
         part.unlink()
-        raise DownloadError(f"{shown(url)}: wrong length: {got} of {expected} bytes")
+        raise DownloadError(f"{_shown(url)}: wrong length: {got} of {expected} bytes")
 
 
 def _version(response: httpx.Response) -> str:
@@ -196,7 +196,7 @@ def fetch_video(video: Video, folder: Path) -> Record:
 
 
 def _bring(video: Video, path: Path, before: Record) -> Record:
-    attempts, source = before.attempts, shown(video.url)
+    attempts, source = before.attempts, _shown(video.url)
     held = find(Wanted(path=video.path))
     if held is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -255,7 +255,7 @@ def _yt_dlp(url: str, path: Path) -> str:
     part = Path(result.stdout.strip() or "nothing")
     if result.returncode or not part.is_file():
         errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
-        reason = shown(errors[-1].removeprefix("ERROR: ")) if errors else f"yt-dlp failed with {result.returncode}"
+        reason = _shown(errors[-1].removeprefix("ERROR: ")) if errors else f"yt-dlp failed with {result.returncode}"
         if GONE.search(reason):
             raise GoneError(reason)
         if "Requested format is not available" in reason:
