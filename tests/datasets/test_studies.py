@@ -50,11 +50,15 @@ def test_shards_that_were_written_down_stay() -> None:
 def test_a_recording_that_is_no_video_of_the_study_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mirror = tmp_path / "mirror" / "demo" / "release"
     mirror.mkdir(parents=True)
-    segment = {"video_start": 0, "video_end": 1, "frame_start": 0, "frame_end": 25, "label": 0}
-    step = {"caption": "Irrelevant", "transcript": "nothing"}
+    segments = [
+        {"video_start": at, "video_end": at + 1, "frame_start": 25 * at, "frame_end": 25 * at + 25, "label": at}
+        for at in (0, 1)
+    ]
+    steps = [{"caption": "Irrelevant", "transcript": "nothing"}, {"caption": "Open.", "transcript": "we open"}]
+    steps[1] |= {"animation_start": "0", "animation_end": "1"}
     for name, value in (
-        ("annotation", {"stranger": [segment]}),
-        ("steps", {"stranger": [step]}),
+        ("annotation", {"stranger": segments}),
+        ("steps", {"stranger": steps}),
         ("split", {"train": [], "val": [], "test": ["stranger"]}),
     ):
         (mirror / f"{name}.json").write_text(json.dumps(value))
