@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from stepline.asr.engines import REVISION as ASR
 from stepline.backbones.registry import FRAME_BACKBONES
 from stepline.backbones.sentence import sentence_spec
 from stepline.benchmarks.spacewalk.entries import KINDS
 from stepline.benchmarks.spacewalk.plan import SCORING
-from stepline.media.prepare import REVISION as MEDIA
+from stepline.media import REVISION as MEDIA
 
 SOURCE = Path(__file__).parents[2] / "src" / "stepline"
 RECORDED = Path(__file__).with_name("revisions.json")
@@ -25,6 +26,7 @@ BENCHMARK = "benchmarks/spacewalk"
 SOURCES = {
     "histogram": ["backbones/histogram.py", "features/extract.py", "media/decode.py"],
     "media": ["media/audio.py", "media/decode.py", "media/prepare.py", "media/scores.py"],
+    "asr": [f"asr/{name}.py" for name in ("chunks", "deepgram", "pocketsphinx", "transcribe", "transcript")],
     "sentence": ["backbones/sentence.py"],
     "kinds": [
         *(f"{BENCHMARK}/{name}.py" for name in ("baselines", "items", "material", "methods", "samples", "text")),
@@ -39,13 +41,15 @@ SOURCES = {
 REVISIONS = {
     "histogram": FRAME_BACKBONES["histogram"].spec.revision,
     "media": MEDIA,
+    "asr": ASR,
     "sentence": sentence_spec("minilm").revision,
     "kinds": {name: kind.revision for name, kind in KINDS.items()},
     "scoring": SCORING,
 }
 WHERE = {
     "histogram": "revision of HistogramSpec",
-    "media": "REVISION in media/prepare.py",
+    "media": "REVISION in media/__init__.py",
+    "asr": "REVISION in asr/engines.py",
     "sentence": "revision in sentence_spec",
     "kinds": "revision of each such kind in KINDS (entries.py)",
     "scoring": "SCORING in plan.py",

@@ -175,7 +175,7 @@ def _shots(path: Path) -> list[tuple[float, float]]:
 def _transcript(path: Path) -> list[Sentence]:
     if not path.exists():
         return []
-    return transcript.read(path)
+    return list(transcript.read(path))
 
 
 def _script(video: str) -> list[Sentence]:
