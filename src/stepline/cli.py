@@ -30,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SteplineError as error:
         return _fail(str(error))
     except ModuleNotFoundError as error:
-        return _fail(f"the package {error.name} is not installed: pip install -c constraints.txt -e '.[all]'")
+        package = (error.name or "").partition(".")[0]
+        return _fail(f"the package {package} is not installed: pip install -c constraints.txt -e '.[all]'")
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return _fail(f"the disk is full ({error.filename or parsed.verb}): free some space and run the same again")

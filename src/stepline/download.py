@@ -145,7 +145,7 @@ def _transfer(url: str, part: Path, size: int) -> None:
             part.unlink(missing_ok=True)
             raise _WorthRetryingError("the partial file does not fit the one on the server")
         if status == 429 or status >= 500:
-            raise _WorthRetryingError(f"HTTP {status}", _retry_after(response))
+            raise _WorthRetryingError(f"HTTP {status}", retry_after(response))
         if status in (404, 410):
             raise GoneError(f"{_shown(url)}: HTTP {status}")
         if status >= 400:
@@ -171,7 +171,7 @@ def _version(response: httpx.Response) -> str:
     return tag if re.fullmatch('"[!-~]*"', tag) else str(response.headers.get("last-modified", ""))
 
 
-def _retry_after(response: httpx.Response) -> float:
+def retry_after(response: httpx.Response) -> float:
     """Return the wait that the server asks for, in seconds; 0 where it asks for none. RFC 9110, 10.2.3."""
     asked = response.headers.get("retry-after", "")
     if asked.isdecimal():

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from stepline.asr.transcript import Sentence, read, text_between, write
+from stepline.asr.transcript import Sentence, read, write
 from stepline.errors import StoreError
 
 
@@ -59,10 +59,3 @@ def test_sentences_may_overlap(tmp_path: Path) -> None:
     sentences = (Sentence("a", 0, 9), Sentence("b", 1, 2), Sentence("c", 1, 1))
     write(tmp_path / "a.csv", sentences)
     assert read(tmp_path / "a.csv") == sentences
-
-
-def test_text_between_keeps_whole_sentences_and_drops_those_that_only_touch() -> None:
-    sentences = (Sentence("a", 0, 2), Sentence("b", 2, 4), Sentence("c", 4, 6))
-    assert text_between(sentences, 2, 4) == "b"
-    assert text_between(sentences, 1.9, 4.1) == "a b c"
-    assert text_between(sentences, 10, 20) == ""

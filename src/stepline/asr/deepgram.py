@@ -11,8 +11,6 @@ import re
 import time
 import wave
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
@@ -21,7 +19,7 @@ from numpy.typing import NDArray
 
 from stepline.asr.engines import KEYS, absent_key, key
 from stepline.asr.transcript import Sentence
-from stepline.download import unreachable
+from stepline.download import retry_after, unreachable
 from stepline.errors import MissingError, SteplineError
 from stepline.io import canonical_json, write_bytes
 from stepline.media.audio import RATE
@@ -87,7 +85,7 @@ class Deepgram:
                 if response.status_code == 200:
                     return response.content
                 reason = _refusal(response)
-                wait_s = _retry_after(response) or wait_s
+                wait_s = retry_after(response) or wait_s
             if wait_s > LONGEST_WAIT_S:
                 raise RecognitionError(f"{reason}; asks to wait {wait_s:.0f} s")
             if attempt < RETRIES:
@@ -113,17 +111,6 @@ def _refusal(response: httpx.Response) -> str:
     if response.status_code < 500 and response.status_code not in (408, 429):
         raise RecognitionError(reason)
     return reason
-
-
-def _retry_after(response: httpx.Response) -> float:
-    """Return the wait that the service asks for, in seconds; 0 where it asks for none. RFC 9110, 10.2.3."""
-    asked = response.headers.get("Retry-After", "")
-    if asked.isdecimal():
-        return float(asked)
-    try:
-        return max(0.0, (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
-        return 0.0
 
 
 def _wav(samples: NDArray[np.int16]) -> bytes:

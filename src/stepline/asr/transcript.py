@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,11 +58,3 @@ def write(path: Path | str, sentences: Iterable[Sentence]) -> None:
     writer.writerow(HEADER)
     writer.writerows((s.text, f"{s.start_s:.2f}", f"{s.end_s:.2f}") for s in sentences)
     write_text(path, buffer.getvalue())
-
-
-def text_between(sentences: Sequence[Sentence], start_s: float, end_s: float) -> str:
-    """Return the whole sentences that overlap the open interval (start_s, end_s), joined by spaces.
-
-    A sentence that only touches the interval is outside, as in the released transcripts of Spacewalk-18's windows.
-    """
-    return " ".join(s.text for s in sentences if s.start_s < end_s and s.end_s > start_s)

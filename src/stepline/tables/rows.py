@@ -82,7 +82,6 @@ class Line:
     options: Mapping[str, Any] = field(default_factory=dict)
     paper_options: Mapping[str, Any] = field(default_factory=dict)
     paper_release: str = "v0"
-    seeds: tuple[int, ...] = ()
     spec: str = ""
     note: str = ""
     command: str = ""
@@ -383,4 +382,4 @@ def value_text(value: Any) -> str:
 
 def number_text(value: float | None) -> str:
     """Return a number without needless zeros, empty where it is unknown."""
-    return "" if value is None else f"{value:g}"
+    return "" if value is None else f"{float(value)!r}".removesuffix(".0")

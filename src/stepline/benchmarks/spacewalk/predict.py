@@ -65,7 +65,6 @@ def predict(material: Material, context_s: float | None, fits: list[Path], path:
                     for seed, chosen, scores in method(video, items[video])
                 ]
     about = {
-        "listed": list(material.listed("test")),
         "needs": needs,
         "selection": _selection(material),
         "thresholded": entry.trained,

@@ -70,7 +70,6 @@ def _lines(plan: Plan, target: str, entry: Entry, release: str, context_s: float
             options=named,
             paper_options={key: value for key, value in PAPER_OPTIONS.items() if key in named},
             paper_release=PAPER_RELEASE if plan.study.name == "spacewalk" else "",
-            seeds=entry.seeds if score else (),
             spec=spec,
             note=entry.note,
             command=_command(plan, target, lacking),

@@ -23,7 +23,7 @@ def window(t_s: float, length_s: float, duration_s: float) -> tuple[float, float
 def load_text(study: Study, release: Release, video: str, *, source: Source, engine: str) -> "RecordingText":
     """Return the text of one recording. The released files are cp1252, ours UTF-8.
 
-    Raises ReleaseError where the transcript is damaged or a released one is not as it was fetched.
+    Raises StoreError where the transcript is damaged, ReleaseError where a released one is not as it was fetched.
     """
     if source == "released":
         sentences = read(study.release_file(release.name, f"data/transcripts/{video}.csv"), "cp1252")
