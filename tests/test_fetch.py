@@ -239,7 +239,7 @@ def test_weights_that_nobody_offers_are_one_line_with_a_command() -> None:
     with pytest.raises(MissingError) as error:
         fetch_weights("egovlp")
     assert "https://github.com/showlab/EgoVLP" in str(error.value)
-    assert "cp EgoVLP_PT_BEST.pth $STEPLINE_MIRROR/weights/egovlp/" in str(error.value)
+    assert "cp EgoVLP_PT_BEST.pth weights/egovlp/" in str(error.value)
 
 
 def test_weights_are_downloaded_where_they_can_be(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def test_fetched_weights_that_changed_are_one_line() -> None:
 
 def test_the_command_fetches_what_is_offered_and_copies_what_is_not() -> None:
     assert how_to_get("mpnet") == "stepline fetch weights/mpnet"
-    folder = "$STEPLINE_MIRROR/weights/internvideo/"
+    folder = "weights/internvideo/"
     assert how_to_get("internvideo") == f"mkdir -p {folder} && cp pytorch_model.bin {folder}"
 
 

@@ -88,9 +88,16 @@ def test_shards_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["video;shard\na;000\n", "video,shard\na,first\n", "video,shard\na\n", "video,shard\n../x,1\n"]
+    "content",
+    [
+        b"video;shard\na;000\n",
+        b"video,shard\na,first\n",
+        b"video,shard\na\n",
+        b"video,shard\n../x,1\n",
+        b"\xff\xfe\x00\n\xff",
+    ],
 )
-def test_a_damaged_file_is_one_line(tmp_path: Path, content: str) -> None:
-    (tmp_path / "shards.csv").write_text(content)
+def test_a_damaged_file_is_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "shards.csv").write_bytes(content)
     with pytest.raises(StoreError, match="shards.csv: must have the columns video,shard and numbers such as 000"):
         shards.read(tmp_path / "shards.csv")

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.numpy")
 
-from stepline.errors import ConfigError  # noqa: E402
+from stepline.errors import ConfigError, StoreError  # noqa: E402
 from stepline.models.linear import Matching, _loss, _tensors, apply_linear, fit_linear  # noqa: E402
 
 OPTIONS = {"epochs": 6, "batch_size": 16, "learning_rate": 0.05}
@@ -116,6 +116,21 @@ def test_a_fit_that_diverges_is_not_kept(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="learning_rate"):
         fitted(tmp_path / "nan", learning_rate=1e37)
     assert not (tmp_path / "nan").exists()
+
+
+@pytest.mark.parametrize("keep", [0, 40, -8])
+def test_a_damaged_checkpoint_is_one_line(keep: int, tmp_path: Path) -> None:
+    fitted(tmp_path / "fit", epochs=1)
+    content = (tmp_path / "fit").read_bytes()
+    (tmp_path / "fit").write_bytes(content[:keep])
+    with pytest.raises(StoreError, match=f"^{tmp_path}/fit is damaged .*: remove it and run `stepline fit` again$"):
+        apply_linear(tmp_path / "fit", made_up(2).features)
+
+
+def test_a_checkpoint_of_other_features_is_one_line(tmp_path: Path) -> None:
+    fitted(tmp_path / "fit", epochs=1)
+    with pytest.raises(StoreError, match="is damaged"):
+        apply_linear(tmp_path / "fit", np.zeros((3, 7), np.float32))
 
 
 def test_it_learns_a_map_that_is_there(tmp_path: Path) -> None:

@@ -81,5 +81,5 @@ def how_to_get(name: str) -> str:
     weights = WEIGHTS[name]
     if weights.urls:
         return f"stepline fetch weights/{name}"
-    folder = f"$STEPLINE_MIRROR/weights/{name}/"
+    folder = f"weights/{name}/"
     return f"mkdir -p {folder} && cp {' '.join(weights.files)} {folder}"

@@ -34,7 +34,7 @@ def read(path: Path | str) -> dict[str, str]:
     """Return the shards in ``path``, or none where the file does not exist; raise StoreError where it is damaged."""
     if not Path(path).exists():
         return {}
-    with open(path, newline="", encoding="utf-8") as file:
+    with open(path, newline="", encoding="utf-8", errors="replace") as file:
         shards = {row.get("video") or "": row.get("shard") or "" for row in csv.DictReader(file)}
     if not all(video and re.fullmatch(r"\d{3,}", shard) for video, shard in shards.items()):
         raise StoreError(f"{path}: must have the columns video,shard and numbers such as 000: correct or remove it")

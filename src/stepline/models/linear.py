@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.errors import ConfigError
+from stepline.errors import ConfigError, StoreError
 from stepline.io import atomic_path
 
 if TYPE_CHECKING:
@@ -70,11 +70,15 @@ def fit_linear(
 
 
 def apply_linear(path: Path, features: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the (N, D) features mapped by the checkpoint in ``path``."""
+    """Return the (N, D) features mapped by the checkpoint in ``path``; raise StoreError where that is damaged."""
+    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    state = load_file(path)
-    mapped: NDArray[np.float32] = features @ state["weight"].T + state["bias"]
+    try:
+        state = load_file(path)
+        mapped: NDArray[np.float32] = features @ state["weight"].T + state["bias"]
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise StoreError(f"{path} is damaged ({error}): remove it and run `stepline fit` again") from None
     return mapped
 
 

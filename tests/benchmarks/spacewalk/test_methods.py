@@ -80,9 +80,9 @@ def test_training_recordings_that_the_subset_leaves_out_are_not_fitted_on(made_u
 
 def test_random_scores_are_of_the_seed_and_the_recording(made_up: MadeUp) -> None:
     material = made_up.material({"kind": "random", "contexts": "unlimited", "inputs": [], "seeds": [0, 1]})
+    items = material.items("test")["d"]
     release = material.release.recordings
     release["e"] = replace(release["d"], video="e")  # as many steps
-    items = material.items("test")["d"]
     scores = {
         (video, seed): values
         for video in ("d", "e")

@@ -1,10 +1,12 @@
 """Samples as read back from their files, with times in seconds."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from stepline import paths
 from stepline.datasets.schema import Release, Split
 from stepline.datasets.studies import STEP_RECOGNITION
+from stepline.errors import StoreError
 from stepline.io import read_json
 
 
@@ -30,26 +32,32 @@ class Item:
 
 
 def read_items(release: Release, task: str, split: Split) -> dict[str, list[Item]]:
-    """Return the samples of a split by video, in the released order."""
-    content = read_json(paths.samples(release.study, release.name, task, split))
-    fps = release.fps
-    if task == STEP_RECOGNITION:
-        return {
-            video: [
-                Item(id=i["id"], frame=i["frame_index"], t_s=i["frame_index"] / fps, label=i["label"]) for i in items
-            ]
-            for video, items in content.items()
-        }
-    return {
-        video: [
-            Item(
-                id=i["id"],
-                frame=i["query_frame_index"],
-                t_s=i["query_frame_index"] / fps,
-                label=i["label"],
-                candidates_s=tuple(frame / fps for frame in i["candidate_frame_indices"]),
-            )
-            for i in items
-        ]
-        for video, items in content.items()
-    }
+    """Return the samples of a split by video, in the released order.
+
+    Raises StoreError where the file holds anything but samples of the split's recordings.
+    """
+    path = paths.samples(release.study, release.name, task, split)
+    content = read_json(path)
+    read = _step if task == STEP_RECOGNITION else _query
+    try:
+        found = {video: [read(sample, release.fps) for sample in samples] for video, samples in content.items()}
+        n_labels = {video: len(release.recordings[video].steps) if read is _step else 2 for video in found}
+        whole = found.keys() == set(release.splits[split]) and all(
+            0 <= item.label < n_labels[video] for video, items in found.items() for item in items
+        )
+    except (AttributeError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        raise StoreError(f"{path} does not hold the samples of {release.name}: remove it and run the same again")
+    return found
+
+
+def _step(sample: dict[str, Any], fps: float) -> Item:
+    frame = sample["frame_index"]
+    return Item(id=sample["id"], frame=frame, t_s=frame / fps, label=sample["label"])
+
+
+def _query(sample: dict[str, Any], fps: float) -> Item:
+    frame = sample["query_frame_index"]
+    candidates_s = tuple(each / fps for each in sample["candidate_frame_indices"])
+    return Item(id=sample["id"], frame=frame, t_s=frame / fps, label=sample["label"], candidates_s=candidates_s)
