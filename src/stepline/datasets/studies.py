@@ -24,6 +24,7 @@ class Study:
     """
 
     name: str
+    title: str
     fps: dict[str, float]
     tasks: dict[str, tuple[str, ...]]
     as_released: frozenset[str]
@@ -72,6 +73,7 @@ def _demo_files(_release: str) -> tuple[spacewalk.ReleaseFile, ...]:
 STUDIES = {
     "spacewalk": Study(
         name="spacewalk",
+        title="Spacewalk-18",
         fps=spacewalk.FPS,
         tasks={
             "v0": (STEP_RECOGNITION, RETRIEVAL),
@@ -87,6 +89,7 @@ STUDIES = {
     ),
     "demo": Study(
         name="demo",
+        title="Demo study, in Spacewalk-18's form",
         fps={"demo": demo.FPS},
         tasks={"demo": (STEP_RECOGNITION, RETRIEVAL)},
         as_released=frozenset(),

@@ -134,6 +134,7 @@ def made_up(tmp_path: Path) -> MadeUp:
     )
     chosen = Study(
         name="demo",
+        title="A made-up study",
         fps={"demo": FPS},
         tasks={"demo": (STEP_RECOGNITION, RETRIEVAL)},
         as_released=frozenset(),

@@ -111,13 +111,8 @@ def write_table(plan: Plan, target: str) -> None:
     """Write ``results/<study>/<target>.csv`` and ``.md``."""
     rows = table_rows(plan, target)
     folder = Path("results", plan.study.name)
-    write_markdown(rows, folder / f"{target}.md", title=_title(plan))
+    write_markdown(rows, folder / f"{target}.md", title=f"{plan.study.title}: Table 2")
     write_csv(rows, folder / f"{target}.csv")
-
-
-def _title(plan: Plan) -> str:
-    name = {"spacewalk": "Spacewalk-18", "demo": "Demo study, in Spacewalk-18's form"}[plan.study.name]
-    return f"{name}: Table 2"
 
 
 def write_study_report(plan: Plan, path: Path) -> None:
@@ -135,7 +130,7 @@ def write_study_report(plan: Plan, path: Path) -> None:
         },
     )
     rows = table_rows(plan, "table2")
-    write_report(path, title=_title(plan), rows=rows, timelines=[timeline], stages=_stages(plan))
+    write_report(path, title=f"{plan.study.title}: Table 2", rows=rows, timelines=[timeline], stages=_stages(plan))
     figure_table2(rows, path.with_name("table2.svg"), release=release)
 
 
