@@ -84,6 +84,31 @@ def test_a_killed_writer_leaves_the_old_folder(tmp_path: Path) -> None:
     assert (tmp_path / "store" / "rows").read_text() == "old"
 
 
+KILLED_WHILE_REMOVING = """
+import os, signal, sys
+from stepline.io import atomic_dir
+with atomic_dir("store") as part:
+    (part / "a").write_text("new")
+    (part / "b").write_text("new")
+    removed = []
+    def kill(event, arguments):
+        if event == "os.remove":
+            removed.append(arguments)
+            if len(removed) == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(kill)
+"""
+
+
+def test_a_kill_while_the_old_folder_is_removed_leaves_the_new_one() -> None:
+    with atomic_dir("store") as part:
+        (part / "a").write_text("old")
+        (part / "b").write_text("old")
+    done = subprocess.run([sys.executable, "-c", KILLED_WHILE_REMOVING], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert {path.name: path.read_text() for path in Path("store").iterdir()} == {"a": "new", "b": "new"}
+
+
 def test_a_folder_is_replaced_wholly(tmp_path: Path) -> None:
     with atomic_dir(tmp_path / "store") as part:
         (part / "old").write_text("1")

@@ -1,14 +1,19 @@
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from stepline.backbones.histogram import HistogramSpec
 from stepline.errors import StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
-from stepline.io import write_json
+from stepline.io import read_json, write_json
 
 zarr = pytest.importorskip("zarr")
 SPEC = HistogramSpec()
@@ -24,10 +29,10 @@ def test_rows_come_back_and_are_mapped(tmp_path: Path, lengths: tuple[int, ...])
     parts = {f"v{i}": rows(n, i) for i, n in enumerate(lengths)}
     parts["v0"] *= 0  # a chunk of zeros must not be left out
     store.write(tmp_path / "s", SPEC, parts, HOP_S)
-    assert isinstance(store.read_rows(tmp_path / "s"), np.memmap)
-    assert np.array_equal(store.read_rows(tmp_path / "s"), zarr.open_array(tmp_path / "s/features", mode="r")[:])
+    read, _ = store.read(tmp_path / "s", SPEC)
+    assert isinstance(read, np.memmap)
+    assert np.array_equal(read, zarr.open_array(tmp_path / "s/features", mode="r")[:])
     bank = Bank.open([tmp_path / "s"], SPEC)
-    bank.verify()
     assert all(np.array_equal(bank.rows[video], part) for video, part in parts.items())
     assert len([path for path in (tmp_path / "s/features/c").rglob("*") if path.is_file()]) == 1
 
@@ -40,7 +45,7 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "two" / path.relative_to(tmp_path / "one")).read_bytes()
 
 
-@pytest.mark.parametrize("how", ["compressed", "plain chunks", "gap"])
+@pytest.mark.parametrize("how", ["compressed", "plain chunks", "gap", "several shards"])
 def test_other_layouts_are_read_through_zarr(tmp_path: Path, how: str) -> None:
     parts = {"a": np.zeros((300, 7), np.float32), "b": rows(500)}
     store.write(tmp_path / "s", SPEC, parts, HOP_S)
@@ -50,6 +55,7 @@ def test_other_layouts_are_read_through_zarr(tmp_path: Path, how: str) -> None:
         "compressed": {"compressors": "auto", "shards": (1024, 7), "config": {"write_empty_chunks": True}},
         "plain chunks": {"compressors": None, "config": {"write_empty_chunks": True}},
         "gap": {"compressors": None, "shards": (1024, 7), "config": {"write_empty_chunks": False}},
+        "several shards": {"compressors": None, "shards": (512, 7), "config": {"write_empty_chunks": True}},
     }[how]
     other = zarr.create_array(
         tmp_path / "s/features",
@@ -61,9 +67,13 @@ def test_other_layouts_are_read_through_zarr(tmp_path: Path, how: str) -> None:
         **options,
     )
     other[:] = content
-    read = store.read_rows(tmp_path / "s")
+    read, _ = store.read(tmp_path / "s", SPEC)
     assert not isinstance(read, np.memmap)
-    Bank.open([tmp_path / "s"], SPEC).verify()
+    assert np.array_equal(read, content)
+    for last in (tmp_path / "s/features/c").glob("[1-9]*/0"):
+        last.unlink()
+        with pytest.raises(StoreError, match="absent or damaged"):
+            store.read(tmp_path / "s", SPEC)
 
 
 def test_a_store_may_be_empty(tmp_path: Path) -> None:
@@ -77,20 +87,62 @@ def test_another_spec_is_refused_with_the_difference(tmp_path: Path) -> None:
         Bank.open([tmp_path / "s"], replace(SPEC, hues=16))
 
 
-def test_damage_is_found(tmp_path: Path) -> None:
-    store.write(tmp_path / "s", SPEC, {"a": rows(3), "b": rows(3)}, HOP_S)
-    shard = tmp_path / "s/features/c/0/0"
-    content = bytearray(shard.read_bytes())
-    content[4 * 7 * 3] ^= 1
-    shard.write_bytes(content)
-    with pytest.raises(StoreError, match="the rows of b are damaged"):
-        Bank.open([tmp_path / "s"], SPEC).verify()
-    (tmp_path / "s/index.parquet").write_bytes(b"PAR1")
-    with pytest.raises(StoreError, match="index"):
-        Bank.open([tmp_path / "s"], SPEC)
-    write_json(tmp_path / "s/features/zarr.json", {})
-    with pytest.raises(StoreError, match="not a feature store"):
-        Bank.open([tmp_path / "s"], SPEC)
+SHARD = "s/features/c/0/0"
+METADATA = "s/features/zarr.json"
+INDEX = "s/index.parquet"
+
+
+def truncate(path: str, keep: int) -> None:
+    Path(path).write_bytes(Path(path).read_bytes()[:keep])
+
+
+def with_metadata(**other: object) -> None:
+    write_json(METADATA, read_json(METADATA) | other)
+
+
+def with_index(**columns: list[object]) -> None:
+    """Write the index anew with some other columns; those of the value [] are left out."""
+    index = parquet.read_table(INDEX).to_pydict() | columns
+    parquet.write_table(pyarrow.table({name: values for name, values in index.items() if values}), INDEX)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda: shutil.rmtree("s"),
+        lambda: Path(SHARD).unlink(),
+        *(partial(truncate, SHARD, keep) for keep in (0, 3, 84, 7168, 7180, 7187)),
+        lambda: Path(METADATA).unlink(),
+        lambda: truncate(METADATA, 100),
+        *(partial(write_json, METADATA, value) for value in ({}, [], 1, {"attributes": [1]})),
+        lambda: with_metadata(shape=[7, 7]),
+        lambda: with_metadata(shape=[5, 7]),
+        lambda: with_metadata(shape=[6]),
+        lambda: with_metadata(shape="six"),
+        lambda: with_metadata(data_type="int32", fill_value=0),
+        lambda: with_metadata(data_type="no type"),
+        lambda: with_metadata(codecs=[]),
+        lambda: with_metadata(codecs=[{"name": "no codec"}]),
+        lambda: with_metadata(chunk_grid={"name": "regular", "configuration": {"chunk_shape": [256, 8]}}),
+        lambda: with_metadata(zarr_format=2),
+        lambda: with_metadata(node_type="group"),
+        lambda: with_metadata(attributes={}),
+        lambda: with_metadata(attributes={"spec": "histogram"}),
+        lambda: Path(INDEX).unlink(),
+        lambda: Path(INDEX).write_bytes(b"PAR1"),
+        lambda: with_index(other=[1, 2]),
+        lambda: with_index(hop_s=[]),
+        lambda: with_index(offset=["0", "3"]),
+        lambda: with_index(offset=[0, 2]),
+        lambda: with_index(length=[3, 4]),
+        lambda: with_index(video=["a", "a"]),
+    ],
+)
+def test_damage_is_one_line(damage: Callable[[], object]) -> None:
+    store.write(Path("s"), SPEC, {"a": rows(3), "b": rows(3)}, HOP_S)
+    damage()
+    with pytest.raises(StoreError, match="^s is absent or damaged: remove it and run `stepline extract`$"):
+        Bank.open([Path("s")], SPEC)
 
 
 def test_a_bank_spans_stores_and_holds_a_video_once(tmp_path: Path) -> None:
@@ -123,3 +175,9 @@ def test_a_window_is_half_open_and_never_empty(tmp_path: Path, start_s: float, e
     assert bank.window("a", start_s, end_s)[:, 0].tolist() == wanted
     with pytest.raises(StoreError, match="c has no features"):
         bank.window("c", 0, 1)
+
+
+@pytest.mark.parametrize(("start_s", "first"), [(0.3, 3), (0.1 + 0.2, 3), (0.30001, 4), (0.29999, 3), (0.2, 2)])
+def test_a_time_is_a_row_s_own_where_only_rounding_parts_them(tmp_path: Path, start_s: float, first: int) -> None:
+    store.write(tmp_path / "s", SPEC, {"a": np.arange(10, dtype=np.float32)[:, None].repeat(7, 1)}, 0.1)
+    assert Bank.open([tmp_path / "s"], SPEC).window("a", start_s, 9)[0, 0] == first

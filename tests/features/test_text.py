@@ -1,16 +1,21 @@
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from pyarrow import parquet
 
 from stepline.errors import StoreError
 from stepline.features.text import PART, TextStore, encode_texts
@@ -45,7 +50,11 @@ def store_bytes(folder: Path = STORE) -> dict[str, bytes]:
 
 
 def left_over(folder: Path = STORE) -> set[str]:
-    return {path.name for path in folder.parent.iterdir()} - {folder.name, f"{folder.name}.lock"}
+    return {path.name for path in folder.parent.iterdir()} - {
+        folder.name,
+        f"{folder.name}.lock",
+        f"{folder.name}.swap.lock",
+    }
 
 
 def test_every_distinct_truncated_text_is_encoded_once() -> None:
@@ -132,10 +141,14 @@ encode_texts(TEXTS, Mortal(), STORE, what="a")
 """
 
 
+def process(code: str, *arguments: str, **options: int) -> "subprocess.Popen[bytes]":
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.Popen([sys.executable, "-c", code, *arguments], env=environment, **options)
+
+
 def worker(lives: int) -> "subprocess.Popen[bytes]":
     """Start a process that encodes ``TEXTS`` and kills itself after ``lives`` of them."""
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.Popen([sys.executable, "-c", WORKER, str(lives)], env=environment)
+    return process(WORKER, str(lives))
 
 
 def test_a_kill_loses_at_most_a_part_and_the_bytes_are_those_of_an_undisturbed_run() -> None:
@@ -151,20 +164,34 @@ def test_a_kill_loses_at_most_a_part_and_the_bytes_are_those_of_an_undisturbed_r
     assert left_over() == set()
 
 
+def test_what_a_kill_left_half_written_is_not_read() -> None:
+    parts = STORE.with_name(f"{STORE.name}.parts")
+    parts.mkdir(parents=True)
+    (parts / ".0123.npz.abcd.npz").write_bytes(b"PK half")
+    assert encode_texts(["one"], Words(), STORE, what="a") == 1
+    assert left_over() == set()
+
+
 def test_another_spec_is_refused_naming_the_difference() -> None:
     encode_texts(["one"], Words(), STORE, what="a")
     before = store_bytes()
     other = replace(WORDS, revision=2, label="first4")
-    with pytest.raises(StoreError, match=f"^{STORE} was made by another spec: label, revision differ$"):
+    with pytest.raises(
+        StoreError, match=f"^{STORE} was made by another spec: label is 'first3', not 'first4'; revision is 1, not 2$"
+    ):
         TextStore(STORE, other)
-    with pytest.raises(StoreError, match="label, revision differ"):
+    with pytest.raises(StoreError, match="another spec"):
         encode_texts(["two"], Words(spec=other), STORE, what="a")
     assert store_bytes() == before
 
 
-def test_an_absent_store_is_one_line() -> None:
-    with pytest.raises(StoreError, match=f"^{STORE} holds no text embeddings: run `stepline encode`$"):
+DAMAGED = f"^{STORE} is absent or damaged: remove it and run `stepline encode`$"
+
+
+def test_an_absent_store_is_one_line_and_leaves_nothing() -> None:
+    with pytest.raises(StoreError, match=DAMAGED):
         TextStore(STORE, WORDS)
+    assert not Path("features").exists()
 
 
 def test_a_text_without_embedding_is_one_line() -> None:
@@ -173,13 +200,57 @@ def test_a_text_without_embedding_is_one_line() -> None:
         TextStore(STORE, WORDS)(["one", "never seen"])
 
 
-@pytest.mark.parametrize("keep", [0, 100])
-def test_a_damaged_index_is_one_line(keep: int) -> None:
-    encode_texts(["one"], Words(), STORE, what="a")
-    path = STORE / "index.parquet"
+def truncate(path: Path, keep: int) -> None:
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(StoreError, match=f"^{path} is damaged "):
+
+
+def with_index(**columns: list[object]) -> None:
+    """Write the index anew with some other columns; those of the value [] are left out."""
+    index = parquet.read_table(STORE / "index.parquet").to_pydict() | columns
+    parquet.write_table(
+        pyarrow.table({name: values for name, values in index.items() if values}), STORE / "index.parquet"
+    )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda: truncate(STORE / "index.parquet", 0),
+        lambda: truncate(STORE / "index.parquet", 100),
+        lambda: (STORE / "index.parquet").unlink(),
+        lambda: with_index(other=[1, 2]),
+        lambda: with_index(row=[]),
+        lambda: with_index(row=["0", "1"]),
+        lambda: with_index(row=[0, 2]),
+        lambda: with_index(row=[0, 0]),
+        lambda: (STORE / "spec.json").unlink(),
+        lambda: truncate(STORE / "spec.json", 20),
+        lambda: (STORE / "spec.json").write_text("[1]"),
+        lambda: (STORE / "embeddings/zarr.json").unlink(),
+        lambda: (STORE / "embeddings/zarr.json").write_text("{}"),
+        lambda: (STORE / "embeddings/c/0/0").unlink(),
+        lambda: truncate(STORE / "embeddings/c/0/0", 0),
+        lambda: truncate(STORE / "embeddings/c/0/0", 20),
+    ],
+)
+def test_damage_is_one_line(damage: Callable[[], object]) -> None:
+    encode_texts(["one", "two"], Words(), STORE, what="a")
+    damage()
+    with pytest.raises(StoreError, match=DAMAGED):
         TextStore(STORE, WORDS)
+    with pytest.raises(StoreError, match=DAMAGED):
+        encode_texts(["three"], Words(), STORE, what="a")
+    shutil.rmtree(STORE)
+    assert encode_texts(["one", "two"], Words(), STORE, what="a") == 2
+
+
+def test_vectors_of_zeros_are_no_damage() -> None:
+    class Zeros(Words):
+        def encode(self, tokens: list[int]) -> NDArray[np.float32]:
+            return 0 * super().encode(tokens)
+
+    encode_texts(["one"], Zeros(), STORE, what="a")
+    assert TextStore(STORE, WORDS)(["one"]).tolist() == [[0] * 5]
 
 
 def test_the_spec_stands_beside_its_vectors() -> None:
@@ -192,3 +263,74 @@ def test_two_at_once_leave_one_whole_store() -> None:
     assert [each.wait() for each in workers] == [0, 0]
     assert Path("encoded").stat().st_size == len(TEXTS)
     assert np.array_equal(TextStore(STORE, WORDS)(TEXTS), vectors(TEXTS))
+
+
+GROWING = """
+from tests.features.test_text import STORE, TEXTS, Words, encode_texts
+for n in range(2, 40):
+    encode_texts(TEXTS[:n], Words(), STORE, what="a")
+"""
+
+
+def test_a_reader_never_sees_the_rows_of_another_index() -> None:
+    encode_texts(TEXTS[:1], Words(), STORE, what="a")
+    wanted, sizes = vectors(TEXTS), set()
+    with process(GROWING) as encoding:
+        while encoding.poll() is None:
+            store = TextStore(STORE, WORDS)
+            sizes.add(len(store.rows))
+            assert np.array_equal(store(TEXTS[: len(store.rows)]), wanted[: len(store.rows)])
+            time.sleep(0.02)  # the encoder asks for its turn now and then
+    assert encoding.returncode == 0
+    assert len(sizes) > 10
+
+
+STUCK = """
+import sys
+from tests.features.test_text import STORE, Words, encode_texts
+class Stuck(Words):
+    def encode(self, tokens):
+        print("encoding", flush=True)
+        sys.stdin.read()
+        return super().encode(tokens)
+encode_texts(["two"], Stuck(), STORE, what="a")
+"""
+
+
+def test_a_reader_does_not_wait_until_all_is_encoded() -> None:
+    encode_texts(["one"], Words(), STORE, what="a")
+    with process(STUCK, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as encoding:
+        assert encoding.stdout is not None
+        assert encoding.stdout.readline() == b"encoding\n"
+        assert np.array_equal(TextStore(STORE, WORDS)(["one"]), vectors(["one"]))
+        assert encoding.poll() is None
+    assert encoding.returncode == 0
+    assert np.array_equal(TextStore(STORE, WORDS)(["one", "two"]), vectors(["one", "two"]))
+
+
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """Be an account that may write nothing that the encoder wrote, also where the tests are run by root."""
+    root = os.geteuid() == 0
+    Path.cwd().chmod(0o755)
+    if root:
+        os.seteuid(65534)
+    yield
+    if root:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_a_read_only_folder_is_read(request: pytest.FixtureRequest, locked: bool) -> None:
+    encode_texts(["one"], Words(), STORE, what="a")
+    lock = STORE.with_name(f"{STORE.name}.swap.lock")
+    if locked:
+        lock.chmod(0o444)
+    else:
+        lock.unlink()
+    STORE.parent.chmod(0o555)
+    request.getfixturevalue("nobody")
+    with pytest.raises(PermissionError):
+        STORE.with_name("b").touch()
+    assert np.array_equal(TextStore(STORE, WORDS)(["one"]), vectors(["one"]))
+    assert lock.exists() == locked

@@ -6,8 +6,7 @@ from math import ceil
 from pathlib import Path
 
 from stepline.errors import StoreError
-from stepline.features.store import Block, Rows, digest, read_index, read_rows, read_spec
-from stepline.io import canonical_json
+from stepline.features.store import Block, Rows, read
 from stepline.spec import Spec
 
 
@@ -23,13 +22,12 @@ class Bank:
     def open(cls, folders: Sequence[Path], spec: Spec) -> "Bank":
         """Open the stores in ``folders``; rows are read when they are asked for.
 
-        Raises StoreError where one was made by another spec, naming the difference, or a video stands in two.
+        Raises StoreError where one is absent, damaged or made by another spec, or where a video stands in two.
         """
         bank = cls({}, {}, {})
         for folder in folders:
-            _check_spec(folder, spec)
-            rows = read_rows(folder)
-            for video, block in read_index(folder).items():
+            rows, blocks = read(folder, spec)
+            for video, block in blocks.items():
                 if video in bank.blocks:
                     raise StoreError(f"{video} stands in {bank.folders[video]} and in {folder}: remove one of them")
                 bank.folders[video] = folder
@@ -59,26 +57,7 @@ class Bank:
             last = first + 1
         return self.rows[video][first:last]
 
-    def verify(self) -> None:
-        """Read everything; raise StoreError where a video's rows are not those that were written."""
-        for video, block in self.blocks.items():
-            if digest(self.rows[video]) != block.sha256:
-                raise StoreError(
-                    f"{self.folders[video]}: the rows of {video} are damaged: run `stepline extract` again"
-                )
-
 
 def _index(block: Block, time_s: float) -> int:
     """Return the first row at or after a time. Times within a millionth of a hop are equal."""
     return ceil((time_s - block.t0_s) / block.hop_s - 1e-6)
-
-
-def _check_spec(folder: Path, spec: Spec) -> None:
-    stored, asked = read_spec(folder), spec.record()
-    if canonical_json(stored) != canonical_json(asked):
-        differences = [
-            f"{key} is {stored.get(key)!r}, not {asked.get(key)!r}"
-            for key in sorted(stored.keys() | asked.keys())
-            if stored.get(key) != asked.get(key)
-        ]
-        raise StoreError(f"{folder} was made by another spec: {'; '.join(differences)}")

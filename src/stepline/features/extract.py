@@ -47,7 +47,7 @@ def extract(availability: Path, spec: Spec, folder: Path, manifest: Path) -> Non
                 continue
             sources[video] = source
             videos[video] = {"status": "present", "reason": "", "n_rows": len(parts[video]), "source_sha256": source}
-        if stored.keys() != sources.items() or not folder.exists():
+        if stored.keys() != sources.items() or not stored:
             store.write(folder, spec, parts, 1 / FRAME_BACKBONES[spec.name].fps, sources=sources)
         shutil.rmtree(staged, ignore_errors=True)
     write_manifest(manifest, videos, spec=spec.record())

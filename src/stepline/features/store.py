@@ -4,17 +4,21 @@
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepline.errors import StoreError
-from stepline.io import atomic_dir, read_json, read_table
+from stepline.io import atomic_dir, canonical_json, read_json, read_table
 from stepline.spec import Spec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Rows = NDArray[np.float32]
 
@@ -61,8 +65,7 @@ def write(
         shape = {"offset": offset, "length": len(part), "t0_s": 0.0, "hop_s": float(hop_s)}
         blocks.append(Block(video=video, sha256=digest(part), source_sha256=source, **shape))  # type: ignore[arg-type]
     rows = np.concatenate([parts[block.video] for block in blocks]) if blocks else np.zeros((0, 1), np.float32)
-    types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-    schema = pa.schema([(name, types[kind]) for name, kind in Block.__annotations__.items()])
+    index = pa.Table.from_pylist([asdict(block) for block in blocks], _schema(Block.__annotations__))
     with atomic_dir(folder) as staged:
         array = zarr.create_array(
             staged / "features",
@@ -75,36 +78,78 @@ def write(
             config={"write_empty_chunks": True},
         )
         array[:] = rows
-        pq.write_table(pa.Table.from_pylist([asdict(block) for block in blocks], schema), staged / "index.parquet")
+        pq.write_table(index, staged / "index.parquet")
 
 
-def read_spec(folder: Path) -> dict[str, Any]:
-    """Return the record of the spec that the store was made by. Raises StoreError where there is no store."""
+def read(folder: Path, spec: Spec) -> tuple[Rows, dict[str, Block]]:
+    """Return the (rows, D) array of the store that ``write`` made in ``folder``, and its blocks by video.
+
+    Raises StoreError where the store is absent, damaged or made by another spec.
+    """
+    with damage_is_one_line(folder, "extract"):
+        stored = dict(read_json(folder / "features/zarr.json")["attributes"]["spec"])
+        rows = read_array(folder / "features")
+        lines = read_index(folder, Block.__annotations__).to_pylist()
+        blocks = {line["video"]: Block(**line) for line in lines}
+        ends = [0, *(block.offset + block.length for block in blocks.values())]
+        if [*(block.offset for block in blocks.values()), len(rows)] != ends:
+            raise ValueError("the blocks are not the rows")
+    check_spec(folder, stored, spec)
+    return rows, blocks
+
+
+@contextmanager
+def damage_is_one_line(folder: Path, verb: str) -> Iterator[None]:
+    """Raise StoreError for whatever the reading of a store in ``folder`` raises; ``verb`` makes it anew."""
     try:
-        spec: dict[str, Any] = read_json(folder / "features/zarr.json")["attributes"]["spec"]
-    except (OSError, ValueError, KeyError):
-        raise StoreError(f"{folder} is not a feature store: remove it and run `stepline extract`") from None
-    return spec
+        yield
+    except Exception as error:
+        raise StoreError(f"{folder} is absent or damaged: remove it and run `stepline {verb}`") from error
 
 
-def read_index(folder: Path) -> dict[str, Block]:
-    """Return the store's blocks by video. Raises StoreError where the index is absent or damaged."""
-    try:
-        lines = read_table(folder / "index.parquet").to_pylist()
-    except FileNotFoundError:
-        raise StoreError(f"{folder} has no index: remove it and run `stepline extract`") from None
-    return {line["video"]: Block(**line) for line in lines}
+def check_spec(folder: Path, stored: dict[str, Any], spec: Spec) -> None:
+    """Raise StoreError, naming the difference, where the ``stored`` record is not that of ``spec``."""
+    asked = spec.record()
+    if canonical_json(stored) != canonical_json(asked):
+        differences = [
+            f"{key} is {stored.get(key)!r}, not {asked.get(key)!r}"
+            for key in sorted(stored.keys() | asked.keys())
+            if stored.get(key) != asked.get(key)
+        ]
+        raise StoreError(f"{folder} was made by another spec: {'; '.join(differences)}")
 
 
-def read_rows(folder: Path) -> Rows:
-    """Return the store's (rows, D) array: a memory map where the shard file is the rows in order, else a copy."""
+def read_index(folder: Path, columns: Mapping[str, type]) -> "pa.Table":
+    """Return the table ``index.parquet``; raise ValueError where it has other columns."""
+    index = read_table(folder / "index.parquet")
+    if index.schema != _schema(columns):
+        raise ValueError("other columns")
+    return index
+
+
+def _schema(columns: Mapping[str, type]) -> "pa.Schema":
+    import pyarrow as pa
+
+    types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    return pa.schema([(name, types[kind]) for name, kind in columns.items()])
+
+
+def read_array(path: Path) -> Rows:
+    """Return the (rows, D) float32 array in ``path``: a memory map where one file is the rows in order, else a copy.
+
+    Raises ValueError where a file of it is absent or empty (Zarr would take zeros), and what Zarr raises of other
+    damage.
+    """
     import zarr
 
-    path = folder / "features"
     array = zarr.open_array(path, mode="r")
+    if array.ndim != 2 or array.dtype != np.float32:
+        raise ValueError("no matrix of float32")
     shard = path / "c/0/0"
     if shard.is_file() and _in_order(shard, read_json(path / "zarr.json")):
         return np.memmap(shard, "<f4", mode="r", shape=array.shape)
+    if array.nchunks_initialized < array.nchunks or not all(file.stat().st_size for file in path.glob("c/*/*")):
+        raise ValueError("a file of it is absent or empty")
     return np.asarray(array[:], np.float32)
 
 

@@ -4,9 +4,11 @@ A store is a folder with a Zarr array ``embeddings`` (N, D) and ``index.parquet`
 agree after truncation share a row.
 """
 
+import fcntl
 import hashlib
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -15,12 +17,14 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from stepline.errors import StoreError
-from stepline.io import atomic_dir, atomic_path, read_json, read_table, write_json
+from stepline.features.store import check_spec, damage_is_one_line, read_array, read_index
+from stepline.io import atomic_dir, atomic_path, read_json, write_json
 from stepline.progress import progress
 from stepline.spec import Spec
 
 PART = 256
 """Texts that are committed together: what a kill can lose."""
+COLUMNS = {"text_sha256": str, "tokens_sha256": str, "row": int}
 
 
 class TextEncoder(Protocol):
@@ -43,21 +47,22 @@ class TextStore:
     def __init__(self, folder: Path, spec: Spec) -> None:
         """Open the store in ``folder``.
 
+        While it is read, nobody replaces it: that waits for the lock beside it, which readers share. Readers write
+        nothing, so a folder may be read-only; where it has no such lock (a copy of a store), it is read without.
         Raises StoreError where it is absent, damaged or made by another spec.
         """
-        import zarr
-
-        if not (folder / "spec.json").exists():
-            raise StoreError(f"{folder} holds no text embeddings: run `stepline encode`")
-        stored = read_json(folder / "spec.json")
-        if stored != spec.record():
-            asked = spec.record()
-            differing = sorted(key for key in stored.keys() | asked.keys() if stored.get(key) != asked.get(key))
-            raise StoreError(f"{folder} was made by another spec: {', '.join(differing)} differ")
-        index = read_table(folder / "index.parquet").to_pydict()
+        with ExitStack() as stack:
+            with suppress(OSError):
+                fcntl.flock(stack.enter_context(open(_swap_lock(folder))), fcntl.LOCK_SH)
+            stack.enter_context(damage_is_one_line(folder, "encode"))
+            stored = dict(read_json(folder / "spec.json"))
+            index = read_index(folder, COLUMNS).to_pydict()
+            self.embeddings = read_array(folder / "embeddings")
+            if {*index["row"]} != {*range(len(self.embeddings))}:
+                raise ValueError("the index is not that of the rows")
+        check_spec(folder, stored, spec)
         self.rows: dict[str, int] = dict(zip(index["text_sha256"], index["row"], strict=True))
         self.tokens: list[str] = index["tokens_sha256"]
-        self.embeddings: NDArray[np.float32] = np.asarray(zarr.open_array(folder / "embeddings", mode="r")[:])
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the (N, D) embeddings of ``texts``; raise StoreError where one was never encoded."""
@@ -79,12 +84,12 @@ def encode_texts(texts: Iterable[str], encoder: TextEncoder, folder: Path, *, wh
     with FileLock(f"{folder}.lock"):
         token_key: dict[str, str] = {}
         vectors: dict[str, NDArray[np.float32]] = {}
-        if (folder / "spec.json").exists():
+        if folder.exists():
             store = TextStore(folder, encoder.spec)
             token_key = dict(zip(store.rows, store.tokens, strict=True))
             vectors = {key: store.embeddings[row] for key, row in zip(store.tokens, store.rows.values(), strict=True)}
         parts = folder.with_name(f"{folder.name}.parts")
-        for part in sorted(parts.glob("*.npz")):
+        for part in sorted(parts.glob("[!.]*.npz")):
             with np.load(part) as loaded:
                 vectors.update(zip(loaded["keys"].tolist(), loaded["vectors"], strict=True))
 
@@ -120,10 +125,12 @@ def _compact(folder: Path, spec: Spec, token_key: dict[str, str], vectors: dict[
     keys = sorted(set(token_key.values()))
     row = {key: number for number, key in enumerate(keys)}
     texts = sorted(token_key)
-    with atomic_dir(folder) as part:
+    with FileLock(_swap_lock(folder)), atomic_dir(folder) as part:
         matrix = np.stack([vectors[key] for key in keys])
         chunks = min(1024, len(keys)), matrix.shape[1]
-        zarr.create_array(part / "embeddings", data=matrix, chunks=chunks, compressors=None)
+        zarr.create_array(
+            part / "embeddings", data=matrix, chunks=chunks, compressors=None, config={"write_empty_chunks": True}
+        )
         columns = {
             "text_sha256": texts,
             "tokens_sha256": [token_key[text] for text in texts],
@@ -131,6 +138,10 @@ def _compact(folder: Path, spec: Spec, token_key: dict[str, str], vectors: dict[
         }
         pq.write_table(pa.table(columns), part / "index.parquet")
         write_json(part / "spec.json", spec.record())
+
+
+def _swap_lock(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.swap.lock")
 
 
 def _sha256(content: bytes) -> str:
