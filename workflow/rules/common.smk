@@ -1,5 +1,6 @@
 # Configuration, plans and what every job's shell needs.
 import os
+import re
 import shlex
 import time
 
@@ -28,7 +29,8 @@ envvars:
 try:
     mirror_root()
     config = stepline_config.validate(config)
-    asked = {word.split("/")[1] for word in sys.argv if word.startswith(("results/", "datasets/"))}
+    targets = map(re.compile("(?:results|datasets)/([^/]+)/").match, sys.argv)
+    asked = {target[1] for target in targets if target}
     PLANS = {name: Plan.of(config, name) for name in STUDIES if name in config or name in asked}
     for each in PLANS.values():
         each.check_records()
