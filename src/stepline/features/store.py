@@ -103,6 +103,8 @@ def damage_is_one_line(folder: Path, verb: str) -> Iterator[None]:
     """Raise StoreError for whatever the reading of a store in ``folder`` raises; ``verb`` makes it anew."""
     try:
         yield
+    except (MemoryError, PermissionError):
+        raise
     except Exception as error:
         raise StoreError(f"{folder} is absent or damaged: remove it and run `stepline {verb}`") from error
 
