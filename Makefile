@@ -62,7 +62,7 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/uv
 	    if [ -n "$$links" ]; then export UV_FIND_LINKS="$$links"; fi; \
 	fi; \
 	echo "installing stepline[$(EXTRAS)] into $(VENV)"; \
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --only-binary pocketsphinx \
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --only-binary pocketsphinx \
 	    --constraints constraints.txt --build-constraints constraints.txt --editable '.[$(EXTRAS)]'
 	@touch $@
 
