@@ -85,8 +85,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.version:
             more[self.server.version] = self._version(content)
         self._head(206 if ranged else 200, len(sent if short else body), **more)
+        self.server.sent += len(sent)  # before the client can have read them
         self.wfile.write(sent)
-        self.server.sent += len(sent)
         self.close_connection = sent != body
 
     def _head(self, status: int, length: int, **more: str) -> None:

@@ -52,6 +52,7 @@ def run(tools: Path, *arguments: str, folder: Path, mirror: Path) -> subprocess.
 def test_the_command_of_record_gives_the_same_table(
     small_study: Path, tools: Path, real_data: Path, tmp_path: Path
 ) -> None:
+    pytest.importorskip("torch")
     run(tools, "--cores", "2", TABLE, *spacewalk(), folder=tmp_path, mirror=real_data)
     for path in (TABLE, TABLE.replace(".csv", ".md")):
         assert (tmp_path / path).read_bytes() == (small_study / path).read_bytes()

@@ -177,6 +177,7 @@ def test_a_number_of_parts_is_a_number(entry: str, parts: object, problem: str) 
 
 
 def test_what_an_entry_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module, "find_spec", lambda name: "found")
     listed, config, spacewalk = by_id(), configured(), study("spacewalk")
 
     def lacking(name: str) -> tuple[str, ...]:
