@@ -294,7 +294,7 @@ def _job(parsed: argparse.Namespace) -> "tuple[Plan, Job, Material]":
 
     plan = Plan.of(load(parsed.configfile), parsed.study)
     job = plan.job(parsed.release, parsed.entry, parsed.context)
-    return plan, job, Material(plan.config, plan.study, plan.study.load(job.release), job.entry)
+    return plan, job, Material(plan, plan.study.load(job.release), job.entry)
 
 
 def _table(parsed: argparse.Namespace) -> None:

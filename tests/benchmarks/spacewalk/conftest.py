@@ -15,6 +15,7 @@ from stepline.asr.transcript import Sentence
 from stepline.backbones.histogram import HistogramSpec
 from stepline.benchmarks.spacewalk.entries import load_entries
 from stepline.benchmarks.spacewalk.material import Material
+from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.benchmarks.spacewalk.samples import write_samples
 from stepline.config import Config, validate
 from stepline.datasets.schema import SPLITS, Recording, Release, Segment, Step, Video
@@ -48,7 +49,7 @@ def real_material(entry: str, release: str, **changes: object) -> Material:
     config = validate({"spacewalk": changes})
     chosen = study("spacewalk")
     entries = {e.id: e for e in load_entries("spacewalk", config["spacewalk"])}
-    return Material(config, chosen, chosen.load(release), entries[entry])
+    return Material(Plan(config, chosen), chosen.load(release), entries[entry])
 
 
 FPS = 10.0
@@ -118,7 +119,7 @@ class MadeUp:
             {"demo": {"contexts_s": CONTEXTS, "entries": {"mine": given | {"protocol": "beyond"} | entry}} | changes}
         )
         (mine,) = [e for e in load_entries("demo", config["demo"]) if e.id == "mine"]
-        return TinyMaterial(config, self.study, self.release, mine)
+        return TinyMaterial(Plan(config, self.study), self.release, mine)
 
 
 @pytest.fixture

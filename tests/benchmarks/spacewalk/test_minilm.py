@@ -39,7 +39,7 @@ def test_minilm_scores_what_a_few_plain_lines_score(spacewalk_folder: Path) -> N
     )
     release = plan.study.load("v2")
     as_test = replace(release, splits={"train": (), "val": (), "test": (VIDEO,)})
-    material = Material(plan.config, plan.study, as_test, plan.entries["2a-minilm-zero-shot"])
+    material = Material(plan, as_test, plan.entries["2a-minilm-zero-shot"])
 
     encode(plan, "v2", STEP_RECOGNITION, VIDEO, "minilm")
     predict(material, 60.0, [], Path("predictions.parquet"))

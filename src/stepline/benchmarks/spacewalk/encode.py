@@ -17,16 +17,16 @@ def encode(plan: Plan, release_name: str, task: str, video: str, encoder_name: s
 
     Writes a manifest; where the recording has no transcript, it carries the reason on.
     """
-    name, engine, source = plan.study.name, plan.config["asr"]["engine"], plan.study_config["transcripts"]
+    name, source = plan.study.name, plan.study_config["transcripts"]
     encoder = SentenceEncoder(encoder_name)
     manifest = paths.text_manifest(name, release_name, task, video, encoder.spec)
     if source == "asr":
-        made = read_manifest(paths.manifest(paths.transcripts(name, engine), plan.shards[video]))[video]
+        made = read_manifest(paths.manifest(paths.transcripts(name, plan.engine), plan.shards[video]))[video]
         if made["status"] != "present":
             write_manifest(manifest, {video: {"status": made["status"], "reason": made["reason"]}})
             return
     release = plan.study.load(release_name)
-    text = load_text(plan.study, release, video, source=source, engine=engine)
+    text = load_text(plan.study, release, video, source=source, engine=plan.engine)
     items = read_items(release, task, release.recordings[video].split)[video]
 
     def texts() -> Iterator[str]:

@@ -11,11 +11,10 @@ from stepline.availability import read_manifest
 from stepline.backbones.registry import spec_of
 from stepline.benchmarks.spacewalk.entries import Entry
 from stepline.benchmarks.spacewalk.items import Item, read_items
+from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.benchmarks.spacewalk.text import RecordingText, load_text
 from stepline.config import Config
 from stepline.datasets.schema import Release, Split
-from stepline.datasets.studies import Study
-from stepline.datasets.subset import select
 from stepline.features.bank import Bank
 from stepline.features.text import TextStore
 
@@ -24,25 +23,18 @@ from stepline.features.text import TextStore
 class Material:
     """One release of a study as an entry sees it."""
 
-    config: Config
-    study: Study
+    plan: Plan
     release: Release
     entry: Entry
 
     @property
     def study_config(self) -> Config:
         """The study's part of the configuration."""
-        study_config: Config = self.config[self.study.name]
-        return study_config
-
-    @cached_property
-    def chosen(self) -> frozenset[str]:
-        """The videos of the configured subset."""
-        return frozenset(select(self.study.videos(), self.study_config["subset"]))
+        return self.plan.study_config
 
     def listed(self, split: Split) -> tuple[str, ...]:
         """Return the recordings of a split, less what the subset leaves out."""
-        return tuple(video for video in self.release.splits[split] if video in self.chosen)
+        return tuple(video for video in self.release.splits[split] if video in self.plan.videos)
 
     def recordings(self, split: Split) -> tuple[str, ...]:
         """Return the recordings of a split for which all that the entry sees is there."""
@@ -51,32 +43,21 @@ class Material:
     def _has(self, video: str) -> bool:
         if self.entry.features == "frames":
             return video in self.bank.videos
-        if self._recognised:
+        if self.plan.recognised(self.entry):
             return self._transcribed.get(video, {}).get("status") == "present"
         return True
-
-    @property
-    def _recognised(self) -> bool:
-        return self.entry.transcribed and self.study_config["transcripts"] == "asr"
 
     @property
     def absent(self) -> str:
         """What the entry needs where no recording is there: videos, or transcripts where the recogniser failed."""
         failed = any(made["status"] == "failed" and "failures" in made for made in self._transcribed.values())
-        return f"{'transcripts' if self._recognised and failed else 'videos'}:{self.study.name}"
+        recognised = self.plan.recognised(self.entry)
+        return f"{'transcripts' if recognised and failed else 'videos'}:{self.plan.study.name}"
 
     @cached_property
     def _transcribed(self) -> dict[str, dict[str, object]]:
-        folder = paths.transcripts(self.study.name, self.engine) / "manifests"
-        return {
-            video: made for path in sorted(folder.glob("[!.]*.json")) for video, made in read_manifest(path).items()
-        }
-
-    @property
-    def engine(self) -> str:
-        """The recogniser, where transcripts are recognised."""
-        engine: str = self.config["asr"]["engine"]
-        return engine
+        made = [path for path in self.plan.transcript_manifests if path.exists()]
+        return {video: record for path in made for video, record in read_manifest(path).items()}
 
     def items(self, split: Split) -> dict[str, list[Item]]:
         """Return the samples of a split by recording."""
@@ -85,19 +66,18 @@ class Material:
     def text(self, video: str) -> RecordingText:
         """Return the text of a recording from the configured source."""
         source = self.study_config["transcripts"]
-        return load_text(self.study, self.release, video, source=source, engine=self.engine)
+        return load_text(self.plan.study, self.release, video, source=source, engine=self.plan.engine)
 
     def embeddings(self, video: str) -> TextStore:
         """Return the text embeddings of a recording by the entry's encoder."""
         spec = spec_of(self.entry.encoder)
-        return TextStore(paths.text_store(self.study.name, video, spec), spec)
+        return TextStore(paths.text_store(self.plan.study.name, video, spec), spec)
 
     @cached_property
     def bank(self) -> Bank:
         """The features of the study's videos by the entry's backbone."""
         spec = spec_of(self.entry.encoder)
-        shards = sorted(set(self.study.shards(self.config["shard_hours"]).values()))
-        return Bank.open([paths.features(self.study.name, shard, spec) for shard in shards], spec)
+        return Bank.open([paths.features(self.plan.study.name, shard, spec) for shard in self.plan.all_shards], spec)
 
 
 def blocks(parts: list[NDArray[np.float32]], normalise: str) -> NDArray[np.float32]:

@@ -130,7 +130,7 @@ class Plan:
     def _lacking(self) -> dict[str, tuple[str, ...]]:
         return {
             name: needs(entry, self.study, self.study_config)
-            + (self._absent_to_recognise if self._recognised(entry) else ())
+            + (self._absent_to_recognise if self.recognised(entry) else ())
             for name, entry in self.entries.items()
         }
 
@@ -138,9 +138,8 @@ class Plan:
     def _absent_to_recognise(self) -> tuple[str, ...]:
         if all(map(self._is_transcribed, self.transcript_manifests)):
             return ()
-        engine = self.config["asr"]["engine"]
-        keys = [f"key:{variable}" for variable in [absent_key(engine)] if variable]
-        return (*absent_packages("media", engine), *keys)
+        keys = [f"key:{variable}" for variable in [absent_key(self.engine)] if variable]
+        return (*absent_packages("media", self.engine), *keys)
 
     def _is_transcribed(self, manifest: Path) -> bool:
         if not manifest.exists() or not self._recogniser.items() <= read_json(manifest).items():
@@ -149,8 +148,7 @@ class Plan:
 
     @property
     def _recogniser(self) -> dict[str, str]:
-        asr = self.config["asr"]
-        return recogniser(asr["engine"], asr.get(asr["engine"], {}))
+        return recogniser(self.engine, self.config["asr"].get(self.engine, {}))
 
     def releases_of(self, entry: Entry) -> list[str]:
         """Return the configured releases that have the entry's task."""
@@ -190,7 +188,7 @@ class Plan:
         }
         if self.encoder(entry) is not None:
             record["encoder"] = self.encoder(entry).record()  # type: ignore[union-attr]
-        if self._recognised(entry):
+        if self.recognised(entry):
             record |= self._recogniser
         if entry.trained:
             record["last_layer"] = self.study_config["last_layer"]
@@ -243,15 +241,22 @@ class Plan:
             wanted = [video.id for video in self.study.videos() if video.split in splits and video.id in self.videos]
             name, release, task = self.study.name, job.release, job.entry.task
             inputs += [paths.text_manifest(name, release, task, video, encoder) for video in wanted]
-        return inputs + (self.transcript_manifests if self._recognised(job.entry) else [])
+        return inputs + (self.transcript_manifests if self.recognised(job.entry) else [])
 
-    def _recognised(self, entry: Entry) -> bool:
+    def recognised(self, entry: Entry) -> bool:
+        """Return whether the entry reads transcripts that a recogniser made."""
         return entry.transcribed and self.study_config["transcripts"] == "asr"
+
+    @property
+    def engine(self) -> str:
+        """The recogniser, where transcripts are recognised."""
+        engine: str = self.config["asr"]["engine"]
+        return engine
 
     @property
     def transcript_manifests(self) -> list[Path]:
         """The records of all recognised transcripts."""
-        folder = paths.transcripts(self.study.name, self.config["asr"]["engine"])
+        folder = paths.transcripts(self.study.name, self.engine)
         return [paths.manifest(folder, shard) for shard in self.all_shards]
 
     @property
@@ -261,7 +266,7 @@ class Plan:
 
     def transcribe_params(self, shard: str) -> str:
         """Return what a shard must be transcribed again for, as text: another recogniser, and what failed since."""
-        folder = paths.transcripts(self.study.name, self.config["asr"]["engine"])
+        folder = paths.transcripts(self.study.name, self.engine)
         records = [folder / f"{video}.json" for video, of in self.shards.items() if of == shard]
         failed = {
             path.stem: made["failures"]
@@ -275,7 +280,7 @@ class Plan:
         split = next(v.split for v in self.study.videos() if v.id == video)
         inputs = [self.release_manifest(release), paths.samples(self.study.name, release, task, split)]
         if self.study_config["transcripts"] == "asr":
-            folder = paths.transcripts(self.study.name, self.config["asr"]["engine"])
+            folder = paths.transcripts(self.study.name, self.engine)
             inputs.append(paths.manifest(folder, self.shards[video]))
         return inputs
 
@@ -320,7 +325,7 @@ class Plan:
     def report_inputs(self) -> list[Path]:
         """Return what the report shows besides the table: what the stages made of the videos that entries use."""
         shown = []
-        recognised = any(self._recognised(job.entry) for job in self.jobs("table2"))
+        recognised = any(self.recognised(job.entry) for job in self.jobs("table2"))
         if recognised or any(job.entry.features == "frames" for job in self.jobs("table2")):
             shown += [paths.manifest(paths.shots(self.study.name), shard) for shard in self.all_shards]
         if recognised:

@@ -145,7 +145,7 @@ def _stages(plan: Plan) -> Stages:
     for shard in plan.all_shards:
         if paths.availability(name, shard).exists():
             records += read_availability(paths.availability(name, shard)).values()
-    transcripts = paths.transcripts(name, plan.config["asr"]["engine"])
+    transcripts = paths.transcripts(name, plan.engine)
     videos = [record.video for record in records if record.status == "present"]
     return Stages(
         availability=records,
