@@ -19,7 +19,7 @@ parquet = pytest.importorskip("pyarrow.parquet")
 from stepline import tables  # noqa: E402
 from stepline.asr.transcript import Sentence  # noqa: E402
 from stepline.availability import Record  # noqa: E402
-from stepline.report import Stages, Timeline, figure_table2, write_report  # noqa: E402
+from stepline.report import Stages, Timeline, figure_table2, figures, write_report  # noqa: E402
 from stepline.report.thumbnails import thumbnails  # noqa: E402
 from stepline.tables import Line, Row  # noqa: E402
 
@@ -195,8 +195,18 @@ def test_a_video_that_cannot_be_read_has_its_shots_without_pictures(tmp_path: Pa
 
 
 def test_a_timeline_changes_halfway_between_two_samples() -> None:
-    from stepline.report import figures
-
     (strip,) = figures.timeline([0.0, 10.0], [1, 2], {}).axes[0].images
     (row,) = strip.get_array().tolist()
     assert row == [2] * 600 + [3] * 600
+
+
+def test_a_method_looks_the_same_in_every_figure() -> None:
+    among = figures.styles(rows())
+    assert list(among) == ["TF-IDF", HOSTILE]
+    alone = [row for row in rows() if row.method == HOSTILE]
+    for drawn in (rows(), alone):
+        axes = figures.results(drawn, among).axes
+        curves = [line for one in axes for line in one.get_lines() if len(line.get_xdata())]
+        looks = [(curve.get_color(), curve.get_marker()) for curve in curves]
+        assert among[HOSTILE] in looks
+        assert (among["TF-IDF"] in looks) == (drawn is not alone)

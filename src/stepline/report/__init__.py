@@ -96,7 +96,7 @@ def figure_table2(rows: Sequence[Row], path: Path | str, *, release: str) -> Non
     from stepline.report import figures
 
     part = [row for row in rows if (row.table, row.release) == ("2a", release)]
-    write_bytes(path, figures.render(figures.results(part)))
+    write_bytes(path, figures.render(figures.results(part, figures.styles(part))))
 
 
 def _counts(rows: Sequence[Row]) -> list[tuple[str, int]]:
@@ -111,7 +111,7 @@ def _name(table: str, release: str) -> str:
 def _results(rows: Sequence[Row]) -> list[Picture]:
     from stepline.report import figures
 
-    pictures = []
+    pictures, style = [], figures.styles(rows)
     for (table, release), part in tables.groups(rows).items():
         known = [row for row in part if row.value is not None and row.status != "reference"]
         if known:
@@ -121,7 +121,7 @@ def _results(rows: Sequence[Row]) -> list[Picture]:
                 f"with {len(known)} computed numbers. Highest accuracy: {best.method}, "
                 f"{tables.percent(best.value or 0)} %. The tables below hold all numbers."
             )
-            pictures.append(Picture(_svg(figures.results(part)), alt, _name(table, release)))
+            pictures.append(Picture(_svg(figures.results(part, style)), alt, _name(table, release)))
     return pictures
 
 

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import matplotlib
@@ -54,16 +55,28 @@ def _length(row: Row) -> float:
     return float("inf") if row.context_s is None else row.context_s
 
 
-def results(rows: Sequence[Row]) -> Figure:
+def _curved(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.setting in LEARNED and row.context_s is not None]
+
+
+def styles(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
+    """Return the colour and the marker of each method that has a curve in ``rows``."""
+    methods = dict.fromkeys(row.method for row in _curved(rows) if _shown(row))
+    return dict(zip(methods, zip(cycle(COLOURS), cycle(MARKERS), strict=False), strict=False))
+
+
+def results(rows: Sequence[Row], style: Mapping[str, tuple[str, str]]) -> Figure:
     """Draw a table on one release: value against context, a column per setting, a row per metric.
 
+    style: of ``styles``, for all figures that stand together: a method looks the same in each.
     Filled markers are ours with the 95 % interval, hollow ones the paper's; dashed lines are baselines and references
     without a context. Where they lie far above the methods, the axis is broken.
     """
     metrics = [m for m in METRICS if any(row.metric == m and _shown(row) for row in rows)]
     settings = [s for s in LEARNED if any(row.setting == s and _shown(row) for row in rows)] or ["zero-shot"]
-    curves = [row for row in rows if row.setting in LEARNED and row.context_s is not None]
-    methods = list(dict.fromkeys(row.method for row in curves if _shown(row)))
+    curves = _curved(rows)
+    drawn = {row.method for row in curves if _shown(row)}
+    style = {method: look for method, look in style.items() if method in drawn}
     contexts = sorted({row.context_s for row in curves if row.context_s is not None and _shown(row)})
     heights = []
     for metric in metrics:
@@ -81,7 +94,7 @@ def results(rows: Sequence[Row]) -> Figure:
             for column, setting in enumerate(settings):
                 part = [row for row in curves if (row.metric, row.setting) == (metric, setting)]
                 axes = figure.add_subplot(grid[place + broken, column])
-                _curves(axes, part, methods, contexts)
+                _curves(axes, part, style, contexts)
                 shown = [axes]
                 if broken:
                     upper = figure.add_subplot(grid[place, column])
@@ -103,7 +116,7 @@ def results(rows: Sequence[Row]) -> Figure:
                 if column == 0:
                     axes.set_ylabel({"accuracy": "accuracy (%)", "map": "mAP (%)"}[metric])
             place += 1 + broken
-        _legend(figure, curves, methods, height)
+        _legend(figure, curves, style, height)
     return figure
 
 
@@ -160,12 +173,10 @@ def _mark_break(axes: Axes, height: int) -> None:
     )  # fmt: skip
 
 
-def _curves(axes: Axes, rows: Sequence[Row], methods: Sequence[str], contexts: Sequence[float]) -> None:
-    for index, method in enumerate(methods):
-        shift = 0.5 * ((index + 0.5) / len(methods) - 0.5)
-        style: dict[str, Any] = {
-            "color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)], "markersize": 5,
-        }  # fmt: skip
+def _curves(axes: Axes, rows: Sequence[Row], styles: Mapping[str, tuple[str, str]], contexts: Sequence[float]) -> None:
+    for index, (method, (colour, marker)) in enumerate(styles.items()):
+        shift = 0.5 * ((index + 0.5) / len(styles) - 0.5)
+        style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5}
         mine = [row for row in rows if row.method == method]
         for entry in dict.fromkeys(row.entry for row in mine):
             ours = [row for row in mine if row.entry == entry and row.value is not None]
@@ -174,7 +185,7 @@ def _curves(axes: Axes, rows: Sequence[Row], methods: Sequence[str], contexts: S
             axes.plot(x, y, linewidth=1.2, zorder=3, **style)
             for place, row in zip(x, ours, strict=True):
                 if row.ci_low is not None and row.ci_high is not None:
-                    axes.vlines(place, row.ci_low, row.ci_high, color=style["color"], linewidth=1.1, alpha=0.6)
+                    axes.vlines(place, row.ci_low, row.ci_high, color=colour, linewidth=1.1, alpha=0.6)
         theirs = [row for row in mine if row.paper is not None]
         x = [contexts.index(row.context_s) + shift for row in theirs if row.context_s is not None]
         y = [row.paper for row in theirs if row.paper is not None]
@@ -198,14 +209,14 @@ def _references(axes: Axes, rows: Sequence[Row], metric: str, *, label: bool) ->
             )  # fmt: skip
 
 
-def _legend(figure: Figure, curves: Sequence[Row], methods: Sequence[str], height: float) -> None:
+def _legend(figure: Figure, curves: Sequence[Row], styles: Mapping[str, tuple[str, str]], height: float) -> None:
     computed = {row.method for row in curves if row.value is not None}
     handles = [
         Line2D(
-            [], [], color=COLOURS[i % len(COLOURS)], marker=MARKERS[i % len(MARKERS)], markersize=5, label=method,
+            [], [], color=colour, marker=marker, markersize=5, label=method,
             linestyle="-" if method in computed else ":", markerfacecolor=None if method in computed else "white",
         )
-        for i, method in enumerate(methods)
+        for method, (colour, marker) in styles.items()
     ]  # fmt: skip
     key = [Line2D([], [], color="#222222", marker="o", markersize=5, linewidth=1.2, label="ours, 95 % interval")]
     if any(row.paper is not None for row in curves):
