@@ -54,11 +54,17 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What a container says of its first video stream; ``start_s`` is where it starts on the container's clock."""
+    """What a container says of its first video stream.
 
+    codec: ffmpeg's name of it. duration_s: 0 where the container does not say. start_s: where the stream starts on the
+    container's clock.
+    """
+
+    codec: str
     width: int
     height: int
     fps: float
+    duration_s: float
     start_s: Fraction
     has_audio: bool
 
@@ -71,9 +77,11 @@ def probe(path: Path) -> Probe:
         with av.open(str(path)) as container:
             stream = _video_stream(container)
             return Probe(
+                codec=stream.codec_context.name,
                 width=stream.width,
                 height=stream.height,
                 fps=float(stream.average_rate or stream.guessed_rate or 0),
+                duration_s=_declared_s(container, stream),
                 start_s=(stream.start_time or 0) * fraction(stream.time_base),
                 has_audio=bool(container.streams.audio),
             )
