@@ -2,17 +2,47 @@
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from stepline.asr import weights
 
 REVISION = 1
 """Of how a recording is recognised, by any engine: raise it with a change that gives other transcripts."""
+ENVIRONMENTS = {
+    "pocketsphinx": "asr",
+    "deepgram": "asr",
+    "whisper": "whisper",
+    "faster_whisper": "faster-whisper",
+}
+"""Engine, which is its package's name too -> the file in ``envs/`` that holds it."""
 KEYS = {"deepgram": "DEEPGRAM_API_KEY"}
 """The environment variable with the key of an engine that needs one."""
+ELSEWHERE = ("url", "concurrency")
+"""Options that say where and how fast an engine is asked, not what for."""
 
 
-def recogniser(engine: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return what decides a transcript besides the audio: the engine and its options, less where it is asked."""
-    chosen = {name: value for name, value in options.items() if name != "url"}
+def recogniser(engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what decides a transcript besides the audio: the engine, its options, its model as a sha256."""
+    chosen = {name: value for name, value in options.items() if name not in ELSEWHERE}
+    if engine in weights.FOLDERS:
+        chosen["model"] = weights.identity(engine, chosen["model"])
     return {"engine": engine, "asr_revision": str(REVISION), **chosen}
+
+
+def lacking(engine: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the engine needs and does not have: ``package:<name>``, ``weights:<item>``, ``key:<variable>``.
+
+    With ``STEPLINE_CONDA`` set its rule brings the package. Raises ConfigError where its model's name is not known.
+    """
+    absent = []
+    if not os.environ.get("STEPLINE_CONDA") and find_spec(engine) is None:
+        absent.append(f"package:{engine}")
+    if engine in weights.FOLDERS and weights.locate(engine, options["model"]) is None:
+        absent.append(f"weights:{weights.item(engine, options['model'])}")
+    if absent_key(engine):
+        absent.append(f"key:{absent_key(engine)}")
+    return tuple(absent)
 
 
 def key(engine: str) -> str:
