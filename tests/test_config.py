@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 import yaml
 
+from stepline.backbones.registry import FRAME_BACKBONES
 from stepline.config import load, validate
+from stepline.datasets.studies import STUDIES
 from stepline.errors import ConfigError
 from tests.conftest import ROOT
 
 SCHEMA = yaml.safe_load(files("stepline").joinpath("config.schema.yaml").read_text(encoding="utf-8"))
 
 WRONG: dict[str, tuple[Any, list[str]]] = {
-    "unknown key": ({"strct": True}, ["strct: unknown key", "did you mean 'strict'?", "allowed: asr, demo"]),
+    "unknown key": ({"strct": True}, ["strct: unknown key", "did you mean 'strict'?", "allowed: asr, datasets, demo"]),
     "unknown key, far from all": ({"qqq": 1}, ["qqq: unknown key; allowed: "]),
     "unknown key, nested": (
         {"spacewalk": {"text_encoder": ["tfidf"]}},
@@ -62,6 +64,18 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     "a method that is a number": (
         {"spacewalk": {"entries": {"x": {"method": 3}}}},
         ["spacewalk.entries.x.method: 3 is not of type string; put it in quotes"],
+    ),
+    "a dataset without videos": ({"datasets": {"mine": {}}}, ["datasets.mine: 'videos' is a required property"]),
+    "a dataset's unknown key": (
+        {"datasets": {"mine": {"videos": "x", "segment": "y"}}},
+        ["datasets.mine.segment: unknown key; did you mean 'segments'?"],
+    ),
+    "a dataset's name": ({"datasets": {"My videos": {"videos": "x"}}}, ["datasets: 'My videos' does not match"]),
+    "a dataset named like a study": ({"datasets": {"demo": {"videos": "x"}}}, ["datasets: 'demo' is taken"]),
+    "a dataset named like what is fetched": ({"datasets": {"weights": {"videos": "x"}}}, ["'weights' is taken"]),
+    "a backbone of a dataset": (
+        {"datasets": {"mine": {"videos": "x", "backbones": ["tfidf"]}}},
+        ["datasets.mine.backbones[0]: 'tfidf' is not allowed; choose from histogram"],
     ),
     "itself": (yaml.safe_load("&a {spacewalk: *a}"), ["it contains itself"]),
     "a window of a week": ({"spacewalk": {"contexts_s": {"step_recognition": [604800]}}}, ["maximum of 86400"]),
@@ -156,6 +170,21 @@ def test_text_stays_text_where_text_is_wanted() -> None:
     assert validate({"spacewalk": {"entries": entries}})["spacewalk"]["entries"] == read
 
 
+def test_a_datasets_defaults_are_filled() -> None:
+    config = validate({"datasets": {"mine": {"videos": "12"}}})
+    assert config["datasets"] == {"mine": {"kind": "folder", "videos": "12", "backbones": ["histogram"]}}
+    assert config["media"]["keep"] == "all"
+
+
+def test_no_dataset_can_take_a_studys_name() -> None:
+    taken = SCHEMA["properties"]["datasets"]["propertyNames"]["not"]["enum"]
+    assert taken == [*STUDIES, "weights"]
+
+
+def test_a_dataset_can_have_every_frame_backbone() -> None:
+    assert SCHEMA["$defs"]["dataset"]["properties"]["backbones"]["items"]["enum"] == [*FRAME_BACKBONES]
+
+
 def test_filled_defaults_are_not_shared() -> None:
     validate({"spacewalk": {}})["spacewalk"]["releases"].append("v9")
     assert validate({"spacewalk": {}})["spacewalk"]["releases"] == ["v0", "v1", "v2"]
@@ -183,7 +212,8 @@ def undescribed(schema: dict[str, Any], key: str) -> list[str]:
 
 def test_every_key_is_described() -> None:
     assert undescribed({"description": "top", **SCHEMA}, "") == []
-    assert undescribed(SCHEMA["$defs"]["study"], "study") == []
+    for name, part in SCHEMA["$defs"].items():
+        assert undescribed(part, name) == []
 
 
 def unguarded(schema: dict[str, Any], key: str) -> list[str]:
@@ -194,4 +224,4 @@ def unguarded(schema: dict[str, Any], key: str) -> list[str]:
 
 
 def test_unknown_keys_are_errors_everywhere() -> None:
-    assert unguarded(SCHEMA, "") + unguarded(SCHEMA["$defs"]["study"], "study") == []
+    assert unguarded(SCHEMA, "") + [k for name, part in SCHEMA["$defs"].items() for k in unguarded(part, name)] == []

@@ -70,10 +70,10 @@ def _schema() -> dict[str, Any]:
 def _resolve(schema: dict[str, Any]) -> dict[str, Any]:
     if "$ref" not in schema:
         return schema
-    study: dict[str, Any] = _schema()["$defs"]["study"]
+    base: dict[str, Any] = _schema()["$defs"][schema["$ref"].rpartition("/")[2]]
     own = schema.get("properties", {})
-    properties = {key: child | own.get(key, {}) for key, child in study["properties"].items()}
-    return study | schema | {"properties": properties}
+    properties = {key: child | own.get(key, {}) for key, child in base["properties"].items()}
+    return base | schema | {"properties": properties}
 
 
 def _read(value: Any, schema: dict[str, Any]) -> Any:
@@ -99,11 +99,12 @@ def _fill(value: Any, schema: dict[str, Any]) -> None:
     schema = _resolve(schema)
     if not isinstance(value, dict):
         return
-    for key, child in schema.get("properties", {}).items():
+    properties, other = schema.get("properties", {}), schema.get("additionalProperties") or {}
+    for key, child in properties.items():
         if key not in value and "default" in child:
             value[key] = copy.deepcopy(child["default"])
-        if key in value:
-            _fill(value[key], child)
+    for key, child in value.items():
+        _fill(child, properties.get(key, other))
 
 
 def _first(errors: Iterable[ValidationError]) -> ValidationError | None:
@@ -122,6 +123,8 @@ def _explain(error: ValidationError) -> str:
     if error.validator == "enum":
         allowed = list(map(str, error.validator_value))  # type: ignore[arg-type]
         return f"config: {key}: {error.instance!r} is not allowed; choose from {', '.join(allowed)}"
+    if error.validator == "not":
+        return f"config: {key}: {error.instance!r} is taken; choose another name"
     if error.validator == "oneOf":
         return f"config: {key}: {error.instance!r} is not allowed; give exactly one of videos, fraction or hours"
     if error.validator == "type":
