@@ -5,7 +5,7 @@ import re
 import threading
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -13,13 +13,15 @@ How = int | str | tuple[str, int | str]
 
 
 class FileServer(ThreadingHTTPServer):
-    """What is served, how the next requests fail, and what was asked.
+    """What is served, how the next requests fail, and what was asked. It is a proxy too: every host has its files.
 
     next: what happens to the next GETs of a path, in turn: an int is a status, ``("cut", n)`` sends n bytes and hangs
-    up, ``("short", n)`` sends the first n as if they were all, ``("to", path)`` redirects, ``("later", text)`` is a 429
-    with that Retry-After, "whole" ignores Range, "any" ignores If-Range.
+    up, ``("stall", n)`` sends n bytes and no more until the other side hangs up, ``("slow", n)`` sends n bytes ten
+    times a second, ``("short", n)`` sends the first n as if they were all, ``("to", path)`` redirects,
+    ``("later", text)`` is a 429 with that Retry-After, "whole" ignores Range, "any" ignores If-Range.
     version: the header by which versions of a file are told apart, "ETag" or "Last-Modified", or "" for neither.
-    asked: (method, path, Range or ""). sent: bytes of bodies.
+    asked: (method, path, Range or ""). cookies: the Cookie headers. sent: bytes of bodies. left: set when the other
+    side hung up on a stall, or a slow body ended.
     """
 
     def __init__(self, files: dict[str, bytes]) -> None:
@@ -27,7 +29,9 @@ class FileServer(ThreadingHTTPServer):
         self.files = files
         self.next: dict[str, list[How]] = {}
         self.asked: list[tuple[str, str, str]] = []
+        self.cookies: list[str] = []
         self.sent = 0
+        self.left = threading.Event()
         self.version = "ETag"
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -45,6 +49,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Stay silent."""
+
+    def parse_request(self) -> bool:
+        """Read the request line as a server does where it was written for a proxy."""
+        parsed = super().parse_request()
+        if parsed:
+            self.path = re.sub("^http://[^/]*", "", self.path)
+            self.server.cookies += self.headers.get_all("Cookie", [])
+        return parsed
 
     def do_HEAD(self) -> None:
         self.server.asked.append(("HEAD", self.path, ""))
@@ -79,15 +91,26 @@ class Handler(BaseHTTPRequestHandler):
             self._head(416, 0)
             return
         body = content[start:]
-        sent = body[: int(how[1])] if isinstance(how, tuple) else body
-        short = isinstance(how, tuple) and how[0] == "short"
+        kind, n = (how[0], int(how[1])) if isinstance(how, tuple) else ("", len(body))
+        sent = body if kind == "slow" else body[:n]
         more = {"Content-Type": mimetypes.guess_type(self.path)[0] or "application/octet-stream"}
         if self.server.version:
             more[self.server.version] = self._version(content)
-        self._head(206 if ranged else 200, len(sent if short else body), **more)
+        if ranged:
+            more["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        self._head(206 if ranged else 200, len(sent if kind == "short" else body), **more)
         self.server.sent += len(sent)  # before the client can have read them
-        self.wfile.write(sent)
         self.close_connection = sent != body
+        with suppress(ConnectionError):
+            while kind == "slow" and sent:
+                self.wfile.write(sent[:n])
+                sent = sent[n:]
+                threading.Event().wait(0.1)
+            self.wfile.write(sent)
+            if kind == "stall":
+                self.connection.recv(1)
+        if kind in ("stall", "slow"):
+            self.server.left.set()
 
     def _head(self, status: int, length: int, **more: str) -> None:
         self.send_response(status)

@@ -15,11 +15,15 @@ Status = Literal["present", "gone", "failed", "mismatched", "missing"]
 class Record:
     """What became of one video.
 
-    status: ``present``; ``gone`` (the site says so, in ``reason``), ``failed`` (any other refusal, network,
-        undecodable), ``mismatched`` (wrong checksum), ``missing`` (no address, and not in the mirror).
+    status: ``present``; ``gone`` (the site says so, in ``reason``); ``failed`` (any other refusal, network, no header
+        of a video); ``mismatched`` (another checksum or duration than listed); ``missing`` (no address, and not in the
+        mirror or at its path).
     reason: why it is not present; where it is, "" or what was given up for it.
-    source: where the file came from or was asked for (``mirror``, an address), else empty.
+    source: where the file came from or was asked for (``mirror``, a path, an address), else empty.
     attempts: in how many runs, so far, the network was asked.
+    downloader: the program and its version, empty where nothing was downloaded; format: the site's id of what came.
+    codec, width, height, fps, duration_s: as the file's header says; empty and 0 where it does not or was not read.
+    kept: False where the file came, was used and is deleted.
     """
 
     video: str
@@ -30,6 +34,14 @@ class Record:
     size: int = 0
     source: str = ""
     attempts: int = 0
+    downloader: str = ""
+    format: str = ""
+    codec: str = ""
+    width: int = 0
+    height: int = 0
+    fps: float = 0.0
+    duration_s: float = 0.0
+    kept: bool = True
 
 
 def check_video_id(video: str) -> str:

@@ -10,7 +10,7 @@ from stepline.config import Config
 from stepline.datasets import shards
 from stepline.datasets.spacewalk import ReleaseFile
 from stepline.datasets.studies import Study
-from stepline.download import fetch_file, fetch_video
+from stepline.download import DownloadOptions, fetch_file, fetch_video
 from stepline.errors import ConfigError, DownloadError, MissingError, ReleaseError
 from stepline.io import read_json, sha256_file, write_bytes, write_json
 from stepline.mirror import find, mirror_root
@@ -71,12 +71,13 @@ def fetch_videos(study: Study, shard: str, config: Config) -> None:
     Each video's record also stands beside it, where it survives a kill and the workflow, which removes the shard's
     before its job and after a failure. Raises MissingError where ``strict`` and one is absent.
     """
+    options = DownloadOptions(**config["download"])
     of = study.shards(config["shard_hours"])
     shards.write(Path("datasets", study.name, "shards.csv"), of)
     records: list[Record] = []
     videos = [video for video in study.videos() if of[video.id] == shard]
     for video in progress(videos, what=f"{study.name} shard {shard}", unit="videos"):
-        records.append(fetch_video(video, Path("datasets", study.name, "videos")))
+        records.append(fetch_video(video, Path("datasets", study.name, "videos"), options))
         if records[-1].status != "present":
             log.warning("%s: %s: %s", video.id, records[-1].status, records[-1].reason)
     write_availability(paths.availability(study.name, shard), records)

@@ -1,0 +1,63 @@
+"""Whether a host answers: found out once for each host and run."""
+
+import os
+import re
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+from filelock import FileLock
+
+from stepline.io import read_json, write_json
+
+PROBE_S = 10.0
+RUN = f"{os.getpid()}-{time.time_ns()}"
+"""Names this process where it is no job of a workflow run."""
+
+
+def shown(text: str) -> str:
+    """Return ``text`` with no user name or password in its addresses."""
+    return re.sub(r"(?<=://)[^/?#\s]*@", "", text)
+
+
+def unreachable(url: str) -> str:
+    """Return why the host of ``url`` does not answer, or "" where it does: one probe of at most 10 s per host and run.
+
+    The jobs of one workflow run (``STEPLINE_RUN``) share what the first of them found.
+    """
+    try:
+        host = urlsplit(url).netloc.rpartition("@")[2]
+        valid = bool(urlsplit(url).hostname) and urlsplit(url).port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        return f"{shown(url)} has no valid host and port"
+    memory = Path(".stepline/probes") / f"{os.environ.get('STEPLINE_RUN') or RUN}-{host.replace(':', '-')}.json"
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(".stepline/probes.lock"):
+        if not memory.exists():
+            why = _probe(f"{urlsplit(url).scheme}://{host}/")
+            write_json(memory, {"reason": why and f"{host} is unreachable ({why})"})
+        return str(read_json(memory)["reason"])
+
+
+def _probe(url: str) -> str:
+    """Return why ``url`` does not answer, or "".
+
+    Looking up a name and trying its addresses in turn obey no timeout, so the probe has a thread that is left behind.
+    """
+    answers = [f"no answer in {PROBE_S:g} s"]
+
+    def ask() -> None:
+        try:
+            httpx.head(url, timeout=PROBE_S)
+            answers.append("")
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+            answers.append(str(error) or type(error).__name__)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(PROBE_S)
+    return answers[-1]

@@ -1,0 +1,126 @@
+"""Files over http(s): whole and checked, or an error of one line."""
+
+import re
+import time
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+import httpx
+
+from stepline.download.host import shown, unreachable
+from stepline.errors import DownloadError
+from stepline.io import atomic_path, sha256_file, write_text
+
+ATTEMPTS = 3
+STALL_S = 60.0
+LONGEST_WAIT_S = 60.0
+
+
+class GoneError(DownloadError):
+    """A download that the site says it no longer has."""
+
+
+class MismatchError(DownloadError):
+    """A download that is another file than the one that is listed."""
+
+
+def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: float = 0.0) -> None:
+    """Download ``url`` to ``path``; a cut transfer goes on where it stopped, also in a later run.
+
+    It starts again where the server does not say that the file is still the same one, by ETag or Last-Modified.
+    rate: most bytes per second; 0 for no limit.
+    Raises GoneError where the server says 404 or 410, MismatchError where the file has another length or sha256,
+    DownloadError where the host does not answer, refuses, or sends nothing for ``STALL_S`` seconds time and again.
+    """
+    if reason := unreachable(url):
+        raise DownloadError(reason)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            _transfer(url, part, size, rate)
+            break
+        except httpx.InvalidURL as error:
+            raise DownloadError(f"{shown(url)}: {error}") from None
+        except (httpx.RequestError, _WorthRetryingError) as error:
+            wait_s = getattr(error, "wait_s", 0.0)
+            if wait_s > LONGEST_WAIT_S:
+                raise DownloadError(f"{shown(url)}: {error}, asks to wait {wait_s:.0f} s") from None
+            if attempt == ATTEMPTS:
+                reason = str(error) or type(error).__name__
+                raise DownloadError(f"{shown(url)}: {reason} ({attempt} attempts)") from None
+            time.sleep(max(wait_s, 2.0 ** (attempt - 1)))
+    _version_of(part).unlink()
+    if sha256 and (got := sha256_file(part)) != sha256:
+        part.unlink()
+        raise MismatchError(f"{shown(url)}: wrong checksum: sha256 is {got}, expected {sha256}")
+    with atomic_path(path) as whole:
+        part.replace(whole)
+
+
+class _WorthRetryingError(Exception):
+    """A transfer that another attempt may complete, after ``wait_s`` seconds where the server asks for them."""
+
+    def __init__(self, reason: str, wait_s: float = 0.0) -> None:
+        super().__init__(reason)
+        self.wait_s = wait_s
+
+
+def _version_of(part: Path) -> Path:
+    """Return the file that says of which version on the server ``part`` is a part."""
+    return part.with_suffix(".version")
+
+
+def _transfer(url: str, part: Path, size: int, rate: float) -> None:
+    kept = _version_of(part).read_text() if part.exists() and _version_of(part).exists() else ""
+    have = part.stat().st_size if kept else 0
+    headers = {"Range": f"bytes={have}-", "If-Range": kept} if have else {}
+    headers["Accept-Encoding"] = "identity"
+    with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=STALL_S) as response:
+        status, version = response.status_code, _version(response)
+        resumed = status == 206
+        if status == 416 or (resumed and version not in ("", kept)):
+            part.unlink(missing_ok=True)
+            raise _WorthRetryingError("the partial file does not fit the one on the server")
+        if status == 429 or status >= 500:
+            raise _WorthRetryingError(f"HTTP {status}", retry_after(response))
+        if status in (404, 410):
+            raise GoneError(f"{shown(url)}: HTTP {status}")
+        if status >= 400:
+            raise DownloadError(f"{shown(url)}: HTTP {status}")
+        if not resumed:
+            part.unlink(missing_ok=True)
+            write_text(_version_of(part), version)
+        with open(part, "ab") as file:
+            began, came = time.monotonic(), 0
+            for chunk in response.iter_bytes():
+                file.write(chunk)
+                came += len(chunk)
+                if rate and (ahead_s := came / rate - (time.monotonic() - began)) > 0:
+                    time.sleep(ahead_s)
+        length = response.headers.get("content-length")
+    expected = size or (int(length) + have * resumed if length else 0)
+    got = part.stat().st_size
+    if expected and got < expected:
+        raise _WorthRetryingError(f"truncated: {got} of {expected} bytes")
+    if expected and got > expected:
+        part.unlink()
+        raise MismatchError(f"{shown(url)}: wrong length: {got} of {expected} bytes")
+
+
+def _version(response: httpx.Response) -> str:
+    """Return what tells this version of the file from others, fit for If-Range: RFC 9110, 13.1.5; "" where nothing."""
+    tag = str(response.headers.get("etag", ""))
+    return tag if re.fullmatch('"[!-~]*"', tag) else str(response.headers.get("last-modified", ""))
+
+
+def retry_after(response: httpx.Response) -> float:
+    """Return the wait that the server asks for, in seconds; 0 where it asks for none. RFC 9110, 10.2.3."""
+    asked = response.headers.get("retry-after", "")
+    if asked.isdecimal():
+        return float(asked)
+    try:
+        return max(0.0, (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0

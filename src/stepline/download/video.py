@@ -1,0 +1,147 @@
+"""One video: from its file, the mirror or the network into a folder, with a record of what became of it."""
+
+import os
+import shutil
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from stepline.availability import Record, check_video_id, read_availability, write_availability
+from stepline.datasets.schema import Video
+from stepline.download.host import shown
+from stepline.download.http import GoneError, MismatchError, fetch_file
+from stepline.download.options import DownloadOptions
+from stepline.download.yt_dlp import fetch_page
+from stepline.errors import DownloadError
+from stepline.io import atomic_path
+from stepline.media.decode import MediaError, probe
+from stepline.mirror import Wanted, cached_sha256, find
+
+SUFFIXES = frozenset(
+    ".3gp .avi .flv .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv .ts .vob .webm .wmv .y4m".split()  # noqa: SIM905
+)
+"""The names of video files. An address that ends in one is a file; any other is a page."""
+
+
+def fetch_video(video: Video, folder: Path, options: DownloadOptions, *, again: bool = False) -> Record:
+    """Bring ``video`` to ``folder/<id><suffix>`` (a link to its own file or the mirror's) and return its record.
+
+    The record stands in ``folder/<id>.json`` too, from where its attempts go on counting in the next run. A video that
+    was deleted after use (``kept`` is False) is downloaded once more only where ``again``. Raises ReleaseError where
+    the id is no file name.
+    """
+    memory = folder / f"{check_video_id(video.id)}.json"
+    before = read_availability(memory).get(video.id) if memory.exists() else None
+    record = _bring(video, folder, options, before or Record(video=video.id, status="missing"), again)
+    write_availability(memory, [record])
+    return record
+
+
+def _bring(video: Video, folder: Path, options: DownloadOptions, before: Record, again: bool) -> Record:
+    record = Record(video=video.id, status="missing", attempts=before.attempts)
+    held = _held(video)
+    if held is not None:
+        path = folder / f"{video.id}{_suffix(held.name)}"
+        _link(path, held.resolve())
+        return _examined(video, path, replace(record, source=video.file or "mirror"))
+    here = [path for path in _places(video, folder) if os.path.lexists(path)]
+    for path in here:
+        if path.is_symlink():
+            path.unlink()
+    if video.file:
+        return replace(record, reason=video.lost or f"{video.file}: no such file, or it may not be seen")
+    if not (before.kept or again) and video.sha256 in ("", before.sha256):
+        return before
+    for path in here:
+        if path.exists():
+            reason = before.reason if before.status == "present" else ""
+            came = replace(record, reason=reason, downloader=before.downloader, format=before.format)
+            found = _examined(video, path, replace(came, source=shown(video.url)))
+            if found.status != "failed" or not video.url:
+                return found
+    if not video.url:
+        nowhere = f"not in the mirror at {video.path}" if video.path else "it has no address"
+        return replace(record, reason=video.lost or nowhere)
+    return _downloaded(video, folder, options, before.attempts + 1)
+
+
+def _held(video: Video) -> Path | None:
+    """Return the file of ``video`` that nobody needs to download."""
+    if video.file:
+        return Path(video.file) if os.path.isfile(video.file) else None
+    return find(Wanted(path=video.path))
+
+
+def _link(path: Path, to: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not (path.is_symlink() and path.resolve() == to):
+        path.unlink(missing_ok=True)
+        path.symlink_to(to)
+
+
+def _downloaded(video: Video, folder: Path, options: DownloadOptions, attempts: int) -> Record:
+    record = Record(video=video.id, status="failed", source=shown(video.url), attempts=attempts)
+    part = folder / f".{video.id}.yt-dlp"
+    try:
+        name = PurePosixPath(unquote(urlsplit(video.url).path)).name
+        if Path(name).suffix.lower() in SUFFIXES:
+            record = replace(record, downloader=f"httpx {version('httpx')}")
+            path = folder / f"{video.id}{_suffix(name)}"
+            fetch_file(video.url, path, sha256=video.sha256, rate=options.rate)
+        else:
+            record = replace(record, downloader=f"yt-dlp {version('yt-dlp')}")
+            came, format_, lacks = fetch_page(video.url, part, options)
+            path = folder / f"{video.id}{_suffix(came.name)}"
+            with atomic_path(path) as whole:
+                came.replace(whole)
+            shutil.rmtree(part)
+            record = replace(record, format=format_, reason=lacks)
+    except GoneError as error:
+        return replace(record, status="gone", reason=str(error))
+    except MismatchError as error:
+        return replace(record, status="mismatched", reason=str(error))
+    except DownloadError as error:
+        return replace(record, reason=str(error))
+    return _examined(video, path, record)
+
+
+def _examined(video: Video, path: Path, record: Record) -> Record:
+    """Return ``record`` with what the file at ``path`` is; where it is a video, it is the only one left of this id."""
+    try:
+        header = probe(path)
+    except MediaError as error:
+        return replace(record, status="failed", reason=str(error))
+    for other in _places(video, path.parent):
+        if other != path:
+            other.unlink(missing_ok=True)
+    record = replace(
+        record,
+        status="present",
+        path=str(path),
+        sha256=cached_sha256(path),
+        size=path.stat().st_size,
+        codec=header.codec,
+        width=header.width,
+        height=header.height,
+        fps=header.fps,
+        duration_s=header.duration_s,
+    )
+    if video.sha256 and record.sha256 != video.sha256:
+        reason = f"wrong checksum: sha256 is {record.sha256}, expected {video.sha256}"
+        return replace(record, status="mismatched", reason=reason)
+    listed_s = video.duration_s
+    if header.duration_s and listed_s and abs(header.duration_s - listed_s) > max(2.0, 0.01 * listed_s):
+        reason = f"wrong duration: {header.duration_s:.1f} s, listed with {listed_s:.1f} s"
+        return replace(record, status="mismatched", reason=reason)
+    return record
+
+
+def _places(video: Video, folder: Path) -> list[Path]:
+    return [folder / f"{video.id}{suffix}" for suffix in sorted(SUFFIXES)]
+
+
+def _suffix(name: str) -> str:
+    """Return the suffix of a video file's ``name``, in lower case; ``.mp4`` where it has none of a video's."""
+    suffix = Path(name).suffix.lower()
+    return suffix if suffix in SUFFIXES else ".mp4"

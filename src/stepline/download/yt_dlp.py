@@ -1,0 +1,140 @@
+"""Videos of pages, by the command yt-dlp in a process of its own."""
+
+import json
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from stepline.download.host import shown, unreachable
+from stepline.download.http import ATTEMPTS, STALL_S, GoneError
+from stepline.download.options import DownloadOptions
+from stepline.errors import DownloadError
+
+log = logging.getLogger(__name__)
+
+SINGLE = "b[ext=mp4][height<=?{0}][protocol!*=m3u8]"
+"""What yt-dlp takes without ffmpeg: one file with picture and sound, no stream that would need repair."""
+MERGED = "bv*[ext=mp4][height<={0}]+ba[ext=m4a]/" + SINGLE
+JS_RUNTIMES = ("deno", "node", "quickjs", "bun")
+YT_DLP = """
+import os, runpy, threading
+threading.Thread(target=lambda: os._exit(os.read(0, 1) or 1), daemon=True).start()
+runpy.run_module("yt_dlp", run_name="__main__", alter_sys=True)
+"""
+"""The command ``yt-dlp`` that ends with the process that started it, when its standard input closes."""
+GONE = re.compile(
+    r"private video|video is private|(video|recording) (is no longer available|(has been|was) (removed|deleted))"
+    r"|account .*(terminated|closed)|isn.t available any ?more|unable to download webpage: HTTP Error (404|410)",
+    re.IGNORECASE,
+)
+"""What yt-dlp reports where the site says that a video is gone for good, rather than blocked, busy or not yet there."""
+BUSY = re.compile(r"HTTP Error 5\d\d|timed out|connection (reset|aborted)|bytes read|remote end closed", re.IGNORECASE)
+"""What yt-dlp reports where the same question a moment later may have another answer."""
+ACCOUNT = re.compile(r"sign in|log ?in|members|registered users|cookies", re.IGNORECASE)
+"""What yt-dlp reports where an account may see the video."""
+
+
+def fetch_page(url: str, part: Path, options: DownloadOptions) -> tuple[Path, str, str]:
+    """Download the video of the page ``url`` into the folder ``part``; a killed download goes on in the next call.
+
+    Returns the file, the id of its format, and what was given up for lack of a program, or "". Raises GoneError where
+    the site says that it is gone, DownloadError where it refuses or there is no mp4 of at most ``max_height`` lines.
+    """
+    if reason := unreachable(url):
+        raise DownloadError(reason)
+    part.mkdir(parents=True, exist_ok=True)
+    for attempt in range(1, ATTEMPTS + 1):
+        code, out, said = _run(url, part, options)
+        lacks = "; ".join(filter(None, (_lacks_ffmpeg(), _lacks_for_youtube(said) if _is_youtube(url) else "")))
+        if not code and out:
+            made = json.loads(out[-1])
+            return Path(made["filepath"]), str(made["format_id"]), lacks
+        errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
+        reason = shown(errors[-1]) if errors else f"yt-dlp ended with {code} and no video"
+        if GONE.search(reason):
+            raise GoneError(re.sub(r"\. Use --cookies.*", "", reason))
+        if not BUSY.search(reason):
+            break
+        if attempt < ATTEMPTS:
+            time.sleep(2.0 ** (attempt - 1))
+        else:
+            reason += f" ({attempt} attempts)"
+    if "Requested format is not available" in reason:
+        reason = f"there is no mp4 of at most {options.max_height} lines with picture and sound"
+    elif ACCOUNT.search(reason):
+        reason = re.sub(r"\.? *Use --cookies.*", "", reason) + "; an account's cookies may help: download.cookies"
+    raise DownloadError(f"{reason}; {lacks}" if lacks else reason)
+
+
+def _run(url: str, part: Path, options: DownloadOptions) -> tuple[int, list[str], list[str]]:
+    """Run yt-dlp and return its exit status and the lines of its output and of its errors."""
+    pause = str(options.sleep_s)
+    command = [
+        sys.executable,
+        "-c",
+        YT_DLP,
+        "--ignore-config",
+        "--no-playlist",
+        "--quiet",
+        "--no-progress",
+        "--verbose",
+    ]
+    command += ["--format", (SINGLE if _lacks_ffmpeg() else MERGED).format(options.max_height)]
+    command += ["--verbose", "--merge-output-format", "mp4", "--continue", "--abort-on-unavailable-fragments"]
+    command += ["--retries", "5", "--fragment-retries", "5", "--retry-sleep", "exp=1:20"]
+    command += ["--socket-timeout", str(STALL_S)]
+    command += ["--sleep-requests", pause, "--sleep-interval", pause]
+    command += [word for runtime in JS_RUNTIMES for word in ("--js-runtimes", runtime)]
+    command += ["--limit-rate", options.rate_limit] if options.rate_limit else []
+    command += ["--output", str(part / "%(format_id)s.%(ext)s")]
+    command += ["--print", "after_move:%(.{filepath,format_id})j"]
+    with ExitStack() as stack:
+        reading, writing = os.pipe()
+        stack.callback(os.close, reading)
+        stack.callback(os.close, writing)
+        handed = []
+        if options.cookies:
+            cookies = stack.enter_context(tempfile.TemporaryFile())
+            cookies.write(Path(options.cookies).read_bytes())
+            cookies.seek(0)
+            handed = [cookies.fileno()]
+            command += ["--cookies", f"/dev/fd/{handed[0]}"]
+        command += ["--", url]
+        done = subprocess.run(command, stdin=reading, pass_fds=handed, capture_output=True, check=False)
+    out, said = (text.decode(errors="replace").splitlines() for text in (done.stdout, done.stderr))
+    return done.returncode, out, said
+
+
+def _lacks_ffmpeg() -> str:
+    return "" if shutil.which("ffmpeg") else "without ffmpeg, which merges picture and sound"
+
+
+def _is_youtube(url: str) -> bool:
+    return re.search(r"(^|\.)(youtube(-nocookie)?\.com|youtu\.be)$", urlsplit(url).hostname or "") is not None
+
+
+def _lacks_for_youtube(said: list[str]) -> str:
+    """Return what yt-dlp's account of itself lacks for YouTube, whose formats it finds by YouTube's own JavaScript."""
+    about = dict(re.findall(r"^\[debug\] (JS runtimes|Optional libraries): (.*)$", "\n".join(said), re.MULTILINE))
+    runtimes = [name for name in about.get("JS runtimes", "").split(", ") if "-" in name and "unsupported" not in name]
+    lacks = [] if runtimes else [f"a JavaScript runtime ({about.get('JS runtimes', 'none')} found)"]
+    lacks += [] if "yt_dlp_ejs" in about.get("Optional libraries", "") else ["the package yt-dlp-ejs"]
+    if not lacks:
+        return ""
+    _warn(f"YouTube offers yt-dlp fewer formats, or none, without {' and '.join(lacks)}: see docs/downloads.md")
+    return f"without {' and '.join(lacks)}"
+
+
+@cache
+def _warn(line: str) -> None:
+    """Warn once in a run."""
+    log.warning(line)

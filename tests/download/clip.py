@@ -1,0 +1,24 @@
+"""A small real video for the tests of downloads."""
+
+import subprocess
+from pathlib import Path
+
+import imageio_ffmpeg
+
+DURATION_S = 3
+
+
+def ffmpeg(*arguments: str | Path) -> None:
+    subprocess.run([imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-y", *arguments], check=True)
+
+
+def make(folder: Path) -> None:
+    """Make ``a.mp4`` (64 x 48, 10 fps, h264, aac, large for its length), its streams ``v.mp4``, ``a.m4a``, and ``a.webm``."""
+    noise = ["-f", "lavfi", "-i", f"testsrc2=size=64x48:rate=10:duration={DURATION_S},noise=alls=90:allf=t"]
+    sine = ["-f", "lavfi", "-i", f"sine=duration={DURATION_S}"]
+    exact = ["-fflags", "+bitexact", "-flags", "+bitexact", "-threads", "1"]
+    h264 = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-qp", "1"]
+    ffmpeg(*noise, *sine, *exact, *h264, "-c:a", "aac", "-b:a", "128k", folder / "a.mp4")
+    ffmpeg("-i", folder / "a.mp4", *exact, "-c", "copy", "-an", folder / "v.mp4")
+    ffmpeg("-i", folder / "a.mp4", *exact, "-c", "copy", "-vn", folder / "a.m4a")
+    ffmpeg(*noise, *exact, "-c:v", "libvpx", "-b:v", "200k", folder / "a.webm")

@@ -1,0 +1,254 @@
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from stepline.download import fetch_file, http
+from stepline.errors import DownloadError
+from tests.file_server import FileServer, serving
+
+CONTENT = bytes(range(256)) * 4000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+CUT = 300_000
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    with serving(a=CONTENT) as running:
+        yield running
+
+
+@pytest.fixture
+def get(server: FileServer) -> Callable[[], bytes]:
+    """Fetch /a, pinned, and return what was written."""
+
+    def fetch() -> bytes:
+        fetch_file(f"{server.url}/a", Path("out/a"), sha256=SHA256, size=len(CONTENT))
+        assert [path.name for path in Path("out").iterdir()] == ["a"]
+        return Path("out/a").read_bytes()
+
+    return fetch
+
+
+def refused(server: FileServer, path: str = "a", **pins: object) -> str:
+    """Return the one line of a failing download, after which there is no file."""
+    with pytest.raises(DownloadError) as error:
+        fetch_file(f"{server.url}/{path}", Path("out") / path, **pins)  # type: ignore[arg-type]
+    assert not (Path("out") / path).exists()
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def parts() -> list[int]:
+    """The sizes of the partial files."""
+    return [path.stat().st_size for path in Path("out").glob(".*.part")]
+
+
+def test_a_file_comes_with_one_probe_and_one_request(server: FileServer, get: Callable[[], bytes]) -> None:
+    assert get() == CONTENT
+    assert server.asked == [("HEAD", "/", ""), ("GET", "/a", "")]
+
+
+def test_after_a_cut_only_the_rest_is_sent(server: FileServer, get: Callable[[], bytes]) -> None:
+    server.next["/a"] = [("cut", CUT)]
+    assert get() == CONTENT
+    assert [path for path, _ in server.gets] == ["/a", "/a"]
+    assert server.gets[1][1] == f"bytes={CUT}-"
+    assert server.sent == len(CONTENT)
+
+
+def test_a_later_run_goes_on_where_an_earlier_one_was_cut(server: FileServer, get: Callable[[], bytes]) -> None:
+    server.next["/a"] = [("cut", CUT), ("cut", 10), 503]
+    assert f"{server.url}/a: HTTP 503 (3 attempts)" in refused(server, sha256=SHA256, size=len(CONTENT))
+    assert parts() == [CUT + 10]
+    assert get() == CONTENT
+    assert server.gets[-1] == ("/a", f"bytes={CUT + 10}-")
+    assert server.sent == len(CONTENT)
+
+
+def test_a_server_that_ignores_ranges_sends_all_again(server: FileServer, get: Callable[[], bytes]) -> None:
+    server.next["/a"] = [("cut", CUT), "whole"]
+    assert get() == CONTENT
+
+
+def test_what_is_sent_all_again_is_whole_at_its_own_length(server: FileServer) -> None:
+    server.next["/a"] = [("cut", CUT), "whole"]
+    fetch_file(f"{server.url}/a", Path("out/a"))
+    assert Path("out/a").read_bytes() == CONTENT
+    assert len(server.gets) == 2
+
+
+def test_a_part_that_was_whole_already_is_fetched_again(server: FileServer, get: Callable[[], bytes]) -> None:
+    server.next["/a"] = [("cut", len(CONTENT) - 1), 503, 503]
+    refused(server)
+    with open("out/.a.part", "ab") as file:
+        file.write(CONTENT[-1:])
+    assert get() == CONTENT
+    assert server.gets[-2:] == [("/a", f"bytes={len(CONTENT)}-"), ("/a", "")]
+
+
+OTHER = CONTENT[::-1] + b"and longer"
+
+
+@pytest.mark.parametrize("version", ["ETag", "Last-Modified"])
+def test_a_part_of_a_file_that_changed_is_thrown_away(server: FileServer, version: str) -> None:
+    server.version = version
+    server.next["/a"] = [("cut", CUT), 503, 503]
+    refused(server)
+    server.files["/a"] = OTHER
+    fetch_file(f"{server.url}/a", Path("out/a"))
+    assert Path("out/a").read_bytes() == OTHER
+    assert server.gets[-1] == ("/a", f"bytes={CUT}-")
+    assert [path.name for path in Path("out").iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("version", ["ETag", "Last-Modified"])
+def test_a_part_of_the_same_file_is_kept_by_either_mark(server: FileServer, version: str) -> None:
+    server.version = version
+    server.next["/a"] = [("cut", CUT)]
+    fetch_file(f"{server.url}/a", Path("out/a"))
+    assert Path("out/a").read_bytes() == CONTENT
+    assert server.sent == len(CONTENT)
+
+
+def test_a_server_that_sends_the_rest_of_another_file_is_not_believed(server: FileServer) -> None:
+    server.next["/a"] = [("cut", CUT), 503, 503, "any"]
+    refused(server)
+    server.files["/a"] = OTHER
+    fetch_file(f"{server.url}/a", Path("out/a"))
+    assert Path("out/a").read_bytes() == OTHER
+
+
+def test_where_nothing_tells_versions_apart_all_is_sent_again(server: FileServer) -> None:
+    server.version = ""
+    server.next["/a"] = [("cut", CUT), 503, 503]
+    refused(server)
+    server.files["/a"] = OTHER
+    fetch_file(f"{server.url}/a", Path("out/a"))
+    assert Path("out/a").read_bytes() == OTHER
+    assert server.gets[-1] == ("/a", "")
+
+
+def test_a_busy_server_is_asked_again(server: FileServer, get: Callable[[], bytes]) -> None:
+    server.next["/a"] = [503, 500]
+    assert get() == CONTENT
+    assert len(server.gets) == 3
+
+
+def test_a_body_that_stalls_is_waited_for_so_long_and_then_resumed(
+    server: FileServer, get: Callable[[], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert http.STALL_S <= 60
+    monkeypatch.setattr(http, "STALL_S", 0.5)
+    server.next["/a"] = [("stall", CUT)]
+    began = time.monotonic()
+    assert get() == CONTENT
+    assert 0.5 <= time.monotonic() - began < 5
+    assert server.gets[1:] == [("/a", f"bytes={CUT}-")]
+    assert server.left.wait(5)
+
+
+def test_a_body_that_is_slow_but_alive_goes_through(
+    server: FileServer, get: Callable[[], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "STALL_S", 0.5)
+    server.next["/a"] = [("slow", len(CONTENT) // 12)]
+    began = time.monotonic()
+    assert get() == CONTENT
+    assert time.monotonic() - began > 1
+    assert len(server.gets) == 1
+
+
+def test_a_rate_is_held() -> None:
+    with serving(a=CONTENT) as server:
+        began = time.monotonic()
+        fetch_file(f"{server.url}/a", Path("a"), rate=len(CONTENT))
+        assert 0.9 < time.monotonic() - began < 3
+
+
+def test_a_server_that_stays_busy_is_asked_three_times(server: FileServer) -> None:
+    server.next["/a"] = [503] * 9
+    assert refused(server) == f"{server.url}/a: HTTP 503 (3 attempts)"
+    assert len(server.gets) == 3
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch, server: FileServer) -> list[float]:
+    """How long was waited, in seconds."""
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    return waited
+
+
+def test_too_many_requests_are_asked_again_as_late_as_the_server_says(
+    server: FileServer, get: Callable[[], bytes], waits: list[float]
+) -> None:
+    server.next["/a"] = [("later", "7"), ("later", "Wed, 21 Oct 2015 07:28:00 GMT")]
+    assert get() == CONTENT
+    assert waits == [7, 2]
+
+
+def test_a_date_to_come_back_at_is_a_wait(server: FileServer, get: Callable[[], bytes], waits: list[float]) -> None:
+    server.next["/a"] = [("later", formatdate(time.time() + 30, usegmt=True)), ("later", "soon")]
+    assert get() == CONTENT
+    assert waits == [pytest.approx(30, abs=5), 2]
+
+
+def test_a_server_that_asks_for_hours_is_not_waited_for(server: FileServer, waits: list[float]) -> None:
+    server.next["/a"] = [("later", "3600")]
+    assert refused(server) == f"{server.url}/a: HTTP 429, asks to wait 3600 s"
+    assert waits == []
+    assert http.LONGEST_WAIT_S <= 60
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410])
+def test_what_is_not_there_is_asked_for_once(server: FileServer, status: int) -> None:
+    server.next["/a"] = [status]
+    assert refused(server) == f"{server.url}/a: HTTP {status}"
+    assert len(server.gets) == 1
+
+
+def test_a_truncated_file_is_refused(server: FileServer) -> None:
+    server.next["/a"] = [("short", CUT), 416, ("short", CUT)]
+    assert "truncated: 300000 of 1024000 bytes" in refused(server, sha256=SHA256, size=len(CONTENT))
+
+
+def test_a_file_that_is_too_long_is_refused(server: FileServer) -> None:
+    assert "wrong length: 1024000 of 99 bytes" in refused(server, sha256=SHA256, size=99)
+    assert parts() == []
+
+
+def test_a_wrong_checksum_names_both_and_leaves_nothing(server: FileServer) -> None:
+    server.files["/a"] = CONTENT[::-1]
+    line = refused(server, sha256=SHA256, size=len(CONTENT))
+    assert SHA256 in line
+    assert hashlib.sha256(CONTENT[::-1]).hexdigest() in line
+    assert parts() == []
+
+
+def test_a_redirect_is_followed(server: FileServer) -> None:
+    server.next["/moved"] = [("to", "/a")]
+    fetch_file(f"{server.url}/moved", Path("out/a"), sha256=SHA256)
+    assert Path("out/a").read_bytes() == CONTENT
+
+
+def test_redirects_without_end_are_one_line(server: FileServer) -> None:
+    server.next["/a"] = [("to", "/a")] * 200
+    assert f"{server.url}/a: " in refused(server)
+
+
+def test_a_refused_download_leaves_the_old_file(server: FileServer) -> None:
+    Path("out").mkdir()
+    Path("out/a").write_text("old")
+    server.next["/a"] = [404]
+    with pytest.raises(DownloadError):
+        fetch_file(f"{server.url}/a", Path("out/a"))
+    assert Path("out/a").read_text() == "old"
+
+
+def test_an_address_that_cannot_be_asked_for_is_one_line(server: FileServer) -> None:
+    assert "non-printable" in refused(server, "a\x7f")
