@@ -40,6 +40,26 @@ def features_manifest(study: str, shard: str, spec: Spec) -> Path:
     return Path("features", spec.name, spec.id, "manifests", f"{study}.{shard}.json")
 
 
+def shards(study: str) -> Path:
+    """Return the file that says which shard a video is in."""
+    return Path("datasets", study, "shards.csv")
+
+
+def videos(study: str) -> Path:
+    """Return the folder of videos and of the record of each."""
+    return Path("datasets", study, "videos")
+
+
+def fetches(study: str, shard: str) -> Path:
+    """Return the file that counts how often lost or deleted videos of a shard were fetched again."""
+    return Path("datasets", study, "fetches", f"{shard}.json")
+
+
+def dropped(study: str, shard: str) -> Path:
+    """Return the record that a shard's videos are deleted."""
+    return Path("datasets", study, "dropped", f"{shard}.json")
+
+
 def availability(study: str, shard: str) -> Path:
     """Return the record of what became of a shard's videos."""
     return Path("datasets", study, "availability", f"{shard}.json")
@@ -53,6 +73,11 @@ def media(study: str) -> Path:
 def shots(study: str) -> Path:
     """Return the folder of shots."""
     return Path("datasets", study, "shots")
+
+
+def thumbnails(study: str) -> Path:
+    """Return the folder of small pictures of shots."""
+    return Path("datasets", study, "thumbnails")
 
 
 def transcripts(study: str, engine: str) -> Path:

@@ -1,27 +1,46 @@
 """The one schema of all procedural-video datasets. Times in seconds; frames where the name says so."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = ("train", "val", "test")
+BYTES_PER_S = 625_000
+"""Of a video whose duration is not known: 5 Mbit/s, as of 1080 lines for the web. It only sizes shards."""
+LENGTH_S = 600.0
+"""Of a video of which nothing is known but its address."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Video:
-    """A listed video: what there is to download.
+    """A listed video: where it comes from. Empty is what does not apply or is not known.
 
-    url: a page that yt-dlp understands, an http(s) address of a file, or empty where only a mirror can hold it.
+    file: the user's own file, an absolute path.
+    url: a page that yt-dlp understands, or an http(s) address of a file.
     path: its canonical path in a mirror.
-    sha256: of the file where it is known, else empty.
+    sha256: of the file.
+    lost: why there is nothing to look for any more; such a video is ``missing``.
     """
 
     id: str
-    split: Split
-    duration_s: float
-    url: str
-    path: str
+    split: Split | None = None
+    duration_s: float | None = None
+    file: str = ""
+    url: str = ""
+    path: str = ""
     sha256: str = ""
+    lost: str = ""
+
+    @property
+    def length_s(self) -> float:
+        """Its duration, or a guess: a file's bytes at ``BYTES_PER_S``, ``LENGTH_S`` for what is not here."""
+        if self.duration_s is not None:
+            return self.duration_s
+        if self.file:
+            file = Path(self.file)
+            return file.stat().st_size / BYTES_PER_S if file.is_file() else 0.0
+        return LENGTH_S if self.url else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,18 +15,19 @@ def assign(videos: Sequence[Video], *, hours: float, known: dict[str, str]) -> d
     """Return the shard of every video: ``{video id: shard}``.
 
     known: shards that earlier runs gave; they stay. A new video fills the newest shard while that holds at most
-    ``hours`` with it, else it opens the next one; so a video longer than ``hours`` is alone.
+    ``hours`` with it, else it opens the next one; so a video longer than ``hours`` is alone. What counts is
+    ``Video.length_s``, at the time when the video is new.
     """
     shards = {video.id: known[video.id] for video in videos if video.id in known}
     newest = max((int(shard) for shard in known.values()), default=0)
-    filled = sum(video.duration_s for video in videos if shards.get(video.id) == f"{newest:03d}")
+    filled = sum(video.length_s for video in videos if shards.get(video.id) == f"{newest:03d}")
     for video in videos:
         if video.id in shards:
             continue
-        if filled and filled + video.duration_s > hours * 3600:
+        if filled and filled + video.length_s > hours * 3600:
             newest, filled = newest + 1, 0.0
         shards[video.id] = f"{newest:03d}"
-        filled += video.duration_s
+        filled += video.length_s
     return shards
 
 

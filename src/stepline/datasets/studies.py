@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepline.datasets import demo, shards, spacewalk
-from stepline.datasets.schema import SPLITS, Release, Split, Video
+from stepline.datasets import demo, spacewalk
+from stepline.datasets.dataset import Dataset
+from stepline.datasets.schema import SPLITS, Release, Split
 from stepline.errors import ConfigError, ReleaseError
 from stepline.mirror import Wanted
 
@@ -14,7 +15,7 @@ RETRIEVAL = "intra-video_retrieval"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class Study(Dataset):
     """A data set and the constants of its sampling.
 
     fps: per release, the frame rate of its frame indices. tasks: per release, the tasks it has.
@@ -23,15 +24,12 @@ class Study:
     boundary_s: their least distance from a segment boundary.
     """
 
-    name: str
-    title: str
     fps: dict[str, float]
     tasks: dict[str, tuple[str, ...]]
     as_released: frozenset[str]
     samples_per_video: int
     min_distance_s: float
     boundary_s: float
-    videos: Callable[[], tuple[Video, ...]]
     release_files: Callable[[str], tuple[spacewalk.ReleaseFile, ...]]
 
     def folder(self, release: str) -> Path:
@@ -44,11 +42,6 @@ class Study:
             return SPLITS
         released = {file.path for file in self.release_files(release)}
         return tuple(split for split in SPLITS if f"tasks/{task}/{split}.json" in released)
-
-    def shards(self, hours: float) -> dict[str, str]:
-        """Return the shard of every listed video; those in ``shards.csv`` stay as they are."""
-        known = shards.read(Path("datasets") / self.name / "shards.csv")
-        return shards.assign(self.videos(), hours=hours, known=known)
 
     def release_file(self, release: str, path: str) -> Path:
         """Return a file of the release by its path there; raise ReleaseError where it is not as it was fetched."""

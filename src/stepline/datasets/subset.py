@@ -24,18 +24,18 @@ def select(videos: Sequence[Video], subset: dict[str, Any] | None) -> tuple[str,
             )
         return tuple(video.id for video in videos if video.id in subset["videos"])
     chosen: set[str] = set()
-    total_s = sum(video.duration_s for video in videos)
+    total_s = sum(video.length_s for video in videos)
     for split in SPLITS:
         members = [video for video in videos if video.split == split]
         order = random.Random(f"{subset['seed']}-{split}").sample(members, len(members))
-        split_s = sum(video.duration_s for video in members)
+        split_s = sum(video.length_s for video in members)
         budget_s = subset["fraction"] * split_s if "fraction" in subset else subset["hours"] * 3600 * split_s / total_s
         taken_s = 0.0
         for video in order:
-            if taken_s and taken_s + video.duration_s > budget_s + 1e-3:  # sums of floats depend on their order
+            if taken_s and taken_s + video.length_s > budget_s + 1e-3:  # sums of floats depend on their order
                 break
             chosen.add(video.id)
-            taken_s += video.duration_s
+            taken_s += video.length_s
     return tuple(video.id for video in videos if video.id in chosen)
 
 

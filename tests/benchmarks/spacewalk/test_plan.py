@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stepline import paths
+from stepline.asr import engines
 from stepline.availability import Record, write_availability
 from stepline.benchmarks.spacewalk import entries, plan
 from stepline.benchmarks.spacewalk.plan import Plan
@@ -120,7 +121,7 @@ def test_a_video_that_comes_to_the_mirror_or_is_lost_is_looked_for_again(
 
     made = Plan.of(validate({"spacewalk": BASE}), "spacewalk")
     record = Record(video=RECORDING, status="present", path=str(tmp_path / "downloaded.mp4"))
-    write_availability(paths.availability("spacewalk", shard), [record])
+    write_availability(paths.videos("spacewalk") / f"{RECORDING}.json", [record])
     lost = made.video_params(shard)
     (tmp_path / "downloaded.mp4").touch()
     assert made.video_params(shard) != lost
@@ -139,6 +140,7 @@ def test_an_unpinned_release_file_that_changes_is_fetched_again(
 
 def test_what_recognition_lacks_is_a_need(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "find_spec", lambda name: None)
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
     config = {"transcripts": "asr", "text_encoders": ["tfidf"], "video_encoders": []}
     made = Plan.of(validate({"spacewalk": config}), "spacewalk")
     assert made.lacking(made.entries["2a-tfidf-zero-shot"]) == ("package:av", "package:cv2", "package:pocketsphinx")
@@ -157,7 +159,7 @@ def test_two_entries_with_one_line_are_refused() -> None:
 def test_a_damaged_record_is_one_line(content: str) -> None:
     made = Plan.of(validate({"spacewalk": BASE}), "spacewalk")
     made.check_records()
-    path = paths.availability("spacewalk", "000")
+    path = paths.videos("spacewalk") / f"{RECORDING}.json"
     path.parent.mkdir(parents=True)
     path.write_text(content)
     with pytest.raises(StoreError, match=f"^{path} .*remove it"):

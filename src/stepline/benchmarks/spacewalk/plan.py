@@ -3,15 +3,13 @@
 The workflow asks and runs; nothing is computed here, and nothing heavy is imported.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from stepline import paths
-from stepline.asr.engines import absent_key, recogniser
-from stepline.availability import read_availability, read_manifest
 from stepline.backbones.registry import spec_of
 from stepline.benchmarks.spacewalk.entries import (
     KINDS,
@@ -27,8 +25,9 @@ from stepline.config import Config
 from stepline.datasets.studies import Study, study
 from stepline.datasets.subset import select
 from stepline.errors import ConfigError, MissingError
-from stepline.io import canonical_json, read_json, sha256_file
-from stepline.mirror import Wanted, signature
+from stepline.io import canonical_json, sha256_file
+from stepline.mirror import signature
+from stepline.pipeline import Pipeline
 from stepline.spec import Spec, digest
 
 SCORING = 2
@@ -50,11 +49,10 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Pipeline):
     """What there is to do for one study under one configuration."""
 
-    config: Config
-    study: Study
+    dataset: Study
 
     @classmethod
     def of(cls, config: Config, name: str) -> "Plan":
@@ -88,11 +86,15 @@ class Plan:
                     )
                 named[line] = entry.id
 
-    def check_records(self) -> None:
-        """Read all that the plan will ask of earlier runs' records; raise StoreError where one is damaged."""
-        for shard in self.all_shards:
-            self.video_params(shard)
-            self.transcribe_params(shard)
+    @property
+    def study(self) -> Study:
+        """The study."""
+        return self.dataset
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What is made of the study where no target is named."""
+        return "table2.csv", "report.html"
 
     @property
     def study_config(self) -> Config:
@@ -117,11 +119,6 @@ class Plan:
         """The videos of the configured subset."""
         return select(self.study.videos(), self.study_config["subset"])
 
-    @cached_property
-    def shards(self) -> dict[str, str]:
-        """The shard of every listed video."""
-        return self.study.shards(self.config["shard_hours"])
-
     def lacking(self, entry: Entry) -> tuple[str, ...]:
         """Return what the entry lacks before any job of it can run."""
         return self._lacking[entry.id]
@@ -134,21 +131,9 @@ class Plan:
             for name, entry in self.entries.items()
         }
 
-    @cached_property
-    def _absent_to_recognise(self) -> tuple[str, ...]:
-        if all(map(self._is_transcribed, self.transcript_manifests)):
-            return ()
-        keys = [f"key:{variable}" for variable in [absent_key(self.engine)] if variable]
-        return (*absent_packages("media", self.engine), *keys)
-
-    def _is_transcribed(self, manifest: Path) -> bool:
-        if not manifest.exists() or not self._recogniser.items() <= read_json(manifest).items():
-            return False
-        return not any(v["status"] == "failed" and "failures" in v for v in read_manifest(manifest).values())
-
     @property
-    def _recogniser(self) -> dict[str, str]:
-        return recogniser(self.engine, self.config["asr"].get(self.engine, {}))
+    def _absent_to_recognise(self) -> tuple[str, ...]:
+        return () if self.transcribed else (*absent_packages("media"), *self.recogniser_lacks)
 
     def releases_of(self, entry: Entry) -> list[str]:
         """Return the configured releases that have the entry's task."""
@@ -189,7 +174,7 @@ class Plan:
         if self.encoder(entry) is not None:
             record["encoder"] = self.encoder(entry).record()  # type: ignore[union-attr]
         if self.recognised(entry):
-            record |= self._recogniser
+            record |= self.recogniser
         if entry.trained:
             record["last_layer"] = self.study_config["last_layer"]
         return record
@@ -247,38 +232,10 @@ class Plan:
         """Return whether the entry reads transcripts that a recogniser made."""
         return entry.transcribed and self.study_config["transcripts"] == "asr"
 
-    @property
-    def engine(self) -> str:
-        """The recogniser, where transcripts are recognised."""
-        engine: str = self.config["asr"]["engine"]
-        return engine
-
-    @property
-    def transcript_manifests(self) -> list[Path]:
-        """The records of all recognised transcripts."""
-        folder = paths.transcripts(self.study.name, self.engine)
-        return [paths.manifest(folder, shard) for shard in self.all_shards]
-
-    @property
-    def all_shards(self) -> list[str]:
-        """All shards, in order."""
-        return sorted(set(self.shards.values()))
-
-    def transcribe_params(self, shard: str) -> str:
-        """Return what a shard must be transcribed again for, as text: another recogniser, and what failed since."""
-        folder = paths.transcripts(self.study.name, self.engine)
-        records = [folder / f"{video}.json" for video, of in self.shards.items() if of == shard]
-        failed = {
-            path.stem: made["failures"]
-            for path in records
-            if path.is_file() and "failures" in (made := read_json(path))
-        }
-        return canonical_json({"failures": failed, **self._recogniser})
-
     def encode_inputs(self, release: str, task: str, video: str) -> list[Path]:
         """Return what encoding a recording's texts reads."""
-        split = next(v.split for v in self.study.videos() if v.id == video)
-        inputs = [self.release_manifest(release), paths.samples(self.study.name, release, task, split)]
+        (split,) = {v.split for v in self.study.videos() if v.id == video} - {None}
+        inputs = [self.release_manifest(release), paths.samples(self.study.name, release, task, str(split))]
         if self.study_config["transcripts"] == "asr":
             folder = paths.transcripts(self.study.name, self.engine)
             inputs.append(paths.manifest(folder, self.shards[video]))
@@ -298,15 +255,6 @@ class Plan:
         files = self.study.release_files(release)
         return digest([[f.path, f.wanted.sha256 or signature(f.wanted)] for f in files])
 
-    def video_params(self, shard: str) -> str:
-        """Return what a shard's videos must be looked for again for, as text: what the mirror holds of them."""
-        videos = [video for video in self.study.videos() if self.shards[video.id] == shard]
-        record = paths.availability(self.study.name, shard)
-        known = read_availability(record).values() if record.exists() else ()
-        lost = [r.video for r in known if r.status == "present" and not Path(r.path).exists()]
-        found = [[video.id, video.sha256, signature(Wanted(path=video.path))] for video in videos]
-        return canonical_json({"found": found, "lost": lost, "strict": self.config["strict"]})
-
     def score_files(self, target: str) -> list[Path]:
         """Return the scores that a table collects."""
         return [paths.scores(self.study.name, j.release, j.entry.id, j.context) for j in self.jobs(target)]
@@ -322,12 +270,26 @@ class Plan:
         choices = {key: self.study_config[key] for key in ("releases", "contexts_s", "subset")}
         return digest([listed, choices, sha256_file(paper)])
 
+    @property
+    def backbones(self) -> Sequence[str]:
+        """The frame backbones of the entries that can be computed."""
+        jobs = (job for target in TARGETS for job in self.jobs(target))
+        return sorted({job.entry.encoder for job in jobs if job.entry.features == "frames"})
+
+    @property
+    def uses_videos(self) -> bool:
+        """Whether an entry that can be computed uses videos."""
+        recognised = any(self.recognised(job.entry) for target in TARGETS for job in self.jobs(target))
+        return recognised or bool(self.backbones)
+
+    @property
+    def drops(self) -> bool:
+        """Whether videos are deleted once all is computed from them."""
+        return super().drops and self.uses_videos
+
     def report_inputs(self) -> list[Path]:
         """Return what the report shows besides the table: what the stages made of the videos that entries use."""
-        shown = []
         recognised = any(self.recognised(job.entry) for job in self.jobs("table2"))
-        if recognised or any(job.entry.features == "frames" for job in self.jobs("table2")):
-            shown += [paths.manifest(paths.shots(self.study.name), shard) for shard in self.all_shards]
-        if recognised:
-            shown += self.transcript_manifests
-        return shown
+        frames = any(job.entry.features == "frames" for job in self.jobs("table2"))
+        shown = self.shot_manifests if recognised or frames else []
+        return [*shown, *(self.transcript_manifests if recognised else []), *self.dropped]

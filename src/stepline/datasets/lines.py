@@ -1,0 +1,35 @@
+"""The lines of a user's CSV file."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from stepline.errors import ConfigError
+
+
+def lines(
+    key: str, file: str, *, required: tuple[str, ...], optional: tuple[str, ...]
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the number and the values, by column, of each line but the first; what surrounds a value is cut off.
+
+    key: of the configuration, that names the file. Raises ConfigError where it is no such file.
+    """
+    try:
+        content = Path(file).expanduser().read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ConfigError(f"config: {key}: {Path(file).expanduser().absolute()}: {reason}") from None
+    rows = csv.reader(io.StringIO(content, newline=""), strict=True)
+    try:
+        header = [name.strip() for name in next(rows, [])]
+        if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
+            allowed = f"{', '.join(required)}" + (f" and, where known, {', '.join(optional)}" if optional else "")
+            raise ConfigError(f"{file}, line 1: the columns must be {allowed}, with commas between them")
+        for row in rows:
+            if len(row) not in (0, len(header)):
+                raise ConfigError(f"{file}, line {rows.line_num}: {len(row)} values for {len(header)} columns")
+            if row:
+                yield rows.line_num, dict(zip(header, map(str.strip, row), strict=True))
+    except csv.Error as error:
+        raise ConfigError(f"{file}, line {rows.line_num}: {error}") from None

@@ -1,0 +1,52 @@
+"""A list of videos with addresses: a CSV file."""
+
+import re
+from collections.abc import Callable
+
+from stepline.availability import check_video_id
+from stepline.datasets.lines import lines
+from stepline.datasets.schema import SPLITS, Video
+from stepline.errors import ConfigError, ReleaseError
+
+CHECKS: dict[str, tuple[Callable[[str], object], str]] = {
+    "url": (re.compile(r"https?://[^/\s]\S*").fullmatch, "an address that starts with http:// or https://"),
+    "sha256": (re.compile("[0-9a-f]{64}|").fullmatch, "64 hexadecimal digits"),
+    "duration_s": (re.compile(r"\d*[1-9]\d*(\.\d*)?|0?\.\d*[1-9]\d*|").fullmatch, "a number of seconds"),
+    "split": (("", *SPLITS).__contains__, f"one of {', '.join(SPLITS)}, or nothing"),
+}
+
+
+def videos(dataset: str, file: str) -> tuple[Video, ...]:
+    """Return the videos that the CSV ``file`` lists; its columns: video, url and optionally sha256, duration_s, split.
+
+    Raises ConfigError, with file and line, where it is not there, empty or a line is wrong.
+    """
+    found: dict[str, int] = {}
+    listed = []
+    for number, line in lines(
+        f"datasets.{dataset}.videos", file, required=("video", "url"), optional=tuple(CHECKS)[1:]
+    ):
+        where = f"{file}, line {number}"
+        try:
+            video = check_video_id(line["video"])
+        except ReleaseError as error:
+            raise ConfigError(f"{where}: {error}") from None
+        if video in found:
+            raise ConfigError(f"{where}: video {video} stands in line {found[video]} already")
+        for column, (holds, wanted) in CHECKS.items():
+            if not holds(line.get(column, "")):
+                raise ConfigError(f"{where}: {column} {line[column]!r} is not {wanted}")
+        found[video] = number
+        listed.append(
+            Video(
+                id=video,
+                split=line.get("split") or None,  # type: ignore[arg-type]
+                duration_s=float(line["duration_s"]) if line.get("duration_s") else None,
+                url=line["url"],
+                path=f"{dataset}/videos/{video}.mp4",
+                sha256=line.get("sha256", ""),
+            )
+        )
+    if not listed:
+        raise ConfigError(f"config: datasets.{dataset}.videos: {file} lists no video")
+    return tuple(listed)

@@ -1,0 +1,40 @@
+"""Segments that a user gives: when something happens in a video, and what."""
+
+import math
+from collections.abc import Container
+from dataclasses import dataclass
+
+from stepline.datasets.folder import video_id
+from stepline.datasets.lines import lines
+from stepline.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class LabelledSpan:
+    """[start_s, end_s) of a video; label is "" where none is given."""
+
+    start_s: float
+    end_s: float
+    label: str
+
+
+def read_segments(dataset: str, file: str, videos: Container[str]) -> dict[str, list[LabelledSpan]]:
+    """Return the segments in the CSV ``file`` (video, start_s, end_s and optionally label) by video, in time's order.
+
+    videos: the ids that are listed; a video is named by its id or its file. Raises ConfigError, with file and line.
+    """
+    found: dict[str, list[LabelledSpan]] = {}
+    required = ("video", "start_s", "end_s")
+    for number, line in lines(f"datasets.{dataset}.segments", file, required=required, optional=("label",)):
+        where, name = f"{file}, line {number}", line["video"]
+        video = name if name in videos else video_id(name)
+        if video not in videos:
+            raise ConfigError(f"{where}: {name!r} is not a video of {dataset}")
+        try:
+            start_s, end_s = float(line["start_s"]), float(line["end_s"])
+        except ValueError:
+            raise ConfigError(f"{where}: {line['start_s']!r}, {line['end_s']!r} are not two numbers") from None
+        if not 0 <= start_s < end_s < math.inf:
+            raise ConfigError(f"{where}: a segment must end after it starts, and start at 0 s or later")
+        found.setdefault(video, []).append(LabelledSpan(start_s, end_s, line.get("label", "")))
+    return {video: sorted(spans, key=lambda span: (span.start_s, span.end_s)) for video, spans in found.items()}

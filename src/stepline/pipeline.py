@@ -1,0 +1,214 @@
+"""The pipeline of a data set: which jobs its videos have, and what decides the result of each.
+
+The workflow asks and runs; nothing is computed here, and nothing heavy is imported.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from stepline import paths
+from stepline.asr.engines import lacking, recogniser
+from stepline.availability import Record, read_availability, read_manifest
+from stepline.backbones.registry import spec_of
+from stepline.config import Config
+from stepline.datasets.configured import dataset
+from stepline.datasets.dataset import Dataset
+from stepline.datasets.schema import Video
+from stepline.errors import MissingError
+from stepline.io import canonical_json, read_json
+from stepline.media import REVISION as MEDIA_REVISION
+from stepline.mirror import Wanted, signature
+from stepline.spec import digest
+
+DISK_BYTES_PER_S = {"videos": 400_000, "media": 40_000, "extract": 20_000}
+"""What a second of video takes on disk: a download of 720 lines; sound and scores; the features of one backbone."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What there is to do for the videos of one data set under one configuration."""
+
+    config: Config
+    dataset: Dataset
+
+    @classmethod
+    def of(cls, config: Config, name: str) -> "Pipeline":
+        """Return the pipeline of the data set ``name``, a folder or a list; raise ConfigError where it is none."""
+        made = cls(config, dataset(config, name))
+        if config["strict"] and made.recogniser_lacks:
+            raise MissingError(f"strict: {name} lacks {', '.join(made.recogniser_lacks)}")
+        return made
+
+    def check_records(self) -> None:
+        """Read all that the jobs will ask of earlier runs' records; raise StoreError where one is damaged."""
+        for shard in self.all_shards:
+            self.video_params(shard)
+            self.transcribe_params(shard)
+
+    @property
+    def name(self) -> str:
+        """The data set's name."""
+        return self.dataset.name
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What is made of the data set where no target is named, in ``results/<name>/``."""
+        return "videos.csv", "report.html"
+
+    @property
+    def backbones(self) -> Sequence[str]:
+        """The frame backbones whose features are computed."""
+        backbones: list[str] = self.config["datasets"][self.name]["backbones"]
+        return backbones
+
+    # Shards
+
+    @cached_property
+    def shards(self) -> dict[str, str]:
+        """The shard of every listed video."""
+        return self.dataset.shards(self.config["shard_hours"])
+
+    @property
+    def all_shards(self) -> list[str]:
+        """All shards, in order."""
+        return sorted(set(self.shards.values()))
+
+    def members(self, shard: str) -> list[Video]:
+        """Return the videos of a shard."""
+        return [video for video in self.dataset.videos() if self.shards[video.id] == shard]
+
+    def disk_gb(self, stage: str, shard: str) -> int:
+        """Return about how many gigabytes a stage writes for a shard; a video that is only linked takes none."""
+        videos = [v for v in self.members(shard) if stage != "videos" or (v.url and not signature(Wanted(path=v.path)))]
+        return ceil(sum(video.length_s for video in videos) * DISK_BYTES_PER_S[stage] / 1e9)
+
+    # Videos
+
+    def video_params(self, shard: str) -> str:
+        """Return what a shard's videos must be looked for again for, as text: what there is of them, and lost files."""
+        found = [[video.id, video.url, video.sha256, _signature(video)] for video in self.members(shard)]
+        return canonical_json({"found": found, "again": self.again(shard), "strict": self.config["strict"]})
+
+    def again(self, shard: str) -> int:
+        """Return how often videos of a shard, once there, had to be fetched again, counting now.
+
+        After that fetch the number is the same, so the next run has nothing to do.
+        """
+        path = paths.fetches(self.name, shard)
+        before: int = read_json(path)["again"] if path.exists() else 0
+        present = [record for record in map(self._record, self.members(shard)) if record and record.status == "present"]
+        needed = self.needs_videos(shard)
+        return before + any((record.kept or needed) and not Path(record.path).exists() for record in present)
+
+    def _record(self, video: Video) -> Record | None:
+        path = paths.videos(self.name) / f"{video.id}.json"
+        return read_availability(path).get(video.id) if path.exists() else None
+
+    def needs_videos(self, shard: str) -> bool:
+        """Return whether something is still to be computed from a shard's videos."""
+        path = paths.dropped(self.name, shard)
+        made = read_json(path)["media"] if path.exists() else None
+        return made != self.media_params() or not all(path.exists() for path in self.made_from_videos(shard))
+
+    def made_from_videos(self, shard: str) -> list[Path]:
+        """Return the records of all that is computed from a shard's videos themselves."""
+        features = [paths.features_manifest(self.name, shard, spec_of(backbone)) for backbone in self.backbones]
+        return [paths.manifest(paths.media(self.name), shard), *features]
+
+    @property
+    def dropped(self) -> list[Path]:
+        """The records that shards' videos are deleted, where they are not kept."""
+        return [paths.dropped(self.name, shard) for shard in self.all_shards] if self.drops else []
+
+    @property
+    def drops(self) -> bool:
+        """Whether videos are deleted once all is computed from them."""
+        return bool(self.config["media"]["keep"] == "none")
+
+    # What is made of videos
+
+    def media_params(self) -> str:
+        """Return what audio and content scores must be made again for, as text."""
+        options = {key: value for key, value in self.config["media"].items() if key != "keep"}
+        return canonical_json({"revision": MEDIA_REVISION, **options})
+
+    @property
+    def engine(self) -> str:
+        """The recogniser."""
+        engine: str = self.config["asr"]["engine"]
+        return engine
+
+    @cached_property
+    def recogniser(self) -> dict[str, Any]:
+        """What decides a transcript besides the audio."""
+        return recogniser(self.engine, self.config["asr"].get(self.engine, {}))
+
+    @cached_property
+    def recogniser_lacks(self) -> tuple[str, ...]:
+        """What the recogniser lacks; nothing where all transcripts are there."""
+        return () if self.transcribed else lacking(self.engine, self.config["asr"].get(self.engine, {}))
+
+    @cached_property
+    def transcribed(self) -> bool:
+        """Whether the recogniser's transcripts of all videos are there."""
+        return all(map(self._is_transcribed, self.all_shards))
+
+    def _is_transcribed(self, shard: str) -> bool:
+        manifest = paths.manifest(paths.transcripts(self.name, self.engine), shard)
+        if not manifest.exists() or not self.recogniser.items() <= read_json(manifest).items():
+            return False
+        made = read_manifest(manifest)
+        if not {video.id for video in self.members(shard)} <= made.keys():
+            return False
+        return not any(video["status"] == "failed" and "failures" in video for video in made.values())
+
+    def transcribe_params(self, shard: str) -> str:
+        """Return what a shard must be transcribed again for, as text: another recogniser, and what failed since."""
+        folder = paths.transcripts(self.name, self.engine)
+        records = [folder / f"{video.id}.json" for video in self.members(shard)]
+        failed = {
+            path.stem: made["failures"]
+            for path in records
+            if path.is_file() and "failures" in (made := read_json(path))
+        }
+        return canonical_json({"failures": failed, **self.recogniser})
+
+    @property
+    def shot_manifests(self) -> list[Path]:
+        """The records of all shots."""
+        return [paths.manifest(paths.shots(self.name), shard) for shard in self.all_shards]
+
+    @property
+    def transcript_manifests(self) -> list[Path]:
+        """The records of all recognised transcripts."""
+        return [paths.manifest(paths.transcripts(self.name, self.engine), shard) for shard in self.all_shards]
+
+    # The table and the page of a data set
+
+    def summary_inputs(self) -> list[Path]:
+        """Return what the table of videos counts."""
+        made = [path for shard in self.all_shards for path in self.made_from_videos(shard)]
+        found = [paths.availability(self.name, shard) for shard in self.all_shards]
+        said = [] if self.recogniser_lacks else self.transcript_manifests
+        return [*found, *made, *self.shot_manifests, *said, *self.dropped]
+
+    def summary_params(self) -> str:
+        """Return what the table must be made again for, besides its inputs, as text."""
+        return digest([self.recogniser_lacks, self.engine])
+
+    def report_inputs(self) -> list[Path]:
+        """Return what the page shows besides the table."""
+        pictures = [paths.manifest(paths.thumbnails(self.name), shard) for shard in self.all_shards]
+        return [*pictures, *([Path(self.dataset.segments)] if self.dataset.segments else [])]
+
+
+def _signature(video: Video) -> str:
+    """Return a short text that changes when the file of a video appears, changes or goes, here or in the mirror."""
+    if not video.file:
+        return signature(Wanted(path=video.path))
+    path = Path(video.file)
+    return f"{path.stat().st_size}-{path.stat().st_mtime_ns}" if path.is_file() else ""
