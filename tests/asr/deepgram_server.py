@@ -79,11 +79,12 @@ def response(said: Said, wav: bytes) -> dict[str, Any]:
 
 
 class Server:
-    """The running server: ``url``, and the transcription ``requests`` that it got so far."""
+    """The running server: ``url``, the ``requests`` that it got so far, and the most that it had ``at_once``."""
 
     def __init__(self, reply: Callable[[Request], Reply]) -> None:
         self.requests: list[Request] = []
-        requests = self.requests
+        self.at_once = 0
+        server, lock, running = self, threading.Lock(), [0]
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -98,8 +99,13 @@ class Server:
                 parts = urlsplit(self.path)
                 query, headers = dict(parse_qsl(parts.query)), {k.lower(): v for k, v in self.headers.items()}
                 request = Request(parts.path, query, headers, wav[44:])
-                requests.append(request)
+                with lock:
+                    server.requests.append(request)
+                    running[0] += 1
+                    server.at_once = max(server.at_once, running[0])
                 answer = reply(request)
+                with lock:
+                    running[0] -= 1
                 if headers.get("authorization") != f"Token {KEY}":
                     said = b'{"err_code":"INVALID_AUTH","err_msg":"Invalid credentials.","request_id":"1"}'
                     answer = Reply(401, body=said)

@@ -1,6 +1,8 @@
 """Deepgram's engine against a server on this machine that answers as the service does."""
 
+import hashlib
 import json
+import logging
 import os
 import re
 import signal
@@ -18,19 +20,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepline.asr import deepgram
+from stepline.asr import chunks, deepgram
 from stepline.asr.transcribe import transcribe
-from stepline.asr.transcript import Sentence, read
+from stepline.asr.transcript import Sentence, Word, read
 from stepline.availability import read_manifest, write_manifest
 from stepline.cli import main
 from stepline.config import validate
-from stepline.errors import ConfigError, MissingError
+from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.media.audio import RATE
 from tests.asr.deepgram_server import CUT, KEY, Reply, Request, Server
 
 FIRST = [("We open the door.", 1.0, 2.5), ("It's cold outside.", 4.0, 5.25)]
 SECOND = [("Now close it again.", 0.5, 2.0)]
 Script = Callable[[list[Reply]], Server]
+
+
+def sentence(text: str, start_s: float, end_s: float) -> Sentence:
+    """Return what becomes of what the server says in a first chunk."""
+    spoken = text.split()
+    each_s = (end_s - start_s) / len(spoken)
+    times = [(round(start_s + i * each_s, 3), round(start_s + (i + 1) * each_s, 3)) for i in range(len(spoken))]
+    words = tuple(Word(word, *span, 0.99) for word, span in zip(spoken, times, strict=True))
+    return Sentence(text, start_s, end_s, 0.99, words, engine="deepgram")
 
 
 @pytest.fixture(autouse=True)
@@ -71,33 +82,40 @@ def audio(folder: Path, **seconds: float) -> None:
     write_manifest(folder / "media.json", videos)
 
 
-def run(folder: Path, url: str, model: str = "nova-3") -> dict[str, dict[str, Any]]:
+def run(folder: Path, url: str, model: str = "nova-3", concurrency: int = 4) -> dict[str, dict[str, Any]]:
     manifest = folder / "asr.json"
     transcribe(
         folder / "media.json", folder / "media", folder / "transcripts", manifest,
-        engine="deepgram", model=model, url=url,
+        engine="deepgram", model=model, url=url, concurrency=concurrency,
     )  # fmt: skip
     return {video: record for video, record in read_manifest(manifest).items() if video != "mute"}
 
 
-def test_two_chunks_become_one_transcript(tmp_path: Path, scripted: Script) -> None:
+def said(path: Path) -> list[tuple[str, float, float]]:
+    return [(sentence.text, sentence.start_s, sentence.end_s) for sentence in read(path)]
+
+
+def test_two_chunks_become_one_transcript(tmp_path: Path) -> None:
     audio(tmp_path, a=603)
-    server = scripted([Reply(said=FIRST), Reply(said=SECOND)])
-    assert run(tmp_path, server.url) == {"a": {"status": "present", "reason": "", "n_sentences": 3}}
-    cut_s = len(server.requests[0].pcm) / 2 / RATE
+    with Server(lambda request: Reply(said=SECOND if len(request.pcm) < 100 * RATE else FIRST)).running() as server:
+        assert run(tmp_path, server.url) == {"a": {"status": "present", "reason": "", "n_sentences": 3}}
+    long, short = sorted(server.requests, key=lambda request: -len(request.pcm))
+    cut_s = len(long.pcm) / 2 / RATE
     assert 585 < cut_s < 586
-    close = round(cut_s + 0.5, 2), round(cut_s + 2.0, 2)
-    assert read(tmp_path / "transcripts/a.csv") == (
-        *(Sentence(*line) for line in FIRST),
-        Sentence("Now close it again.", *close),
-    )
+    first, second, third = read(tmp_path / "transcripts/a.parquet")
+    assert [first, second] == [sentence(*line) for line in FIRST]
+    assert third == Sentence(
+        "Now close it again.", 0.5 + cut_s, 2.0 + cut_s, 0.99,
+        tuple(Word(text, s + cut_s, e + cut_s, 0.99) for text, s, e in
+              [("Now", 0.5, 0.875), ("close", 0.875, 1.25), ("it", 1.25, 1.625), ("again.", 1.625, 2.0)]),
+        chunk=1, engine="deepgram",
+    )  # fmt: skip
     with wave.open(str(tmp_path / "media/a/audio.wav")) as file:
-        assert b"".join(request.pcm for request in server.requests) == file.readframes(file.getnframes())
+        assert long.pcm + short.pcm == file.readframes(file.getnframes())
     for request in server.requests:
         assert request.path == "/v1/listen"
         assert request.query == {"model": "nova-3", "language": "en", "punctuate": "true", "utterances": "true"}
         assert request.headers["authorization"] == f"Token {KEY}"
-        assert request.headers["content-type"] == "audio/wav"
 
 
 def test_a_finished_transcript_is_kept(tmp_path: Path, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +132,7 @@ def test_a_lost_transcript_is_made_from_the_kept_answers(tmp_path: Path, scripte
     audio(tmp_path, a=3)
     server = scripted([Reply(said=SECOND)])
     run(tmp_path, server.url)
-    path = tmp_path / "transcripts/a.csv"
+    path = tmp_path / "transcripts/a.parquet"
     before = path.read_bytes()
     path.unlink()
     run(tmp_path, server.url)
@@ -127,11 +145,11 @@ def test_another_model_transcribes_again(tmp_path: Path, scripted: Script) -> No
     server = scripted([Reply(said=SECOND), Reply(said=[("Another model.", 0, 1)])])
     run(tmp_path, server.url)
     run(tmp_path, server.url, model="nova-2")
-    assert [sentence.text for sentence in read(tmp_path / "transcripts/a.csv")] == ["Another model."]
+    assert [sentence.text for sentence in read(tmp_path / "transcripts/a.parquet")] == ["Another model."]
     assert [request.query["model"] for request in server.requests] == ["nova-3", "nova-2"]
     assert json.loads((tmp_path / "asr.json").read_text())["model"] == "nova-2"
     run(tmp_path, server.url)
-    assert [sentence.text for sentence in read(tmp_path / "transcripts/a.csv")] == ["Now close it again."]
+    assert [sentence.text for sentence in read(tmp_path / "transcripts/a.parquet")] == ["Now close it again."]
 
 
 def test_silence_is_an_empty_transcript(tmp_path: Path, scripted: Script) -> None:
@@ -144,14 +162,13 @@ def test_silence_is_an_empty_transcript(tmp_path: Path, scripted: Script) -> Non
 def test_times_end_with_the_audio(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=1.5)
     run(tmp_path, scripted([Reply(said=SECOND)]).url)
-    assert [sentence.end_s for sentence in read(tmp_path / "transcripts/a.csv")] == [1.5]
+    assert [sentence.end_s for sentence in read(tmp_path / "transcripts/a.parquet")] == [1.5]
 
 
 def test_utterances_are_put_in_order(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=6)
     run(tmp_path, scripted([Reply(said=[("Late.", 7.0, 8.0), *reversed(FIRST)])]).url)
-    written = read(tmp_path / "transcripts/a.csv")
-    assert written == (*(Sentence(*line) for line in FIRST), Sentence("Late.", 6.0, 6.0))
+    assert said(tmp_path / "transcripts/a.parquet") == [*FIRST, ("Late.", 6.0, 6.0)]
 
 
 @pytest.mark.parametrize(("start_s", "end_s"), [(2.0, 1.0), (-1.0, 1.0), (0.0, float("nan")), (0.0, float("inf"))])
@@ -168,10 +185,10 @@ def test_a_failure_leaves_no_transcript_of_another_video(tmp_path: Path, scripte
     audio(tmp_path, a=3)
     server = scripted([Reply(said=SECOND), Reply(400)])
     run(tmp_path, server.url)
-    assert (tmp_path / "transcripts/a.csv").exists()
+    assert (tmp_path / "transcripts/a.parquet").exists()
     audio(tmp_path, a=4)
     assert run(tmp_path, server.url)["a"]["status"] == "failed"
-    assert not (tmp_path / "transcripts/a.csv").exists()
+    assert not (tmp_path / "transcripts/a.parquet").exists()
 
 
 @pytest.mark.parametrize("reply", [Reply(503), Reply(500), Reply(429), Reply(408), Reply(CUT)], ids=lambda r: r.status)
@@ -209,7 +226,7 @@ def test_after_three_retries_the_video_is_a_record_and_the_others_go_on(tmp_path
     reason = '127.0.0.1: HTTP 503: {"err_code":"E","err_msg":"no"} (4 attempts)'
     assert records["a"] == {"status": "failed", "reason": reason, "failures": 1}
     assert records["b"]["status"] == "present"
-    assert not (tmp_path / "transcripts/a.csv").exists()
+    assert not (tmp_path / "transcripts/a.parquet").exists()
     assert run(tmp_path, server.url)["a"]["failures"] == 2
     assert run(tmp_path, server.url)["a"] == {"status": "present", "reason": "", "n_sentences": 2, "failures": 2}
     assert len(server.requests) == 10
@@ -221,8 +238,19 @@ def test_after_three_retries_the_video_is_a_record_and_the_others_go_on(tmp_path
         (Reply(400, body=b'{"err_code":"Bad Request","err_msg":"corrupt or unsupported data"}'), "HTTP 400.*corrupt"),
         (Reply(402), "HTTP 402"),
         (Reply(301, headers={"Location": "http://127.0.0.1:9/"}), "HTTP 301"),
-        (Reply(body=b"<html>a proxy's page</html>"), "the answer holds no utterances"),
+        (Reply(body=b"<html>a proxy's page</html>"), "the answer is no JSON"),
+        (Reply(body=b'{"results": {"utterances": ['), "the answer is no JSON"),
+        (Reply(body=b"null"), "the answer holds no utterances"),
+        (Reply(body=b"[]"), "the answer holds no utterances"),
+        (Reply(body=b'"words"'), "the answer holds no utterances"),
+        (Reply(body=b'{"request_id": "1"}'), "the answer holds no utterances"),
         (Reply(body=b'{"results": {"channels": []}}'), "the answer holds no utterances"),
+        (Reply(body=b'{"results": {"utterances": 5}}'), "the answer holds no utterances"),
+        (Reply(body=b'{"results": {"utterances": [{"transcript": "a"}]}}'), "the answer holds no utterances"),
+        (
+            Reply(body=b'{"results": {"utterances": [{"transcript": "a", "start": "soon", "end": 1, "words": []}]}}'),
+            "the answer holds no utterances",
+        ),
     ],
 )
 def test_a_refusal_is_a_record_and_asked_once_a_run(
@@ -240,13 +268,13 @@ def test_a_refusal_is_a_record_and_asked_once_a_run(
 def test_nobody_there_is_found_by_one_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLINE_RUN", "1")
     audio(tmp_path, a=3, b=3)
-    server = Server(lambda request: Reply())
-    server._server.server_close()
-    records = run(tmp_path, server.url)
-    assert {record["status"] for record in records.values()} == {"failed"}
-    assert all("is unreachable" in record["reason"] for record in records.values())
-    assert len(list((tmp_path / ".stepline/probes").glob("*.json"))) == 1
     with Server(lambda request: Reply(said=SECOND)).running() as other:
+        server = Server(lambda request: Reply())
+        server._server.server_close()
+        records = run(tmp_path, server.url)
+        assert {record["status"] for record in records.values()} == {"failed"}
+        assert all("is unreachable" in record["reason"] for record in records.values())
+        assert len(list((tmp_path / ".stepline/probes").glob("*.json"))) == 1
         assert {record["status"] for record in run(tmp_path, other.url).values()} == {"present"}
 
 
@@ -288,18 +316,78 @@ def test_a_key_with_a_line_end_is_taken_without_it(
     assert run(tmp_path, scripted([Reply(said=SECOND)]).url)["a"]["status"] == "present"
 
 
-def test_a_failure_of_a_later_chunk_never_pays_twice(tmp_path: Path, scripted: Script) -> None:
-    audio(tmp_path, a=603)
-    server = scripted([Reply(said=FIRST), Reply(400), Reply(said=SECOND)])
-    assert run(tmp_path, server.url)["a"]["status"] == "failed"
-    assert run(tmp_path, server.url)["a"]["n_sentences"] == 3
-    one, two, again = (request.pcm for request in server.requests)
-    assert one != two == again
+@pytest.fixture
+def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut recordings into chunks of 1 to 2 s."""
+    monkeypatch.setattr(chunks, "LONGEST", 2 * RATE)
+    monkeypatch.setattr(chunks, "SEARCHED", RATE)
+
+
+def heard(request: Request) -> Reply:
+    return Reply(said=[(hashlib.sha256(request.pcm).hexdigest(), 0.25, 0.5)])
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_a_failure_of_one_chunk_costs_that_chunk(tmp_path: Path) -> None:
+    audio(tmp_path, a=60)
+    asked: list[bytes] = []
+
+    def reply(request: Request) -> Reply:
+        asked.append(request.pcm)
+        return Reply(400) if len(asked) == 12 else heard(request)
+
+    with Server(reply).running() as server:
+        failed = run(tmp_path, server.url)["a"]
+        n_chunks = len(server.requests)
+        assert n_chunks >= 30
+        assert failed["status"] == "failed"
+        assert failed["reason"].startswith(f"1 of {n_chunks} chunks: 127.0.0.1: HTTP 400")
+        assert not (tmp_path / "transcripts/a.parquet").exists()
+        assert run(tmp_path, server.url)["a"]["n_sentences"] == n_chunks
+    assert [request.pcm for request in server.requests[n_chunks:]] == [asked[11]]
+
+
+@pytest.mark.usefixtures("short_chunks")
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_so_many_chunks_are_asked_at_once_and_stay_in_order(concurrency: int, tmp_path: Path) -> None:
+    def reply(request: Request) -> Reply:
+        time.sleep(0.02 + 0.06 * (request.pcm[0] % 3))
+        return heard(request)
+
+    audio(tmp_path, a=20)
+    with Server(reply).running() as server:
+        run(tmp_path, server.url, concurrency=concurrency)
+    assert server.at_once == concurrency
+    pieces = list(chunks.chunks(tmp_path / "media/a/audio.wav"))
+    assert said(tmp_path / "transcripts/a.parquet") == [
+        (hashlib.sha256(samples.tobytes()).hexdigest(), start / RATE + 0.25, start / RATE + 0.5)
+        for start, samples in pieces
+    ]
+
+
+@pytest.mark.usefixtures("short_chunks")
+def test_a_refused_key_ends_the_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    audio(tmp_path, a=60)
+    monkeypatch.setenv("DEEPGRAM_API_KEY", "another")
+    with Server(heard).running() as server, pytest.raises(MissingError, match="refused"):
+        run(tmp_path, server.url)
+    assert len(server.requests) <= 4
+
+
+def test_a_damaged_answer_is_named(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3)
+    server = scripted([Reply(said=SECOND)])
+    run(tmp_path, server.url)
+    (answer,) = (tmp_path / "transcripts/answers").iterdir()
+    answer.write_bytes(answer.read_bytes()[:100])
+    (tmp_path / "transcripts/a.parquet").unlink()
+    with pytest.raises(StoreError, match=f"{answer} is damaged .*: remove it and run the same again"):
+        run(tmp_path, server.url)
 
 
 def configured(tmp_path: Path, url: str) -> None:
     """Make the test's folder one in which ``stepline transcribe demo --shard 000`` has something to do."""
-    asr = {"engine": "deepgram", "deepgram": {"url": url}}
+    asr = {"engine": "deepgram", "deepgram": {"url": url, "concurrency": 1}}
     (tmp_path / "config.yaml").write_text(json.dumps({"asr": asr, "demo": {"transcripts": "asr"}}))
     (tmp_path / "datasets/demo").mkdir(parents=True)
     (tmp_path / "media").rename(tmp_path / "datasets/demo/media")
@@ -330,12 +418,13 @@ def test_a_kill_between_chunks_never_pays_twice(tmp_path: Path) -> None:
     long, short, again = (request.pcm for request in server.requests)
     assert len(long) > 585 * RATE * 2 > len(short)
     assert short == again
-    assert len(read(tmp_path / "datasets/demo/transcripts/deepgram/a.csv")) == 3
+    assert len(read(tmp_path / "datasets/demo/transcripts/deepgram/a.parquet")) == 3
 
 
 def test_the_key_stands_in_no_file_and_no_output(
-    tmp_path: Path, scripted: Script, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, scripted: Script, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG)
     audio(tmp_path, a=3, b=3, c=3)
     echo = f"refused: Token {KEY}".encode()
     server = scripted([Reply(said=FIRST), Reply(400, body=echo), Reply(403, body=echo)])
@@ -344,15 +433,18 @@ def test_the_key_stands_in_no_file_and_no_output(
     printed = "".join(capfd.readouterr())
     assert "error: the key in DEEPGRAM_API_KEY is refused" in printed
     assert KEY not in printed
+    assert KEY not in caplog.text
+    assert "HTTP Request: POST" in caplog.text
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"transcribe.log", "a.csv", "b.json"} <= {path.name for path in files}
+    assert {"transcribe.log", "a.parquet", "b.json"} <= {path.name for path in files}
     assert "b: failed: 127.0.0.1: HTTP 400: refused: Token ***" in (tmp_path / "logs/transcribe.log").read_text()
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 
 def test_the_configuration_names_model_and_address() -> None:
     asr = validate({"asr": {"engine": "deepgram"}})["asr"]
-    assert asr == {"engine": "deepgram", "deepgram": {"model": "nova-3", "url": "https://api.deepgram.com"}}
+    options = {"model": "nova-3", "url": "https://api.deepgram.com", "concurrency": 4}
+    assert (asr["engine"], asr["deepgram"]) == ("deepgram", options)
     with pytest.raises(ConfigError, match="asr.deepgram.url"):
         validate({"asr": {"deepgram": {"url": "localhost:80"}}})
     with pytest.raises(ConfigError, match="asr.deepgram.key: unknown key"):

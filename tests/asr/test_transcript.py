@@ -1,61 +1,90 @@
+import math
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from stepline.asr.transcript import Sentence, read, write
+from stepline.asr.transcript import Sentence, Word, read, write
 from stepline.errors import StoreError
 
-
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    sentences = (Sentence('Open the "red" bag, please.', 0.5, 1.25), Sentence("Café, NA.", 2.0, 3.999))
-    write(tmp_path / "a.csv", sentences)
-    content = (tmp_path / "a.csv").read_bytes()
-    assert content.startswith(b"Sentence,Global start,Global end\n")
-    assert b"\r" not in content
-    assert read(tmp_path / "a.csv") == (sentences[0], Sentence("Café, NA.", 2.0, 4.0))
+ONE = Sentence(
+    'Open the "red" bag, please.', 0.1 + 0.2, 1 / 3, 0.75,
+    (Word("Open", 0.30000000000000004, 0.31, 1.0), Word("it’s", 0.31, 1 / 3)), chunk=0, engine="deepgram",
+)  # fmt: skip
+TWO = Sentence("Café, NA.", 2.0, 28_799.999, chunk=47, engine="pocketsphinx")
 
 
-def test_released_files_are_cp1252_with_crlf(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes("Sentence,Global start,Global end\r\nIt’s on.,20.61,21.25\r\n".encode("cp1252"))
-    assert read(path, encoding="cp1252") == (Sentence("It’s on.", 20.61, 21.25),)
-    with pytest.raises(StoreError, match="not utf-8"):
-        read(path)
+def test_what_is_written_is_read_unrounded(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", [ONE, TWO])
+    assert read(tmp_path / "a.parquet") == (ONE, TWO)
+    write(tmp_path / "empty.parquet", [])
+    assert read(tmp_path / "empty.parquet") == ()
 
 
-@pytest.mark.parametrize("content", ["", "text,start,end\n", '"Sentence,Global start'])
-def test_other_files_are_refused_by_name(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text(content)
-    with pytest.raises(StoreError, match="a.csv.*remove it"):
-        read(path)
+def test_the_file_has_the_documented_columns(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", [ONE])
+    schema = pq.read_schema(tmp_path / "a.parquet")
+    said = {"text": "string", "start_s": "double", "end_s": "double", "confidence": "double"}
+    assert {f.name: str(f.type) for f in schema if f.name != "words"} == said | {"chunk": "int32", "engine": "string"}
+    assert {f.name: str(f.type) for f in schema.field("words").type.value_type} == said
+    assert pa.types.is_list(schema.field("words").type)
+
+
+def test_equal_sentences_give_equal_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.parquet", [ONE, TWO])
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("changes", "problem"),
     [
-        "A,1",
-        '"A,1,2',
-        'A,1,"2',
-        f'"{"A" * 200_000}',
-        "A,one,2",
-        "A,2,1",
-        "A,-1,2",
-        "A,nan,2",
-        "A,1,inf",
-        "A,5,6\nB,4,7",
+        ({"end_s": 1.9}, "times must ascend"),
+        ({"start_s": 0.2}, "times must ascend"),
+        ({"start_s": -0.1}, "times must ascend"),
+        ({"start_s": math.nan}, "times must ascend"),
+        ({"end_s": math.inf}, "times must ascend"),
+        ({"words": (Word("a", 2, 3), Word("b", 1, 4))}, "times must ascend"),
+        ({"words": (Word("a", 3, 2),)}, "times must ascend"),
+        ({"confidence": 1.1}, "confidence must be in"),
+        ({"confidence": math.nan}, "confidence must be in"),
+        ({"words": (Word("a", 2, 3, -0.1),)}, "confidence must be in"),
     ],
-    ids=lambda line: line[:20],
 )
-def test_a_line_that_is_no_sentence_is_named_in_one_line(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text(f"Sentence,Global start,Global end\n{line}\n")
-    with pytest.raises(StoreError, match=r"a.csv, line [23]: .*remove it") as caught:
+def test_numbers_that_cannot_be_are_neither_written_nor_read(
+    changes: dict[str, Any], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, wrong = tmp_path / "a.parquet", [ONE, replace(TWO, **changes)]
+    with pytest.raises(ValueError, match=f"sentence 1: {problem}"):
+        write(path, wrong)
+    assert not path.exists()
+    with monkeypatch.context() as context:
+        context.setattr("stepline.asr.transcript._problem", lambda _: "")
+        write(path, wrong)
+    with pytest.raises(StoreError, match=f"a.parquet: sentence 1: {problem}.*remove it"):
         read(path)
-    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    with pytest.raises(StoreError, match="a.parquet is absent"):
+        read(path)
+    write(path, [ONE, TWO])
+    whole = path.read_bytes()
+    for damaged in (b"", whole[:-20], b"Sentence,Global start,Global end\n"):
+        path.write_bytes(damaged)
+        with pytest.raises(StoreError, match="a.parquet is damaged") as caught:
+            read(path)
+        assert "\n" not in str(caught.value)
+    pq.write_table(pa.table({"text": ["a"], "start_s": [0.0]}), path)
+    with pytest.raises(StoreError, match="a.parquet is no transcript"):
+        read(path)
 
 
 def test_sentences_may_overlap(tmp_path: Path) -> None:
     sentences = (Sentence("a", 0, 9), Sentence("b", 1, 2), Sentence("c", 1, 1))
-    write(tmp_path / "a.csv", sentences)
-    assert read(tmp_path / "a.csv") == sentences
+    write(tmp_path / "a.parquet", sentences)
+    assert read(tmp_path / "a.parquet") == sentences

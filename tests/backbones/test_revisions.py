@@ -26,7 +26,19 @@ BENCHMARK = "benchmarks/spacewalk"
 SOURCES = {
     "histogram": ["backbones/histogram.py", "features/extract.py", "media/decode.py"],
     "media": ["media/audio.py", "media/decode.py", "media/prepare.py", "media/scores.py"],
-    "asr": [f"asr/{name}.py" for name in ("chunks", "deepgram", "pocketsphinx", "transcribe", "transcript")],
+    "asr": [
+        f"asr/{name}.py"
+        for name in (
+            "chunks",
+            "deepgram",
+            "faster_whisper",
+            "pocketsphinx",
+            "segments",
+            "transcribe",
+            "transcript",
+            "whisper",
+        )
+    ],
     "sentence": ["backbones/sentence.py"],
     "kinds": [
         *(f"{BENCHMARK}/{name}.py" for name in ("baselines", "items", "material", "methods", "samples", "text")),

@@ -17,7 +17,7 @@ from stepline import paths
 from stepline.availability import read_availability
 from stepline.backbones.histogram import HistogramSpec
 from stepline.features.bank import Bank
-from stepline.io import read_json, sha256_file
+from stepline.io import read_json, read_table, sha256_file
 
 Truth = dict[str, Any]
 
@@ -75,15 +75,12 @@ def check_words(workdir: Path, truth: Truth) -> None:
     """What was said is recognised: the words, and when."""
     errors = spoken = 0
     for video, true in truth["videos"].items():
-        with open(workdir / paths.transcripts("demo", "pocketsphinx") / f"{video}.csv", newline="") as file:
-            rows = [
-                (row["Sentence"], float(row["Global start"]), float(row["Global end"])) for row in csv.DictReader(file)
-            ]
+        rows = read_table(workdir / paths.transcripts("demo", "pocketsphinx") / f"{video}.parquet").to_pylist()
         said = _words(" ".join(sentence["text"] for sentence in true["words"]))
-        errors += word_errors(said, _words(" ".join(text for text, _, _ in rows)))
+        errors += word_errors(said, _words(" ".join(row["text"] for row in rows)))
         spoken += len(said)
         heard = [
-            sum(max(0.0, min(end, s["end_s"]) - max(start, s["start_s"])) for _, start, end in rows)
+            sum(max(0.0, min(row["end_s"], s["end_s"]) - max(row["start_s"], s["start_s"])) for row in rows)
             >= (s["end_s"] - s["start_s"]) / 2
             for s in true["words"]
         ]

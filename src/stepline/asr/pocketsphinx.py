@@ -1,37 +1,69 @@
-"""PocketSphinx, with the US English model that its package carries."""
+"""PocketSphinx, with the US English model that its package carries: https://github.com/cmusphinx/pocketsphinx."""
 
 import io
-from collections.abc import Iterator
+import json
+import re
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.asr.transcript import Sentence
+from stepline.asr.engines import recogniser
+from stepline.asr.transcript import Sentence, Word
 from stepline.media.audio import RATE
+
+FRAME_RATE = 100
+"""Of the decoder's frames, in 1/s."""
+FILLER = re.compile(r"<.*>|\[.*\]|\+\+.*\+\+")
 
 
 class PocketSphinx:
-    """A recogniser for one recording, chunk after chunk. It may adapt to the recording: take a new one for the next."""
+    """A recogniser. It adapts to what it hears, within one chunk."""
+
+    concurrency = 1
 
     def __init__(self) -> None:
-        """Load the model."""
-        from pocketsphinx import Decoder
+        """Load nothing yet."""
+        self.parameters = recogniser("pocketsphinx", {})
 
-        self._decoder = Decoder(loglevel="FATAL")
+    def answer(self, samples: NDArray[np.int16]) -> bytes:
+        """Return the stretches of speech between pauses, each with its words and their posterior probabilities.
 
-    def __call__(self, samples: NDArray[np.int16]) -> Iterator[Sentence]:
-        """Yield what is said in ``samples`` (16 kHz mono): one sentence per stretch of speech between pauses.
-
-        Times are in seconds from the first sample. A stretch in which no word is recognised is left out. A second of
-        silence is added, so that speech which lasts to the end is closed.
+        A second of silence is added, so that speech which lasts to the end is closed.
         """
-        from pocketsphinx import Segmenter
+        from pocketsphinx import Decoder, Segmenter
 
-        stream = io.BytesIO(samples.tobytes() + bytes(2 * RATE))
-        for speech in Segmenter(sample_rate=RATE).segment(stream):
-            self._decoder.start_utt()
-            self._decoder.process_raw(speech.pcm, full_utt=True)
-            self._decoder.end_utt()
-            hypothesis = self._decoder.hyp()
-            if hypothesis is not None and hypothesis.hypstr:
-                yield Sentence(hypothesis.hypstr, speech.start_time, min(speech.end_time, len(samples) / RATE))
+        decoder = Decoder(loglevel="FATAL")
+        heard = []
+        for speech in Segmenter(sample_rate=RATE).segment(io.BytesIO(samples.tobytes() + bytes(2 * RATE))):
+            decoder.start_utt()
+            decoder.process_raw(speech.pcm, full_utt=True)
+            decoder.end_utt()
+            words = [
+                {"word": word.word, "start_frame": word.start_frame, "end_frame": word.end_frame, "prob": word.prob}
+                for word in decoder.seg() or ()
+            ]
+            heard.append({"start": speech.start_time, "end": speech.end_time, "words": words})
+        return json.dumps(heard).encode()
+
+    def sentences(self, answer: bytes) -> list[Sentence]:
+        """Return one sentence per stretch of speech in which a word is recognised.
+
+        A word's confidence is its posterior probability in the decoder's lattice, a sentence's the mean of its words'.
+        """
+        said = []
+        for speech in json.loads(answer):
+            words = tuple(
+                Word(
+                    re.sub(r"\(\d+\)$", "", word["word"]),
+                    speech["start"] + word["start_frame"] / FRAME_RATE,
+                    speech["start"] + (word["end_frame"] + 1) / FRAME_RATE,
+                    word["prob"],
+                )
+                for word in speech["words"]
+                if not FILLER.fullmatch(word["word"])
+            )
+            if words:
+                text = " ".join(word.text for word in words)
+                mean = sum(word.confidence or 0.0 for word in words) / len(words)
+                said.append(Sentence(text, speech["start"], speech["end"], mean, words))
+        return said

@@ -1,54 +1,64 @@
 """The asr stage: from audio to transcripts."""
 
+import hashlib
 import logging
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stepline.asr import transcript
 from stepline.asr.chunks import chunks
-from stepline.asr.deepgram import Deepgram, RecognitionError
+from stepline.asr.deepgram import Deepgram
+from stepline.asr.engine import Engine, RecognitionError
 from stepline.asr.engines import recogniser
+from stepline.asr.faster_whisper import FasterWhisper
 from stepline.asr.pocketsphinx import PocketSphinx
-from stepline.asr.transcript import Sentence
+from stepline.asr.transcript import Sentence, Word
+from stepline.asr.whisper import Whisper
 from stepline.availability import read_manifest, write_manifest
-from stepline.errors import ConfigError
-from stepline.io import read_json, write_json
+from stepline.errors import ConfigError, StoreError
+from stepline.io import canonical_json, read_json, write_bytes, write_json
 from stepline.media.audio import RATE
 from stepline.progress import progress
 
-Recogniser = Callable[[NDArray[np.int16]], Iterable[Sentence]]
-"""Samples (16 kHz mono) -> sentences, with times in seconds from the first sample; one recording, chunk after chunk."""
-
-ENGINES: dict[str, Callable[..., Recogniser]] = {
-    "pocketsphinx": lambda _folder: PocketSphinx(),
-    "deepgram": lambda folder, **options: Deepgram(**options, answers=folder / "answers"),
+ENGINES: dict[str, Callable[..., Engine]] = {
+    "pocketsphinx": PocketSphinx,
+    "deepgram": Deepgram,
+    "whisper": Whisper,
+    "faster_whisper": FasterWhisper,
 }
-"""Engine -> what makes its recogniser of one recording, from the folder of transcripts and the engine's options."""
+"""Engine -> what makes it of its options."""
 
 log = logging.getLogger(__name__)
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 
 def transcribe(
-    media_manifest: Path, media_folder: Path, folder: Path, manifest: Path, *, engine: str, **options: str
+    media_manifest: Path, media_folder: Path, folder: Path, manifest: Path, *, engine: str, **options: Any
 ) -> None:
-    """Write ``folder/<video>.csv`` of every present video with audio in ``media_folder/<video>/audio.wav``.
+    """Write ``folder/<video>.parquet`` of every present video with audio in ``media_folder/<video>/audio.wav``.
 
     engine: a key of ``ENGINES``; options: its part of the configuration's ``asr``. Times are in seconds from the start
     of the video. A video without readable audio is a record with that reason; one in which nobody speaks has an empty
     transcript. A transcript of the same audio by the same recogniser is kept, one of a video that has no more audio is
     removed. One that fails is a record with its reason and the number of its failures so far; the next call tries
-    again.
+    again. The engine's answer to each chunk stands in ``folder/answers``: none is asked for twice.
     """
     if engine not in ENGINES:
         raise ConfigError(f"asr.engine: {engine!r} is not allowed; choose from {', '.join(ENGINES)}")
     videos: dict[str, dict[str, Any]] = {}
     by = recogniser(engine, options)
+    made_by = ENGINES[engine](**options)
     for video, media in progress(read_manifest(media_manifest).items(), what="asr", unit="videos"):
-        path, done = folder / f"{video}.csv", folder / f"{video}.json"
+        path, done = folder / f"{video}.parquet", folder / f"{video}.json"
         absent = media if media["status"] != "present" else media["audio"]
         if absent["status"] != "present":
             path.unlink(missing_ok=True)
@@ -59,7 +69,7 @@ def transcribe(
         failures = {"failures": made["failures"]} if "failures" in made else {}
         if not (path.is_file() and made.get("source") == source):
             try:
-                sentences = _sentences(media_folder / video / "audio.wav", ENGINES[engine](folder, **options))
+                heard = recognise(media_folder / video / "audio.wav", made_by, folder / "answers", what=video)
             except RecognitionError as error:
                 log.warning("%s: failed: %s", video, error)
                 failures = {"failures": failures.get("failures", 0) + 1}
@@ -67,6 +77,7 @@ def transcribe(
                 write_json(done, failures)
                 videos[video] = {"status": "failed", "reason": str(error), **failures}
                 continue
+            sentences = [replace(sentence, engine=engine) for sentence in heard]
             transcript.write(path, sentences)
             made = {"source": source, "n_sentences": len(sentences), **failures}
             write_json(done, made)
@@ -75,9 +86,68 @@ def transcribe(
     write_manifest(manifest, videos, **by)
 
 
-def _sentences(wav: Path, recognise: Recogniser) -> list[Sentence]:
-    return [
-        Sentence(sentence.text, sentence.start_s + start / RATE, sentence.end_s + start / RATE)
-        for start, samples in chunks(wav)
-        for sentence in recognise(samples)
-    ]
+def recognise(wav: Path, engine: Engine, answers: Path, *, what: str) -> list[Sentence]:
+    """Return what is said in the file (16 kHz mono), in the order of the starts; answers are kept in ``answers``.
+
+    A chunk that fails does not keep the others from being asked. Raises RecognitionError where one failed.
+    """
+
+    def heard(chunk: tuple[int, tuple[int, NDArray[np.int16]]]) -> list[Sentence] | RecognitionError:
+        number, (start, samples) = chunk
+        try:
+            sentences = _said(samples, engine, answers)
+        except RecognitionError as error:
+            return error
+        placed = [_placed(sentence, number, start, len(samples)) for sentence in sentences if sentence.text]
+        return sorted(placed, key=lambda sentence: sentence.start_s)
+
+    pieces = progress(enumerate(chunks(wav)), what=what, unit="chunks")
+    results = list(_in_order(heard, pieces, engine.concurrency))
+    failed = [result for result in results if isinstance(result, RecognitionError)]
+    if failed:
+        share = f"{len(failed)} of {len(results)} chunks: " if len(results) > 1 else ""
+        raise RecognitionError(f"{share}{failed[0]}")
+    return [sentence for result in results if not isinstance(result, RecognitionError) for sentence in result]
+
+
+def _said(samples: NDArray[np.int16], engine: Engine, answers: Path) -> list[Sentence]:
+    name = hashlib.sha256(canonical_json(engine.parameters).encode() + samples.tobytes()).hexdigest()
+    path = answers / f"{name}.json"
+    if path.is_file():
+        try:
+            return engine.sentences(path.read_bytes())
+        except (RecognitionError, ValueError) as error:
+            raise StoreError(f"{path} is damaged ({error}): remove it and run the same again") from None
+    answer = engine.answer(samples)
+    sentences = engine.sentences(answer)
+    write_bytes(path, answer)
+    return sentences
+
+
+def _placed(sentence: Sentence, chunk: int, start: int, length: int) -> Sentence:
+    """Return the sentence of a chunk with times of the recording, none outside the chunk; indices in samples."""
+
+    def put(said: Sentence | Word) -> dict[str, Any]:
+        start_s = min(max(0.0, said.start_s), length / RATE)
+        end_s = max(start_s, min(said.end_s, length / RATE))
+        confidence = None if said.confidence is None else min(said.confidence, 1.0)
+        return {"start_s": start_s + start / RATE, "end_s": end_s + start / RATE, "confidence": confidence}
+
+    words = sorted(sentence.words, key=lambda word: word.start_s)
+    placed = tuple(replace(word, **put(word)) for word in words if word.text)
+    return replace(sentence, **put(sentence), words=placed, chunk=chunk)
+
+
+def _in_order(function: Callable[[Item], Result], items: Iterable[Item], at_once: int) -> Iterator[Result]:
+    """Yield the result of each item, in order, by ``at_once`` threads; no more items are taken ahead than that."""
+    if at_once == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(at_once) as pool:
+        waiting: deque[Future[Result]] = deque()
+        for item in items:
+            if len(waiting) == at_once:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(function, item))
+        while waiting:
+            yield waiting.popleft().result()

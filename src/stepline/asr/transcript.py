@@ -1,60 +1,105 @@
-"""Transcripts: sentences with start and end, as CSV."""
+"""Transcripts: sentences and words with times, one Parquet file per video."""
 
-import csv
-import io
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepline.errors import StoreError
-from stepline.io import write_text
+from stepline.io import atomic_path, read_table
 
-HEADER = ("Sentence", "Global start", "Global end")
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 AGAIN = "remove it and the folder manifests beside it, then run the same again"
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """One spoken sentence; times in seconds from the start of the video."""
+class Word:
+    """One spoken word; times in seconds from the start of the video, confidence in [0, 1], None where there is none."""
 
     text: str
     start_s: float
     end_s: float
+    confidence: float | None = None
 
 
-def read(path: Path | str, encoding: str = "utf-8") -> tuple[Sentence, ...]:
-    """Return the sentences of a transcript file, which stand in the order of their starts; they may overlap.
+@dataclass(frozen=True)
+class Sentence:
+    """One spoken sentence; times and confidence as a word's.
 
-    Raises StoreError, naming file and line, where it is not such a file.
+    words: in the order of their starts; empty where the engine gives none. chunk: which piece of the recording it was
+    recognised in, from 0. engine: by what.
     """
-    try:
-        content = Path(path).read_bytes().decode(encoding)
-    except UnicodeDecodeError as error:
-        raise StoreError(f"{path}: not {encoding} (byte {error.start}): {AGAIN}") from None
-    rows = csv.reader(io.StringIO(content, newline=""), strict=True)
-    sentences: list[Sentence] = []
-    last_s = 0.0
-    try:
-        if tuple(next(rows, ())) != HEADER:
-            raise StoreError(f"{path}: the first line must be {','.join(HEADER)!r}: {AGAIN}")
-        for text, start, end in rows:
-            sentences.append(Sentence(text, float(start), float(end)))
-            if not last_s <= sentences[-1].start_s <= sentences[-1].end_s < math.inf:
-                raise StoreError(
-                    f"{path}, line {rows.line_num}: times must ascend: {start}, {end} after {last_s}: {AGAIN}"
-                )
-            last_s = sentences[-1].start_s
-    except (ValueError, csv.Error) as error:
-        reason = f"not a sentence, a start and an end ({error})"
-        raise StoreError(f"{path}, line {rows.line_num}: {reason}: {AGAIN}") from None
-    return tuple(sentences)
+
+    text: str
+    start_s: float
+    end_s: float
+    confidence: float | None = None
+    words: tuple[Word, ...] = ()
+    chunk: int = 0
+    engine: str = ""
+
+
+def read(path: Path | str) -> tuple[Sentence, ...]:
+    """Return the sentences of a transcript, which stand in the order of their starts; they may overlap.
+
+    Raises StoreError where the file is absent, damaged or no transcript.
+    """
+    if not Path(path).is_file():
+        raise StoreError(f"{path} is absent: remove the folder manifests beside it, then run the same again")
+    table = read_table(path)
+    if not table.schema.equals(_schema()):
+        raise StoreError(f"{path} is no transcript: {AGAIN}")
+    rows = table.to_pylist()
+    sentences = tuple(Sentence(**row | {"words": tuple(Word(**word) for word in row["words"])}) for row in rows)
+    if problem := _problem(sentences):
+        raise StoreError(f"{path}: {problem}: {AGAIN}")
+    return sentences
 
 
 def write(path: Path | str, sentences: Iterable[Sentence]) -> None:
-    """Write ``sentences`` to ``path`` as UTF-8, times with 2 decimals."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(HEADER)
-    writer.writerows((s.text, f"{s.start_s:.2f}", f"{s.end_s:.2f}") for s in sentences)
-    write_text(path, buffer.getvalue())
+    """Write ``sentences``, in the order of their starts: equal sentences give equal bytes.
+
+    Raises ValueError where they are in another order or a number is none.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = tuple(sentences)
+    if problem := _problem(rows):
+        raise ValueError(problem)
+    table = pa.Table.from_pylist([asdict(row) for row in rows], schema=_schema())
+    with atomic_path(path) as part:
+        pq.write_table(table, part, compression="zstd")
+
+
+def _schema() -> "pa.Schema":
+    import pyarrow as pa
+
+    def column(name: str, of: pa.DataType) -> pa.Field:
+        return pa.field(name, of, nullable=name == "confidence")
+
+    said = [
+        column("text", pa.string()),
+        column("start_s", pa.float64()),
+        column("end_s", pa.float64()),
+        column("confidence", pa.float64()),
+    ]
+    words = pa.list_(column("element", pa.struct(said)))
+    return pa.schema([*said, column("words", words), column("chunk", pa.int32()), column("engine", pa.string())])
+
+
+def _problem(sentences: Sequence[Sentence]) -> str:
+    last = 0.0
+    for number, sentence in enumerate(sentences):
+        spoken: list[tuple[Sentence | Word, float]] = [(sentence, last)]
+        spoken += zip(sentence.words, [0.0, *(word.start_s for word in sentence.words)], strict=False)
+        for said, after in spoken:
+            if not after <= said.start_s <= said.end_s < math.inf:
+                return f"sentence {number}: times must ascend: {said.start_s}, {said.end_s} after {after}"
+            if said.confidence is not None and not 0 <= said.confidence <= 1:
+                return f"sentence {number}: confidence must be in [0, 1]: {said.confidence}"
+        last = sentence.start_s
+    return ""

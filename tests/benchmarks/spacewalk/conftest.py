@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from stepline import paths
-from stepline.asr import transcript
 from stepline.asr.transcript import Sentence
 from stepline.backbones.histogram import HistogramSpec
 from stepline.benchmarks.spacewalk.entries import load_entries
@@ -22,7 +21,7 @@ from stepline.datasets.schema import SPLITS, Recording, Release, Segment, Step, 
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, Study, study
 from stepline.features import store
 from stepline.features.text import TextStore, encode_texts
-from stepline.io import sha256_file, write_json
+from stepline.io import sha256_file, write_json, write_text
 from stepline.spec import Spec, digest
 
 
@@ -151,7 +150,8 @@ def made_up(tmp_path: Path) -> MadeUp:
         starts = np.arange(0, recording.duration_s - 1, 1.5)
         sentences = [Sentence(" ".join(rng.choice(WORDS, 5).tolist()), s, s + 1.2) for s in starts.tolist()]
         path = f"data/transcripts/{recording.video}.csv"
-        transcript.write(chosen.folder("demo") / path, sentences)
+        rows = [f"{s.text},{s.start_s},{s.end_s}" for s in sentences]
+        write_text(chosen.folder("demo") / path, "\n".join(["Sentence,Global start,Global end", *rows, ""]))
         sha256[path] = sha256_file(chosen.folder("demo") / path)
         parts[recording.video] = rng.random((int(recording.duration_s * 2), 8)).astype(np.float32)
     write_json(chosen.folder("demo") / "release.json", {"files": sha256})

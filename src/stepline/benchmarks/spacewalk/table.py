@@ -151,7 +151,7 @@ def _stages(plan: Plan) -> Stages:
         availability=records,
         files={record.video: Path(record.path) for record in records if record.status == "present"},
         shots={video: _shots(paths.shots(name) / f"{video}.csv") for video in videos},
-        transcripts={video: _transcript(transcripts / f"{video}.csv") for video in videos},
+        transcripts={video: _transcript(transcripts / f"{video}.parquet") for video in videos},
         scripts={video: _script(video) for video in videos} if name == "demo" else {},
     )
 

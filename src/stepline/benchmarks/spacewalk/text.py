@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline import paths
-from stepline.asr.transcript import Sentence, read
+from stepline.asr import released, transcript
+from stepline.asr.transcript import Sentence
 from stepline.datasets.schema import Recording, Release
 from stepline.datasets.studies import Study
 
@@ -21,14 +22,14 @@ def window(t_s: float, length_s: float, duration_s: float) -> tuple[float, float
 
 
 def load_text(study: Study, release: Release, video: str, *, source: Source, engine: str) -> "RecordingText":
-    """Return the text of one recording. The released files are cp1252, ours UTF-8.
+    """Return the text of one recording.
 
-    Raises StoreError where the transcript is damaged, ReleaseError where a released one is not as it was fetched.
+    Raises StoreError where our transcript is damaged, ReleaseError where a released one is not as it was fetched.
     """
     if source == "released":
-        sentences = read(study.release_file(release.name, f"data/transcripts/{video}.csv"), "cp1252")
+        sentences = released.read(study.release_file(release.name, f"data/transcripts/{video}.csv"))
     else:
-        sentences = read(paths.transcripts(study.name, engine) / f"{video}.csv")
+        sentences = transcript.read(paths.transcripts(study.name, engine) / f"{video}.parquet")
     return RecordingText(release.recordings[video], sentences, recognised=source == "asr")
 
 

@@ -1,0 +1,70 @@
+"""faster-whisper, Whisper on CTranslate2: https://github.com/SYSTRAN/faster-whisper."""
+
+import json
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.asr import segments, weights
+from stepline.asr.engines import recogniser
+from stepline.asr.transcript import Sentence
+from stepline.errors import MissingError, StoreError
+
+if TYPE_CHECKING:
+    import faster_whisper  # type: ignore[import-untyped]
+
+BEAMS = {"greedy": 1, "beam": 5}
+THREADS = 4
+"""Fixed, as sums depend on how many threads share them."""
+
+
+class FasterWhisper:
+    """A recogniser. model: a name or a path, see `weights.locate`; decoding: of ``BEAMS``; words: with times too."""
+
+    concurrency = 1
+
+    def __init__(self, *, model: str, decoding: str, compute_type: str, words: bool) -> None:
+        """Load nothing yet: where all answers are there, no model is needed."""
+        options = {"model": model, "decoding": decoding, "compute_type": compute_type, "words": words}
+        self.parameters = recogniser("faster_whisper", options)
+        self._model = model
+        self._compute_type = compute_type
+        self._options: dict[str, Any] = {"beam_size": BEAMS[decoding], "word_timestamps": words}
+
+    def answer(self, samples: NDArray[np.int16]) -> bytes:
+        """Return the segments that faster-whisper finds, in English; it never samples."""
+        path = weights.locate("faster_whisper", self._model)
+        if path is None:
+            absent = weights.item("faster_whisper", self._model)
+            needed = ", ".join(weights.MODEL_FILES)
+            how = weights.how_to_get(absent)
+            raise MissingError(f"faster-whisper's model {self._model} ({needed}) is absent: run `{how}`")
+        found, _ = _load(path, self._compute_type).transcribe(
+            samples.astype(np.float32) / 32768,
+            language="en",
+            temperature=0.0,
+            condition_on_previous_text=False,
+            **self._options,
+        )
+        return json.dumps([asdict(segment) for segment in found], default=float).encode()
+
+    def sentences(self, answer: bytes) -> list[Sentence]:
+        """Return one sentence per segment."""
+        return segments.sentences(answer)
+
+
+@cache
+def _load(path: Path, compute_type: str) -> "faster_whisper.WhisperModel":
+    import faster_whisper
+
+    try:
+        return faster_whisper.WhisperModel(
+            str(path), compute_type=compute_type, cpu_threads=THREADS, local_files_only=True
+        )
+    except (RuntimeError, ValueError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise StoreError(f"{path} is no model of faster-whisper ({said})") from None

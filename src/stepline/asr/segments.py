@@ -1,0 +1,26 @@
+"""The answers of Whisper and of faster-whisper: segments in one form."""
+
+import json
+import math
+
+from stepline.asr.transcript import Sentence, Word
+
+
+def sentences(answer: bytes) -> list[Sentence]:
+    """Return one sentence per segment.
+
+    A sentence's confidence is exp of its tokens' mean log probability, a word's the mean probability of its tokens.
+    """
+    return [
+        Sentence(
+            segment["text"].strip(),
+            segment["start"],
+            segment["end"],
+            math.exp(segment["avg_logprob"]),
+            tuple(
+                Word(word["word"].strip(), word["start"], word["end"], word["probability"])
+                for word in segment.get("words") or ()
+            ),
+        )
+        for segment in json.loads(answer)
+    ]

@@ -1,0 +1,89 @@
+"""OpenAI's Whisper, on this machine: https://github.com/openai/whisper."""
+
+import json
+import pickle
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.asr import segments, weights
+from stepline.asr.engines import recogniser
+from stepline.asr.transcript import Sentence
+from stepline.errors import MissingError, StoreError
+from stepline.mirror import cached_sha256
+
+if TYPE_CHECKING:
+    import whisper  # type: ignore[import-untyped]
+
+DECODING: dict[str, dict[str, Any]] = {
+    "greedy": {"temperature": 0.0, "condition_on_previous_text": False, "fp16": False},
+    "beam": {"temperature": 0.0, "beam_size": 5, "condition_on_previous_text": False, "fp16": False},
+    "hirest": {
+        "temperature": (0.15, 0.35, 0.55, 0.75, 0.95),
+        "best_of": 5,
+        "beam_size": 5,
+        "patience": 1.0,
+        "length_penalty": None,
+        "suppress_tokens": "-1",
+        "condition_on_previous_text": True,
+        "compression_ratio_threshold": 2.4,
+        "logprob_threshold": -1.0,
+        "no_speech_threshold": 0.6,
+        "fp16": True,
+    },
+}
+"""How text is decoded. The first two never sample, so nothing that failed is carried on or tried again warmer."""
+SEED = 0
+THREADS = 4
+"""Fixed, as sums depend on how many threads share them."""
+
+
+class Whisper:
+    """A recogniser. model: a name or a path, see `weights.locate`; decoding: of ``DECODING``; words: with times too."""
+
+    concurrency = 1
+
+    def __init__(self, *, model: str, decoding: str, words: bool) -> None:
+        """Load nothing yet: where all answers are there, no checkpoint is needed."""
+        self.parameters = recogniser("whisper", {"model": model, "decoding": decoding, "words": words})
+        self._model = model
+        self._options = DECODING[decoding] | {"word_timestamps": words}
+
+    def answer(self, samples: NDArray[np.int16]) -> bytes:
+        """Return the segments that Whisper finds, in English. What is sampled is the same each time on one device."""
+        import torch
+
+        path = weights.locate("whisper", self._model)
+        if path is None:
+            absent = weights.item("whisper", self._model)
+            raise MissingError(f"Whisper's checkpoint {self._model} is absent: run `{weights.how_to_get(absent)}`")
+        model = _load(self._model, path, self.parameters["model"])
+        torch.set_num_threads(THREADS)
+        torch.manual_seed(SEED)
+        options = self._options | {"fp16": self._options["fp16"] and model.device.type == "cuda"}
+        result = model.transcribe(samples.astype(np.float32) / 32768, language="en", **options)
+        return json.dumps(result["segments"], default=float).encode()
+
+    def sentences(self, answer: bytes) -> list[Sentence]:
+        """Return one sentence per segment."""
+        return segments.sentences(answer)
+
+
+@cache
+def _load(model: str, path: Path, sha256: str) -> "whisper.Whisper":
+    import whisper
+
+    if cached_sha256(path) != sha256:
+        raise StoreError(f"{path} is not Whisper's checkpoint {model}: remove it and fetch it again")
+    try:
+        named = {"name": model, "download_root": str(path.parent)} if model in weights.WHISPER else {"name": str(path)}
+        loaded = whisper.load_model(**named)
+    except (RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise StoreError(f"{path} is no checkpoint of Whisper ({type(error).__name__}: {said})") from None
+    if not all(part.isfinite().all() for part in loaded.parameters()):
+        raise StoreError(f"{path} is no checkpoint of Whisper: it holds numbers that are none")
+    return loaded
