@@ -88,7 +88,7 @@ class Handler(BaseHTTPRequestHandler):
         ranged = re.fullmatch(r"bytes=(\d+)-", wanted)
         start = int(ranged[1]) if ranged else 0
         if ranged and start >= len(content):
-            self._head(416, 0)
+            self._head(416, 0, **{"Content-Range": f"bytes */{len(content)}"})
             return
         body = content[start:]
         kind, n = (how[0], int(how[1])) if isinstance(how, tuple) else ("", len(body))

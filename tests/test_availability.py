@@ -42,13 +42,33 @@ def test_an_allowed_id_stays_in_its_folder(video: str) -> None:
 def test_records_come_back_in_the_order_of_their_ids(tmp_path: Path) -> None:
     records = [
         Record(video="b", status="failed", reason="host is unreachable", source="https://x/b.mp4", attempts=3),
-        Record(video="a", status="present", path="videos/a.mp4", sha256="0" * 64, size=7, source="mirror"),
+        Record(
+            video="a",
+            status="present",
+            path="videos/a.webm",
+            sha256="0" * 64,
+            size=7,
+            source="https://x/a",
+            downloader="yt-dlp 2026.10.26",
+            format="137+140",
+            codec="vp9",
+            width=1280,
+            height=720,
+            fps=29.97,
+            duration_s=31326.061,
+            kept=False,
+        ),
     ]
     write_availability(tmp_path / "000.json", records)
     assert list(read_availability(tmp_path / "000.json").items()) == [("a", records[1]), ("b", records[0])]
     again = (tmp_path / "000.json").read_bytes()
     write_availability(tmp_path / "000.json", records[::-1])
     assert (tmp_path / "000.json").read_bytes() == again
+
+
+def test_a_record_that_says_little_was_kept(tmp_path: Path) -> None:
+    (tmp_path / "000.json").write_text('{"videos": {"a": {"video": "a", "status": "gone"}}}')
+    assert read_availability(tmp_path / "000.json") == {"a": Record(video="a", status="gone", kept=True)}
 
 
 def test_a_manifest_may_say_more(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ def ffmpeg(*arguments: str | Path) -> None:
 
 
 def make(folder: Path) -> None:
-    """Make ``a.mp4`` (64 x 48, 10 fps, h264, aac, large for its length), its streams ``v.mp4``, ``a.m4a``, and ``a.webm``."""
+    """Make ``a.mp4`` (64 x 48, 10 fps, h264, aac), its streams ``v.mp4`` and ``a.m4a``, and ``a.webm``."""
     noise = ["-f", "lavfi", "-i", f"testsrc2=size=64x48:rate=10:duration={DURATION_S},noise=alls=90:allf=t"]
     sine = ["-f", "lavfi", "-i", f"sine=duration={DURATION_S}"]
     exact = ["-fflags", "+bitexact", "-flags", "+bitexact", "-threads", "1"]

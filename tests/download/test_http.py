@@ -82,11 +82,23 @@ def test_what_is_sent_all_again_is_whole_at_its_own_length(server: FileServer) -
     assert len(server.gets) == 2
 
 
-def test_a_part_that_was_whole_already_is_fetched_again(server: FileServer, get: Callable[[], bytes]) -> None:
+def whole_already(server: FileServer) -> None:
+    """Leave a part that has every byte, as a kill before it is checked does."""
     server.next["/a"] = [("cut", len(CONTENT) - 1), 503, 503]
     refused(server)
     with open("out/.a.part", "ab") as file:
         file.write(CONTENT[-1:])
+
+
+def test_a_part_that_was_whole_already_is_not_sent_again(server: FileServer, get: Callable[[], bytes]) -> None:
+    whole_already(server)
+    assert get() == CONTENT
+    assert server.gets[-1] == ("/a", f"bytes={len(CONTENT)}-")
+
+
+def test_a_part_that_cannot_be_told_to_be_whole_is_sent_again(server: FileServer, get: Callable[[], bytes]) -> None:
+    whole_already(server)
+    server.next["/a"] = [416]
     assert get() == CONTENT
     assert server.gets[-2:] == [("/a", f"bytes={len(CONTENT)}-"), ("/a", "")]
 

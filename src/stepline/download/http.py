@@ -1,5 +1,6 @@
 """Files over http(s): whole and checked, or an error of one line."""
 
+import os
 import re
 import time
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ import httpx
 
 from stepline.download.host import shown, unreachable
 from stepline.errors import DownloadError
-from stepline.io import atomic_path, sha256_file, write_text
+from stepline.io import sha256_file, write_text
 
 ATTEMPTS = 3
 STALL_S = 60.0
@@ -51,12 +52,19 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: f
                 reason = str(error) or type(error).__name__
                 raise DownloadError(f"{shown(url)}: {reason} ({attempt} attempts)") from None
             time.sleep(max(wait_s, 2.0 ** (attempt - 1)))
-    _version_of(part).unlink()
     if sha256 and (got := sha256_file(part)) != sha256:
         part.unlink()
+        _version_of(part).unlink()
         raise MismatchError(f"{shown(url)}: wrong checksum: sha256 is {got}, expected {sha256}")
-    with atomic_path(path) as whole:
-        part.replace(whole)
+    settle(part, path)
+    _version_of(part).unlink()
+
+
+def settle(part: Path, path: Path) -> None:
+    """Make the whole download ``part`` the file ``path``; a kill leaves one of the two."""
+    with open(part, "rb") as file:
+        os.fsync(file.fileno())
+    part.replace(path)
 
 
 class _WorthRetryingError(Exception):
@@ -80,6 +88,8 @@ def _transfer(url: str, part: Path, size: int, rate: float) -> None:
     with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=STALL_S) as response:
         status, version = response.status_code, _version(response)
         resumed = status == 206
+        if status == 416 and response.headers.get("content-range") == f"bytes */{have}" and size in (0, have):
+            return
         if status == 416 or (resumed and version not in ("", kept)):
             part.unlink(missing_ok=True)
             raise _WorthRetryingError("the partial file does not fit the one on the server")
@@ -92,13 +102,7 @@ def _transfer(url: str, part: Path, size: int, rate: float) -> None:
         if not resumed:
             part.unlink(missing_ok=True)
             write_text(_version_of(part), version)
-        with open(part, "ab") as file:
-            began, came = time.monotonic(), 0
-            for chunk in response.iter_bytes():
-                file.write(chunk)
-                came += len(chunk)
-                if rate and (ahead_s := came / rate - (time.monotonic() - began)) > 0:
-                    time.sleep(ahead_s)
+        _save(response, part, rate)
         length = response.headers.get("content-length")
     expected = size or (int(length) + have * resumed if length else 0)
     got = part.stat().st_size
@@ -107,6 +111,17 @@ def _transfer(url: str, part: Path, size: int, rate: float) -> None:
     if expected and got > expected:
         part.unlink()
         raise MismatchError(f"{shown(url)}: wrong length: {got} of {expected} bytes")
+
+
+def _save(response: httpx.Response, part: Path, rate: float) -> None:
+    """Append the body to ``part`` as it comes, at no more than ``rate`` bytes per second."""
+    began, came = time.monotonic(), 0
+    with open(part, "ab") as file:
+        for chunk in response.iter_bytes():
+            file.write(chunk)
+            came += len(chunk)
+            if rate and (ahead_s := came / rate - (time.monotonic() - began)) > 0:
+                time.sleep(ahead_s)
 
 
 def _version(response: httpx.Response) -> str:

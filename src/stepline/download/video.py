@@ -10,11 +10,10 @@ from urllib.parse import unquote, urlsplit
 from stepline.availability import Record, check_video_id, read_availability, write_availability
 from stepline.datasets.schema import Video
 from stepline.download.host import shown
-from stepline.download.http import GoneError, MismatchError, fetch_file
+from stepline.download.http import GoneError, MismatchError, fetch_file, settle
 from stepline.download.options import DownloadOptions
 from stepline.download.yt_dlp import fetch_page
 from stepline.errors import DownloadError
-from stepline.io import atomic_path
 from stepline.media.decode import MediaError, probe
 from stepline.mirror import Wanted, cached_sha256, find
 
@@ -93,8 +92,7 @@ def _downloaded(video: Video, folder: Path, options: DownloadOptions, attempts: 
             record = replace(record, downloader=f"yt-dlp {version('yt-dlp')}")
             came, format_, lacks = fetch_page(video.url, part, options)
             path = folder / f"{video.id}{_suffix(came.name)}"
-            with atomic_path(path) as whole:
-                came.replace(whole)
+            settle(came, path)
             shutil.rmtree(part)
             record = replace(record, format=format_, reason=lacks)
     except GoneError as error:

@@ -51,7 +51,6 @@ def fetch_page(url: str, part: Path, options: DownloadOptions) -> tuple[Path, st
     """
     if reason := unreachable(url):
         raise DownloadError(reason)
-    part.mkdir(parents=True, exist_ok=True)
     for attempt in range(1, ATTEMPTS + 1):
         code, out, said = _run(url, part, options)
         lacks = "; ".join(filter(None, (_lacks_ffmpeg(), _lacks_for_youtube(said) if _is_youtube(url) else "")))
@@ -61,35 +60,30 @@ def fetch_page(url: str, part: Path, options: DownloadOptions) -> tuple[Path, st
         errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
         reason = shown(errors[-1]) if errors else f"yt-dlp ended with {code} and no video"
         if GONE.search(reason):
-            raise GoneError(re.sub(r"\. Use --cookies.*", "", reason))
+            raise GoneError(reason.partition(" Use --cookies")[0])
         if not BUSY.search(reason):
             break
         if attempt < ATTEMPTS:
             time.sleep(2.0 ** (attempt - 1))
         else:
             reason += f" ({attempt} attempts)"
-    if "Requested format is not available" in reason:
+    if re.search("Requested format is not available|No video formats found", reason):
         reason = f"there is no mp4 of at most {options.max_height} lines with picture and sound"
     elif ACCOUNT.search(reason):
-        reason = re.sub(r"\.? *Use --cookies.*", "", reason) + "; an account's cookies may help: download.cookies"
+        reason = reason.partition(" Use --cookies")[0].rstrip(".")
+        reason += "" if options.cookies else "; an account's cookies may help: download.cookies"
+    elif "HTTP Error 403" not in reason:
+        lacks = ""
     raise DownloadError(f"{reason}; {lacks}" if lacks else reason)
 
 
 def _run(url: str, part: Path, options: DownloadOptions) -> tuple[int, list[str], list[str]]:
     """Run yt-dlp and return its exit status and the lines of its output and of its errors."""
     pause = str(options.sleep_s)
-    command = [
-        sys.executable,
-        "-c",
-        YT_DLP,
-        "--ignore-config",
-        "--no-playlist",
-        "--quiet",
-        "--no-progress",
-        "--verbose",
-    ]
+    command = [sys.executable, "-c", YT_DLP, "--ignore-config", "--no-playlist"]
+    command += ["--quiet", "--verbose", "--no-progress"]
     command += ["--format", (SINGLE if _lacks_ffmpeg() else MERGED).format(options.max_height)]
-    command += ["--verbose", "--merge-output-format", "mp4", "--continue", "--abort-on-unavailable-fragments"]
+    command += ["--merge-output-format", "mp4", "--continue", "--abort-on-unavailable-fragments"]
     command += ["--retries", "5", "--fragment-retries", "5", "--retry-sleep", "exp=1:20"]
     command += ["--socket-timeout", str(STALL_S)]
     command += ["--sleep-requests", pause, "--sleep-interval", pause]
