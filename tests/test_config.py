@@ -29,7 +29,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     "a number that is none": ({"shard_hours": float("nan")}, ["shard_hours: nan is not of type number"]),
     "no end": ({"shard_hours": float("inf")}, ["shard_hours: inf is not of type number"]),
     "a fraction of a pass": ({"spacewalk": {"last_layer": {"epochs": 2.0}}}, ["epochs: 2.0 is not of type integer"]),
-    "yes for a number": ({"shots": {"threshold": True}}, ["shots.threshold: True is not of type number"]),
+    "yes for a number": ({"shots": {"min_shot_s": True}}, ["shots.min_shot_s: True is not of type number"]),
     "no list": ({"spacewalk": {"releases": "v2"}}, ["spacewalk.releases: 'v2' is not of type array"]),
     "no mapping": ({"spacewalk": ["v2"]}, ["spacewalk: ['v2'] is not of type object"]),
     "nothing below the study": ({"spacewalk": None}, ["spacewalk: None is not of type object"]),
@@ -144,7 +144,7 @@ def test_defaults_are_filled_and_the_callers_values_kept() -> None:
     assert given == {"spacewalk": {"subset": {"hours": 2}, "metrics": {"threshold_f1": "macro"}}}
     assert "demo" not in config
     assert config["strict"] is False
-    assert config["shots"] == {"threshold": 27, "min_shot_s": 0.6}
+    assert config["shots"] == {"detector": "content", "threshold": None, "min_shot_s": 0.6}
     assert config["spacewalk"]["contexts_s"]["intra-video_retrieval"] == [10, 20, 30, 60, 120, 180]
     assert config["spacewalk"]["subset"] == {"hours": 2, "seed": 0}
     assert config["spacewalk"]["metrics"] == {

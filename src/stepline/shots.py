@@ -1,61 +1,150 @@
-"""Shots, from the content scores of a video's frames."""
+"""Shots, from the scores of a video's frames: those that PySceneDetect finds in the video."""
 
-import csv
-import io
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from stepline.availability import read_manifest, write_manifest
-from stepline.io import read_table, write_text
+from stepline.io import atomic_path, read_table
 from stepline.progress import progress
+
+if TYPE_CHECKING:
+    from scenedetect.common import FrameTimecode
+
+Detector = Literal["content", "adaptive", "threshold", "hash", "histogram"]
+SCORES = {
+    "content": "content_val",
+    "adaptive": "content_val",
+    "threshold": "average_rgb",
+    "hash": "hash_dist",
+    "histogram": "hist_diff",
+}
+THRESHOLDS = {"content": 27.0, "adaptive": 3.0, "threshold": 12.0, "hash": 0.35, "histogram": 0.2}
+"""PySceneDetect's defaults."""
+
+Rule = Callable[["FrameTimecode", float], list["FrameTimecode"]]
+"""Takes each frame's time and score, in order, and returns the cuts that are then known."""
+
+
+class Shot(NamedTuple):
+    """Frames [start_frame, end_frame), in seconds; times: the same for PySceneDetect."""
+
+    start_frame: int
+    end_frame: int
+    start_s: float
+    end_s: float
+    times: tuple["FrameTimecode", "FrameTimecode"]
 
 
 def detect(
-    media_manifest: Path, media_folder: Path, folder: Path, manifest: Path, *, threshold: float, min_shot_s: float
+    media_manifest: Path,
+    media_folder: Path,
+    folder: Path,
+    manifest: Path,
+    *,
+    detector: Detector,
+    threshold: float | None,
+    min_shot_s: float,
+    window_width: int = 2,
+    min_content_val: float = 15,
 ) -> None:
-    """Write ``folder/<video>.csv`` of every present video: shot, start_frame, end_frame, start_s, end_s.
+    """Write the shots of every present video, from ``media_folder/<video>/scores.parquet``; nothing is decoded.
 
-    A shot is [start, end); the first starts at frame 0 and the last ends with the video. The cuts are those of
-    PySceneDetect's ContentDetector, made from the scores in ``media_folder/<video>/scores.parquet``. The file of a
-    video that is not present is removed.
+    ``folder/<video>.csv`` is PySceneDetect's list of scenes. ``folder/<video>.parquet`` has a line per shot: shot,
+    start_frame, end_frame, start_s, end_s; a shot is [start, end). It is there only with the CSV of the same shots. A
+    shot begins with every span of frames that were decoded without a gap (``first`` in the scores), and wherever the
+    detector cuts. The files of a video that is not present are removed.
 
-    threshold: score from which on a frame is a cut. min_shot_s: nearer cuts are merged; 0 keeps all.
+    threshold: from which score on the detector cuts; None is its default. min_shot_s: nearer cuts are merged or
+        dropped, as the detector does; 0 keeps all. window_width, min_content_val: of the detector ``adaptive``.
     """
+    limit = THRESHOLDS[detector] if threshold is None else threshold
+
+    def rule() -> Rule:
+        return _rule(detector, limit, float(min_shot_s), window_width, min_content_val)
+
     videos: dict[str, dict[str, Any]] = {}
     for video, media in progress(read_manifest(media_manifest).items(), what="shots", unit="videos"):
         videos[video] = {"status": media["status"], "reason": media["reason"]}
-        path = folder / f"{video}.csv"
+        path = folder / f"{video}.parquet"
+        path.unlink(missing_ok=True)
         if media["status"] == "present":
-            starts, times = _cuts(media_folder / video / "scores.parquet", threshold, float(min_shot_s))
-            times.append(media["duration_s"])
-            ends = [*starts[1:], media["n_frames"]]
-            rows = [
-                (shot, start, end, f"{times[start]:.6f}", f"{times[end]:.6f}")
-                for shot, (start, end) in enumerate(zip(starts, ends, strict=True))
-            ]
-            buffer = io.StringIO()
-            writer = csv.writer(buffer, lineterminator="\n")
-            writer.writerow(["shot", "start_frame", "end_frame", "start_s", "end_s"])
-            writer.writerows(rows)
-            write_text(path, buffer.getvalue())
-            videos[video]["n_shots"] = len(rows)
+            scores = media_folder / video / "scores.parquet"
+            shots = list(_shots(scores, SCORES[detector], rule, media["fps"], media["duration_s"]))
+            _write(path, shots)
+            videos[video]["n_shots"] = len(shots)
         else:
-            path.unlink(missing_ok=True)
+            path.with_suffix(".csv").unlink(missing_ok=True)
     write_manifest(manifest, videos)
 
 
-def _cuts(scores: Path, threshold: float, min_shot_s: float) -> tuple[list[int], list[float]]:
-    """Return the first frame of each shot, and the time of every frame."""
-    from scenedetect.common import FrameTimecode, Timecode
+def _rule(detector: Detector, threshold: float, min_shot_s: float, window_width: int, min_content_val: float) -> Rule:
+    """Return PySceneDetect's detector, which takes the stored score where it would compute it from the picture."""
     from scenedetect.detector import FlashFilter
+    from scenedetect.detectors import AdaptiveDetector, ThresholdDetector
 
-    table = read_table(scores)
-    time_base = Fraction(table.schema.metadata[b"time_base"].decode())
-    merge = FlashFilter(FlashFilter.Mode.MERGE, length=min_shot_s)
-    starts, frames = {0}, {}
-    for frame, (pts, score) in enumerate(zip(table["pts"].to_pylist(), table["content_val"].to_pylist(), strict=True)):
-        frames[pts] = frame
-        time = FrameTimecode(Timecode(pts, time_base), fps=1 / time_base)
-        starts |= {frames[cut.pts] for cut in merge.filter(time, score >= threshold)}
-    return sorted(starts), table["t_s"].to_pylist()
+    class Adaptive(AdaptiveDetector):  # type: ignore[misc]
+        def _calculate_frame_score(self, _: "FrameTimecode", frame_img: float) -> float:
+            return frame_img
+
+    if detector == "adaptive":
+        return Adaptive(threshold, min_shot_s, window_width, min_content_val).process_frame  # type: ignore[no-any-return]
+    if detector == "threshold":  # of the picture it takes the mean, and the mean of one number is the number
+        return ThresholdDetector(threshold, min_shot_s).process_frame  # type: ignore[no-any-return]
+    # ContentDetector merges near cuts by this filter; what HashDetector and HistogramDetector do is its other mode.
+    near = FlashFilter(FlashFilter.Mode.MERGE if detector == "content" else FlashFilter.Mode.SUPPRESS, min_shot_s)
+    if detector == "histogram":
+        return lambda time, score: near.filter(time, score <= 1 - threshold)
+    return lambda time, score: near.filter(time, score >= threshold)
+
+
+def _shots(path: Path, score: str, rule: Callable[[], Rule], fps: float, duration_s: float) -> Iterator[Shot]:
+    """Yield the shots of the scores in ``path``, span by span."""
+    from scenedetect.common import FrameTimecode, Timecode, framerate_to_fraction
+
+    scores = read_table(path)
+    time_base = Fraction(scores.schema.metadata[b"time_base"].decode())
+    rate = framerate_to_fraction(fps or 1 / time_base)
+    pts, frame, t_s, values = (scores[name].to_numpy() for name in ("pts", "frame", "t_s", score))
+
+    def time(row: int) -> "FrameTimecode":
+        return FrameTimecode(Timecode(int(pts[row]), time_base), rate)
+
+    def nearest(cut: "FrameTimecode", start: int, end: int) -> int:
+        after = bisect_left(t_s, cut.seconds, start, end - 1)
+        return min(max(after - 1, start), after, key=lambda row: abs(t_s[row] - cut.seconds))
+
+    firsts = scores["first"].to_pylist() if "first" in scores.column_names else []
+    spans = [0, *(row for row, first in enumerate(firsts) if first and row), len(pts)]
+    for start, end in pairwise(spans):
+        detected = rule()
+        cuts = {cut for row in range(start, end) for cut in detected(time(row), float(values[row]))}
+        starts = {start: time(start)}
+        for cut in sorted(cuts):
+            starts.setdefault(nearest(cut, start, end), cut)
+        over = time(end - 1) + 1
+        over_s = duration_s if end == len(pts) else over.seconds
+        for (row, began), (until, ended) in pairwise([*starts.items(), (end, over)]):
+            until_s = over_s if until == end else float(t_s[until])
+            yield Shot(int(frame[row]), int(frame[until - 1]) + 1, float(t_s[row]), until_s, (began, ended))
+
+
+def _write(path: Path, shots: list[Shot]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from scenedetect.output import write_scene_list
+
+    with atomic_path(path.with_suffix(".csv")) as part:
+        write_scene_list(part, [shot.times for shot in shots], include_cut_list=False)
+    columns = {
+        "shot": pa.array(range(len(shots)), pa.int64()),
+        "start_frame": pa.array([shot.start_frame for shot in shots], pa.int64()),
+        "end_frame": pa.array([shot.end_frame for shot in shots], pa.int64()),
+        "start_s": pa.array([shot.start_s for shot in shots], pa.float64()),
+        "end_s": pa.array([shot.end_s for shot in shots], pa.float64()),
+    }
+    with atomic_path(path) as part:
+        pq.write_table(pa.table(columns), part)

@@ -62,8 +62,7 @@ def check_videos(workdir: Path, truth: Truth) -> None:
 def check_shots(workdir: Path, truth: Truth) -> None:
     """Every planted cut is found within one frame, and few others."""
     for video, true in truth["videos"].items():
-        with open(workdir / paths.shots("demo") / f"{video}.csv", newline="") as file:
-            found = [int(row["start_frame"]) for row in csv.DictReader(file)][1:]
+        found = read_table(workdir / paths.shots("demo") / f"{video}.parquet")["start_frame"].to_pylist()[1:]
         planted = [shot["start_frame"] for shot in true["shots"]][1:]
         missed = [cut for cut in planted if all(abs(cut - frame) > 1 for frame in found)]
         assert not missed, f"{video}: cuts at frames {missed} were not found"

@@ -1,37 +1,79 @@
-"""Content scores of frames: how much each differs from the one before (PySceneDetect's ContentDetector)."""
+"""Scores of frames, from which shots are found: those that PySceneDetect's detectors compute."""
+
+from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stepline.media.decode import Image
 
 WIDTH = 256
+HASH = 8
+BINS = 128
 
 
-class ContentScore:
-    """The score of each frame of one video, fed in order; the first frame's is 0.
+class FrameScores:
+    """The scores of each frame of one video, fed in order: a value for each of COLUMNS.
 
-    A score is the mean over hue, saturation and value of the mean absolute difference to the last frame, in 8-bit
-    levels, on pictures whose longer side is scaled to 256 (bilinear). It equals `content_val` of PySceneDetect 0.7.2
-    bit by bit.
+    They are taken on the picture with its longer side scaled to 256 (bilinear), and equal bit by bit what PySceneDetect
+    0.7.2 writes with its ``StatsManager``, detectors and downscale as they are by default. All but ``average_rgb``
+    compare the frame with the last one; the first frame's are those of a frame that equals its last.
+
+    ``delta_hue``, ``delta_sat``, ``delta_lum``: mean absolute difference of hue, saturation and value, 8-bit levels.
+    ``content_val``: their mean (ContentDetector's default weights; edges weigh nothing there and are not computed).
+    ``average_rgb``: mean of all levels, 0 to 255 (ThresholdDetector).
+    ``hash_dist``: share of the 64 bits of the perceptual hash that changed (HashDetector).
+    ``hist_diff``: correlation of the histograms of luma, 1 where they are equal (HistogramDetector).
     """
+
+    COLUMNS = ("content_val", "delta_hue", "delta_sat", "delta_lum", "average_rgb", "hash_dist", "hist_diff")
 
     def __init__(self) -> None:
         """Start before the first frame."""
-        self._last: list[Image] = []
+        self._last: tuple[Image, NDArray[np.bool_], NDArray[np.float32]] | None = None
 
-    def __call__(self, bgr: Image) -> float:
-        """Return the score of the next frame, (height, width, 3) BGR."""
+    def __call__(self, bgr: Image) -> tuple[float, ...]:
+        """Return the scores of the next frame, (height, width, 3) BGR."""
         import cv2
 
-        height, width, _ = bgr.shape
-        factor = max(max(height, width) / WIDTH, 1)
-        small = cv2.resize(bgr, (max(1, round(width / factor)), max(1, round(height / factor))))
-        hsv = np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2HSV), np.uint8)
-        last, self._last = (
-            self._last,
-            [hsv[:, :, channel].copy() for channel in range(3)],
-        )
-        if not last:
-            return 0.0
-        hue, saturation, value = (cv2.norm(a, b, cv2.NORM_L1) / a.size for a, b in zip(self._last, last, strict=True))
-        return float(hue + saturation + value) / 3
+        small = _scaled(bgr)
+        hsv = cast(Image, cv2.cvtColor(small, cv2.COLOR_BGR2HSV))
+        bits, histogram = _hash(small), _histogram(small)
+        average = cv2.norm(small, cv2.NORM_L1) / small.size
+        last_hsv, last_bits, last_histogram = self._last or (hsv, bits, histogram)
+        first, self._last = self._last is None, (hsv, bits, histogram)
+        pixels = hsv.size // 3
+        hue, saturation, value, _ = (total / pixels for total in cv2.sumElems(cv2.absdiff(hsv, last_hsv)))
+        distance = np.count_nonzero(bits != last_bits) / bits.size
+        correlation = 1.0 if first else cv2.compareHist(last_histogram, histogram, cv2.HISTCMP_CORREL)
+        return (hue + saturation + value) / 3, hue, saturation, value, average, distance, correlation
+
+
+def _scaled(bgr: Image) -> Image:
+    import cv2
+
+    height, width, _ = bgr.shape
+    factor = max(height, width) / WIDTH
+    if factor <= 1:
+        return bgr
+    return cast(Image, cv2.resize(bgr, (max(1, round(width / factor)), max(1, round(height / factor)))))
+
+
+def _hash(bgr: Image) -> NDArray[np.bool_]:
+    """Return HashDetector's hash: which low frequencies are above their median."""
+    import cv2
+
+    grey = cast(Image, cv2.cvtColor(bgr, cv2.COLOR_BGR2GRAY))
+    square = cast(Image, cv2.resize(grey, (2 * HASH, 2 * HASH), interpolation=cv2.INTER_AREA))
+    low = cv2.dct(np.asarray(square, np.float32) / (square.max() or 1))[:HASH, :HASH].ravel()
+    ordered = np.sort(low)
+    half = low.size // 2
+    return cast(NDArray[np.bool_], low > (ordered[half - 1] + ordered[half]) / 2)
+
+
+def _histogram(bgr: Image) -> NDArray[np.float32]:
+    """Return HistogramDetector's histogram: of the luma, with unit length."""
+    import cv2
+
+    counts = cv2.calcHist([cv2.cvtColor(bgr, cv2.COLOR_BGR2YUV)], [0], None, [BINS], [0, 256])
+    return cast(NDArray[np.float32], cv2.normalize(counts, counts).ravel())

@@ -1,6 +1,5 @@
 """Table 2: entries, scores and the paper's numbers -> CSV, Markdown and report."""
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from stepline.datasets import demo
 from stepline.datasets.studies import STEP_RECOGNITION
 from stepline.datasets.subset import describe
 from stepline.errors import StoreError
-from stepline.io import read_json
+from stepline.io import read_json, read_table
 from stepline.report import Stages, Timeline, figure_table2, write_report
 from stepline.tables import Line, Row, build, write_csv, write_markdown
 
@@ -150,7 +149,7 @@ def _stages(plan: Plan) -> Stages:
     return Stages(
         availability=records,
         files={record.video: Path(record.path) for record in records if record.status == "present"},
-        shots={video: _shots(paths.shots(name) / f"{video}.csv") for video in videos},
+        shots={video: _shots(paths.shots(name) / f"{video}.parquet") for video in videos},
         transcripts={video: _transcript(transcripts / f"{video}.parquet") for video in videos},
         scripts={video: _script(video) for video in videos} if name == "demo" else {},
     )
@@ -159,11 +158,8 @@ def _stages(plan: Plan) -> Stages:
 def _shots(path: Path) -> list[tuple[float, float]]:
     if not path.exists():
         return []
-    with open(path, newline="", encoding="utf-8") as file:
-        try:
-            return [(float(row["start_s"]), float(row["end_s"])) for row in csv.DictReader(file)]
-        except (KeyError, TypeError, ValueError, csv.Error):
-            raise StoreError(f"{path} is no list of shots: remove {path.parent} and run the same again") from None
+    table = read_table(path, columns=["start_s", "end_s"])
+    return list(zip(table["start_s"].to_pylist(), table["end_s"].to_pylist(), strict=True))
 
 
 def _transcript(path: Path) -> list[Sentence]:
