@@ -1,4 +1,3 @@
-import wave
 from pathlib import Path
 
 import numpy as np
@@ -6,13 +5,7 @@ import pytest
 
 from stepline.asr.chunks import chunks, quietest
 from stepline.media.audio import RATE
-
-
-def write(path: Path, samples: np.ndarray) -> Path:
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, RATE, 0, "NONE", ""))
-        file.writeframes(samples.astype(np.int16).tobytes())
-    return path
+from tests.asr.wav import write_wav
 
 
 def noise(seconds: float) -> np.ndarray:
@@ -25,7 +18,7 @@ def test_long_audio_is_cut_in_its_quiet_places_and_loses_nothing(tmp_path: Path)
     for second in quiet:
         samples[round((second - 0.2) * RATE) : round((second + 0.2) * RATE)] = 3
     samples[300 * RATE : 301 * RATE] = 0
-    pieces = list(chunks(write(tmp_path / "a.wav", samples)))
+    pieces = list(chunks(write_wav(tmp_path / "a.wav", samples)))
     assert [start for start, _ in pieces] == [0, *(round(second * RATE) for second in quiet)]
     assert all(len(piece) <= 600 * RATE for _, piece in pieces)
     assert np.array_equal(np.concatenate([piece for _, piece in pieces]), samples)
@@ -33,7 +26,7 @@ def test_long_audio_is_cut_in_its_quiet_places_and_loses_nothing(tmp_path: Path)
 
 @pytest.mark.parametrize("seconds", [0, 0.1, 600])
 def test_short_audio_is_one_chunk(tmp_path: Path, seconds: float) -> None:
-    pieces = list(chunks(write(tmp_path / "a.wav", noise(seconds))))
+    pieces = list(chunks(write_wav(tmp_path / "a.wav", noise(seconds))))
     assert [(start, len(piece)) for start, piece in pieces] == ([(0, round(seconds * RATE))] if seconds else [])
 
 

@@ -1,20 +1,88 @@
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from stepline.asr import engines
+from stepline.asr import engines, weights
+from stepline.asr.transcribe import ENGINES
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 
+ENVS = Path(__file__).parents[2] / "envs"
+WHISPER = {"model": "small.en", "decoding": "beam", "words": False}
+
 
 def test_what_is_asked_counts_and_where_it_is_asked_does_not() -> None:
-    options = {"model": "nova-3", "url": "https://api.deepgram.com"}
+    options = {"model": "nova-3", "url": "https://api.deepgram.com", "concurrency": 4}
     chosen = engines.recogniser("deepgram", options)
-    assert chosen == engines.recogniser("deepgram", options | {"url": "http://127.0.0.1"})
+    assert chosen == engines.recogniser("deepgram", options | {"url": "http://127.0.0.1", "concurrency": 1})
     assert chosen != engines.recogniser("deepgram", options | {"model": "nova-2"})
-    assert chosen != engines.recogniser("pocketsphinx", options)
+    assert chosen != engines.recogniser("pocketsphinx", {})
+
+
+def test_a_checkpoint_counts_by_its_bytes_and_not_by_its_path(tmp_path: Path) -> None:
+    chosen = engines.recogniser("whisper", WHISPER)
+    assert chosen["model"] == weights.WHISPER["small.en"][1]
+    assert chosen != engines.recogniser("whisper", WHISPER | {"decoding": "hirest"})
+    assert chosen != engines.recogniser("whisper", WHISPER | {"words": True})
+    for name, content in [("a.pt", b"1"), ("b.pt", b"1"), ("c.pt", b"2")]:
+        (tmp_path / name).write_bytes(content)
+    a, b, c = (engines.recogniser("whisper", WHISPER | {"model": f"{tmp_path}/{name}.pt"}) for name in "abc")
+    assert a == b != c
+    assert str(tmp_path) not in str(a)
+
+
+def test_a_model_of_faster_whisper_counts_by_all_its_files(tmp_path: Path) -> None:
+    def identity() -> str:
+        return str(engines.recogniser("faster_whisper", {"model": f"{tmp_path}/m"})["model"])
+
+    (tmp_path / "m").mkdir()
+    assert identity() == ""
+    found = set()
+    for name in (*weights.MODEL_FILES, "vocabulary.json"):
+        (tmp_path / "m" / name).write_bytes(b"1")
+        found.add(identity())
+    (tmp_path / "m/README.md").write_bytes(b"1")
+    found.add(identity())
+    assert len(found) == 3  # none before all of MODEL_FILES are there, then with and without the vocabulary
 
 
 def test_another_revision_is_another_parameter_of_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan.of(validate({"demo": {}}), "demo")
-    before = plan.transcribe_params("000")
+    before = Plan.of(validate({"demo": {}}), "demo").transcribe_params("000")
     monkeypatch.setattr(engines, "REVISION", engines.REVISION + 1)
-    assert plan.transcribe_params("000") != before
+    assert Plan.of(validate({"demo": {}}), "demo").transcribe_params("000") != before
+
+
+def test_what_an_engine_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DEEPGRAM_API_KEY", raising=False)
+    monkeypatch.delenv("STEPLINE_CONDA", raising=False)
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    assert engines.lacking("pocketsphinx", {}) == ("package:pocketsphinx",)
+    assert engines.lacking("deepgram", {"model": "nova-3"}) == ("package:deepgram", "key:DEEPGRAM_API_KEY")
+    assert engines.lacking("whisper", WHISPER) == ("package:whisper", "weights:whisper/small.en")
+    monkeypatch.setenv("STEPLINE_CONDA", "1")
+    monkeypatch.setenv("DEEPGRAM_API_KEY", "a")
+    assert engines.lacking("pocketsphinx", {}) == engines.lacking("deepgram", {}) == ()
+    assert engines.lacking("faster_whisper", {"model": "small.en"}) == ("weights:faster-whisper/small.en",)
+    assert engines.lacking("whisper", {"model": f"{tmp_path}/a.pt"}) == (f"weights:{tmp_path}/a.pt",)
+    (tmp_path / "a.pt").touch()
+    assert engines.lacking("whisper", {"model": f"{tmp_path}/a.pt"}) == ()
+
+
+def test_every_engine_has_a_package_and_an_environment() -> None:
+    schema = validate({})["asr"]
+    assert engines.ENVIRONMENTS.keys() == ENGINES.keys()
+    for engine, environment in engines.ENVIRONMENTS.items():
+        assert (ENVS / f"{environment}.yaml").is_file()
+        assert ENGINES[engine](**schema.get(engine, {})).concurrency >= 1
+
+
+def test_the_workflow_can_ask_without_heavy_packages() -> None:
+    code = (
+        "import sys; from stepline.asr.engines import lacking;"
+        "lacking('whisper', {'model': 'small.en'}); lacking('deepgram', {});"
+        "print([m for m in ('numpy', 'torch', 'whisper', 'httpx', 'pyarrow', 'deepgram') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,4 +1,3 @@
-import wave
 from pathlib import Path
 
 import numpy as np
@@ -10,30 +9,17 @@ from stepline.asr.transcript import read
 from stepline.availability import read_manifest, write_manifest
 from stepline.errors import ConfigError
 from stepline.media.audio import RATE
+from tests.asr.speech import speech
+from tests.asr.wav import write_wav
 
-av = pytest.importorskip("av")
+pytest.importorskip("av")
 pytest.importorskip("pocketsphinx")
-
-
-HEARD = ("the up in our hand turn on the light", "the water on the table")
-"""What PocketSphinx makes of `speech`."""
-
-
-def speech() -> np.ndarray:
-    """Return 6 s: "we open the door and turn on the light" at 1.0-2.7 s, "put the water on the table" at 4.0-5.3 s."""
-    resampler = av.AudioResampler("s16", "mono", RATE)
-    with av.open(str(Path(__file__).with_name("speech.opus"))) as container:
-        return np.concatenate(
-            [part.to_ndarray()[0] for f in container.decode(audio=0) for part in resampler.resample(f)]
-        )
 
 
 def media(tmp_path: Path, revision: int = 1, **audio: np.ndarray) -> None:
     for video, samples in audio.items():
         (tmp_path / "media" / video).mkdir(parents=True, exist_ok=True)
-        with wave.open(str(tmp_path / "media" / video / "audio.wav"), "wb") as file:
-            file.setparams((1, 2, RATE, 0, "NONE", ""))
-            file.writeframes(samples.astype(np.int16).tobytes())
+        write_wav(tmp_path / "media" / video / "audio.wav", samples)
     heard = {"status": "present", "reason": ""}
     found = heard | {"revision": revision}
     silent = {"status": "missing", "reason": "no audio stream"}
