@@ -128,9 +128,9 @@ def test_what_is_no_video_is_failed_and_stays(tmp_path: Path, clips: Path, name:
     assert file.read_bytes() == before
 
 
-def test_what_is_lost_is_missing_with_its_reason() -> None:
-    assert fetch_video(video(lost="the list has no address")).reason == "the list has no address"
-    assert fetch_video(video(path="")).reason == "it has no address"
+def test_what_is_nowhere_is_missing() -> None:
+    record = fetch_video(video(path=""))
+    assert (record.status, record.reason, record.attempts) == ("missing", "it has no address", 0)
 
 
 # Direct files

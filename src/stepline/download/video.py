@@ -49,7 +49,7 @@ def _bring(video: Video, folder: Path, options: DownloadOptions, before: Record,
         if path.is_symlink():
             path.unlink()
     if video.file:
-        return replace(record, reason=video.lost or f"{video.file}: no such file, or it may not be seen")
+        return replace(record, reason=f"{video.file}: no such file, or it may not be seen")
     if not (before.kept or again) and video.sha256 in ("", before.sha256):
         return before
     for path in here:
@@ -60,8 +60,8 @@ def _bring(video: Video, folder: Path, options: DownloadOptions, before: Record,
             if found.status != "failed" or not video.url:
                 return found
     if not video.url:
-        nowhere = f"not in the mirror at {video.path}" if video.path else "it has no address"
-        return replace(record, reason=video.lost or nowhere)
+        reason = f"not in the mirror at {video.path}" if video.path else "it has no address"
+        return replace(record, reason=reason)
     return _downloaded(video, folder, options, before.attempts + 1)
 
 
