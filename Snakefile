@@ -5,7 +5,9 @@ import sys
 sys.path.insert(0, f"{workflow.basedir}/src")
 
 
-configfile: f"{workflow.basedir}/config.yaml"
+if not workflow.config_settings.configfiles:
+
+    configfile: f"{workflow.basedir}/config.yaml"
 
 
 include: "workflow/rules/common.smk"
@@ -13,10 +15,11 @@ include: "workflow/rules/common.smk"
 
 rule all:
     input:
-        [f"results/{study}/{name}" for study in PLANS for name in ("table2.csv", "report.html")],
+        [f"results/{name}/{target}" for name in PLANS for target in PLANS[name].targets],
 
 
 include: "workflow/rules/fetch.smk"
 include: "workflow/rules/media.smk"
 include: "workflow/rules/features.smk"
+include: "workflow/rules/datasets.smk"
 include: "workflow/rules/spacewalk.smk"

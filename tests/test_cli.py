@@ -19,12 +19,15 @@ VERBS = [
     "shots",
     "transcribe",
     "extract",
+    "thumbnails",
+    "drop",
     "samples",
     "encode",
     "fit",
     "predict",
     "score",
     "table",
+    "summary",
     "report",
 ]
 NOBODY = "http://127.0.0.1:9"
@@ -82,23 +85,27 @@ def configured() -> None:
 
 WRONG = {
     "fetch nope/v2": "study 'nope' is not known; choose from spacewalk, demo",
-    "fetch spacewalk": "release '' of spacewalk is not known; choose from v0, v1, v2",
+    "fetch nope": "dataset 'nope' is not known; choose from spacewalk, demo, or add it to `datasets:`",
+    "fetch demo": "study 'demo' is not configured; add a key `demo:`",
     "fetch spacewalk/v9": "release 'v9' of spacewalk is not known; choose from v0, v1, v2",
     "fetch ../../x": "study '..' is not known",
-    "fetch nope/videos": "study 'nope' is not known",
+    "fetch nope/videos": "dataset 'nope' is not known",
     "fetch spacewalk/videos/999": "spacewalk has no shard '999'; choose from 000, 001, ",
     "fetch weights/clip": "weights 'clip' are not known; choose from mpnet, egovlp, videoclip, internvideo",
     "fetch weights/egovlp": "egovlp cannot be downloaded: get it from https://github.com/showlab/EgoVLP, then ",
     "fetch weights/mpnet": "huggingface.co is unreachable",
     "fetch spacewalk/v2": "spacewalk/v2/data/annotation.json is required: raw.githubusercontent.com is unreachable",
     "fetch demo/demo": "demo/release/annotation.json is required, and the mirror (STEPLINE_MIRROR is unset)",
-    "media nope --shard 000": "study 'nope' is not known",
+    "media nope --shard 000": "dataset 'nope' is not known",
     "media demo --shard ../x": "shard '../x' is not a number such as 000",
     "media demo --shard 000": "datasets/demo/availability/000.json is not there: `stepline media` reads it",
     "shots demo --shard 000": "datasets/demo/media/manifests/000.json is not there: `stepline shots` reads it",
     "transcribe demo --shard 000": "datasets/demo/media/manifests/000.json is not there",
     "extract demo --shard 000 --backbone clip": "backbone 'clip' is not known; choose from histogram",
     "extract demo --shard 000 --backbone histogram": "datasets/demo/availability/000.json is not there",
+    "drop spacewalk --shard 000": "datasets/spacewalk/media/manifests/000.json is still to be made from the videos of",
+    "thumbnails demo --shard 000": "datasets/demo/availability/000.json is not there",
+    "summary nope": "dataset 'nope' is not known",
     "samples nope --release v2": "study 'nope' is not known",
     "samples spacewalk --release v9": "release 'v9' of spacewalk is not known; choose from v0, v1, v2",
     "encode demo --release demo --task t --video v --encoder minilm": "study 'demo' is not configured",
@@ -110,7 +117,7 @@ WRONG = {
     "fit spacewalk --release v2 --entry magic --context all --seed 0": "spacewalk has no entry 'magic'",
     "table demo": "study 'demo' is not configured; add a key `demo:`",
     "table spacewalk --table table3": "table 'table3' is not known; choose from table2",
-    "report nope": "study 'nope' is not configured",
+    "report nope": "dataset 'nope' is not known",
     "--configfile absent.yaml table spacewalk": "absent.yaml: no such file",
     "--configfile . table spacewalk": "Is a directory",
     "--log config.yaml/x.log table spacewalk": "config.yaml: ",
@@ -121,6 +128,20 @@ WRONG = {
 @pytest.mark.usefixtures("configured")
 def test_what_is_not_there_or_not_known_is_one_line(line: str) -> None:
     assert WRONG[line] in refused(*line.split())
+
+
+def test_what_fails_does_not_keep_the_rest_from_being_fetched() -> None:
+    Path("videos").mkdir()
+    Path("videos/a.mp4").write_text("no video")
+    Path("config.yaml").write_text("{demo: {text_encoders: [mpnet]}, datasets: {mine: {videos: videos}}}")
+    done = stepline("fetch")
+    assert done.returncode == 2
+    shown, *errors = done.stdout.splitlines(), *done.stderr.splitlines()
+    assert shown[-1].startswith("mine/videos: 0 of 1 videos; a is failed: ")
+    assert [line.partition(": ")[2].partition(" ")[0] for line in errors] == ["weights/mpnet:", "demo/demo:", "2"]
+    assert errors[-1].endswith(" could not be fetched: weights/mpnet, demo/demo")
+    done = stepline("fetch", "mine")
+    assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", shown[-1:])
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,28 @@
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from stepline import fetch
 from stepline.availability import read_availability
+from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.datasets import shards
 from stepline.datasets.schema import Video
 from stepline.datasets.spacewalk import ReleaseFile
 from stepline.datasets.studies import STUDIES, Study
 from stepline.errors import ConfigError, DownloadError, MissingError, ReleaseError
-from stepline.fetch import fetch_release, fetch_videos, fetch_weights
-from stepline.io import read_json
+from stepline.fetch import drop_videos, fetch_release, fetch_videos, fetch_weights
+from stepline.io import read_json, write_json
 from stepline.mirror import Wanted
+from stepline.pipeline import Pipeline
+from stepline.plans import configured, plan
 from tests.file_server import FileServer, serving
 
 FILES = {
@@ -161,16 +166,29 @@ def test_what_only_a_mirror_can_hold_is_one_line(monkeypatch: pytest.MonkeyPatch
 def videos(study: Study, server: FileServer) -> Study:
     """Three videos: the mirror may hold one, the server one, nobody one."""
     listed = tuple(
-        Video(id=name, split="test", duration_s=10.0, url=url, path=f"demo/videos/{name}.mp4")
+        Video(id=name, split="test", duration_s=3.0, url=url, path=f"demo/videos/{name}.mp4")
         for name, url in (("held", ""), ("served", f"{server.url}/served.mp4"), ("lost", ""))
     )
     return replace(study, videos=lambda: listed)
 
 
-def test_every_video_of_a_shard_has_a_record(study: Study, server: FileServer, mirror: Path) -> None:
+def planned(study: Study, **config: object) -> Plan:
+    return Plan(validate({"demo": {}} | config), study)
+
+
+@pytest.fixture
+def clip(tmp_path: Path) -> bytes:
+    """Three frames."""
+    pytest.importorskip("av")
+    from tests.media.clips import make
+
+    return make(tmp_path / "clip.mp4", [Fraction(i) for i in range(3)]).read_bytes()
+
+
+def test_every_video_of_a_shard_has_a_record(study: Study, server: FileServer, mirror: Path, clip: bytes) -> None:
     (mirror / "demo/videos").mkdir(parents=True)
-    (mirror / "demo/videos/held.mp4").write_bytes(b"held")
-    fetch_videos(videos(study, server), "000", validate({}))
+    (mirror / "demo/videos/held.mp4").write_bytes(clip)
+    fetch_videos(planned(videos(study, server)), "000")
     records = read_availability("datasets/demo/availability/000.json")
     assert {name: (record.status, record.attempts) for name, record in records.items()} == {
         "held": ("present", 0),
@@ -180,18 +198,18 @@ def test_every_video_of_a_shard_has_a_record(study: Study, server: FileServer, m
     assert all(record.reason for record in records.values() if record.status != "present")
     assert shards.read("datasets/demo/shards.csv") == dict.fromkeys(("held", "served", "lost"), "000")
 
-    server.files["/served.mp4"] = b"served"
-    fetch_videos(videos(study, server), "000", validate({}))
+    server.files["/served.mp4"] = clip
+    fetch_videos(planned(videos(study, server)), "000")
     records = read_availability("datasets/demo/availability/000.json")
     assert (records["served"].status, records["served"].attempts) == ("present", 2)
-    assert Path("datasets/demo/videos/served.mp4").read_bytes() == b"served"
+    assert Path("datasets/demo/videos/served.mp4").read_bytes() == clip
 
 
 def test_strict_refuses_absent_videos_after_recording_them(study: Study, server: FileServer) -> None:
     with pytest.raises(
         MissingError, match="^3 of 3 videos are absent; held: not in the mirror at demo/videos/held.mp4$"
     ):
-        fetch_videos(videos(study, server), "000", validate({"strict": True}))
+        fetch_videos(planned(videos(study, server), strict=True), "000")
     assert len(read_availability("datasets/demo/availability/000.json")) == 3
 
 
@@ -201,7 +219,7 @@ def test_attempts_are_counted_where_the_workflow_removes_the_shards_record(study
     manifest = Path("datasets/demo/availability/000.json")
     for attempts, status, strict in ((1, 401, False), (2, 403, True), (3, 401, False)):
         with nullcontext() if not strict else pytest.raises(MissingError):
-            fetch_videos(three, "000", validate({"strict": strict}))
+            fetch_videos(planned(three, strict=strict), "000")
         record = read_availability(manifest)["served"]
         assert (record.status, record.attempts) == ("failed", attempts)
         assert record.reason == f"{server.url}/served.mp4: HTTP {status}"
@@ -213,16 +231,107 @@ def test_what_was_done_before_the_end_is_kept(study: Study, server: FileServer) 
     served = Video(id="served", split="test", duration_s=1.0, url=f"{server.url}/served.mp4", path="served.mp4")
     broken = replace(served, id="../../x")
     with pytest.raises(ReleaseError):
-        fetch_videos(replace(study, videos=lambda: (served, broken)), "000", validate({}))
-    fetch_videos(replace(study, videos=lambda: (served,)), "000", validate({}))
+        fetch_videos(planned(replace(study, videos=lambda: (served, broken))), "000")
+    fetch_videos(planned(replace(study, videos=lambda: (served,))), "000")
     assert read_availability("datasets/demo/availability/000.json")["served"].attempts == 2
 
 
 def test_only_the_shards_own_videos_are_fetched(study: Study, server: FileServer) -> None:
     two = videos(study, server)
-    fetch_videos(two, "001", validate({"shard_hours": 20 / 3600}))
+    fetch_videos(planned(two, shard_hours=7 / 3600), "001")
     assert set(read_availability("datasets/demo/availability/001.json")) == {"lost"}
     assert server.asked == []
+
+
+def own(folder: Path, **config: object) -> Pipeline:
+    """The plan of a folder with one clip."""
+    return Pipeline.of(validate({"datasets": {"mine": {"videos": str(folder), "backbones": []}}} | config), "mine")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, clip: bytes) -> Path:
+    """A folder with a video."""
+    (tmp_path / "videos").mkdir()
+    (tmp_path / "videos/a.mp4").write_bytes(clip)
+    return tmp_path / "videos"
+
+
+def test_a_file_that_is_taken_away_is_missing_until_it_is_forgotten(folder: Path, clip: bytes) -> None:
+    (folder / "b.mp4").write_bytes(clip)
+    fetch_videos(own(folder), "000")
+    (folder / "b.mp4").rename(folder / "b.kept")
+    present, lost = fetch_videos(own(folder), "000")
+    assert (present.video, present.status) == ("a", "present")
+    known = "datasets/mine/shards.csv"
+    assert lost.reason == f"no longer in {folder}: put it back, or remove its line from {known} to forget it"
+    assert (lost.video, lost.status) == ("b", "missing")
+    assert not os.path.lexists("datasets/mine/videos/b.mp4")
+    Path(known).write_text("video,shard\na,000\n")
+    assert [record.video for record in fetch_videos(own(folder), "000")] == ["a"]
+
+
+def computed(pipeline: Pipeline) -> None:
+    for path in pipeline.made_from_videos("000"):
+        write_json(path, {})
+
+
+def test_a_deleted_video_is_asked_for_again_only_where_something_needs_it(
+    tmp_path: Path, server: FileServer, clip: bytes
+) -> None:
+    (tmp_path / "list.csv").write_text(f"video,url\na,{server.url}/a.mp4\n")
+    server.files["/a.mp4"] = clip
+    datasets = {"mine": {"kind": "list", "videos": "list.csv", "backbones": []}}
+
+    def made(**media: object) -> Pipeline:
+        return Pipeline.of(validate({"datasets": datasets, "media": {"keep": "none"} | media}), "mine")
+
+    fetch_videos(made(), "000")
+    params = made().video_params("000")
+    with pytest.raises(MissingError, match="^datasets/mine/media/manifests/000.json is still to be made"):
+        drop_videos(made(), "000")
+    computed(made())
+    drop_videos(made(), "000")
+    assert not Path("datasets/mine/videos/a.mp4").exists()
+    assert made().video_params("000") == params
+    (record,) = fetch_videos(made(), "000")
+    assert (record.status, record.kept) == ("present", False)
+    assert len(server.gets) == 1
+
+    other = made(limits={"memory_mb": 4000})
+    wanted = other.video_params("000")
+    assert wanted != params
+    (record,) = fetch_videos(other, "000")
+    assert record.kept
+    assert Path(record.path).read_bytes() == clip
+    assert len(server.gets) == 2
+    assert made(limits={"memory_mb": 4000}).video_params("000") == wanted
+
+    drop_videos(other, "000")
+    del server.files["/a.mp4"]
+    (record,) = fetch_videos(made(), "000")
+    assert (record.status, record.kept, record.sha256) == ("present", False, sha256(clip))
+    assert record.reason.startswith(f"deleted after use, and cannot be had again: {server.url}/a.mp4: HTTP 404")
+
+
+def test_of_a_users_own_file_only_the_link_is_deleted(folder: Path, clip: bytes) -> None:
+    fetch_videos(own(folder), "000")
+    link = Path("datasets/mine/videos/a.mp4")
+    assert link.is_symlink()
+    computed(own(folder))
+    drop_videos(own(folder), "000")
+    assert not os.path.lexists(link)
+    assert (folder / "a.mp4").read_bytes() == clip
+
+
+def test_all_that_is_configured_is_listed_to_be_fetched(folder: Path) -> None:
+    config = validate({"datasets": {"mine": {"videos": str(folder)}}, "spacewalk": {"text_encoders": ["mpnet"]}})
+    listed = fetch.items([plan(config, name) for name in configured(config)])
+    weights = {f"weights/{name}" for name in ("mpnet", "egovlp", "videoclip", "internvideo")}
+    assert set(listed) == {"spacewalk/v0", "spacewalk/v1", "spacewalk/v2", "mine/videos"} | weights
+    assert listed["mine/videos"]() == "1 of 1 videos"
+    assert listed["weights/egovlp"]() == "needs `mkdir -p weights/egovlp/ && cp EgoVLP_PT_BEST.pth weights/egovlp/`"
+    heard = validate({"demo": {"transcripts": "asr"}, "asr": {"engine": "whisper"}})
+    assert {"demo/videos", "weights/whisper/small.en"} <= fetch.items([plan(heard, "demo")]).keys()
 
 
 # Weights

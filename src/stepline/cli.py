@@ -4,17 +4,18 @@ import argparse
 import errno
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepline import __version__, paths
-from stepline.errors import ConfigError, SteplineError
+from stepline.errors import ConfigError, DownloadError, SteplineError
 from stepline.mirror import mirror_root
 
 if TYPE_CHECKING:
     from stepline.benchmarks.spacewalk.material import Material
     from stepline.benchmarks.spacewalk.plan import Job, Plan
+    from stepline.media.process import Limits
 
 log = logging.getLogger("stepline")
 
@@ -82,8 +83,13 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--truth", type=Path, required=True, help="JSON file for shots, words and labels")
     verb.set_defaults(run=_demo)
 
-    verb = verbs.add_parser("fetch", help="bring a release, videos or weights: the mirror first, then the network")
-    verb.add_argument("what", help="STUDY/RELEASE, STUDY/videos, STUDY/videos/SHARD or weights/NAME")
+    verb = verbs.add_parser("fetch", help="bring releases, videos and weights: the mirror first, then the network")
+    verb.add_argument(
+        "what",
+        nargs="?",
+        help="NAME (of a study or dataset), NAME/RELEASE, NAME/videos, NAME/videos/SHARD or weights/NAME; "
+        "default: all that is configured",
+    )
     verb.set_defaults(run=_fetch)
 
     for name, call, text in (
@@ -91,9 +97,11 @@ def _parser() -> argparse.ArgumentParser:
         ("shots", _shots, "shots from content scores"),
         ("transcribe", _transcribe, "sentences from audio"),
         ("extract", _extract, "features from frames, into a shard's store"),
+        ("thumbnails", _thumbnails, "small pictures of shots"),
+        ("drop", _drop, "delete a shard's videos, of which all is computed"),
     ):
         verb = verbs.add_parser(name, help=text)
-        verb.add_argument("study")
+        verb.add_argument("dataset", help="a study, or a dataset of your own")
         verb.add_argument("--shard", required=True)
         if name == "extract":
             verb.add_argument("--backbone", required=True)
@@ -130,8 +138,12 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--table", default="table2", help="default: %(default)s")
     verb.set_defaults(run=_table)
 
+    verb = verbs.add_parser("summary", help="what the stages made of each video, as CSV and Markdown")
+    verb.add_argument("dataset", help="a study, or a dataset of your own")
+    verb.set_defaults(run=_summary)
+
     verb = verbs.add_parser("report", help="one HTML page to look at")
-    verb.add_argument("study")
+    verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.set_defaults(run=_report)
     return parser
 
@@ -148,30 +160,48 @@ def _demo(parsed: argparse.Namespace) -> None:
 
 
 def _fetch(parsed: argparse.Namespace) -> None:
+    from stepline import fetch
     from stepline.config import load
     from stepline.datasets.studies import study
-    from stepline.fetch import fetch_release, fetch_videos, fetch_weights
+    from stepline.plans import configured, plan
 
-    first, _, rest = parsed.what.partition("/")
+    first, _, rest = (parsed.what or "").partition("/")
+    asked, _, shard = rest.partition("/")
     if first == "weights":
-        fetch_weights(rest)
-    elif rest.partition("/")[0] == "videos":
-        config = load(parsed.configfile)
-        chosen, shard = study(first), rest.partition("/")[2]
-        shards = chosen.shards(config["shard_hours"])
-        if shard and shard not in shards.values():
-            raise ConfigError(f"{first} has no shard {shard!r}; choose from {', '.join(sorted(set(shards.values())))}")
-        for each in [shard] if shard else sorted(set(shards.values())):
-            fetch_videos(chosen, each, config)
+        fetch.fetch_weights(rest)
+    elif asked not in ("", "videos"):
+        print(f"{parsed.what}: {fetch.release_line(study(first, rest), rest)}")
     else:
-        fetch_release(study(first, rest), rest)
+        config = load(parsed.configfile)
+        plans = [plan(config, name) for name in ([first] if first else configured(config))]
+        if shard:
+            if shard not in (known := plans[0].all_shards):
+                raise ConfigError(f"{first} has no shard {shard!r}; choose from {', '.join(known)}")
+            print(f"{parsed.what}: {fetch.summary(fetch.fetch_videos(plans[0], shard))}")
+        elif asked:
+            print(f"{parsed.what}: {fetch.videos_line(plans[0])}")
+        else:
+            _fetch_each(fetch.items(plans))
+
+
+def _fetch_each(items: dict[str, Callable[[], str]]) -> None:
+    failed = []
+    for name, bring in items.items():
+        try:
+            print(f"{name}: {bring()}", flush=True)
+        except SteplineError as error:
+            failed.append(name)
+            _fail(f"{name}: {error}")
+    if failed:
+        raise DownloadError(f"{len(failed)} of {len(items)} could not be fetched: {', '.join(failed)}")
 
 
 def _media(parsed: argparse.Namespace) -> None:
     from stepline.media.prepare import prepare
 
     name, shard = _shard(parsed)
-    prepare(paths.availability(name, shard), paths.media(name), paths.manifest(paths.media(name), shard))
+    folder = paths.media(name)
+    prepare(paths.availability(name, shard), folder, paths.manifest(folder, shard), limits=_limits(parsed))
 
 
 def _shots(parsed: argparse.Namespace) -> None:
@@ -197,23 +227,47 @@ def _transcribe(parsed: argparse.Namespace) -> None:
 
 
 def _extract(parsed: argparse.Namespace) -> None:
-    from stepline.backbones.registry import FRAME_BACKBONES
+    from stepline.backbones.registry import frame_spec
+    from stepline.config import load
     from stepline.features.extract import extract
     from stepline.io import write_json
 
     name, shard = _shard(parsed)
-    if parsed.backbone not in FRAME_BACKBONES:
-        raise ConfigError(f"backbone {parsed.backbone!r} is not known; choose from {', '.join(FRAME_BACKBONES)}")
-    spec = FRAME_BACKBONES[parsed.backbone].spec
+    spec = frame_spec(parsed.backbone, load(parsed.configfile)["media"]["reader"])
     folder, manifest = paths.features(name, shard, spec), paths.features_manifest(name, shard, spec)
     write_json(paths.spec_record(spec), spec.record())
-    extract(paths.availability(name, shard), spec, folder, manifest)
+    extract(paths.availability(name, shard), spec, folder, manifest, limits=_limits(parsed))
+
+
+def _limits(parsed: argparse.Namespace) -> "Limits":
+    from stepline.config import load
+    from stepline.media.process import Limits
+
+    return Limits(**load(parsed.configfile)["media"]["limits"])
+
+
+def _thumbnails(parsed: argparse.Namespace) -> None:
+    from stepline.report.thumbnails import write_thumbnails
+
+    name, shard = _shard(parsed)
+    folder = paths.thumbnails(name)
+    write_thumbnails(paths.availability(name, shard), paths.shots(name), folder, paths.manifest(folder, shard))
+
+
+def _drop(parsed: argparse.Namespace) -> None:
+    from stepline.config import load
+    from stepline.fetch import drop_videos
+    from stepline.plans import plan
+
+    name, shard = _shard(parsed)
+    drop_videos(plan(load(parsed.configfile), name), shard)
 
 
 def _shard(parsed: argparse.Namespace) -> tuple[str, str]:
-    from stepline.datasets.studies import study
+    from stepline.config import load
+    from stepline.datasets.configured import dataset
 
-    name: str = study(parsed.study).name
+    name = dataset(load(parsed.configfile), parsed.dataset).name
     if not parsed.shard.isdecimal():
         raise ConfigError(f"shard {parsed.shard!r} is not a number such as 000")
     return name, parsed.shard
@@ -308,9 +362,23 @@ def _table(parsed: argparse.Namespace) -> None:
     write_table(Plan.of(load(parsed.configfile), parsed.study), parsed.table)
 
 
+def _summary(parsed: argparse.Namespace) -> None:
+    from stepline.config import load
+    from stepline.plans import plan
+    from stepline.report.summary import write_summary
+
+    write_summary(plan(load(parsed.configfile), parsed.dataset))
+
+
 def _report(parsed: argparse.Namespace) -> None:
     from stepline.benchmarks.spacewalk.plan import Plan
     from stepline.benchmarks.spacewalk.table import write_study_report
     from stepline.config import load
+    from stepline.plans import plan
+    from stepline.report.page import write_page
 
-    write_study_report(Plan.of(load(parsed.configfile), parsed.study), Path("results", parsed.study, "report.html"))
+    made, path = plan(load(parsed.configfile), parsed.dataset), Path("results", parsed.dataset, "report.html")
+    if isinstance(made, Plan):
+        write_study_report(made, path)
+    else:
+        write_page(made, path)

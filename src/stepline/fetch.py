@@ -1,19 +1,25 @@
-"""Fetching: a release, the videos of a study, the weights of a backbone. All network work is here and in `download`."""
+"""Fetching releases, videos and weights, and deleting videos after use. Here and in `download` is all network work."""
 
 import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from stepline import paths
-from stepline.availability import Record, write_availability
+from stepline.asr import weights as recognisers
+from stepline.availability import Record, check_video_id, read_availability, write_availability, write_manifest
 from stepline.backbones.weights import DIGESTS, WEIGHTS, how_to_get, locate
-from stepline.config import Config
 from stepline.datasets import shards
+from stepline.datasets.dataset import Dataset
+from stepline.datasets.schema import Video
 from stepline.datasets.spacewalk import ReleaseFile
 from stepline.datasets.studies import Study
 from stepline.download import DownloadOptions, fetch_file, fetch_video
 from stepline.errors import ConfigError, DownloadError, MissingError, ReleaseError
 from stepline.io import read_json, sha256_file, write_bytes, write_json
 from stepline.mirror import find, mirror_root
+from stepline.pipeline import Pipeline
 from stepline.progress import progress
 
 log = logging.getLogger(__name__)
@@ -65,36 +71,133 @@ def _near_miss(file: ReleaseFile) -> str:
     return f"; the mirror {root} does not hold it (sha256 {file.wanted.sha256})"
 
 
-def fetch_videos(study: Study, shard: str, config: Config) -> None:
-    """Bring the videos of a shard and record what became of each; write the shards down where they are new.
+def fetch_videos(pipeline: Pipeline, shard: str) -> list[Record]:
+    """Bring the videos of a shard, record what became of each and return the records.
 
-    Each video's record also stands beside it, where it survives a kill and the workflow, which removes the shard's
-    before its job and after a failure. Raises MissingError where ``strict`` and one is absent.
+    The shard's record is what the workflow waits for. Raises MissingError where ``strict`` and one is absent.
     """
-    options = DownloadOptions(**config["download"])
-    of = study.shards(config["shard_hours"])
-    shards.write(Path("datasets", study.name, "shards.csv"), of)
-    records: list[Record] = []
-    videos = [video for video in study.videos() if of[video.id] == shard]
-    for video in progress(videos, what=f"{study.name} shard {shard}", unit="videos"):
-        records.append(fetch_video(video, Path("datasets", study.name, "videos"), options))
-        if records[-1].status != "present":
-            log.warning("%s: %s: %s", video.id, records[-1].status, records[-1].reason)
-    write_availability(paths.availability(study.name, shard), records)
+    records = bring_videos(pipeline, shard)
+    write_availability(paths.availability(pipeline.name, shard), records)
+    _refuse_absent(pipeline, records)
+    return records
+
+
+def _refuse_absent(pipeline: Pipeline, records: Sequence[Record]) -> None:
     absent = [record for record in records if record.status != "present"]
-    if config["strict"] and absent:
+    if pipeline.config["strict"] and absent:
         raise MissingError(f"{len(absent)} of {len(records)} videos are absent; {absent[0].video}: {absent[0].reason}")
 
 
+def bring_videos(pipeline: Pipeline, shard: str) -> list[Record]:
+    """Bring the videos of a shard and return the records; write the shards down where they are new.
+
+    Each record stands beside its video, where it survives a kill and the workflow, which removes the shard's before its
+    job and after a failure. Videos that were deleted after use come again where something is to be computed from them.
+    """
+    options = DownloadOptions(**pipeline.config["download"])
+    shards.write(paths.shards(pipeline.name), pipeline.shards)
+    again, needed = pipeline.again(shard), pipeline.needs_videos(shard)
+    records = []
+    for video in progress(pipeline.members(shard), what=f"{pipeline.name} shard {shard}", unit="videos"):
+        records.append(_bring(video, paths.videos(pipeline.name), options, needed))
+        if records[-1].status != "present":
+            log.warning("%s: %s: %s", video.id, records[-1].status, records[-1].reason)
+    if again:
+        write_json(paths.fetches(pipeline.name, shard), {"again": again})
+    return records
+
+
+def _bring(video: Video, folder: Path, options: DownloadOptions, needed: bool) -> Record:
+    memory = folder / f"{check_video_id(video.id)}.json"
+    before = read_availability(memory).get(video.id) if memory.exists() else None
+    if video.lost:
+        record = Record(video=video.id, status="missing", reason=video.lost)
+        if before is not None and before.path:
+            Path(before.path).unlink(missing_ok=True)
+    else:
+        record = fetch_video(video, folder, options, again=needed)
+    if before is not None and not before.kept and record.status in ("gone", "failed"):
+        reason = f"deleted after use, and cannot be had again: {record.reason}"
+        record = replace(before, reason=reason, attempts=record.attempts)
+    write_availability(memory, [record])
+    return record
+
+
+def drop_videos(pipeline: Pipeline, shard: str) -> None:
+    """Delete a shard's videos, of which all is computed; a link goes, what it points to stays.
+
+    Raises MissingError where something is still to be computed from them.
+    """
+    wanted = [path for path in pipeline.made_from_videos(shard) if not path.exists()]
+    if wanted:
+        raise MissingError(f"{wanted[0]} is still to be made from the videos of {pipeline.name}, shard {shard}")
+    folder, dropped = paths.videos(pipeline.name), {}
+    for video in pipeline.members(shard):
+        memory = folder / f"{video.id}.json"
+        record = read_availability(memory)[video.id]
+        if record.status == "present":
+            Path(record.path).unlink(missing_ok=True)
+            write_availability(memory, [replace(record, kept=False)])
+        dropped[video.id] = {"status": record.status, "reason": record.reason}
+    write_manifest(paths.dropped(pipeline.name, shard), dropped, by=pipeline.media_params())
+
+
+def items(pipelines: Iterable[Pipeline]) -> dict[str, Callable[[], str]]:
+    """Return all that there is to fetch for data sets, by name: what brings it and says in a few words what came."""
+    found: dict[str, Callable[[], str]] = {}
+    for pipeline in pipelines:
+        found |= {f"weights/{name}": partial(_weights_line, name) for name in pipeline.weights}
+        for release in pipeline.releases:
+            found[f"{pipeline.name}/{release}"] = partial(release_line, pipeline.dataset, release)
+        if pipeline.wants_videos:
+            found[f"{pipeline.name}/videos"] = partial(videos_line, pipeline)
+    return found
+
+
+def release_line(study: Dataset, release: str) -> str:
+    """Bring a release and say how many files it has."""
+    assert isinstance(study, Study)
+    return f"{len(read_json(fetch_release(study, release))['files'])} files"
+
+
+def videos_line(pipeline: Pipeline) -> str:
+    """Bring all videos of a data set and say how many are there, and what became of the others."""
+    records = [record for shard in pipeline.all_shards for record in bring_videos(pipeline, shard)]
+    _refuse_absent(pipeline, records)
+    return summary(records)
+
+
+def summary(records: Sequence[Record]) -> str:
+    """Return how many videos are there, and what became of the first that is not."""
+    absent = [record for record in records if record.status != "present"]
+    line = f"{len(records) - len(absent)} of {len(records)} videos"
+    return f"{line}; {absent[0].video} is {absent[0].status}: {absent[0].reason}" if absent else line
+
+
+def _weights_line(name: str) -> str:
+    command = how_to_get(name) if name in WEIGHTS else recognisers.how_to_get(name)
+    if command != f"stepline fetch weights/{name}" and not (name in WEIGHTS and locate(name)):
+        return f"needs `{command}`"
+    fetch_weights(name)
+    return "there"
+
+
 def fetch_weights(name: str) -> None:
-    """Bring the weights of a backbone to ``weights/<name>/``, unless they are there or in the mirror.
+    """Bring the weights of a backbone or of Whisper to ``weights/``, unless they are there or in the mirror.
 
     Their addresses move with the hub, so trust is on first use: ``sha256.json`` beside them holds what came, and
     `locate` checks it ever after. Raises ConfigError where the name is unknown, MissingError where nobody offers them
     without an account, StoreError where they are no longer what came.
     """
+    engine, _, model = name.partition("/")
+    if engine == "whisper" and model in recognisers.WHISPER:
+        if recognisers.locate(engine, model) is None:
+            url, sha256 = recognisers.WHISPER[model]
+            fetch_file(url, Path("weights", engine, f"{model}.pt"), sha256=sha256)
+        return
     if name not in WEIGHTS:
-        raise ConfigError(f"weights {name!r} are not known; choose from {', '.join(WEIGHTS)}")
+        known = [*WEIGHTS, *(f"whisper/{each}" for each in recognisers.WHISPER)]
+        raise ConfigError(f"weights {name!r} are not known; choose from {', '.join(known)}")
     weights = WEIGHTS[name]
     if locate(name) is not None:
         return

@@ -22,7 +22,7 @@ from stepline.errors import MissingError
 from stepline.io import canonical_json, read_json
 from stepline.media import REVISION as MEDIA_REVISION
 from stepline.mirror import Wanted, signature
-from stepline.spec import digest
+from stepline.spec import Spec, digest
 
 DISK_BYTES_PER_S = {"videos": 400_000, "media": 40_000, "extract": 20_000}
 """What a second of video takes on disk: a download of 720 lines; sound and scores; the features of one backbone."""
@@ -64,6 +64,21 @@ class Pipeline:
         """The frame backbones whose features are computed."""
         backbones: list[str] = self.config["datasets"][self.name]["backbones"]
         return backbones
+
+    @property
+    def releases(self) -> Sequence[str]:
+        """The configured releases of a study."""
+        return ()
+
+    @property
+    def wants_videos(self) -> bool:
+        """Whether something configured is made from videos."""
+        return True
+
+    @property
+    def weights(self) -> Sequence[str]:
+        """The names of the configured weights, as far as they are looked for."""
+        return [item.removeprefix("weights:") for item in self.recogniser_lacks if item.startswith("weights:")]
 
     # Shards
 
@@ -111,13 +126,21 @@ class Pipeline:
     def needs_videos(self, shard: str) -> bool:
         """Return whether something is still to be computed from a shard's videos."""
         path = paths.dropped(self.name, shard)
-        made = read_json(path)["media"] if path.exists() else None
+        made = read_json(path)["by"] if path.exists() else None
         return made != self.media_params() or not all(path.exists() for path in self.made_from_videos(shard))
+
+    def spec_of(self, name: str) -> Spec:
+        """Return the spec of an encoder by its name, as it is configured."""
+        return spec_of(name, self.config["media"]["reader"])
 
     def made_from_videos(self, shard: str) -> list[Path]:
         """Return the records of all that is computed from a shard's videos themselves."""
-        features = [paths.features_manifest(self.name, shard, spec_of(backbone)) for backbone in self.backbones]
+        features = [paths.features_manifest(self.name, shard, self.spec_of(backbone)) for backbone in self.backbones]
         return [paths.manifest(paths.media(self.name), shard), *features]
+
+    def drop_inputs(self, shard: str) -> list[Path]:
+        """Return the records of all that wants a shard's videos: what is computed from them, and pictures."""
+        return [*self.made_from_videos(shard), paths.manifest(paths.thumbnails(self.name), shard)]
 
     @property
     def dropped(self) -> list[Path]:
@@ -132,9 +155,12 @@ class Pipeline:
     # What is made of videos
 
     def media_params(self) -> str:
-        """Return what audio and content scores must be made again for, as text."""
-        options = {key: value for key, value in self.config["media"].items() if key != "keep"}
-        return canonical_json({"revision": MEDIA_REVISION, **options})
+        """Return what audio and scores must be made again for, as text."""
+        return canonical_json({"revision": MEDIA_REVISION, "limits": self.config["media"]["limits"]})
+
+    def extract_params(self) -> str:
+        """Return what features must be made again for, besides another spec, as text."""
+        return canonical_json({"limits": self.config["media"]["limits"]})
 
     @property
     def engine(self) -> str:

@@ -8,11 +8,13 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 from stepline import config as stepline_config
-from stepline.benchmarks.spacewalk.plan import TARGETS, Plan
+from stepline.asr.engines import ENVIRONMENTS
+from stepline.benchmarks.spacewalk.plan import TARGETS
 from stepline.datasets.studies import STUDIES
 from stepline.errors import SteplineError
 from stepline.io import canonical_json, write_text
 from stepline.mirror import mirror_root
+from stepline.plans import configured, plan as plan_of
 from stepline.spec import digest
 
 min_version("9.27")
@@ -31,7 +33,7 @@ try:
     config = stepline_config.validate(config)
     targets = map(re.compile("(?:results|datasets)/([^/]+)/").match, sys.argv)
     asked = {target[1] for target in targets if target}
-    PLANS = {name: Plan.of(config, name) for name in STUDIES if name in config or name in asked}
+    PLANS = {name: plan_of(config, name) for name in dict.fromkeys([*configured(config), *sorted(asked & {*STUDIES})])}
     for each in PLANS.values():
         each.check_records()
 except SteplineError as error:
@@ -50,12 +52,18 @@ if not use_conda:
 shell.prefix(prefix)
 
 
+OWN = [name for name in PLANS if name not in STUDIES]
+ENGINE = config["asr"]["engine"]
+
+
 wildcard_constraints:
     study="|".join(STUDIES),
+    dataset="|".join([*STUDIES, *OWN]),
+    engine=re.escape(ENGINE),
     release="[a-z0-9]+",
     task="step_recognition|intra-video_retrieval",
     split="train|val|test",
-    shard=r"\d{3}",
+    shard=r"\d\d\d+",
     entry="[a-z0-9][a-z0-9.-]*",
     context=r"all|[\d.]+s",
     seed=r"\d+",
@@ -63,7 +71,11 @@ wildcard_constraints:
 
 
 def plan(wildcards):
-    return PLANS[wildcards.study]
+    return PLANS[wildcards.get("dataset") or wildcards.study]
+
+
+def disk_gb(stage):
+    return lambda wildcards: plan(wildcards).disk_gb(stage, wildcards.shard)
 
 
 def job(wildcards):

@@ -3,17 +3,22 @@
 
 rule extract:
     input:
-        "datasets/{study}/availability/{shard}.json",
+        "datasets/{dataset}/availability/{shard}.json",
     output:
-        "features/{backbone}/{spec}/manifests/{study}.{shard}.json",
+        "features/{backbone}/{spec}/manifests/{dataset}.{shard}.json",
     log:
-        "logs/extract/{backbone}/{spec}/{study}.{shard}.log",
+        "logs/extract/{backbone}/{spec}/{dataset}.{shard}.log",
+    priority: 1
     conda:
         "../../envs/media.yaml"
+    resources:
+        disk_gb=disk_gb("extract"),
+    params:
+        by=lambda wildcards: plan(wildcards).extract_params(),
     message:
-        "{wildcards.backbone} on {wildcards.study}, shard {wildcards.shard}"
+        "{wildcards.backbone} on {wildcards.dataset}, shard {wildcards.shard}"
     shell:
-        "python -m stepline --log {log} extract {wildcards.study} --shard {wildcards.shard} --backbone {wildcards.backbone}"
+        "python -m stepline --log {log} extract {wildcards.dataset} --shard {wildcards.shard} --backbone {wildcards.backbone}"
 
 
 rule encode:

@@ -18,14 +18,33 @@ rule release:
 
 rule videos:
     output:
-        "datasets/{study}/availability/{shard}.json",
+        "datasets/{dataset}/availability/{shard}.json",
     log:
-        "logs/videos/{study}.{shard}.log",
+        "logs/videos/{dataset}.{shard}.log",
     conda:
         "../../envs/core.yaml"
+    resources:
+        disk_gb=disk_gb("videos"),
     params:
         found=lambda wildcards: plan(wildcards).video_params(wildcards.shard),
     message:
-        "videos of {wildcards.study}, shard {wildcards.shard}"
+        "videos of {wildcards.dataset}, shard {wildcards.shard}"
     shell:
-        "python -m stepline --log {log} fetch {wildcards.study}/videos/{wildcards.shard}"
+        "python -m stepline --log {log} fetch {wildcards.dataset}/videos/{wildcards.shard}"
+
+
+# Where videos are not kept: once all is computed from a shard's.
+rule drop:
+    input:
+        lambda wildcards: plan(wildcards).drop_inputs(wildcards.shard),
+    output:
+        "datasets/{dataset}/dropped/{shard}.json",
+    log:
+        "logs/drop/{dataset}.{shard}.log",
+    priority: 3
+    conda:
+        "../../envs/core.yaml"
+    message:
+        "delete the videos of {wildcards.dataset}, shard {wildcards.shard}"
+    shell:
+        "python -m stepline --log {log} drop {wildcards.dataset} --shard {wildcards.shard}"

@@ -1,53 +1,74 @@
 # From videos to audio, content scores, shots and transcripts.
-from stepline.media import REVISION as MEDIA_REVISION
 
 
 rule media:
     input:
-        "datasets/{study}/availability/{shard}.json",
+        "datasets/{dataset}/availability/{shard}.json",
     output:
-        "datasets/{study}/media/manifests/{shard}.json",
+        "datasets/{dataset}/media/manifests/{shard}.json",
     log:
-        "logs/media/{study}.{shard}.log",
+        "logs/media/{dataset}.{shard}.log",
+    priority: 1
     conda:
         "../../envs/media.yaml"
+    resources:
+        disk_gb=disk_gb("media"),
     params:
-        revision=MEDIA_REVISION,
+        by=lambda wildcards: plan(wildcards).media_params(),
     message:
-        "audio and content scores of {wildcards.study}, shard {wildcards.shard}"
+        "audio and content scores of {wildcards.dataset}, shard {wildcards.shard}"
     shell:
-        "python -m stepline --log {log} media {wildcards.study} --shard {wildcards.shard}"
+        "python -m stepline --log {log} media {wildcards.dataset} --shard {wildcards.shard}"
 
 
 rule shots:
     input:
-        "datasets/{study}/media/manifests/{shard}.json",
+        "datasets/{dataset}/media/manifests/{shard}.json",
     output:
-        "datasets/{study}/shots/manifests/{shard}.json",
+        "datasets/{dataset}/shots/manifests/{shard}.json",
     log:
-        "logs/shots/{study}.{shard}.log",
+        "logs/shots/{dataset}.{shard}.log",
+    priority: 2
     conda:
         "../../envs/media.yaml"
     params:
         options=canonical_json(config["shots"]),
     message:
-        "shots of {wildcards.study}, shard {wildcards.shard}"
+        "shots of {wildcards.dataset}, shard {wildcards.shard}"
     shell:
-        "python -m stepline --log {log} shots {wildcards.study} --shard {wildcards.shard}"
+        "python -m stepline --log {log} shots {wildcards.dataset} --shard {wildcards.shard}"
 
 
 rule transcribe:
     input:
-        "datasets/{study}/media/manifests/{shard}.json",
+        "datasets/{dataset}/media/manifests/{shard}.json",
     output:
-        "datasets/{study}/transcripts/{engine}/manifests/{shard}.json",
+        "datasets/{dataset}/transcripts/{engine}/manifests/{shard}.json",
     log:
-        "logs/transcribe/{study}.{engine}.{shard}.log",
+        "logs/transcribe/{dataset}.{engine}.{shard}.log",
+    priority: 2
     conda:
-        "../../envs/asr.yaml"
+        f"../../envs/{ENVIRONMENTS[ENGINE]}.yaml"
     params:
         by=lambda wildcards: plan(wildcards).transcribe_params(wildcards.shard),
     message:
-        "transcripts of {wildcards.study}, shard {wildcards.shard}, by {wildcards.engine}"
+        "transcripts of {wildcards.dataset}, shard {wildcards.shard}, by {wildcards.engine}"
     shell:
-        "python -m stepline --log {log} transcribe {wildcards.study} --shard {wildcards.shard}"
+        "python -m stepline --log {log} transcribe {wildcards.dataset} --shard {wildcards.shard}"
+
+
+rule thumbnails:
+    input:
+        "datasets/{dataset}/availability/{shard}.json",
+        "datasets/{dataset}/shots/manifests/{shard}.json",
+    output:
+        "datasets/{dataset}/thumbnails/manifests/{shard}.json",
+    log:
+        "logs/thumbnails/{dataset}.{shard}.log",
+    priority: 2
+    conda:
+        "../../envs/media.yaml"
+    message:
+        "pictures of {wildcards.dataset}, shard {wildcards.shard}"
+    shell:
+        "python -m stepline --log {log} thumbnails {wildcards.dataset} --shard {wildcards.shard}"

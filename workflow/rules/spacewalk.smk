@@ -75,6 +75,7 @@ rule score:
 rule table:
     input:
         lambda wildcards: plan(wildcards).score_files(wildcards.table),
+        lambda wildcards: plan(wildcards).dropped,
     output:
         "results/{study}/{table}.csv",
         "results/{study}/{table}.md",

@@ -21,7 +21,7 @@ def dataset(config: Config, name: str) -> Dataset:
         return STUDIES[name]
     if name not in config["datasets"]:
         known = ", ".join([*STUDIES, *config["datasets"]])
-        raise ConfigError(f"data set {name!r} is not known; choose from {known}, or add it to `datasets:`")
+        raise ConfigError(f"dataset {name!r} is not known; choose from {known}, or add it to `datasets:`")
     declared = config["datasets"][name]
     read = {"folder": folder.videos, "list": listed.videos}[declared["kind"]]
 

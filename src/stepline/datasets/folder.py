@@ -29,7 +29,7 @@ def videos(dataset: str, folder: str) -> tuple[Video, ...]:
 
     Raises ConfigError where there is no such folder, no video in it, or two files would have one id.
     """
-    root = Path(folder).expanduser().absolute()
+    root = Path(os.path.abspath(Path(folder).expanduser()))
     key = f"config: datasets.{dataset}.videos"
     if not root.is_dir():
         raise ConfigError(f"{key}: {root} is not a folder")

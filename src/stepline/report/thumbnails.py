@@ -3,22 +3,69 @@
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from stepline.media.decode import Image, MediaError, at_or_before
+from stepline.availability import Record, read_availability, write_manifest
+from stepline.io import write_bytes
+from stepline.media.decode import Image, MediaError
+from stepline.media.read import pyav, with_timeline
+from stepline.media.timeline import Timeline
+from stepline.progress import progress
+from stepline.report.shots import SHOTS_SHOWN, read_shots, spread
 
 WIDTH = 160
 
 
+def write_thumbnails(availability: Path, shots: Path, folder: Path, manifest: Path) -> None:
+    """Write pictures of shots of each present video and say in ``manifest`` which: ``pictures``, shot -> file.
+
+    Up to ``SHOTS_SHOWN`` shots, spread over the video, each by its middle frame, as
+    ``folder/<video>/<8 hex of the video's sha256>-<time in ms>.jpg``. Those that stand there are kept, so that pictures
+    outlive their video.
+    """
+    videos: dict[str, dict[str, Any]] = {}
+    for video, record in progress(read_availability(availability).items(), what="thumbnails", unit="videos"):
+        if record.status != "present":
+            videos[video] = {"status": record.status, "reason": record.reason}
+            continue
+        found = read_shots(shots / f"{video}.parquet")
+        times = {shot: sum(found[shot]) / 2 for shot in spread(len(found), SHOTS_SHOWN)}
+        videos[video] = _write(record, times, folder / video)
+    write_manifest(manifest, videos)
+
+
+def _write(record: Record, times: dict[int, float], folder: Path) -> dict[str, Any]:
+    files = {shot: folder / f"{record.sha256[:8]}-{round(1000 * time):08d}.jpg" for shot, time in times.items()}
+    absent = [shot for shot, file in files.items() if not file.exists()]
+    reason = ""
+    if absent and Path(record.path).exists():
+        for shot, picture in zip(absent, thumbnails(Path(record.path), [times[shot] for shot in absent]), strict=True):
+            if picture is not None:
+                write_bytes(files[shot], picture)
+    elif absent:
+        reason = f"no pictures of {len(absent)} shots: the video was deleted after use"
+    there = {str(shot): str(file) for shot, file in files.items() if file.exists()}
+    for other in folder.glob("*.jpg") if folder.is_dir() else ():
+        if str(other) not in there.values():
+            other.unlink()
+    return {"status": "present", "reason": reason, "pictures": there}
+
+
 def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
-    """Return a JPEG, 160 pixels wide, for each time: what ``at_or_before`` yields.
+    """Return a JPEG, 160 pixels wide, for each time: of the last frame at or before it.
 
     times_s: ascending, in seconds from the start of the video stream. None stands for each time after the video's end,
     and for all of a video that cannot be read.
     """
     if not times_s:
         return []
+
+    def pictures(timeline: Timeline) -> list[bytes | None]:
+        indices = timeline.at_or_before([time for time in times_s if time < timeline.end_s])
+        return [_jpeg(frame.rgb()) for frame in pyav(video, timeline, indices)] if len(indices) else []
+
     try:
-        images = [_jpeg(image) for image in at_or_before(video, times_s)]
+        images = with_timeline(video, pictures)
     except MediaError:
         images = []
     return images + [None] * (len(times_s) - len(images))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline import paths
-from stepline.backbones.registry import spec_of
+from stepline.backbones.weights import WEIGHTS
 from stepline.benchmarks.spacewalk.entries import (
     KINDS,
     TARGETS,
@@ -103,6 +103,20 @@ class Plan(Pipeline):
         return study_config
 
     @property
+    def wants_videos(self) -> bool:
+        """Whether an entry that is or will be computed is made from videos."""
+        configured = [entry for entry in self.entries.values() if entry.computed]
+        recognised = any(map(self.recognised, configured))
+        return recognised or any(entry.features == "frames" for entry in configured)
+
+    @property
+    def weights(self) -> list[str]:
+        """The names of the weights of the configured encoders and of what recognises."""
+        encoders = self.study_config["text_encoders"] + self.study_config["video_encoders"]
+        recognised = super().weights if self.study_config["transcripts"] == "asr" else []
+        return [*(name for name in encoders if name in WEIGHTS), *recognised]
+
+    @property
     def releases(self) -> list[str]:
         """The configured releases."""
         releases: list[str] = self.study_config["releases"]
@@ -181,7 +195,7 @@ class Plan(Pipeline):
 
     def encoder(self, entry: Entry) -> Spec | None:
         """Return the spec of the entry's encoder, where it has features of its own."""
-        return spec_of(entry.encoder) if entry.features else None
+        return self.spec_of(entry.encoder) if entry.features else None
 
     def spec(self, job: Job) -> str:
         """Return the 8 hex digits of the job's spec."""

@@ -1,0 +1,115 @@
+"""The page of a data set: its videos, each with shots, segments and what is said."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from stepline import paths
+from stepline.asr import transcript
+from stepline.asr.transcript import Sentence
+from stepline.availability import read_manifest
+from stepline.datasets.segments import read_segments
+from stepline.io import write_text
+from stepline.pipeline import Pipeline
+from stepline.report.shots import read_shots
+from stepline.report.summary import headline, summarise
+
+VIDEOS_SHOWN = 100
+"""Of a larger data set the first are shown one by one; the table has them all."""
+OPEN = 5
+"""Videos whose part of the page is unfolded."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A piece of a strip over a video's time, in percent of it, and what it says."""
+
+    left: float
+    width: float
+    title: str
+    label: str = ""
+    number: int = 0
+
+
+def write_page(pipeline: Pipeline, path: Path) -> None:
+    """Write the page as one self-contained HTML file: no script, no network, same inputs same bytes."""
+    from jinja2 import Environment, StrictUndefined
+
+    made = summarise(pipeline)
+    ids = {row["video"] for row in made.rows}
+    name, given = pipeline.name, pipeline.dataset.segments
+    segments = read_segments(name, given, ids) if given else {}
+    labels = {
+        label: number for number, label in enumerate(dict.fromkeys(s.label for v in segments.values() for s in v))
+    }
+    pictures: dict[str, dict[str, Any]] = {}
+    for shard in pipeline.all_shards:
+        pictures |= read_manifest(paths.manifest(paths.thumbnails(name), shard))
+    videos = []
+    for row in [row for row in made.rows if row["status"] == "present"][:VIDEOS_SHOWN]:
+        video, end_s = row["video"], row["duration_s"]
+        shots = read_shots(paths.shots(name) / f"{video}.parquet")
+        shown = pictures.get(video, {"pictures": {}, "reason": ""})
+        videos.append(
+            {
+                "row": row,
+                "facts": _facts(row),
+                "shots": [_bar(start, end, end_s, f"shot {n}", number=n) for n, (start, end) in enumerate(shots, 1)],
+                "segments": [
+                    _bar(s.start_s, s.end_s, end_s, s.label or "segment", s.label, labels[s.label])
+                    for s in segments.get(video, ())
+                ],
+                "pictures": [
+                    (int(shot) + 1, *shots[int(shot)], _jpeg(Path(file)))
+                    for shot, file in sorted(shown["pictures"].items(), key=lambda item: int(item[0]))
+                    if int(shot) < len(shots) and Path(file).exists()
+                ],
+                "without_pictures": shown["reason"],
+                "speech": _speech(pipeline, row),
+            }
+        )
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["clock"] = clock
+    template = environment.from_string(files("stepline.report").joinpath("page.html.j2").read_text(encoding="utf-8"))
+    page = template.render(
+        title=pipeline.dataset.title,
+        headline=headline(made),
+        made=made,
+        columns=made.columns[:-2],
+        videos=videos,
+        left_out=sum(row["status"] == "present" for row in made.rows) - len(videos),
+        opened=OPEN,
+    )
+    write_text(path, page.rstrip() + "\n")
+
+
+def clock(seconds: float) -> str:
+    """Return a time as ``1:02:03`` or ``2:03``."""
+    whole = int(seconds)
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def _bar(start_s: float, end_s: float, of_s: float, what: str, label: str = "", number: int = 0) -> Bar:
+    left, right = (100 * min(time, of_s) / of_s for time in (start_s, end_s))
+    title = f"{what}, {start_s:.2f} to {end_s:.2f} s"
+    return Bar(round(left, 3), round(right - left, 3), title, label, number)
+
+
+def _facts(row: dict[str, Any]) -> list[str]:
+    facts = [clock(row["duration_s"]), f"{row['width']} x {row['height']}", f"{row['fps']} frames per second"]
+    counted = [column for column in ("shots", "sentences", "words") if row[column] != ""]
+    return facts + [f"{row[column]} {column if row[column] != 1 else column[:-1]}" for column in counted]
+
+
+def _speech(pipeline: Pipeline, row: dict[str, Any]) -> Sequence[Sentence]:
+    if not row["sentences"]:
+        return ()
+    return transcript.read(paths.transcripts(pipeline.name, pipeline.engine) / f"{row['video']}.parquet")
+
+
+def _jpeg(path: Path) -> str:
+    return f"data:image/jpeg;base64,{base64.b64encode(path.read_bytes()).decode()}"

@@ -1,0 +1,164 @@
+"""The table of a data set: what the stages made of each video."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stepline import paths
+from stepline.asr import transcript
+from stepline.asr import weights as recognisers
+from stepline.availability import read_availability, read_manifest
+from stepline.io import write_text
+from stepline.pipeline import Pipeline
+
+COLUMNS = (
+    *("video", "status", "reason", "source", "duration_s", "fps", "width", "height", "codec", "frames", "audio"),
+    *("shots", "sentences", "words"),
+)
+"""Columns of ``videos.csv``; after them one per backbone (rows of its features), ``needs`` and ``command``."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Lines by column, in the listed order, and what the transcripts lack with the command that brings it."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[dict[str, Any]]
+    needs: tuple[str, ...]
+    command: str
+
+
+def summarise(pipeline: Pipeline) -> Summary:
+    """Return what the stages made of each listed video.
+
+    status: ``present`` where the video was read whole. reason: why it was not, and what else went wrong or was left
+    out. Empty is what there is not.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for shard in pipeline.all_shards:
+        rows |= _shard(pipeline, shard)
+    backbones, needs = tuple(pipeline.backbones), pipeline.recogniser_lacks
+    return Summary(
+        columns=(*COLUMNS, *backbones, "needs", "command"),
+        rows=[rows[video.id] for video in pipeline.dataset.videos() if video.id in rows],
+        needs=needs,
+        command=_command(pipeline, needs),
+    )
+
+
+def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
+    name = pipeline.name
+    media = read_manifest(paths.manifest(paths.media(name), shard))
+    shots = read_manifest(paths.manifest(paths.shots(name), shard))
+    said = (
+        _read(paths.manifest(paths.transcripts(name, pipeline.engine), shard)) if not pipeline.recogniser_lacks else {}
+    )
+    features = {
+        backbone: read_manifest(paths.features_manifest(name, shard, pipeline.spec_of(backbone)))
+        for backbone in pipeline.backbones
+    }
+    rows = {}
+    for video, record in read_availability(paths.availability(name, shard)).items():
+        read, speech = media.get(video, {}), said.get(video, {})
+        sound = read.get("audio", {})
+        whole = read.get("status") == "present"
+        reasons = [record.reason]
+        if record.status == "present":
+            reasons += [read.get("reason", ""), f"audio: {sound['reason']}" if sound.get("reason") else ""]
+        if whole:
+            reasons += [
+                f"{of}: {made[video]['reason']}"
+                for of, made in {"transcript": said, **features}.items()
+                if video in made and made[video]["reason"] not in ("", sound.get("reason"))
+            ]
+        rows[video] = {
+            "video": video,
+            "status": read.get("status", "") if record.status == "present" else record.status,
+            "reason": "; ".join(dict.fromkeys(filter(None, reasons))),
+            "source": record.source,
+            "duration_s": read.get("duration_s", record.duration_s or ""),
+            "fps": _rounded(read.get("fps", record.fps)),
+            "width": read.get("width", record.width or ""),
+            "height": read.get("height", record.height or ""),
+            "codec": read.get("codec", record.codec),
+            "frames": read.get("n_frames", ""),
+            "audio": sound.get("status", ""),
+            "shots": shots.get(video, {}).get("n_shots", ""),
+            "sentences": speech.get("n_sentences", ""),
+            "words": _words(pipeline, video) if "n_sentences" in speech else "",
+            **{backbone: made.get(video, {}).get("n_rows", "") for backbone, made in features.items()},
+        }
+    return rows
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    return read_manifest(path) if path.exists() else {}
+
+
+def _rounded(fps: float) -> float | str:
+    return round(fps, 3) or ""
+
+
+def _words(pipeline: Pipeline, video: str) -> int:
+    sentences = transcript.read(paths.transcripts(pipeline.name, pipeline.engine) / f"{video}.parquet")
+    return sum(len(sentence.text.split()) for sentence in sentences)
+
+
+def _command(pipeline: Pipeline, needs: Sequence[str]) -> str:
+    if not needs:
+        return ""
+    steps = []
+    for item in needs:
+        kind, _, what = item.partition(":")
+        if kind == "weights":
+            steps.append(recognisers.how_to_get(what))
+        elif kind == "key":
+            steps.append(f"export {what}=...")
+        else:
+            steps.append("pip install -c constraints.txt -e '.[all]'")
+    return " && ".join([*dict.fromkeys(steps), f"snakemake --cores 8 results/{pipeline.name}/videos.csv"])
+
+
+def write_summary(pipeline: Pipeline) -> None:
+    """Write ``results/<name>/videos.csv`` and ``videos.md``."""
+    made = summarise(pipeline)
+    needs = {"needs": ";".join(made.needs), "command": made.command}
+    content = io.StringIO()
+    writer = csv.DictWriter(content, made.columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(row | needs for row in made.rows)
+    folder = Path("results", pipeline.name)
+    shown = made.columns[:-2]
+    lines = [shown, ["---"] * len(shown), *([_cell(row[column]) for column in shown] for row in made.rows)]
+    parts = [
+        f"# {pipeline.dataset.title}: videos",
+        headline(made),
+        "\n".join(f"| {' | '.join(line)} |" for line in lines),
+    ]
+    if made.needs:
+        parts.append(f"Transcripts need {', '.join(made.needs)}: `{made.command}`")
+    write_text(folder / "videos.md", "\n\n".join(parts) + "\n")
+    write_text(folder / "videos.csv", content.getvalue())
+
+
+def _cell(value: Any) -> str:
+    return " ".join(str(value).replace("|", "\\|").replace("<", "&lt;").split())
+
+
+def headline(made: Summary) -> str:
+    """Return in a line how many videos there are, of what length, and what became of the others."""
+    counts = Counter(row["status"] for row in made.rows)
+    present = [row for row in made.rows if row["status"] == "present"]
+    others = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != "present")
+    hours = sum(row["duration_s"] for row in present) / 3600
+    parts = [
+        f"{counts['present']} of {len(made.rows)} videos",
+        f"{hours:.2f} hours" if hours >= 1 else f"{60 * hours:.1f} minutes",
+    ]
+    totals = {column: sum(row[column] or 0 for row in present) for column in ("shots", "sentences", "words")}
+    parts += [f"{total} {column}" for column, total in totals.items() if total]
+    return f"{', '.join(parts)}{f'; {others}' if others else ''}."

@@ -1,0 +1,37 @@
+# Anyone's own videos: the table of what became of each, and the page to look at.
+
+
+rule summary:
+    input:
+        lambda wildcards: plan(wildcards).summary_inputs(),
+    output:
+        "results/{dataset}/videos.csv",
+        "results/{dataset}/videos.md",
+    log:
+        "logs/summary/{dataset}.log",
+    conda:
+        "../../envs/core.yaml"
+    params:
+        needs=lambda wildcards: plan(wildcards).summary_params(),
+    message:
+        "results/{wildcards.dataset}/videos.csv"
+    shell:
+        "python -m stepline --log {log} summary {wildcards.dataset}"
+
+
+rule page:
+    input:
+        "results/{dataset}/videos.csv",
+        lambda wildcards: plan(wildcards).report_inputs(),
+    output:
+        "results/{dataset}/report.html",
+    log:
+        "logs/page/{dataset}.log",
+    wildcard_constraints:
+        dataset="|".join(OWN) or "(?!)",
+    conda:
+        "../../envs/core.yaml"
+    message:
+        "results/{wildcards.dataset}/report.html"
+    shell:
+        "python -m stepline --log {log} report {wildcards.dataset}"
