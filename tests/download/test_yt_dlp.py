@@ -204,6 +204,27 @@ def test_the_height_is_limited(youtube: FileServer, ffmpeg: Path, lines: int, ta
         assert record.reason.startswith(f"there is no mp4 of at most {lines} lines")
 
 
+PLAYLIST = b"""#EXTM3U
+#EXT-X-TARGETDURATION:3
+#EXTINF:3,
+/v.mp4
+#EXTINF:3,
+/lost.mp4
+#EXT-X-ENDLIST
+"""
+
+
+def test_a_video_with_a_missing_fragment_is_failed(youtube: FileServer, ffmpeg: Path) -> None:
+    offer(youtube, EVERY[0], ("95", "v.m3u8", 720))
+    listed = json.loads(youtube.files[f"/{ID}.json"])
+    listed["formats"][1] |= {"ext": "mp4", "protocol": "m3u8_native", "acodec": "none"}
+    youtube.files |= {f"/{ID}.json": json.dumps(listed).encode(), "/v.m3u8": PLAYLIST}
+    record = fetch_video(PLAYED)
+    assert "/lost.mp4" in [path for path, _ in youtube.gets]
+    assert record.status == "failed"
+    assert not [name for name in names() if name.endswith(".mp4")]
+
+
 # The programs that it needs
 
 
@@ -305,26 +326,27 @@ def test_requests_and_downloads_are_paused(server: FileServer) -> None:
 
 
 FETCH = """
-import sys
+import os
 from pathlib import Path
 from stepline.datasets.schema import Video
 from stepline.download import DownloadOptions, fetch_video
-fetch_video(Video(id="a", url=sys.argv[1]), Path("videos"), DownloadOptions(sleep_s=0))
+fetch_video(Video(id="a", url=os.environ["ADDRESS"]), Path("videos"), DownloadOptions(sleep_s=0))
 """
 
 
 @pytest.mark.parametrize("page", ["a.mp4", "page.html"])
 def test_a_killed_fetch_goes_on_where_it_stopped(server: FileServer, page: str) -> None:
-    url = f"{server.url}/{page}"
+    url = f"{server.url}/{page}".replace("//", "//user:SECRET@")
     server.next["/a.mp4"] = [("stall", 150_000)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    process = subprocess.Popen([sys.executable, "-c", FETCH, url], env=environment)
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "ADDRESS": url}
+    process = subprocess.Popen([sys.executable, "-c", FETCH], env=environment)
     deadline = time.monotonic() + 60
     while sum(part.stat().st_size for part in FOLDER.rglob("*.part")) < 100_000:
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.05)
     assert not server.left.is_set()
+    assert b"SECRET" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, check=True).stdout
     process.kill()
     process.wait()
     assert server.left.wait(5), "what downloads outlives who asked for it"

@@ -78,7 +78,10 @@ def fetch_page(url: str, part: Path, options: DownloadOptions) -> tuple[Path, st
 
 
 def _run(url: str, part: Path, options: DownloadOptions) -> tuple[int, list[str], list[str]]:
-    """Run yt-dlp and return its exit status and the lines of its output and of its errors."""
+    """Run yt-dlp and return its exit status and the lines of its output and of its errors.
+
+    The address, which may hold a password, and the cookies stand neither on the command line nor in a file with a name.
+    """
     pause = str(options.sleep_s)
     command = [sys.executable, "-c", YT_DLP, "--ignore-config", "--no-playlist"]
     command += ["--quiet", "--verbose", "--no-progress"]
@@ -95,14 +98,15 @@ def _run(url: str, part: Path, options: DownloadOptions) -> tuple[int, list[str]
         reading, writing = os.pipe()
         stack.callback(os.close, reading)
         stack.callback(os.close, writing)
+        secrets = [("--batch-file", url.encode())]
+        secrets += [("--cookies", Path(options.cookies).read_bytes())] if options.cookies else []
         handed = []
-        if options.cookies:
-            cookies = stack.enter_context(tempfile.TemporaryFile())
-            cookies.write(Path(options.cookies).read_bytes())
-            cookies.seek(0)
-            handed = [cookies.fileno()]
-            command += ["--cookies", f"/dev/fd/{handed[0]}"]
-        command += ["--", url]
+        for option, content in secrets:
+            nameless = stack.enter_context(tempfile.TemporaryFile())
+            nameless.write(content)
+            nameless.seek(0)
+            handed.append(nameless.fileno())
+            command += [option, f"/dev/fd/{nameless.fileno()}"]
         done = subprocess.run(command, stdin=reading, pass_fds=handed, capture_output=True, check=False)
     out, said = (text.decode(errors="replace").splitlines() for text in (done.stdout, done.stderr))
     return done.returncode, out, said
