@@ -13,6 +13,8 @@ from stepline.asr import segments, weights
 from stepline.asr.engines import recogniser
 from stepline.asr.transcript import Sentence
 from stepline.errors import MissingError, StoreError
+from stepline.io import read_json
+from stepline.media.audio import RATE
 
 if TYPE_CHECKING:
     import faster_whisper  # type: ignore[import-untyped]
@@ -43,8 +45,10 @@ class FasterWhisper:
             needed = ", ".join(weights.MODEL_FILES)
             how = weights.how_to_get(absent)
             raise MissingError(f"faster-whisper's model {self._model} ({needed}) is absent: run `{how}`")
+        # The library's alignment of words fails on less than 0.02 s.
+        padded = np.pad(samples, (0, max(0, RATE - len(samples))))
         found, _ = _load(path, self._compute_type).transcribe(
-            samples.astype(np.float32) / 32768,
+            padded.astype(np.float32) / 32768,
             language="en",
             temperature=0.0,
             condition_on_previous_text=False,
@@ -61,6 +65,8 @@ class FasterWhisper:
 def _load(path: Path, compute_type: str) -> "faster_whisper.WhisperModel":
     import faster_whisper
 
+    for file in path.glob("*.json"):
+        read_json(file)
     try:
         return faster_whisper.WhisperModel(
             str(path), compute_type=compute_type, cpu_threads=THREADS, local_files_only=True

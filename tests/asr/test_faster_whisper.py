@@ -1,0 +1,109 @@
+"""faster-whisper through its real library, with a tiny model of random numbers that CTranslate2's converter made."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stepline.asr.faster_whisper import FasterWhisper
+from stepline.asr.transcribe import recognise
+from stepline.errors import MissingError, StoreError
+from tests.asr.speech import speech
+from tests.asr.wav import write_wav
+
+pytest.importorskip("av")
+pytest.importorskip("faster_whisper")
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+tokenizers = pytest.importorskip("tokenizers")
+encoding = pytest.importorskip("whisper.tokenizer")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Convert a small English Whisper of random numbers, with the tokens of the real one."""
+    from ctranslate2.converters import TransformersConverter
+
+    source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("made") / "model"
+    config = transformers.WhisperConfig(
+        vocab_size=51_864, num_mel_bins=80, d_model=48, encoder_layers=1, decoder_layers=1,
+        encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=48, decoder_ffn_dim=48,
+        decoder_start_token_id=50_257, pad_token_id=50_256, bos_token_id=50_256, eos_token_id=50_256,
+    )  # fmt: skip
+    random = transformers.WhisperForConditionalGeneration(config)
+    generator = torch.Generator().manual_seed(0)
+    for part in random.parameters():
+        torch.nn.init.normal_(part, std=0.3, generator=generator)
+    random.save_pretrained(source)
+    whole = encoding.get_tokenizer(False).encoding
+    letters = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    assert len(letters) == 256
+    printable = [b for b in range(256) if chr(b) in letters]
+    shown = {b: chr(b) for b in printable} | {
+        b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not in printable)
+    }
+    tokens = {"".join(map(shown.get, token)): rank for token, rank in whole._mergeable_ranks.items()}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=tokens, merges=[]))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    special = sorted(whole._special_tokens, key=whole._special_tokens.get)
+    tokenizer.add_special_tokens([token for token in special if not token[2].isdigit()])
+    tokenizer.save(str(source / "tokenizer.json"))
+    (source / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "WhisperTokenizer"}))
+    TransformersConverter(str(source), copy_files=["tokenizer.json"]).convert(str(made))
+    return made
+
+
+def recogniser(model: Path, **changes: Any) -> FasterWhisper:
+    options = {"model": str(model), "decoding": "greedy", "compute_type": "int8", "words": False} | changes
+    return FasterWhisper(**options)
+
+
+@pytest.mark.parametrize("changes", [{}, {"decoding": "beam"}, {"compute_type": "float32"}, {"words": True}], ids=str)
+def test_a_rerun_gives_the_same_sentences(changes: dict[str, Any], model: Path, tmp_path: Path) -> None:
+    path = write_wav(tmp_path / "a.wav", speech())
+    first, second = (
+        recognise(path, recogniser(model, **changes), tmp_path / folder, what="a") for folder in ("first", "second")
+    )
+    assert first == second != []
+    assert all(0 <= s.start_s <= s.end_s <= 6 and s.confidence is not None and 0 < s.confidence < 1 for s in first)
+    words = [word for sentence in first for word in sentence.words]
+    assert bool(words) == bool(changes.get("words"))
+    assert all(0 <= w.start_s <= w.end_s <= 6 and w.confidence is not None and 0 <= w.confidence <= 1 for w in words)
+
+
+def test_options_are_of_the_answer_and_the_path_is_not(model: Path, tmp_path: Path) -> None:
+    shutil.copytree(model, tmp_path / "copy")
+    asked = [recogniser(model, **change).parameters for change in ({}, {"decoding": "beam"}, {"words": True})]
+    assert len({json.dumps(parameters) for parameters in asked}) == 3
+    assert recogniser(tmp_path / "copy").parameters == asked[0]
+
+
+def test_an_absent_model_is_one_line(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="run `hf download Systran/faster-whisper-tiny.en --local-dir weights/"):
+        recogniser(Path("tiny.en")).answer(speech())
+    shutil.copytree(model, tmp_path / "part")
+    (tmp_path / "part/tokenizer.json").unlink()
+    with pytest.raises(MissingError, match="tokenizer.json.* is absent"):
+        recogniser(tmp_path / "part").answer(speech())
+
+
+@pytest.mark.parametrize("name", ["model.bin", "config.json", "tokenizer.json", "vocabulary.json"])
+@pytest.mark.parametrize("how", ["empty", "cut"])
+def test_a_damaged_model_is_one_line(name: str, how: str, model: Path, tmp_path: Path) -> None:
+    shutil.copytree(model, tmp_path / "bad")
+    file = tmp_path / "bad" / name
+    file.write_bytes(b"" if how == "empty" else file.read_bytes()[:-30])
+    with pytest.raises(StoreError, match=f"{tmp_path}/bad.* is n") as caught:
+        recogniser(tmp_path / "bad").answer(speech())
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seconds", [0.01, 31])
+def test_short_and_longer_audio_is_recognised(seconds: float, model: Path) -> None:
+    samples = np.random.default_rng(0).integers(-3000, 3000, int(seconds * 16_000), np.int16)
+    made = recogniser(model, words=True)
+    assert isinstance(made.sentences(made.answer(samples)), list)
