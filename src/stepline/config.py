@@ -3,6 +3,7 @@
 import copy
 import difflib
 import os
+import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
@@ -87,8 +88,8 @@ def _read(value: Any, schema: dict[str, Any]) -> Any:
     if isinstance(value, list):
         return [_read(item, schema.get("items", {})) for item in value]
     if isinstance(value, str) and value and "enum" not in schema and schema.get("type") != "string":
-        try:
-            read = yaml.safe_load(value)
+        try:  # YAML's numbers have a full stop: 1e-5 is text
+            read = float(value) if re.fullmatch(r"[+-]?\d+e[+-]?\d+", value, re.IGNORECASE) else yaml.safe_load(value)
         except yaml.YAMLError:
             return value
         return read if read is None or isinstance(read, (bool, int, float)) else value
