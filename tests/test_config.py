@@ -204,7 +204,7 @@ def test_numbers_given_as_text_are_read_and_ids_stay_text() -> None:
 
 
 def test_a_number_without_a_full_stop_is_one(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text('{"shard_hours": 1e-06, "spacewalk": {"last_layer": {"learning_rate": 1E-5}}}')
+    (tmp_path / "config.yaml").write_text('{shard_hours: 1e-06, spacewalk: {last_layer: {learning_rate: 1E-5}}}')
     assert (load()["shard_hours"], load()["spacewalk"]["last_layer"]["learning_rate"]) == (1e-6, 1e-5)
 
 

@@ -1,0 +1,285 @@
+"""Anyone's own videos: every stage, and what is computed again when a file comes, goes or changes."""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from stepline.availability import read_manifest
+from stepline.io import sha256_file
+from tests.conftest import made_once, snakemake
+from tests.file_server import serving
+from tests.workflow.runs import messages
+
+pytest.importorskip("av")
+pytest.importorskip("pocketsphinx")
+pytestmark = pytest.mark.slow
+TABLE, PAGE = "results/mine/videos.csv", "results/mine/report.html"
+UMLAUT = "Mein Urlaub/Tag 1 – Größe.MKV"
+RESULTS = [PAGE, TABLE]
+TIMES = [Fraction(i, 10) for i in range(20)]
+
+
+def clip(path: Path, *, brightness: int = 60, frames: int = 20) -> Path:
+    """A clip with one cut in its middle, and a tone."""
+    import numpy as np
+
+    from tests.media.clips import make
+
+    tone = (8000 * np.sin(np.arange(1600 * frames) / 6)).astype(np.int16)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return make(
+        path,
+        TIMES[:frames],
+        picture=lambda i: np.full((64, 320, 3), brightness if i < frames // 2 else 220, np.uint8),
+        audio=tone,
+    )
+
+
+def configure(folder: Path, **changes: object) -> None:
+    mine = {"videos": "videos"} | changes.pop("mine", {})  # type: ignore[operator]
+    (folder / "mine.yaml").write_text(json.dumps({"datasets": {"mine": mine}, "shard_hours": 1e-6} | changes))
+
+
+def go(folder: Path) -> list[str]:
+    """Run all of the configuration ``mine.yaml`` and return the messages of the jobs."""
+    done = snakemake("--cores", "2", "--configfile", "mine.yaml", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert messages(done) or "Nothing to be done" in done.stderr, done.stderr
+    return messages(done)
+
+
+def table(folder: Path) -> dict[str, dict[str, str]]:
+    with open(folder / TABLE, newline="", encoding="utf-8") as file:
+        return {row["video"]: row for row in csv.DictReader(file)}
+
+
+def jobs(*shards: str, results: bool = True) -> list[str]:
+    """Return the messages of all jobs of some shards."""
+    kinds = (
+        "audio and content scores of mine",
+        "histogram on mine",
+        "pictures of mine",
+        "shots of mine",
+        "videos of mine",
+    )
+    made = [f"{kind}, shard {shard}" for kind in kinds for shard in shards]
+    made += [f"transcripts of mine, shard {shard}, by pocketsphinx" for shard in shards]
+    return sorted(made + RESULTS * results)
+
+
+@pytest.fixture(scope="session")
+def own_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work folder with two videos, each in a shard of its own, after a first run."""
+
+    def compute(folder: Path) -> None:
+        clip(folder / "videos" / UMLAUT)
+        clip(folder / "videos/a.mp4", brightness=100)
+        configure(folder)
+        assert go(folder) == jobs("000", "001")
+
+    return made_once(tmp_path_factory, "own-run", compute)
+
+
+@pytest.fixture
+def own(own_run: Path, tmp_path: Path) -> Path:
+    """A copy of that folder, in which links of the first lead to its own videos, and whose run knows them."""
+    folder = Path(shutil.copytree(own_run, tmp_path / "own", symlinks=True))
+    for link in (folder / "datasets/mine/videos").iterdir():
+        if link.is_symlink():
+            target = folder / link.readlink().relative_to(own_run)
+            link.unlink()
+            link.symlink_to(target)
+    return folder
+
+
+def stamps(folder: Path, *parts: str) -> dict[Path, int]:
+    made = [path for part in parts for path in folder.rglob(part) if path.is_file()]
+    return {path: path.stat().st_mtime_ns for path in made}
+
+
+def test_every_video_has_a_line_with_what_the_stages_made(own_run: Path) -> None:
+    rows = table(own_run)
+    assert list(rows) == ["Mein_Urlaub__Tag_1___Gr__e", "a"]
+    for row in rows.values():
+        assert (row["status"], row["reason"]) == ("present", "transcript: no speech found")
+        assert (row["width"], row["height"], row["frames"], row["codec"]) == ("320", "64", "20", "h264")
+        assert (row["audio"], row["shots"], row["sentences"], row["words"]) == ("present", "2", "0", "0")
+        assert row["histogram"] == "10"
+        assert (row["needs"], row["command"]) == ("", "")
+    assert rows["a"]["source"] == str(own_run / "videos/a.mp4")
+    page = (own_run / PAGE).read_text()
+    assert page.count("data:image/jpeg") == 4
+    assert "2 of 2 videos, 0.1 minutes, 4 shots." in page
+    assert (own_run / "results/mine/videos.md").read_text().count("\n| ") == 4
+
+
+def test_the_same_again_does_nothing(own: Path) -> None:
+    assert go(own) == []
+
+
+def test_a_file_that_comes_changes_goes_and_comes_back(own: Path) -> None:
+    clip(own / "videos/b.mov")
+    assert go(own) == jobs("002")
+    assert list(table(own)) == ["Mein_Urlaub__Tag_1___Gr__e", "a", "b"]
+
+    clip(own / "videos/b.mov", frames=10)
+    assert go(own) == jobs("002")
+    assert table(own)["b"]["frames"] == "10"
+
+    held = (own / "videos/b.mov").rename(own / "b.mov")
+    assert go(own) == jobs("002")
+    row = table(own)["b"]
+    assert row["status"] == "missing"
+    assert row["reason"].endswith("or remove its line from datasets/mine/shards.csv to forget it")
+    assert row["frames"] == row["histogram"] == ""
+    assert go(own) == []
+
+    held.rename(own / "videos/b.mov")
+    assert go(own) == jobs("002")
+    assert table(own)["b"]["frames"] == "10"
+    assert go(own) == []
+
+
+def test_a_video_that_was_removed_behind_the_workflow_is_linked_again_once(own: Path) -> None:
+    (own / "datasets/mine/videos/a.mp4").unlink()
+    before = stamps(own, "datasets/mine/media/a/*", "features/*.zarr/*")
+    assert go(own) == jobs("001")
+    assert stamps(own, "datasets/mine/media/a/*", "features/*.zarr/*") == before
+    assert go(own) == []
+
+
+def test_segments_concern_the_page_alone(own: Path) -> None:
+    (own / "segments.csv").write_text(f"video,start_s,end_s,label\na,0,1,<b>pour</b>\n{UMLAUT},1,2,stir\n")
+    configure(own, mine={"segments": "segments.csv"})
+    assert go(own) == [PAGE]
+    page = (own / PAGE).read_text()
+    assert "&lt;b&gt;pour&lt;/b&gt;" in page
+    (own / "segments.csv").write_text("video,start_s,end_s\na,1,1\n")
+    done = snakemake("--cores", "1", "--configfile", "mine.yaml", folder=own)
+    assert done.returncode == 2
+    assert "error: segments.csv, line 2: a segment must end after it starts, and start at 0 s or later" in done.stderr
+
+
+def test_what_cannot_be_read_is_a_line_with_a_reason(tmp_path: Path) -> None:
+    import av
+
+    videos = tmp_path / "videos"
+    whole = clip(videos / "whole.mp4").read_bytes()
+    (videos / "truncated.mp4").write_bytes(whole[: len(whole) // 2])
+    (videos / "nothing.mp4").write_bytes(b"")
+    (videos / "text.mp4").write_text("This is no video.")
+    for name, kind in (("sound.mp4", "audio"), ("picture.mp4", "video")):
+        with av.open(str(videos / "whole.mp4")) as before, av.open(str(videos / name), "w") as after:
+            stream = getattr(before.streams, kind)[0]
+            copied = after.add_stream_from_template(stream)
+            for packet in before.demux(stream):
+                if packet.dts is not None:
+                    packet.stream = copied
+                    after.mux(packet)
+    configure(tmp_path, shard_hours=10)
+    assert go(tmp_path) == jobs("000")
+    rows = table(tmp_path)
+    assert {video: row["status"] for video, row in rows.items()} == {
+        "nothing": "failed",
+        "picture": "present",
+        "sound": "failed",
+        "text": "failed",
+        "truncated": "failed",
+        "whole": "present",
+    }
+    assert all(row["reason"] for row in rows.values())
+    assert (rows["picture"]["audio"], rows["picture"]["reason"]) == ("missing", "audio: no audio stream")
+    assert go(tmp_path) == []
+
+
+def test_a_recogniser_without_its_key_has_no_job(own: Path) -> None:
+    configure(own, asr={"engine": "deepgram"})
+    assert go(own) == RESULTS
+    for row in table(own).values():
+        assert (row["needs"], row["sentences"]) == ("key:DEEPGRAM_API_KEY", "")
+        assert row["command"] == "export DEEPGRAM_API_KEY=... && snakemake --cores 8 results/mine/videos.csv"
+    assert "Transcripts need key:DEEPGRAM_API_KEY" in (own / PAGE).read_text()
+    assert go(own) == []
+
+
+def test_after_fetch_the_network_is_not_asked(tmp_path: Path) -> None:
+    videos = {f"{name}.mp4": clip(tmp_path / f"{name}.mp4").read_bytes() for name in "ab"}
+    with serving(**videos) as server:
+        (tmp_path / "list.csv").write_text("".join(["video,url\n", *(f"{n},{server.url}/{n}.mp4\n" for n in "ab")]))
+        configure(tmp_path, mine={"kind": "list", "videos": "list.csv"}, shard_hours=10)
+        command = [sys.executable, "-m", "stepline", "--configfile", "mine.yaml", "fetch"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "mine/videos: 2 of 2 videos\n"), done.stderr
+        asked = len(server.asked)
+    assert go(tmp_path) == jobs("000")
+    assert len(server.asked) == asked
+    assert {row["status"] for row in table(tmp_path).values()} == {"present"}
+    assert go(tmp_path) == []
+
+
+def delete(shard: str) -> list[str]:
+    return [f"delete the videos of mine, shard {shard}"]
+
+
+def test_videos_that_are_not_kept_come_again_when_they_are_needed(tmp_path: Path) -> None:
+    pytest.importorskip("decord")
+    list_ = {"kind": "list", "videos": "list.csv"}
+    with serving(**{"a.mp4": clip(tmp_path / "source.mp4").read_bytes()}) as server:
+        (tmp_path / "list.csv").write_text(f"video,url\na,{server.url}/a.mp4\n")
+        configure(tmp_path, mine=list_, media={"keep": "none"})
+        assert go(tmp_path) == sorted(jobs("000") + delete("000"))
+        file = tmp_path / "datasets/mine/videos/a.mp4"
+        assert not file.exists()
+        record = read_manifest(file.with_suffix(".json"))["a"]
+        assert (record["status"], record["kept"]) == ("present", False)
+        assert (tmp_path / PAGE).read_text().count("data:image/jpeg") == 2
+        assert go(tmp_path) == []
+
+        configure(tmp_path, mine=list_, media={"keep": "none"}, shots={"threshold": 20})
+        found = go(tmp_path)
+        assert found == sorted(["pictures of mine, shard 000", "shots of mine, shard 000", *delete("000"), *RESULTS])
+        assert len(server.gets) == 1
+
+        other = {"keep": "none", "reader": "decord"}
+        configure(tmp_path, mine=list_, media=other, shots={"threshold": 20})
+        assert go(tmp_path) == sorted(jobs("000") + delete("000"))
+        assert len(server.gets) == 2
+        assert not file.exists()
+        assert table(tmp_path)["a"]["histogram"] == "10"
+        assert go(tmp_path) == []
+
+
+def test_a_users_own_file_is_never_deleted(own: Path) -> None:
+    before = {path: sha256_file(path) for path in (own / "videos").rglob("*") if path.is_file()}
+    configure(own, media={"keep": "none"})
+    assert go(own) == sorted([*delete("000"), *delete("001"), *RESULTS])
+    assert {path: sha256_file(path) for path in (own / "videos").rglob("*") if path.is_file()} == before
+    assert not [path for path in (own / "datasets/mine/videos").iterdir() if os.path.islink(path)]
+    assert go(own) == []
+
+
+def test_real_clips_are_seen_and_heard(real_data: Path, tmp_path: Path) -> None:
+    (tmp_path / "videos").mkdir()
+    for name in ("animation3", "spacewalk2"):
+        (tmp_path / f"videos/{name}.mp4").symlink_to(real_data / f"spacewalk/clips/{name}.mp4")
+    configure(tmp_path, shard_hours=10)
+    assert go(tmp_path) == jobs("000")
+    for row in table(tmp_path).values():
+        assert row["status"] == "present"
+        assert int(row["shots"]) > 1
+        assert int(row["words"]) > int(row["sentences"]) > 0
+        assert int(row["histogram"]) == pytest.approx(5 * float(row["duration_s"]), abs=2)
+
+
+def test_a_wrong_folder_is_one_line(tmp_path: Path) -> None:
+    configure(tmp_path)
+    done = snakemake("--dry-run", "--configfile", "mine.yaml", folder=tmp_path)
+    assert (done.returncode, messages(done)) == (2, [])
+    assert f"error: config: datasets.mine.videos: {tmp_path}/videos is not a folder" in done.stderr.splitlines()
