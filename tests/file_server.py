@@ -3,6 +3,7 @@
 import mimetypes
 import re
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,8 +21,8 @@ class FileServer(ThreadingHTTPServer):
     times a second, ``("short", n)`` sends the first n as if they were all, ``("to", path)`` redirects,
     ``("later", text)`` is a 429 with that Retry-After, "whole" ignores Range, "any" ignores If-Range.
     version: the header by which versions of a file are told apart, "ETag" or "Last-Modified", or "" for neither.
-    asked: (method, path, Range or ""). cookies: the Cookie headers. sent: bytes of bodies. left: set when the other
-    side hung up on a stall, or a slow body ended.
+    asked: (method, path, Range or ""). when: their times. cookies: the Cookie headers. sent: bytes of bodies.
+    left: set when the other side hung up on a stall, or a slow body ended.
     """
 
     def __init__(self, files: dict[str, bytes]) -> None:
@@ -29,6 +30,7 @@ class FileServer(ThreadingHTTPServer):
         self.files = files
         self.next: dict[str, list[How]] = {}
         self.asked: list[tuple[str, str, str]] = []
+        self.when: list[float] = []
         self.cookies: list[str] = []
         self.sent = 0
         self.left = threading.Event()
@@ -55,6 +57,7 @@ class Handler(BaseHTTPRequestHandler):
         parsed = super().parse_request()
         if parsed:
             self.path = re.sub("^http://[^/]*", "", self.path)
+            self.server.when.append(time.monotonic())
             self.server.cookies += self.headers.get_all("Cookie", [])
         return parsed
 

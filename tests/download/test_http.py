@@ -214,6 +214,8 @@ def test_a_server_that_asks_for_hours_is_not_waited_for(server: FileServer, wait
     server.next["/a"] = [("later", "3600")]
     assert refused(server) == f"{server.url}/a: HTTP 429, asks to wait 3600 s"
     assert waits == []
+    assert "is left alone until the next run: " in refused(server)
+    assert len(server.gets) == 1
     assert http.LONGEST_WAIT_S <= 60
 
 

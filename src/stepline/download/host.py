@@ -34,13 +34,23 @@ def unreachable(url: str) -> str:
         valid = False
     if not valid:
         return f"{shown(url)} has no valid host and port"
-    memory = Path(".stepline/probes") / f"{os.environ.get('STEPLINE_RUN') or RUN}-{host.replace(':', '-')}.json"
+    memory = _memory(host)
     memory.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(".stepline/probes.lock"):
         if not memory.exists():
             why = _probe(f"{urlsplit(url).scheme}://{host}/")
             write_json(memory, {"reason": why and f"{host} is unreachable ({why})"})
         return str(read_json(memory)["reason"])
+
+
+def leave_alone(url: str, reason: str) -> None:
+    """Let nothing in this run ask the host of ``url`` again, which said ``reason``."""
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    write_json(_memory(host), {"reason": f"{host} is left alone until the next run: {reason}"})
+
+
+def _memory(host: str) -> Path:
+    return Path(".stepline/probes") / f"{os.environ.get('STEPLINE_RUN') or RUN}-{host.replace(':', '-')}.json"
 
 
 def _probe(url: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from stepline.download.host import shown, unreachable
+from stepline.download.host import leave_alone, shown, unreachable
 from stepline.errors import DownloadError
 from stepline.io import sha256_file, write_text
 
@@ -47,7 +47,9 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: f
         except (httpx.RequestError, _WorthRetryingError) as error:
             wait_s = getattr(error, "wait_s", 0.0)
             if wait_s > LONGEST_WAIT_S:
-                raise DownloadError(f"{shown(url)}: {error}, asks to wait {wait_s:.0f} s") from None
+                reason = f"{shown(url)}: {error}, asks to wait {wait_s:.0f} s"
+                leave_alone(url, reason)
+                raise DownloadError(reason) from None
             if attempt == ATTEMPTS:
                 reason = str(error) or type(error).__name__
                 raise DownloadError(f"{shown(url)}: {reason} ({attempt} attempts)") from None

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from stepline.download.host import shown, unreachable
+from stepline.download.host import leave_alone, shown, unreachable
 from stepline.download.http import ATTEMPTS, STALL_S, GoneError
 from stepline.download.options import DownloadOptions
 from stepline.errors import DownloadError
@@ -39,6 +39,8 @@ GONE = re.compile(
 """What yt-dlp reports where the site says that a video is gone for good, rather than blocked, busy or not yet there."""
 BUSY = re.compile(r"HTTP Error 5\d\d|timed out|connection (reset|aborted)|bytes read|remote end closed", re.IGNORECASE)
 """What yt-dlp reports where the same question a moment later may have another answer."""
+ENOUGH = re.compile(r"HTTP Error 429|rate-limited|not a bot|captcha", re.IGNORECASE)
+"""What yt-dlp reports where the site has had enough questions from here for now."""
 ACCOUNT = re.compile(r"sign in|log ?in|members|registered users|cookies", re.IGNORECASE)
 """What yt-dlp reports where an account may see the video."""
 
@@ -60,21 +62,31 @@ def fetch_page(url: str, part: Path, options: DownloadOptions) -> tuple[Path, st
         errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
         reason = shown(errors[-1]) if errors else f"yt-dlp ended with {code} and no video"
         if GONE.search(reason):
-            raise GoneError(reason.partition(" Use --cookies")[0])
+            raise GoneError(_without_advice(reason))
         if not BUSY.search(reason):
             break
         if attempt < ATTEMPTS:
             time.sleep(2.0 ** (attempt - 1))
         else:
             reason += f" ({attempt} attempts)"
+    if ENOUGH.search(reason):
+        leave_alone(url, _without_advice(reason))
+    raise DownloadError(_explained(reason, lacks, options))
+
+
+def _explained(reason: str, lacks: str, options: DownloadOptions) -> str:
+    """Return yt-dlp's ``reason`` with what may help."""
     if re.search("Requested format is not available|No video formats found", reason):
         reason = f"there is no mp4 of at most {options.max_height} lines with picture and sound"
     elif ACCOUNT.search(reason):
-        reason = reason.partition(" Use --cookies")[0].rstrip(".")
-        reason += "" if options.cookies else "; an account's cookies may help: download.cookies"
+        lacks = "" if options.cookies else "an account's cookies may help: download.cookies"
     elif "HTTP Error 403" not in reason:
         lacks = ""
-    raise DownloadError(f"{reason}; {lacks}" if lacks else reason)
+    return f"{_without_advice(reason)}; {lacks}" if lacks else _without_advice(reason)
+
+
+def _without_advice(reason: str) -> str:
+    return reason.partition(" Use --cookies")[0].rstrip(".")
 
 
 def _run(url: str, part: Path, options: DownloadOptions) -> tuple[int, list[str], list[str]]:
