@@ -11,7 +11,7 @@ from stepline import paths
 from stepline.asr import transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import read_manifest
-from stepline.datasets.segments import read_segments
+from stepline.datasets.segments import LabelledSpan, read_segments
 from stepline.io import write_text
 from stepline.pipeline import Pipeline
 from stepline.report.shots import read_shots
@@ -19,6 +19,8 @@ from stepline.report.summary import headline, summarise
 
 VIDEOS_SHOWN = 100
 """Of a larger data set the first are shown one by one; the table has them all."""
+ASIDE = ("video", "reason", "source", "needs", "command")
+"""Columns that the page's table shows otherwise."""
 OPEN = 5
 """Videos whose part of the page is unfolded."""
 
@@ -61,13 +63,14 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
                 "segments": [
                     _bar(s.start_s, s.end_s, end_s, s.label or "segment", s.label, labels[s.label])
                     for s in segments.get(video, ())
+                    if s.start_s < end_s
                 ],
                 "pictures": [
                     (int(shot) + 1, *shots[int(shot)], _jpeg(Path(file)))
                     for shot, file in sorted(shown["pictures"].items(), key=lambda item: int(item[0]))
                     if int(shot) < len(shots) and Path(file).exists()
                 ],
-                "without_pictures": shown["reason"],
+                "notes": [note for note in (shown["reason"], _beyond(segments.get(video, ()), end_s)) if note],
                 "speech": _speech(pipeline, row),
             }
         )
@@ -78,7 +81,7 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
         title=pipeline.dataset.title,
         headline=headline(made),
         made=made,
-        columns=made.columns[:-2],
+        columns=[column for column in made.columns if column not in ASIDE],
         videos=videos,
         left_out=sum(row["status"] == "present" for row in made.rows) - len(videos),
         opened=OPEN,
@@ -97,6 +100,11 @@ def _bar(start_s: float, end_s: float, of_s: float, what: str, label: str = "", 
     left, right = (100 * min(time, of_s) / of_s for time in (start_s, end_s))
     title = f"{what}, {start_s:.2f} to {end_s:.2f} s"
     return Bar(round(left, 3), round(right - left, 3), title, label, number)
+
+
+def _beyond(segments: Sequence[LabelledSpan], end_s: float) -> str:
+    beyond = [segment for segment in segments if segment.end_s > end_s]
+    return f"{len(beyond)} of {len(segments)} segments end after the video does" if beyond else ""
 
 
 def _facts(row: dict[str, Any]) -> list[str]:
