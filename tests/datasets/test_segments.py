@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+
+from stepline.datasets.segments import LabelledSpan, read_segments
+from stepline.errors import ConfigError
+
+VIDEOS = {"a__b_c", "d"}
+
+
+def read(content: str) -> dict[str, list[LabelledSpan]]:
+    Path("segments.csv").write_text(content, encoding="utf-8")
+    return read_segments("mine", "segments.csv", VIDEOS)
+
+
+def test_segments_are_read_in_the_order_of_time() -> None:
+    found = read("video,start_s,end_s,label\nd,5,6.5,stir\na/b c.MP4,0,1,\nd,0,5,pour\n")
+    assert found == {
+        "d": [LabelledSpan(0.0, 5.0, "pour"), LabelledSpan(5.0, 6.5, "stir")],
+        "a__b_c": [LabelledSpan(0.0, 1.0, "")],
+    }
+    assert read("end_s,start_s,video\n1,0,d\n") == {"d": [LabelledSpan(0.0, 1.0, "")]}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("x,0,1", "'x' is not a video of mine"),
+        ("d,zero,1", "'zero', '1' are not two numbers"),
+        ("d,1,1", "a segment must end after it starts, and start at 0 s or later"),
+        ("d,-1,1", "a segment must end after it starts, and start at 0 s or later"),
+        ("d,0,inf", "a segment must end after it starts, and start at 0 s or later"),
+        ("d,nan,1", "a segment must end after it starts, and start at 0 s or later"),
+        ("d,0", "2 values for 3 columns"),
+    ],
+)
+def test_a_wrong_line_is_named(line: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        read(f"video,start_s,end_s\nd,0,1\n{line}\n")
+    assert str(error.value) == f"segments.csv, line 3: {problem}"
+
+
+def test_an_absent_file_is_one_line() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^config: datasets.mine.segments: .*segments.csv: No such file or directory$"
+    ):
+        read_segments("mine", "segments.csv", VIDEOS)
