@@ -2,9 +2,14 @@
 
 import dataclasses
 import hashlib
-from typing import Any
+from typing import Any, Literal
 
 from stepline.io import canonical_json
+
+FrameRule = Literal["at_or_before", "nearest", "ffmpeg_near", "index_linspace"]
+"""Which frame of a video stands for a time: ``stepline.media.timeline.Timeline.select``."""
+ReaderName = Literal["pyav", "decord"]
+"""What reads the frames."""
 
 
 def digest(value: Any) -> str:
@@ -31,3 +36,12 @@ class Spec:
     def id(self) -> str:
         """``<label>-<8 hex digits>``: readable and unique; a folder name."""
         return f"{self.label}-{digest(self.record())}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FrameSpec(Spec):
+    """Base of the specs of what is made from single frames, ``fps`` of them per second of video."""
+
+    fps: float
+    frame_rule: FrameRule = "at_or_before"
+    reader: ReaderName = "pyav"

@@ -24,8 +24,12 @@ SOURCE = Path(__file__).parents[2] / "src" / "stepline"
 RECORDED = Path(__file__).with_name("revisions.json")
 BENCHMARK = "benchmarks/spacewalk"
 SOURCES = {
-    "histogram": ["backbones/histogram.py", "features/extract.py", "media/decode.py"],
-    "media": ["media/audio.py", "media/decode.py", "media/prepare.py", "media/scores.py"],
+    "histogram": [
+        "backbones/histogram.py",
+        "features/extract.py",
+        *(f"media/{name}.py" for name in ("decode", "decord", "read", "timeline")),
+    ],
+    "media": [f"media/{name}.py" for name in ("audio", "decode", "one_pass", "prepare", "scores")],
     "asr": [
         f"asr/{name}.py"
         for name in (

@@ -22,6 +22,7 @@ from stepline.io import read_json, write_json  # noqa: E402
 from stepline.media.prepare import prepare  # noqa: E402
 from stepline.shots import detect  # noqa: E402
 from tests.demo import truth as checks  # noqa: E402
+from tests.media.clips import LIMITS  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -62,23 +63,30 @@ def fetch_one() -> Path:
 
 def watch() -> None:
     availability = fetch_one()
-    prepare(availability, paths.media("demo"), paths.manifest(paths.media("demo"), SHARD))
+    prepare(availability, paths.media("demo"), paths.manifest(paths.media("demo"), SHARD), limits=LIMITS)
     detect(
         paths.manifest(paths.media("demo"), SHARD),
         paths.media("demo"),
         paths.shots("demo"),
         paths.manifest(paths.shots("demo"), SHARD),
+        detector="content",
         threshold=27,
         min_shot_s=0.6,
     )
     spec = HistogramSpec()
-    extract(availability, spec, paths.features("demo", SHARD, spec), paths.features_manifest("demo", SHARD, spec))
+    extract(
+        availability,
+        spec,
+        paths.features("demo", SHARD, spec),
+        paths.features_manifest("demo", SHARD, spec),
+        limits=LIMITS,
+    )
 
 
 def listen() -> None:
     from stepline.asr.transcribe import transcribe
 
-    prepare(fetch_one(), paths.media("demo"), paths.manifest(paths.media("demo"), SHARD))
+    prepare(fetch_one(), paths.media("demo"), paths.manifest(paths.media("demo"), SHARD), limits=LIMITS)
     folder = paths.transcripts("demo", "pocketsphinx")
     media = paths.manifest(paths.media("demo"), SHARD)
     transcribe(media, paths.media("demo"), folder, paths.manifest(folder, SHARD), engine="pocketsphinx")

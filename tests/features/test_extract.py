@@ -3,9 +3,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from stepline.features.bank import Bank
 from stepline.features.extract import extract
 from stepline.io import sha256_file
 from stepline.media.decode import frames
-from tests.media.clips import CFR_25, VFR, make
+from tests.media.clips import CFR_25, LIMITS, VFR, make
 
 pytest.importorskip("cv2")
 pytest.importorskip("zarr")
@@ -30,7 +31,7 @@ def present(path: Path) -> Record:
 
 def run(tmp_path: Path, *records: Record, spec: HistogramSpec = SPEC) -> dict[str, dict]:
     write_availability(tmp_path / "availability.json", list(records))
-    extract(tmp_path / "availability.json", spec, tmp_path / "features/000", tmp_path / "manifest.json")
+    extract(tmp_path / "availability.json", spec, tmp_path / "features/000", tmp_path / "manifest.json", limits=LIMITS)
     return read_manifest(tmp_path / "manifest.json")
 
 
@@ -38,13 +39,13 @@ def run(tmp_path: Path, *records: Record, spec: HistogramSpec = SPEC) -> dict[st
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the list of the videos that are decoded from here on."""
     videos: list[str] = []
-    decode = stage.at_or_before
+    decode = stage.killable
 
-    def listed(path: Path, times_s: Iterable[float]) -> Iterator[np.ndarray]:
-        videos.append(path.stem)
-        return decode(path, times_s)
+    def listed(work: Callable[..., Iterator[np.ndarray]], video: Path, *rest: Any, **limits: Any) -> Iterator[Any]:
+        videos.append(video.stem)
+        return decode(work, video, *rest, **limits)
 
-    monkeypatch.setattr(stage, "at_or_before", listed)
+    monkeypatch.setattr(stage, "killable", listed)
     return videos
 
 
@@ -154,13 +155,16 @@ import sys, time
 from pathlib import Path
 from stepline.backbones.histogram import HistogramSpec
 from stepline.features import extract as stage
-decode = stage.at_or_before
-def stuck(path, times_s):
-    if path.stem == "b":
+from stepline.media.process import Limits
+decode = stage.killable
+def stuck(work, video, *rest, **limits):
+    if video.stem == "b":
         time.sleep(600)
-    return decode(path, times_s)
-stage.at_or_before = stuck
-stage.extract(*map(Path, sys.argv[1:2]), HistogramSpec(), *map(Path, sys.argv[2:]))
+    return decode(work, video, *rest, **limits)
+stage.killable = stuck
+limits = Limits(memory_mb=1000, least_s=600, s_per_video_s=4)
+if __name__ == "__main__":
+    stage.extract(*map(Path, sys.argv[1:2]), HistogramSpec(), *map(Path, sys.argv[2:]), limits=limits)
 """
 
 
@@ -180,7 +184,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, decoded: list[str
     assert decoded == ["b"]
     assert {record["status"] for record in made.values()} == {"present"}
     assert sorted(path.name for path in (tmp_path / "features").iterdir()) == ["000", "000.lock"]
-    extract(paths[0], SPEC, tmp_path / "whole/000", tmp_path / "whole/manifest.json")
+    extract(paths[0], SPEC, tmp_path / "whole/000", tmp_path / "whole/manifest.json", limits=LIMITS)
     assert (tmp_path / "manifest.json").read_bytes() == (tmp_path / "whole/manifest.json").read_bytes()
     shard = "000/features/c/0/0"
     assert (tmp_path / "features" / shard).read_bytes() == (tmp_path / "whole" / shard).read_bytes()

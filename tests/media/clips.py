@@ -8,12 +8,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from stepline.media.process import Limits
+
 av = pytest.importorskip("av")
 
+LIMITS = Limits(memory_mb=1000, least_s=120, s_per_video_s=4)
 WIDTH, HEIGHT = 320, 64
+CFR_30 = [Fraction(i, 30) for i in range(120)]
 CFR_25 = [Fraction(i, 25) for i in range(75)]
 CFR_2997 = [Fraction(1001 * i, 30000) for i in range(90)]
 VFR = [Fraction(int(t), 1000) for t in np.cumsum([0] + [20, 40, 15, 250, 33, 33, 90, 700] * 8)]
+KINDS: dict[str, tuple[list[Fraction], dict[str, str]]] = {
+    "30.mp4": (CFR_30, {}),
+    "2997.mp4": (CFR_2997, {}),
+    "variable.mp4": (VFR, {}),
+    "cut.mp4": (CFR_30, {}),
+    "offset.ts": (CFR_25, {"output_ts_offset": "100"}),
+}
+"""Constant 30 and 29.97, variable rate, an mp4 with an edit list, MPEG-TS with a start offset."""
 
 Picture = Callable[[int], NDArray[np.uint8]]
 
@@ -62,6 +74,15 @@ def make(
             container.mux(sound.encode(samples))
             container.mux(sound.encode())
     return path
+
+
+def kind(folder: Path, name: str) -> tuple[Path, list[int], list[Fraction]]:
+    """Return a clip of one of the KINDS, the index that each of its frames shows, and their times."""
+    times, options = KINDS[name]
+    path = make(folder / name, times, options=options)
+    if name != "cut.mp4":
+        return path, list(range(len(times))), times
+    return copy_from(path, folder / "edited.mp4", 1.1), list(range(33, 120)), times[:87]
 
 
 def without_audio_between(source: Path, target: Path, start_s: float, end_s: float) -> Path:

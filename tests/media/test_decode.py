@@ -1,11 +1,11 @@
 from fractions import Fraction
-from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from stepline.media.decode import MediaError, at_or_before, frames, probe
+from stepline.media.decode import MediaError, MissedKeyError, frames, probe
+from stepline.media.timeline import scan
 from tests.media.clips import CFR_25, CFR_2997, VFR, copy_from, index_of, make
 
 CLIPS = {
@@ -33,36 +33,26 @@ def test_every_frame_comes_with_its_presentation_time(
     assert [frame.t_s for frame in decoded] == [float(time) for time in times]
 
 
-@pytest.mark.parametrize("fps", [1, 5, 16, 30])
-def test_the_last_frame_at_or_before_each_time(clip: tuple[Path, list[Fraction]], fps: int) -> None:
-    path, times = clip
-    taken = [index_of(image) for image in at_or_before(path, (k / fps for k in count()))]
-    wanted = [max(i for i, time in enumerate(times) if time <= Fraction(k, fps)) for k in range(len(taken))]
-    assert taken == wanted
-    last = list(frames(path))[-1]
-    assert len(taken) / fps >= last.end_s > (len(taken) - 1) / fps
-
-
 def test_a_cut_in_the_middle_of_a_group_of_pictures_starts_where_it_was_cut(
     tmp_path: Path,
 ) -> None:
     whole = make(tmp_path / "whole.mp4", [Fraction(i, 25) for i in range(100)])
     path = copy_from(whole, tmp_path / "cut.mp4", 1.24)
     assert [index_of(frame.rgb()) for frame in frames(path)] == list(range(31, 100))
-    assert [index_of(image) for image in at_or_before(path, [0, 0.039, 0.04, 1, 2.72])] == [31, 31, 32, 56, 99]
 
 
-def test_a_time_may_be_asked_for_twice_and_none_may_come_before_the_last(
-    tmp_path: Path,
-) -> None:
+def test_decoding_can_start_at_a_key_frame(tmp_path: Path) -> None:
     path = make(tmp_path / "a.mp4", CFR_25)
-    assert [index_of(image) for image in at_or_before(path, [0.5, 0.5, 0.52])] == [
-        12,
-        12,
-        13,
-    ]
-    with pytest.raises(ValueError, match="ascend"):
-        list(at_or_before(path, [0.5, 0.4]))
+    whole = [(frame.pts, index_of(frame.rgb())) for frame in frames(path)]
+    key = int(scan(path).keys[3])
+    started = [(frame.pts, index_of(frame.rgb())) for frame in frames(path, key=key)]
+    assert started == [(pts, shows) for pts, shows in whole if pts >= key]
+
+
+def test_a_container_that_leads_elsewhere_is_an_error(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.ts", [Fraction(i, 25) for i in range(500)])
+    with pytest.raises(MissedKeyError, match=r"cannot be entered at 10\.000 s"):
+        next(frames(path, key=900_000))
 
 
 def test_probe_reads_the_header(tmp_path: Path) -> None:
@@ -74,6 +64,7 @@ def test_probe_reads_the_header(tmp_path: Path) -> None:
         False,
     )
     assert header.fps == pytest.approx(25)
+    assert (header.container, header.codec, header.duration_s) == ("mpegts", "h264", pytest.approx(3, abs=0.05))
 
 
 def test_damaged_files_are_errors_with_a_reason(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from stepline.availability import Record, read_manifest, write_availability
 from stepline.io import sha256_file
 from stepline.media.prepare import prepare
-from tests.media.clips import CFR_25, VFR, make, without_audio_between
+from tests.media.clips import CFR_25, LIMITS, VFR, make, without_audio_between
 
 pytest.importorskip("cv2")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -42,6 +42,7 @@ def run(tmp_path: Path, *records: Record) -> dict[str, dict]:
         tmp_path / "availability.json",
         tmp_path / "media",
         tmp_path / "media/manifests/000.json",
+        limits=LIMITS,
     )
     return read_manifest(tmp_path / "media/manifests/000.json")
 
@@ -135,8 +136,8 @@ def test_a_finished_video_is_not_decoded_again(tmp_path: Path, monkeypatch: pyte
     kept = (tmp_path / "media/a/scores.parquet").stat().st_ino
     assert run(tmp_path, record) == first
     assert (tmp_path / "media/a/scores.parquet").stat().st_ino == kept
-    monkeypatch.setattr("stepline.media.prepare.REVISION", 2)
-    assert run(tmp_path, record)["a"] == first["a"] | {"revision": 2}
+    monkeypatch.setattr("stepline.media.prepare.REVISION", 99)
+    assert run(tmp_path, record)["a"] == first["a"] | {"revision": 99}
     assert (tmp_path / "media/a/scores.parquet").stat().st_ino != kept
     make(path, CFR_25[:50])
     assert run(tmp_path, present(path))["a"]["n_frames"] == 50

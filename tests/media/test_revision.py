@@ -36,5 +36,5 @@ def test_another_revision_makes_scores_and_shots_again(tmp_path: Path) -> None:
     assert made() == both
     assert made() == []
     source = project / "src/stepline/media/__init__.py"
-    source.write_text(source.read_text().replace("REVISION = 1\n", "REVISION = 99\n"))
+    source.write_text(source.read_text().replace("REVISION = 2\n", "REVISION = 99\n"))
     assert made() == both

@@ -1,9 +1,9 @@
 """A frame descriptor without weights: colours and edge directions, cell by cell."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from stepline.spec import Spec
+from stepline.spec import FrameSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HistogramSpec(Spec):
+class HistogramSpec(FrameSpec):
     """What decides the descriptor.
 
-    fps: descriptors per second of video. frame_rule: which frame stands for a time. width, height: pixels to which the
+    width, height: pixels to which the
     frame is resized (area). rows, columns: cells. hues, saturations, values: bins of a cell's colour histogram.
     directions: bins of its edges' directions, without sign. edge: the least gradient of an edge, in 8-bit levels per
     pixel.
@@ -24,7 +24,6 @@ class HistogramSpec(Spec):
     label: str = "colour-edges"
     revision: int = 1
     fps: float = 5
-    frame_rule: Literal["at_or_before"] = "at_or_before"
     width: int = 96
     height: int = 64
     rows: int = 2

@@ -1,7 +1,7 @@
 """The features stage: from videos to a store."""
 
 import shutil
-from itertools import count
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,25 @@ from stepline.errors import StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
 from stepline.features.store import Rows
-from stepline.io import atomic_path, sha256_file
-from stepline.media.decode import MediaError, at_or_before
+from stepline.io import atomic_path
+from stepline.media.decode import MediaError
+from stepline.media.decord import decord
+from stepline.media.process import Limits, killable
+from stepline.media.read import Reader, pyav, with_timeline
+from stepline.media.timeline import Timeline
 from stepline.progress import progress
-from stepline.spec import Spec, digest
+from stepline.spec import FrameSpec, digest
+
+READERS: dict[str, Reader] = {"pyav": pyav, "decord": decord}
 
 
-def extract(availability: Path, spec: Spec, folder: Path, manifest: Path) -> None:
+def extract(availability: Path, spec: FrameSpec, folder: Path, manifest: Path, *, limits: Limits) -> None:
     """Make the store ``folder`` of a shard's present videos and say in ``manifest`` what became of each.
 
-    Row k of a video describes the last frame at or before k / fps seconds, as long as a frame is shown. A video that
-    cannot be read whole is ``failed`` with its reason. Rows that the store holds already are kept where the video is
-    the same file. Each video is committed on its own in ``<folder>.parts``, so a killed run goes on where it stopped.
+    Row k of a video describes the frame that stands for k / fps seconds by the spec's ``frame_rule``. A video that
+    cannot be read whole, within the limits, is ``failed`` with its reason. Rows that the store holds already are kept
+    where the video is the same file. Each video is committed on its own in ``<folder>.parts``, so a killed run goes on
+    where it stopped.
     """
     videos: dict[str, dict[str, Any]] = {}
     parts: dict[str, Rows] = {}
@@ -39,21 +46,21 @@ def extract(availability: Path, spec: Spec, folder: Path, manifest: Path) -> Non
                 videos[video] = {"status": record.status, "reason": record.reason}
                 continue
             try:
-                source = _source(record)
-                rows = stored.get((video, source))
-                parts[video] = _part(record, source, spec, staged) if rows is None else rows
+                rows = stored.get((video, record.sha256))
+                parts[video] = _part(record, spec, staged, limits) if rows is None else rows
             except MediaError as error:
                 videos[video] = {"status": "failed", "reason": str(error)}
                 continue
-            sources[video] = source
-            videos[video] = {"status": "present", "reason": "", "n_rows": len(parts[video]), "source_sha256": source}
+            sources[video] = record.sha256
+            made = {"n_rows": len(parts[video]), "source_sha256": record.sha256}
+            videos[video] = {"status": "present", "reason": "", **made}
         if stored.keys() != sources.items() or not stored:
-            store.write(folder, spec, parts, 1 / FRAME_BACKBONES[spec.name].fps, sources=sources)
+            store.write(folder, spec, parts, 1 / spec.fps, sources=sources)
         shutil.rmtree(staged, ignore_errors=True)
     write_manifest(manifest, videos, spec=spec.record())
 
 
-def _stored(folder: Path, spec: Spec) -> dict[tuple[str, str], Rows]:
+def _stored(folder: Path, spec: FrameSpec) -> dict[tuple[str, str], Rows]:
     """Return the undamaged rows that the store holds, by video and source."""
     try:
         bank = Bank.open([folder], spec)
@@ -66,19 +73,25 @@ def _stored(folder: Path, spec: Spec) -> dict[tuple[str, str], Rows]:
     }
 
 
-def _source(record: Record) -> str:
-    if not Path(record.path).is_file():
-        raise MediaError(f"{record.path}: no such file")
-    return record.sha256 or sha256_file(record.path)
-
-
-def _part(record: Record, source: str, spec: Spec, staged: Path) -> Rows:
-    path = staged / f"{record.video}.{digest([source, spec.record()])}.npy"
+def _part(record: Record, spec: FrameSpec, staged: Path, limits: Limits) -> Rows:
+    path = staged / f"{record.video}.{digest([record.sha256, spec.record()])}.npy"
     if not path.exists():
-        backbone = FRAME_BACKBONES[spec.name]
-        times = (k / backbone.fps for k in count())
-        rows = np.stack([backbone.describe(image, spec) for image in at_or_before(Path(record.path), times)])
+        video = Path(record.path)
+        if not video.is_file():
+            raise MediaError(f"{video}: no such file")
+        [rows] = killable(_rows, video, spec, limits=limits, duration_s=record.duration_s)
         with atomic_path(path) as part:
             np.save(part, rows)
     loaded: Rows = np.load(path)
     return loaded
+
+
+def _rows(video: Path, spec: FrameSpec) -> Iterator[Rows]:
+    def describe(timeline: Timeline) -> Rows:
+        indices = timeline.select(spec.frame_rule, spec.fps)
+        chosen, repeats = np.unique(indices, return_counts=True)
+        shown = READERS[spec.reader](video, timeline, chosen)
+        return np.repeat(np.stack([backbone.describe(frame.rgb(), spec) for frame in shown]), repeats, axis=0)
+
+    backbone = FRAME_BACKBONES[spec.name]
+    yield with_timeline(video, describe)

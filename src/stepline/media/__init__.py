@@ -1,4 +1,4 @@
-"""Media: probing, the decode pass, frames by presentation time, audio."""
+"""Media: probing, the one pass for scores and audio, frames by presentation time."""
 
-REVISION = 1
+REVISION = 2
 """Of scores, audio and their record: raise it with a change that gives others. The workflow asks for it."""

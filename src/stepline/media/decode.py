@@ -1,10 +1,12 @@
-"""Video frames by presentation time, decoded sequentially."""
+"""Video frames with their presentation times, decoded sequentially."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,23 +17,37 @@ if TYPE_CHECKING:
     import av
 
 Image = NDArray[np.uint8]
+THREADS = 2
+"""Threads of one decoder: each holds frames in memory, and more cost more CPU time in all."""
 
 
 class MediaError(SteplineError):
     """A video or its audio that cannot be read whole: absent, not a video, damaged or truncated."""
 
 
-@dataclass(frozen=True)
-class Frame:
-    """One decoded frame: shown from ``t_s``, for ``duration_s``; seconds from the start of the video stream.
+class MissedKeyError(MediaError):
+    """A container that cannot be entered at a key frame."""
 
-    ``pts`` x ``time_base`` is the same time, exactly.
+
+class Frame(Protocol):
+    """One frame of a reader."""
+
+    def rgb(self, width: int = 0, height: int = 0) -> Image:
+        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
+
+
+@dataclass(frozen=True)
+class DecodedFrame:
+    """A frame of PyAV: shown from ``pts`` x ``time_base`` seconds on, counted from the start of the video stream.
+
+    duration: how long, in the same units. scaler: serves all frames of a stream.
     """
 
     pts: int
     time_base: Fraction
-    duration_s: float
+    duration: int
     picture: "av.VideoFrame"
+    scaler: "av.video.reformatter.VideoReformatter"
 
     @property
     def t_s(self) -> float:
@@ -41,25 +57,29 @@ class Frame:
     @property
     def end_s(self) -> float:
         """When the frame is no longer shown."""
-        return self.t_s + self.duration_s
+        return float((self.pts + self.duration) * self.time_base)
 
-    def rgb(self) -> Image:
-        """The picture as (height, width, 3) RGB."""
-        return cast(Image, self.picture.to_ndarray(format="rgb24"))
+    def rgb(self, width: int = 0, height: int = 0) -> Image:
+        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
+        scaled = self.scaler.reformat(
+            self.picture, width or None, height or None, "rgb24", interpolation="BICUBIC", threads=1
+        )
+        return cast(Image, scaled.to_ndarray())
 
     def bgr(self) -> Image:
-        """The picture as (height, width, 3) BGR."""
-        return cast(Image, self.picture.to_ndarray(format="bgr24"))
+        """Return the picture as (height, width, 3) BGR."""
+        return cast(Image, self.scaler.reformat(self.picture, format="bgr24", threads=1).to_ndarray())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
     """What a container says of its first video stream.
 
-    codec: ffmpeg's name of it. duration_s: 0 where the container does not say. start_s: where the stream starts on the
-    container's clock.
+    container: ffmpeg's name of the format. codec: its name of the video's. duration_s: 0 where the container does not
+    say. start_s: where the stream starts on the container's clock.
     """
 
+    container: str
     codec: str
     width: int
     height: int
@@ -71,104 +91,121 @@ class Probe:
 
 def probe(path: Path) -> Probe:
     """Return what the header of ``path`` says. Raises MediaError where it has no video stream."""
+    with opened(path) as container:
+        return Stream(container).probe()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator["av.container.InputContainer"]:
+    """Open ``path``; an error of the decoder in the block is raised as MediaError, want of memory as MemoryError."""
     import av
 
     try:
         with av.open(str(path)) as container:
-            stream = _video_stream(container)
-            return Probe(
-                codec=stream.codec_context.name,
-                width=stream.width,
-                height=stream.height,
-                fps=float(stream.average_rate or stream.guessed_rate or 0),
-                duration_s=_declared_s(container, stream),
-                start_s=(stream.start_time or 0) * fraction(stream.time_base),
-                has_audio=bool(container.streams.audio),
-            )
+            yield container
     except av.FFmpegError as error:
-        raise unreadable(error) from None
+        if isinstance(error, MemoryError):
+            raise
+        raise MediaError(f"cannot be decoded: {getattr(error, 'strerror', None) or error}") from None
 
 
-def frames(path: Path) -> Iterator[Frame]:
-    """Yield every frame of the first video stream, in order of presentation.
+class Stream:
+    """The first video stream of a container, and the decoder of its packets. Raises MediaError where there is none."""
 
-    Raises MediaError, after the frames that could be read, where the file is damaged or ends before its header says.
+    def __init__(self, container: "av.container.InputContainer") -> None:
+        """Find the stream; decode nothing yet."""
+        from av.video.reformatter import VideoReformatter
+
+        if not container.streams.video:
+            raise MediaError("no video stream")
+        self.video = container.streams.video[0]
+        if self.video.codec_context is None:
+            raise MediaError("the video's codec is unknown")
+        self.time_base = fraction(self.video.time_base)
+        self.start = self.video.start_time or 0
+        self._container = container
+        self._size = self.video.width, self.video.height
+        self._last: DecodedFrame | None = None
+        self._scaler = VideoReformatter()
+
+    def probe(self) -> Probe:
+        """Return what the container says."""
+        return Probe(
+            container=self._container.format.name,
+            codec=self.video.codec_context.codec.canonical_name,
+            width=self.video.width,
+            height=self.video.height,
+            fps=float(self.video.average_rate or self.video.guessed_rate or 0),
+            duration_s=self._declared_s(),
+            start_s=self.start * self.time_base,
+            has_audio=bool(self._container.streams.audio),
+        )
+
+    def _declared_s(self) -> float:
+        duration = self.video.duration
+        if duration is None:
+            return (self._container.duration or 0) / 1_000_000
+        return float(duration * self.time_base)
+
+    def use_threads(self) -> None:
+        """Decode with several threads. Call it before the first packet."""
+        self.video.thread_type = "AUTO"
+        self.video.codec_context.thread_count = THREADS
+
+    def decode(self, packet: "av.Packet[av.VideoStream]") -> Iterator[DecodedFrame]:
+        """Yield the frames that come out for a packet, in order of presentation; the empty packet ends the stream.
+
+        Raises MediaError where the stream is damaged, or ends before its header says.
+        """
+        for picture in packet.decode():
+            if picture.pts is None:
+                raise MediaError("a frame has no presentation time")
+            time_base = fraction(picture.time_base)
+            pts = picture.pts - self.start
+            if self._last is not None and pts < self._last.pts:
+                raise MediaError(f"presentation times go back at {self._last.t_s:.3f} s")
+            if (picture.width, picture.height) != self._size:
+                raise MediaError(f"the picture changes its size at {float(pts * time_base):.3f} s")
+            self._last = DecodedFrame(pts, time_base, picture.duration or self._usual_duration(), picture, self._scaler)
+            yield self._last
+        if packet.size == 0:
+            self._check_end()
+
+    def _usual_duration(self) -> int:
+        return round(1 / fraction(self.video.guessed_rate) / self.time_base)
+
+    def _check_end(self) -> None:
+        if self._last is None:
+            raise MediaError("no frame could be decoded")
+        declared_s = self._declared_s()
+        if self._last.end_s < declared_s - max(1.0, 0.01 * declared_s):
+            raise MediaError(f"truncated: {self._last.end_s:.1f} s of {declared_s:.1f} s can be decoded")
+
+
+def frames(path: Path, *, wanted: Container[int] | None = None, key: int | None = None) -> Generator[DecodedFrame]:
+    """Yield the frames of the first video stream, in order of presentation.
+
+    wanted: the ``pts`` of the frames that will be looked at; of the others, those that no frame is predicted from are
+        not decoded and not yielded. What is yielded is the same, bit by bit, as without it. By default all.
+    key: the ``pts`` of a key frame to start at; some containers lead to one before it. By default the first.
+    Raises MediaError, after the frames that could be read, where the file is damaged or ends before its header says;
+    MissedKeyError, before any frame, where the container does not lead to ``key``.
     """
-    import av
-
-    try:
-        with av.open(str(path)) as container:
-            stream = _video_stream(container)
-            stream.thread_type = "AUTO"
-            origin, size, frame = stream.start_time, (stream.width, stream.height), None
-            for picture in container.decode(stream):
-                if picture.pts is None:
-                    raise MediaError("a frame has no presentation time")
-                time_base = fraction(picture.time_base)
-                origin = picture.pts if origin is None else origin
-                pts = picture.pts - origin
-                if frame is not None and pts < frame.pts:
-                    raise MediaError(f"presentation times go back at {frame.t_s:.3f} s")
-                if (picture.width, picture.height) != size:
-                    raise MediaError(f"the picture changes its size at {float(pts * time_base):.3f} s")
-                duration = picture.duration * time_base if picture.duration else 1 / fraction(stream.guessed_rate)
-                frame = Frame(pts, time_base, float(duration), picture)
-                yield frame
-            if frame is None:
-                raise MediaError("no frame could be decoded")
-            declared_s = _declared_s(container, stream)
-            if frame.end_s < declared_s - max(1.0, 0.01 * declared_s):
-                raise MediaError(f"truncated: {frame.end_s:.1f} s of {declared_s:.1f} s can be decoded")
-    except av.FFmpegError as error:
-        raise unreadable(error) from None
-
-
-def at_or_before(path: Path, times_s: Iterable[float]) -> Iterator[Image]:
-    """Yield, for each time, the last frame with a presentation time <= it, as RGB; one sequential pass.
-
-    times_s: ascending, in seconds from the start of the video stream; may be endless. Give k / fps, not k * hop: so a
-        time that falls on a frame gets that frame. The pass ends at the first time at which no frame is shown any more.
-        A time before the first frame takes the first.
-    Raises MediaError as ``frames`` does, and ValueError where the times descend.
-    """
-    times = iter(times_s)
-    time = next(times, None)
-    shown: Frame | None = None
-    image: Image | None = None
-    for frame in frames(path):
-        while shown is not None and time is not None and time < frame.t_s:
-            image = shown.rgb() if image is None else image
-            yield image
-            time = _next(times, time)
-        if time is None:
-            return
-        shown, image = frame, None
-    while shown is not None and time is not None and time < shown.end_s:
-        image = shown.rgb() if image is None else image
-        yield image
-        time = _next(times, time)
-
-
-def _next(times: Iterator[float], last: float) -> float | None:
-    time = next(times, None)
-    if time is not None and time < last:
-        raise ValueError(f"times must ascend: {time} follows {last}")
-    return time
-
-
-def _video_stream(container: "av.container.InputContainer") -> "av.VideoStream":
-    if not container.streams.video:
-        raise MediaError("no video stream")
-    stream = container.streams.video[0]
-    if stream.codec_context is None:
-        raise MediaError("the video's codec is unknown")
-    return stream
-
-
-def _declared_s(container: "av.container.InputContainer", stream: "av.VideoStream") -> float:
-    if stream.duration is not None:
-        return float(stream.duration * fraction(stream.time_base))
-    return (container.duration or 0) / 1_000_000
+    with opened(path) as container:
+        stream = Stream(container)
+        stream.use_threads()
+        context = stream.video.codec_context
+        packets = container.demux(stream.video)
+        if key is not None:
+            container.seek(key + stream.start, stream=stream.video)
+            packet = next(packets)
+            if not packet.is_keyframe or packet.pts is None or packet.pts > key + stream.start:
+                raise MissedKeyError(f"cannot be entered at {float(key * stream.time_base):.3f} s")
+            packets = chain([packet], packets)
+        for packet in packets:
+            if wanted is not None and packet.pts is not None:
+                context.skip_frame = "DEFAULT" if packet.pts - stream.start in wanted else "NONREF"
+            yield from stream.decode(packet)
 
 
 def fraction(value: Fraction | None) -> Fraction:
@@ -176,8 +213,3 @@ def fraction(value: Fraction | None) -> Fraction:
     if not value:
         raise MediaError("the stream has no frame rate or time base")
     return Fraction(value.numerator, value.denominator)
-
-
-def unreadable(error: Exception) -> MediaError:
-    """Return what the decoder's error means for the video."""
-    return MediaError(f"cannot be decoded: {getattr(error, 'strerror', None) or error}")

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from stepline import paths
 from stepline.availability import read_manifest
-from stepline.backbones.registry import spec_of
 from stepline.benchmarks.spacewalk.entries import Entry
 from stepline.benchmarks.spacewalk.items import Item, read_items
 from stepline.benchmarks.spacewalk.plan import Plan
@@ -70,13 +69,13 @@ class Material:
 
     def embeddings(self, video: str) -> TextStore:
         """Return the text embeddings of a recording by the entry's encoder."""
-        spec = spec_of(self.entry.encoder)
+        spec = self.plan.spec_of(self.entry.encoder)
         return TextStore(paths.text_store(self.plan.study.name, video, spec), spec)
 
     @cached_property
     def bank(self) -> Bank:
         """The features of the study's videos by the entry's backbone."""
-        spec = spec_of(self.entry.encoder)
+        spec = self.plan.spec_of(self.entry.encoder)
         return Bank.open([paths.features(self.plan.study.name, shard, spec) for shard in self.plan.all_shards], spec)
 
 

@@ -1,0 +1,45 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from stepline.media import one_pass as stage
+from stepline.media.decode import frames
+from stepline.media.one_pass import one_pass
+from stepline.media.scores import FrameScores
+from tests.media.clips import CFR_25, VFR, make
+
+pytest.importorskip("cv2")
+
+
+def test_scores_are_those_of_the_frames_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (9, 64, 320, 3), np.uint8)
+    path = make(tmp_path / "a.mp4", VFR, picture=lambda i: noise[i // 8])
+    monkeypatch.setattr(stage, "ROWS", 25)
+    [found] = one_pass(path, tmp_path)
+    scores, decoded = FrameScores(), list(frames(path))
+    rows = pq.read_table(tmp_path / "scores.parquet").to_pylist()
+    assert found["n_frames"] == len(rows) == len(VFR)
+    for number, (row, frame) in enumerate(zip(rows, decoded, strict=True)):
+        expected = dict(zip(FrameScores.COLUMNS, scores(frame.bgr()), strict=True))
+        assert row == {"frame": number, "pts": frame.pts, "t_s": frame.t_s} | expected
+    assert found["duration_s"] == pytest.approx(decoded[-1].end_s, abs=1e-6)
+
+
+def test_the_same_video_gives_the_same_bytes(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.mp4", CFR_25, audio=np.zeros(48_000, np.int16))
+    made = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        list(one_pass(path, tmp_path / name))
+        made.append({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()})
+    assert made[0] == made[1]
+    assert sorted(made[0]) == ["audio.wav", "scores.parquet"]
+
+
+def test_the_worker_imports_no_torch() -> None:
+    code = "import sys, stepline.media.one_pass, stepline.media.process; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

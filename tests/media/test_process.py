@@ -1,0 +1,171 @@
+"""Real decoders that hang, that take all memory, that crash; and a parent that is killed."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepline.availability import Record, read_manifest, write_availability
+from stepline.media.decode import MediaError, frames
+from stepline.media.prepare import prepare
+from stepline.media.process import Limits, killable
+from tests.media.clips import CFR_25, LIMITS, make
+
+av = pytest.importorskip("av")
+NARROW = Limits(memory_mb=300, least_s=120, s_per_video_s=4)
+
+
+def count(n: int) -> Iterator[int]:
+    yield from range(n)
+
+
+def fail(reason: str) -> Iterator[None]:
+    raise MediaError(reason)
+    yield
+
+
+def die(signal_number: int) -> Iterator[int]:
+    yield 1
+    os.kill(os.getpid(), signal_number)
+
+
+def leave(code: int) -> Iterator[int]:
+    os._exit(code)
+    yield 1
+
+
+def sizes(path: Path) -> Iterator[int]:
+    for frame in frames(path):
+        yield frame.rgb().size
+
+
+def hang_in_c() -> Iterator[int]:
+    """Call into C, which neither comes back nor lets go of Python's lock."""
+    ctypes.PyDLL(None).pause()
+    yield 1
+
+
+def test_what_is_yielded_comes_in_order() -> None:
+    assert list(killable(count, 1000, limits=LIMITS, duration_s=0)) == list(range(1000))
+
+
+def test_an_error_comes_as_it_was_raised() -> None:
+    with pytest.raises(MediaError, match="no luck"):
+        list(killable(fail, "no luck", limits=LIMITS, duration_s=0))
+
+
+def test_a_crash_is_an_error_that_names_the_signal() -> None:
+    items = killable(die, signal.SIGSEGV, limits=LIMITS, duration_s=0)
+    assert next(items) == 1
+    with pytest.raises(MediaError, match="the decoder crashed .SIGSEGV."):
+        next(items)
+
+
+def test_a_bug_is_no_record() -> None:
+    with pytest.raises(RuntimeError, match="exit code 7"):
+        list(killable(leave, 7, limits=LIMITS, duration_s=0))
+
+
+def test_a_decoder_that_waits_for_ever_is_killed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.mp4")
+    limits = Limits(memory_mb=1000, least_s=2, s_per_video_s=0.1)
+    with pytest.raises(MediaError, match="takes longer than 2 s: see media.limits"):
+        list(killable(sizes, tmp_path / "pipe.mp4", limits=limits, duration_s=3))
+
+
+def test_a_decoder_that_hangs_in_c_is_killed() -> None:
+    limits = Limits(memory_mb=1000, least_s=2, s_per_video_s=0.1)
+    start = time.monotonic()
+    with pytest.raises(MediaError, match="takes longer than 2 s: see media.limits"):
+        list(killable(hang_in_c, limits=limits, duration_s=3))
+    assert time.monotonic() - start < 10
+
+
+def bomb(path: Path) -> Path:
+    """Write a video of two frames of 16,000 x 16,000 pixels into some kilobytes."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("png", rate=1)
+        stream.width, stream.height, stream.pix_fmt = 16_000, 16_000, "gray"
+        for _ in range(2):
+            frame = av.VideoFrame.from_ndarray(np.zeros((16_000, 16_000), np.uint8), format="gray")
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return path
+
+
+def test_a_video_that_needs_too_much_memory_is_a_record_and_the_next_goes_on(tmp_path: Path) -> None:
+    paths = {"bomb": bomb(tmp_path / "bomb.mov"), "clip": make(tmp_path / "clip.mp4", CFR_25)}
+    assert paths["bomb"].stat().st_size < 2_000_000
+    records = [Record(video=n, status="present", path=str(p), sha256=n) for n, p in paths.items()]
+    write_availability(tmp_path / "availability.json", records)
+    prepare(tmp_path / "availability.json", tmp_path / "media", tmp_path / "manifest.json", limits=NARROW)
+    made = read_manifest(tmp_path / "manifest.json")
+    assert made["clip"]["status"] == "present"
+    assert (made["bomb"]["status"], made["bomb"]["reason"]) == ("failed", "needs more than 300 MB: see media.limits")
+    assert not (tmp_path / "media/bomb").exists()
+
+
+def test_a_longer_video_may_take_longer(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.mp4", CFR_25)
+    limits = Limits(memory_mb=1000, least_s=0.001, s_per_video_s=1)
+    with pytest.raises(MediaError, match="takes longer than"):
+        list(killable(sizes, path, limits=limits, duration_s=0))
+    assert len(list(killable(sizes, path, limits=limits, duration_s=60))) == 75
+
+
+def test_a_consumer_that_takes_its_time_costs_none() -> None:
+    limits = Limits(memory_mb=1000, least_s=3, s_per_video_s=1)
+    for number, item in enumerate(killable(count, 5, limits=limits, duration_s=0)):
+        assert item == number
+        time.sleep(0.8)
+
+
+def test_what_nobody_takes_any_more_ends_the_process() -> None:
+    items = killable(stuck, limits=LIMITS, duration_s=0)
+    child = next(items)
+    assert alive(child)
+    items.close()
+    assert not alive(child)
+
+
+PARENT = """
+import sys
+from tests.media.test_process import stuck
+from stepline.media.process import Limits, killable
+if __name__ == "__main__":
+    for pid in killable(stuck, limits=Limits(memory_mb=500, least_s=600, s_per_video_s=1), duration_s=0):
+        print(pid, flush=True)
+"""
+
+
+def stuck() -> Iterator[int]:
+    yield os.getpid()
+    time.sleep(600)
+
+
+def test_the_process_dies_with_its_parent(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, env=environment) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while alive(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive(child)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1]
+    except OSError:
+        return False
