@@ -28,6 +28,8 @@ PINS = dict(
     for line in (ROOT / "constraints.txt").read_text().splitlines()
     if line and not line.startswith("#")
 )
+UNPINNED = {"yt-dlp", "yt-dlp-ejs"}
+"""What has to follow the sites."""
 ENVS = sorted((ROOT / "envs").glob("*.yaml"))
 PYTHONS = ["3.11", "3.12", "3.13"]
 MODULES = {
@@ -68,9 +70,9 @@ def test_all_is_the_sum_of_the_extras():
     assert Requirement(everything).extras == set(EXTRAS)
 
 
-def test_every_requirement_has_an_exact_pin_but_yt_dlp():
+def test_every_requirement_has_an_exact_pin_but_what_follows_the_sites():
     wanted = CORE.union(*EXTRAS.values())
-    assert {name for name in wanted if name not in PINS} == {"yt-dlp"}
+    assert {name for name in wanted if name not in PINS} == UNPINNED
     assert PINS["torch"] == "2.13.0"
 
 
@@ -102,7 +104,7 @@ def resolve(python: str) -> dict[str, str]:
         pytest.skip("no package registry can be reached")
     assert done.returncode == 0, done.stderr
     lines = (line.split("==") for line in done.stdout.splitlines())
-    return {name: pinned.partition("+")[0] for name, pinned in lines if name != "yt-dlp"}
+    return {name: pinned.partition("+")[0] for name, pinned in lines if name not in UNPINNED}
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -125,7 +127,7 @@ class TestEnvironmentFile:
     def test_its_pins_are_the_constraints(self, file):
         held = {name: pinned for name, pinned in environment(file).items() if name not in OF_CONDA}
         assert held == {name: PINS.get(name, "") for name in held}
-        assert [name for name, pinned in held.items() if not pinned] == ["yt-dlp"]
+        assert [name for name, pinned in held.items() if not pinned] == sorted(UNPINNED)
 
     def test_it_asks_conda_forge_alone(self, file):
         content = yaml.safe_load(file.read_text())
@@ -149,7 +151,7 @@ def test_every_installed_dependency_may_stand_beside_apache_code():
     for dist in distributions():
         name = canonicalize_name(dist.name)
         # torch's GPU builds bring NVIDIA's libraries, which are under NVIDIA's own terms.
-        if name in READ_BY_HAND or name not in [*PINS, "yt-dlp"] or name.startswith(("cuda-", "nvidia-")):
+        if name in READ_BY_HAND or name not in PINS.keys() | UNPINNED or name.startswith(("cuda-", "nvidia-")):
             continue
         meta = dist.metadata
         classifiers = [line for line in meta.get_all("Classifier", []) if line.startswith("License ::")]
