@@ -1,7 +1,7 @@
 """Shots, from the scores of a video's frames: those that PySceneDetect finds in the video."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -29,14 +29,11 @@ Rule = Callable[["FrameTimecode", float], list["FrameTimecode"]]
 """Takes each frame's time and score, in order, and returns the cuts that are then known."""
 
 
-class Shot(NamedTuple):
-    """Frames [start_frame, end_frame), in seconds; times: the same for PySceneDetect."""
+class Shots(NamedTuple):
+    """The shots of a video: rows of the Parquet file, and the scenes of PySceneDetect that they come from."""
 
-    start_frame: int
-    end_frame: int
-    start_s: float
-    end_s: float
-    times: tuple["FrameTimecode", "FrameTimecode"]
+    rows: list[tuple[int, int, float, float]]
+    scenes: list[tuple["FrameTimecode", "FrameTimecode"]]
 
 
 def detect(
@@ -73,9 +70,9 @@ def detect(
         path.unlink(missing_ok=True)
         if media["status"] == "present":
             scores = media_folder / video / "scores.parquet"
-            shots = list(_shots(scores, SCORES[detector], rule, media["fps"], media["duration_s"]))
+            shots = _shots(scores, SCORES[detector], rule, media["fps"], media["duration_s"])
             _write(path, shots)
-            videos[video]["n_shots"] = len(shots)
+            videos[video]["n_shots"] = len(shots.rows)
         else:
             path.with_suffix(".csv").unlink(missing_ok=True)
     write_manifest(manifest, videos)
@@ -101,13 +98,15 @@ def _rule(detector: Detector, threshold: float, min_shot_s: float, window_width:
     return lambda time, score: near.filter(time, score >= threshold)
 
 
-def _shots(path: Path, score: str, rule: Callable[[], Rule], fps: float, duration_s: float) -> Iterator[Shot]:
-    """Yield the shots of the scores in ``path``, span by span."""
+def _shots(path: Path, score: str, rule: Callable[[], Rule], fps: float, duration_s: float) -> Shots:
+    """Return the shots of the scores in ``path``, span by span."""
     from scenedetect.common import FrameTimecode, Timecode, framerate_to_fraction
+    from scenedetect.scene_manager import get_scenes_from_cuts
 
     scores = read_table(path)
     time_base = Fraction(scores.schema.metadata[b"time_base"].decode())
-    rate = framerate_to_fraction(fps or 1 / time_base)
+    frame_rate = scores.schema.metadata.get(b"frame_rate")
+    rate = framerate_to_fraction(Fraction(frame_rate.decode()) if frame_rate else fps)
     pts, frame, t_s, values = (scores[name].to_numpy() for name in ("pts", "frame", "t_s", score))
 
     def time(row: int) -> "FrameTimecode":
@@ -119,32 +118,34 @@ def _shots(path: Path, score: str, rule: Callable[[], Rule], fps: float, duratio
 
     firsts = scores["first"].to_pylist() if "first" in scores.column_names else []
     spans = [0, *(row for row, first in enumerate(firsts) if first and row), len(pts)]
+    shots = Shots([], [])
     for start, end in pairwise(spans):
         detected = rule()
-        cuts = {cut for row in range(start, end) for cut in detected(time(row), float(values[row]))}
-        starts = {start: time(start)}
-        for cut in sorted(cuts):
-            starts.setdefault(nearest(cut, start, end), cut)
+        cuts = sorted({cut for row in range(start, end) for cut in detected(time(row), float(values[row]))})
         over = time(end - 1) + 1
+        shots.scenes.extend(get_scenes_from_cuts(cuts, time(start), over))
         over_s = duration_s if end == len(pts) else over.seconds
-        for (row, began), (until, ended) in pairwise([*starts.items(), (end, over)]):
+        starts = sorted({start, *(nearest(cut, start, end) for cut in cuts)})
+        for row, until in pairwise([*starts, end]):
             until_s = over_s if until == end else float(t_s[until])
-            yield Shot(int(frame[row]), int(frame[until - 1]) + 1, float(t_s[row]), until_s, (began, ended))
+            shots.rows.append((int(frame[row]), int(frame[until - 1]) + 1, float(t_s[row]), until_s))
+    return shots
 
 
-def _write(path: Path, shots: list[Shot]) -> None:
+def _write(path: Path, shots: Shots) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
     from scenedetect.output import write_scene_list
 
     with atomic_path(path.with_suffix(".csv")) as part:
-        write_scene_list(part, [shot.times for shot in shots], include_cut_list=False)
+        write_scene_list(part, shots.scenes, include_cut_list=False)
+    start_frame, end_frame, start_s, end_s = zip(*shots.rows, strict=True)
     columns = {
-        "shot": pa.array(range(len(shots)), pa.int64()),
-        "start_frame": pa.array([shot.start_frame for shot in shots], pa.int64()),
-        "end_frame": pa.array([shot.end_frame for shot in shots], pa.int64()),
-        "start_s": pa.array([shot.start_s for shot in shots], pa.float64()),
-        "end_s": pa.array([shot.end_s for shot in shots], pa.float64()),
+        "shot": pa.array(range(len(shots.rows)), pa.int64()),
+        "start_frame": pa.array(start_frame, pa.int64()),
+        "end_frame": pa.array(end_frame, pa.int64()),
+        "start_s": pa.array(start_s, pa.float64()),
+        "end_s": pa.array(end_s, pa.float64()),
     }
     with atomic_path(path) as part:
         pq.write_table(pa.table(columns), part)
