@@ -19,7 +19,7 @@ from stepline.download import DownloadOptions, fetch_file, fetch_video
 from stepline.errors import ConfigError, DownloadError, MissingError, ReleaseError
 from stepline.io import read_json, sha256_file, write_bytes, write_json
 from stepline.mirror import find, mirror_root
-from stepline.pipeline import Pipeline
+from stepline.pipeline import Pipeline, how_to_fill
 from stepline.progress import progress
 
 log = logging.getLogger(__name__)
@@ -175,7 +175,7 @@ def summary(records: Sequence[Record]) -> str:
 
 
 def _weights_line(name: str) -> str:
-    command = how_to_get(name) if name in WEIGHTS else recognisers.how_to_get(name)
+    command = how_to_fill(f"weights:{name}")
     if command != f"stepline fetch weights/{name}" and not (name in WEIGHTS and locate(name)):
         return f"needs `{command}`"
     fetch_weights(name)

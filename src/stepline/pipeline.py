@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from stepline import paths
+from stepline.asr import weights as recognisers
 from stepline.asr.engines import lacking, recogniser
 from stepline.availability import Record, read_availability, read_manifest
+from stepline.backbones import weights as backbones
 from stepline.backbones.registry import spec_of
 from stepline.config import Config
 from stepline.datasets.configured import dataset
@@ -213,6 +215,11 @@ class Pipeline:
         """The records of all recognised transcripts."""
         return [paths.manifest(paths.transcripts(self.name, self.engine), shard) for shard in self.all_shards]
 
+    @property
+    def thumbnail_manifests(self) -> list[Path]:
+        """The records of all small pictures of shots."""
+        return [paths.manifest(paths.thumbnails(self.name), shard) for shard in self.all_shards]
+
     # The table and the page of a data set
 
     def summary_inputs(self) -> list[Path]:
@@ -228,8 +235,20 @@ class Pipeline:
 
     def report_inputs(self) -> list[Path]:
         """Return what the page shows besides the table."""
-        pictures = [paths.manifest(paths.thumbnails(self.name), shard) for shard in self.all_shards]
-        return [*pictures, *([Path(self.dataset.segments)] if self.dataset.segments else [])]
+        return [*self.thumbnail_manifests, *([Path(self.dataset.segments)] if self.dataset.segments else [])]
+
+
+def how_to_fill(item: str) -> str:
+    """Return a command that brings what ``needs`` names: weights, videos, a key, a package; "" for anything else."""
+    kind, _, what = item.partition(":")
+    if kind == "weights":
+        return backbones.how_to_get(what) if what in backbones.WEIGHTS else recognisers.how_to_get(what)
+    commands = {
+        "videos": f"stepline fetch {what}/videos",
+        "key": f"export {what}=...",
+        "package": "pip install -c constraints.txt -e '.[all]'",
+    }
+    return commands.get(kind, "")
 
 
 def _signature(video: Video) -> str:

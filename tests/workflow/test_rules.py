@@ -28,8 +28,8 @@ def test_a_rule_says_what_it_does_and_calls_one_verb(rule: str) -> None:
 
 
 def test_all_stages_are_rules() -> None:
-    stages = {"release", "videos", "media", "shots", "transcribe", "extract", "encode"}
-    assert stages | {"samples", "fit", "predict", "score", "table", "report"} <= set(RULES)
+    stages = {"release", "videos", "media", "shots", "transcribe", "extract", "thumbnails", "drop", "encode"}
+    assert stages | {"samples", "fit", "predict", "score", "table", "report", "summary", "page"} == set(RULES)
 
 
 def test_workflow_files_are_short() -> None:
@@ -40,7 +40,7 @@ def test_workflow_files_are_short() -> None:
 
 def test_parsing_the_workflow_imports_nothing_heavy() -> None:
     heavy = "numpy", "scipy", "sklearn", "torch", "pyarrow", "zarr", "httpx", "matplotlib", "av", "cv2"
-    code = f"import stepline.benchmarks.spacewalk.plan, sys; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import stepline.plans, sys; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
@@ -74,6 +74,10 @@ def test_it_runs_from_elsewhere_into_a_folder(small: Path, real_data: Path, tmp_
         ("stict=true", "config: stict: unknown key; did you mean 'strict'?"),
         ("spacewalk={releases: [v7]}", "config: spacewalk.releases[0]: 'v7' is not allowed; choose from v0, v1, v2"),
         ("shard_hours=-1", "config: shard_hours: -1"),
+        (
+            "datasets={mine: {videos: x, kind: films}}",
+            "config: datasets.mine.kind: 'films' is not allowed; choose from",
+        ),
     ],
 )
 def test_a_wrong_configuration_is_one_line(setting: str, message: str, tmp_path: Path) -> None:

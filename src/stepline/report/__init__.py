@@ -11,6 +11,7 @@ from stepline import tables
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record
 from stepline.io import read_json, read_table, write_bytes, write_text
+from stepline.report.shots import SHOTS_SHOWN, spread
 from stepline.tables import Row
 
 
@@ -33,13 +34,15 @@ class Timeline:
 class Stages:
     """What the stages before the tables made, by video.
 
-    availability: what became of the listed videos. files: the video files that are there, for thumbnails.
-    shots: (start, end) in seconds. transcripts: what was recognised; scripts: what was said, where it is known.
+    availability: what became of the listed videos. shots: (start, end) in seconds. pictures: of shots, by their index,
+    as ``write_thumbnails`` leaves them; without_pictures: why there are not all. transcripts: what was recognised;
+    scripts: what was said, where it is known.
     """
 
     availability: Sequence[Record] = ()
-    files: Mapping[str, Path] = field(default_factory=dict)
     shots: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    pictures: Mapping[str, Mapping[int, Path]] = field(default_factory=dict)
+    without_pictures: Mapping[str, str] = field(default_factory=dict)
     transcripts: Mapping[str, Sequence[Sentence]] = field(default_factory=dict)
     scripts: Mapping[str, Sequence[Sentence]] = field(default_factory=dict)
 
@@ -53,7 +56,6 @@ class Picture:
     caption: str
 
 
-SHOTS_SHOWN = 24
 SENTENCES_SHOWN = 12
 
 
@@ -178,7 +180,14 @@ def _predictions(path: Path) -> dict[str, dict[int, int | None]]:
 def _stages(stages: Stages) -> dict[str, Any]:
     return {
         "availability": stages.availability,
-        "shots": {video: _shots(shots, stages.files.get(video)) for video, shots in stages.shots.items()},
+        "shots": {
+            video: {
+                "count": len(shots),
+                "shown": _shown(shots, stages.pictures.get(video, {})),
+                "reason": stages.without_pictures.get(video, ""),
+            }
+            for video, shots in stages.shots.items()
+        },
         "speech": {
             video: _speech(sentences, stages.scripts.get(video, ())) for video, sentences in stages.transcripts.items()
         },
@@ -187,13 +196,15 @@ def _stages(stages: Stages) -> dict[str, Any]:
     }
 
 
-def _shots(shots: Sequence[tuple[float, float]], file: Path | None) -> dict[str, Any]:
-    from stepline.report.thumbnails import thumbnails
-
-    shown = list(shots)[:SHOTS_SHOWN]
-    images = thumbnails(file, [(start + end) / 2 for start, end in shown]) if file else [None] * len(shown)
-    sources = ["" if image is None else _data("image/jpeg", image) for image in images]
-    return {"count": len(shots), "shown": [(*shot, source) for shot, source in zip(shown, sources, strict=True)]}
+def _shown(
+    shots: Sequence[tuple[float, float]], pictures: Mapping[int, Path]
+) -> list[tuple[int, tuple[float, float], str]]:
+    """Return the number, the times and the picture's address of each shot that is shown."""
+    shown = []
+    for shot in spread(len(shots), SHOTS_SHOWN):
+        there = shot in pictures and pictures[shot].exists()
+        shown.append((shot + 1, shots[shot], data_address("image/jpeg", pictures[shot].read_bytes()) if there else ""))
+    return shown
 
 
 def _speech(sentences: Sequence[Sentence], script: Sequence[Sentence]) -> list[tuple[Sentence, str]]:
@@ -207,8 +218,9 @@ def _speech(sentences: Sequence[Sentence], script: Sequence[Sentence]) -> list[t
 def _svg(figure: Any) -> str:
     from stepline.report import figures
 
-    return _data("image/svg+xml", figures.render(figure))
+    return data_address("image/svg+xml", figures.render(figure))
 
 
-def _data(kind: str, content: bytes) -> str:
+def data_address(kind: str, content: bytes) -> str:
+    """Return an address that is the content itself."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"

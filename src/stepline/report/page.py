@@ -1,6 +1,5 @@
 """The page of a data set: its videos, each with shots, segments and what is said."""
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -10,12 +9,13 @@ from typing import Any
 from stepline import paths
 from stepline.asr import transcript
 from stepline.asr.transcript import Sentence
-from stepline.availability import read_manifest
 from stepline.datasets.segments import LabelledSpan, read_segments
 from stepline.io import write_text
 from stepline.pipeline import Pipeline
+from stepline.report import data_address
 from stepline.report.shots import read_shots
 from stepline.report.summary import headline, summarise
+from stepline.report.thumbnails import read_thumbnails
 
 VIDEOS_SHOWN = 100
 """Of a larger data set the first are shown one by one; the table has them all."""
@@ -47,14 +47,11 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
     labels = {
         label: number for number, label in enumerate(dict.fromkeys(s.label for v in segments.values() for s in v))
     }
-    pictures: dict[str, dict[str, Any]] = {}
-    for shard in pipeline.all_shards:
-        pictures |= read_manifest(paths.manifest(paths.thumbnails(name), shard))
+    found = read_thumbnails(name, pipeline.all_shards)
     videos = []
     for row in [row for row in made.rows if row["status"] == "present"][:VIDEOS_SHOWN]:
         video, end_s = row["video"], row["duration_s"]
         shots = read_shots(paths.shots(name) / f"{video}.parquet")
-        shown = pictures.get(video, {"pictures": {}, "reason": ""})
         videos.append(
             {
                 "row": row,
@@ -66,11 +63,11 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
                     if s.start_s < end_s
                 ],
                 "pictures": [
-                    (int(shot) + 1, *shots[int(shot)], _jpeg(Path(file)))
-                    for shot, file in sorted(shown["pictures"].items(), key=lambda item: int(item[0]))
-                    if int(shot) < len(shots) and Path(file).exists()
+                    (shot + 1, *shots[shot], data_address("image/jpeg", file.read_bytes()))
+                    for shot, file in found.pictures.get(video, {}).items()
+                    if shot < len(shots) and file.exists()
                 ],
-                "notes": [note for note in (shown["reason"], _beyond(segments.get(video, ()), end_s)) if note],
+                "notes": [note for note in (found.reasons.get(video), _beyond(segments.get(video, ()), end_s)) if note],
                 "speech": _speech(pipeline, row),
             }
         )
@@ -117,7 +114,3 @@ def _speech(pipeline: Pipeline, row: dict[str, Any]) -> Sequence[Sentence]:
     if not row["sentences"]:
         return ()
     return transcript.read(paths.transcripts(pipeline.name, pipeline.engine) / f"{row['video']}.parquet")
-
-
-def _jpeg(path: Path) -> str:
-    return f"data:image/jpeg;base64,{base64.b64encode(path.read_bytes()).decode()}"

@@ -10,10 +10,9 @@ from typing import Any
 
 from stepline import paths
 from stepline.asr import transcript
-from stepline.asr import weights as recognisers
 from stepline.availability import read_availability, read_manifest
 from stepline.io import write_text
-from stepline.pipeline import Pipeline
+from stepline.pipeline import Pipeline, how_to_fill
 
 COLUMNS = (
     *("video", "status", "reason", "source", "duration_s", "fps", "width", "height", "codec", "frames", "audio"),
@@ -111,16 +110,9 @@ def _words(pipeline: Pipeline, video: str) -> int:
 def _command(pipeline: Pipeline, needs: Sequence[str]) -> str:
     if not needs:
         return ""
-    steps = []
-    for item in needs:
-        kind, _, what = item.partition(":")
-        if kind == "weights":
-            steps.append(recognisers.how_to_get(what))
-        elif kind == "key":
-            steps.append(f"export {what}=...")
-        else:
-            steps.append("pip install -c constraints.txt -e '.[all]'")
-    return " && ".join([*dict.fromkeys(steps), f"snakemake --cores 8 results/{pipeline.name}/videos.csv"])
+    return " && ".join(
+        [*dict.fromkeys(map(how_to_fill, needs)), f"snakemake --cores 8 results/{pipeline.name}/videos.csv"]
+    )
 
 
 def write_summary(pipeline: Pipeline) -> None:

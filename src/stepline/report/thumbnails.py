@@ -2,10 +2,12 @@
 
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stepline.availability import Record, read_availability, write_manifest
+from stepline import paths
+from stepline.availability import Record, read_availability, read_manifest, write_manifest
 from stepline.io import write_bytes
 from stepline.media.decode import Image, MediaError
 from stepline.media.read import pyav, with_timeline
@@ -49,6 +51,26 @@ def _write(record: Record, times: dict[int, float], folder: Path) -> dict[str, A
         if str(other) not in there.values():
             other.unlink()
     return {"status": "present", "reason": reason, "pictures": there}
+
+
+@dataclass(frozen=True)
+class Thumbnails:
+    """Of a data set's videos: pictures by the index of their shot, and why there are not all."""
+
+    pictures: dict[str, dict[int, Path]]
+    reasons: dict[str, str]
+
+
+def read_thumbnails(study: str, shards: Sequence[str]) -> Thumbnails:
+    """Return what the records of some shards list; nothing of a shard that has none."""
+    found = Thumbnails({}, {})
+    for path in (paths.manifest(paths.thumbnails(study), shard) for shard in shards):
+        for video, made in read_manifest(path).items() if path.exists() else ():
+            pictures = {int(shot): Path(file) for shot, file in made.get("pictures", {}).items()}
+            found.pictures[video] = dict(sorted(pictures.items()))
+            if made["status"] == "present" and made["reason"]:
+                found.reasons[video] = made["reason"]
+    return found
 
 
 def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:

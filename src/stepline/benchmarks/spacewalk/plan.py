@@ -305,5 +305,5 @@ class Plan(Pipeline):
         """Return what the report shows besides the table: what the stages made of the videos that entries use."""
         recognised = any(self.recognised(job.entry) for job in self.jobs("table2"))
         frames = any(job.entry.features == "frames" for job in self.jobs("table2"))
-        shown = self.shot_manifests if recognised or frames else []
+        shown = self.thumbnail_manifests if recognised or frames else []
         return [*shown, *(self.transcript_manifests if recognised else []), *self.dropped]

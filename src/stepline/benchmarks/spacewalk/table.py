@@ -7,15 +7,17 @@ from stepline import paths
 from stepline.asr import transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record, read_availability
-from stepline.backbones.weights import how_to_get
 from stepline.benchmarks.spacewalk.entries import Entry, options
 from stepline.benchmarks.spacewalk.plan import Job, Plan
 from stepline.datasets import demo
 from stepline.datasets.studies import STEP_RECOGNITION
 from stepline.datasets.subset import describe
 from stepline.errors import StoreError
-from stepline.io import read_json, read_table
+from stepline.io import read_json
+from stepline.pipeline import how_to_fill
 from stepline.report import Stages, Timeline, figure_table2, write_report
+from stepline.report.shots import read_shots
+from stepline.report.thumbnails import read_thumbnails
 from stepline.tables import Line, Row, build, write_csv, write_markdown
 
 PAPER_RELEASE = "v0"
@@ -86,19 +88,13 @@ def _command(plan: Plan, target: str, lacking: tuple[str, ...]) -> str:
     steps, changes = [], {}
     for item in lacking:
         kind, _, what = item.partition(":")
-        if kind == "weights":
-            steps.append(how_to_get(what))
-        elif kind == "videos":
-            steps.append(f"stepline fetch {what}/videos")
-        elif kind == "key":
-            steps.append(f"export {what}=...")
-        elif kind == "split":
+        if kind == "split":
             changes["subset"] = "null"
-        elif kind == "package":
-            steps.append("pip install -c constraints.txt -e '.[all]'")
         elif kind == "config":
             key, _, encoder = what.partition(".")[2].partition("=")
             changes[key] = f"[{', '.join([*plan.study_config[key], encoder])}]"
+        elif command := how_to_fill(item):
+            steps.append(command)
     configuration = "--configfile config.demo.yaml -- " if name == "demo" else ""
     run = f"snakemake --cores 8 {configuration}results/{name}/{target}.csv"
     if changes:
@@ -146,20 +142,15 @@ def _stages(plan: Plan) -> Stages:
             records += read_availability(paths.availability(name, shard)).values()
     transcripts = paths.transcripts(name, plan.engine)
     videos = [record.video for record in records if record.status == "present"]
+    thumbnails = read_thumbnails(name, plan.all_shards)
     return Stages(
         availability=records,
-        files={record.video: Path(record.path) for record in records if record.status == "present"},
-        shots={video: _shots(paths.shots(name) / f"{video}.parquet") for video in videos},
+        shots={video: read_shots(paths.shots(name) / f"{video}.parquet") for video in videos},
+        pictures=thumbnails.pictures,
+        without_pictures=thumbnails.reasons,
         transcripts={video: _transcript(transcripts / f"{video}.parquet") for video in videos},
         scripts={video: _script(video) for video in videos} if name == "demo" else {},
     )
-
-
-def _shots(path: Path) -> list[tuple[float, float]]:
-    if not path.exists():
-        return []
-    table = read_table(path, columns=["start_s", "end_s"])
-    return list(zip(table["start_s"].to_pylist(), table["end_s"].to_pylist(), strict=True))
 
 
 def _transcript(path: Path) -> list[Sentence]:

@@ -1,0 +1,117 @@
+"""The table and the page of a data set, from what the stages leave behind."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from stepline import paths
+from stepline.asr import transcript
+from stepline.asr.transcript import Sentence
+from stepline.availability import Record, write_availability, write_manifest
+from stepline.config import validate
+from stepline.io import atomic_path
+from stepline.pipeline import Pipeline
+from stepline.report.page import clock, write_page
+from stepline.report.summary import headline, summarise, write_summary
+
+HOSTILE = "<script>alert('x')</script>"
+PAGE = Path("results/mine/report.html")
+
+
+@pytest.fixture
+def pipeline() -> Pipeline:
+    """Three videos, of which one is whole, one fails in decoding and one is no video; nothing was recognised twice."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    Path("clips").mkdir()
+    for name in ("a", "b", "c"):
+        Path(f"clips/{name}.mp4").write_bytes(b"x")
+    Path("segments.csv").write_text(f"video,start_s,end_s,label\na,0,4,{HOSTILE}\na,4,99,stir\na,50,60,pour\n")
+    config = validate({"datasets": {"mine": {"videos": "clips", "segments": "segments.csv"}}})
+    made = Pipeline.of(config, "mine")
+    here = {"status": "present", "reason": ""}
+    facts = {"duration_s": 8.0, "fps": 25.0, "width": 64, "height": 48, "codec": "h264", "n_frames": 200, "audio": here}
+    broken = {"status": "failed", "reason": "damaged | at 3 s"}
+    write_availability(
+        paths.availability("mine", "000"),
+        [
+            Record(video="a", status="present", source="clips/a.mp4", codec="h264"),
+            Record(video="b", status="present", source=HOSTILE, duration_s=5.0),
+            Record(video="c", status="failed", reason="no video"),
+        ],
+    )
+    absent = {"c": {"status": "failed", "reason": "no video"}}
+    write_manifest(paths.manifest(paths.media("mine"), "000"), {"a": here | facts, "b": broken, **absent})
+    write_manifest(paths.manifest(paths.shots("mine"), "000"), {"a": here | {"n_shots": 2}, "b": broken, **absent})
+    spoken = {"a": here | {"n_sentences": 1}, "b": broken, **absent}
+    write_manifest(paths.manifest(paths.transcripts("mine", "pocketsphinx"), "000"), spoken, **made.recogniser)
+    rows = {"a": here | {"n_rows": 40}, "b": broken, **absent}
+    write_manifest(paths.features_manifest("mine", "000", made.spec_of("histogram")), rows)
+    with atomic_path(paths.shots("mine") / "a.parquet") as part:
+        pq.write_table(pa.table({"start_s": [0.0, 2.0], "end_s": [2.0, 8.0]}), part)
+    said = [Sentence(f"open {HOSTILE} now", 1.0, 2.0)]
+    transcript.write(paths.transcripts("mine", "pocketsphinx") / "a.parquet", said)
+    (paths.thumbnails("mine") / "1.jpg").parent.mkdir(parents=True)
+    (paths.thumbnails("mine") / "1.jpg").write_bytes(b"a picture")
+    pictures = {"1": str(paths.thumbnails("mine") / "1.jpg")}
+    write_manifest(paths.manifest(paths.thumbnails("mine"), "000"), {"a": here | {"pictures": pictures}})
+    return made
+
+
+def test_a_line_says_what_each_stage_made(pipeline: Pipeline) -> None:
+    write_summary(pipeline)
+    with open("results/mine/videos.csv", newline="", encoding="utf-8") as file:
+        a, b, c = csv.DictReader(file)
+    assert (a["status"], a["reason"], a["duration_s"], a["frames"], a["shots"]) == ("present", "", "8.0", "200", "2")
+    assert (a["sentences"], a["words"], a["histogram"], a["audio"]) == ("1", "3", "40", "present")
+    assert (b["status"], b["reason"], b["duration_s"], b["histogram"]) == ("failed", "damaged | at 3 s", "5.0", "")
+    assert (c["status"], c["reason"], c["duration_s"]) == ("failed", "no video", "")
+    lines = Path("results/mine/videos.md").read_text().splitlines()
+    assert "damaged \\| at 3 s" in lines[-2]
+    assert "<script" not in "".join(lines)
+    assert len({line.count(" | ") for line in lines if line.startswith("| ")}) == 1
+
+
+def test_the_headline_counts_what_is_there(pipeline: Pipeline) -> None:
+    assert headline(summarise(pipeline)) == "1 of 3 videos, 0.1 minutes, 2 shots, 1 sentences, 3 words; 2 failed."
+
+
+def test_what_a_recogniser_lacks_stands_with_its_command(pipeline: Pipeline) -> None:
+    wanting = Pipeline.of(validate(pipeline.config | {"asr": {"engine": "deepgram"}}), "mine")
+    made = summarise(wanting)
+    assert made.needs == ("key:DEEPGRAM_API_KEY",)
+    assert made.command == "export DEEPGRAM_API_KEY=... && snakemake --cores 8 results/mine/videos.csv"
+    assert made.rows[0]["sentences"] == ""
+    write_page(wanting, PAGE)
+    assert "Transcripts need key:DEEPGRAM_API_KEY: <code>export" in PAGE.read_text()
+
+
+def test_the_page_shows_shots_segments_pictures_and_speech(pipeline: Pipeline) -> None:
+    write_page(pipeline, PAGE)
+    text = PAGE.read_text()
+    assert "<script" not in text
+    assert re.findall(r'class="shot\d" style="left:([\d.]+)%;width:([\d.]+)%"', text) == [
+        ("0.0", "25.0"),
+        ("25.0", "75.0"),
+    ]
+    segments = re.findall(r'class="label\d" style="left:([\d.]+)%;width:([\d.]+)%"[^>]*>([^<]*)<', text)
+    assert [(left, width) for left, width, _ in segments] == [("0.0", "50.0"), ("50.0", "50.0")]
+    assert [label for *_, label in segments][1] == "stir"
+    assert "2 of 3 segments end after the video does" in text
+    assert text.count("data:image/jpeg;base64,YSBwaWN0dXJl") == 1
+    assert "2: 0:02 to 0:08" in text
+    assert "<dt>0:01</dt><dd>open &lt;script&gt;" in text
+    assert not re.findall(r'(?:src|href)="(?!data:image/|#)', text)
+
+
+def test_the_same_inputs_give_the_same_bytes(pipeline: Pipeline) -> None:
+    write_page(pipeline, PAGE)
+    write_page(pipeline, Path("again.html"))
+    assert PAGE.read_bytes() == Path("again.html").read_bytes()
+
+
+def test_a_time_reads_as_on_a_clock() -> None:
+    assert [clock(seconds) for seconds in (0, 61.9, 3600, 36061)] == ["0:00", "1:01", "1:00:00", "10:01:01"]

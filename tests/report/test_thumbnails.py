@@ -1,0 +1,112 @@
+import io
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("av")
+image = pytest.importorskip("PIL.Image")
+
+from stepline.availability import Record, write_availability  # noqa: E402
+from stepline.io import atomic_path, sha256_file  # noqa: E402
+from stepline.report.shots import SHOTS_SHOWN, read_shots, spread  # noqa: E402
+from stepline.report.thumbnails import read_thumbnails, thumbnails, write_thumbnails  # noqa: E402
+from tests.media.clips import make  # noqa: E402
+
+AVAILABILITY, SHOTS = Path("availability.json"), Path("shots")
+FOLDER = Path("datasets/mine/thumbnails")
+MANIFEST = FOLDER / "manifests/000.json"
+
+
+@pytest.fixture
+def clip(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """One second that is red up to 0.5 s and blue from then on; it starts at 0 or at 5 s on the container's clock."""
+
+    def picture(index: int) -> Any:
+        shown = np.zeros((180, 320, 3), np.uint8)
+        shown[..., 0 if index < 5 else 2] = 255
+        return shown
+
+    times = [Fraction(i, 10) for i in range(10)]
+    offset = getattr(request, "param", "0")
+    return make(tmp_path / "a.ts", times, picture=picture, options={"output_ts_offset": offset})
+
+
+def colours(found: list[bytes]) -> list[str]:
+    """Return the colour in the middle of each JPEG, which is 160 x 90."""
+    pictures = [image.open(io.BytesIO(jpeg)) for jpeg in found]
+    assert all(each.size == (160, 90) for each in pictures)
+    return ["red" if each.getpixel((80, 45))[0] > 200 else "blue" for each in pictures]
+
+
+def cut(*times: float) -> None:
+    """Write shots between these times."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with atomic_path(SHOTS / "a.parquet") as part:
+        pq.write_table(pa.table({"start_s": times[:-1], "end_s": times[1:]}), part)
+
+
+def present(clip: Path) -> Record:
+    record = Record(video="a", status="present", path=str(clip), sha256=sha256_file(clip))
+    write_availability(AVAILABILITY, [record, Record(video="b", status="gone", reason="private")])
+    return record
+
+
+def write() -> dict[int, Path]:
+    write_thumbnails(AVAILABILITY, SHOTS, FOLDER, MANIFEST)
+    return read_thumbnails("mine", ["000", "001"]).pictures["a"]
+
+
+@pytest.mark.parametrize("clip", ["0", "5"], indirect=True)
+def test_a_thumbnail_shows_the_frame_that_starts_at_its_time(clip: Path) -> None:
+    *found, after = thumbnails(clip, [0.0, 0.49, 0.5, 0.95, 7.0])
+    assert colours([jpeg for jpeg in found if jpeg]) == ["red", "red", "blue", "blue"]
+    assert after is None
+
+
+def test_a_video_that_cannot_be_read_has_none(tmp_path: Path) -> None:
+    (tmp_path / "a.mp4").write_text("no video")
+    assert thumbnails(tmp_path / "a.mp4", [0.0, 1.0]) == [None, None]
+    assert thumbnails(tmp_path / "a.mp4", []) == []
+
+
+def test_each_shot_has_its_middle_frame(clip: Path) -> None:
+    present(clip)
+    cut(0, 0.5, 1.0)
+    assert colours([path.read_bytes() for path in write().values()]) == ["red", "blue"]
+
+
+def test_pictures_outlive_their_video_and_others_say_why_they_are_not_there(clip: Path) -> None:
+    present(clip)
+    cut(0, 0.5, 1.0)
+    before = {path: path.stat().st_mtime_ns for path in write().values()}
+    clip.unlink()
+    assert {path: path.stat().st_mtime_ns for path in write().values()} == before
+    assert read_thumbnails("mine", ["000"]).reasons == {}
+    cut(0, 0.5, 0.7, 1.0)
+    assert list(write()) == [0]
+    reasons = read_thumbnails("mine", ["000"]).reasons
+    assert reasons == {"a": "no pictures of 2 shots: the video was deleted after use"}
+    assert len(list((FOLDER / "a").iterdir())) == 1
+
+
+def test_another_file_has_other_pictures(clip: Path) -> None:
+    record = present(clip)
+    cut(0, 0.5, 1.0)
+    before = set(write().values())
+    write_availability(AVAILABILITY, [replace(record, sha256="f" * 64)])
+    assert not before & set(write().values())
+    assert not any(path.exists() for path in before)
+
+
+def test_shots_are_read_and_spread() -> None:
+    assert read_shots(SHOTS / "a.parquet") == []
+    cut(0, 0.5, 1.0)
+    assert read_shots(SHOTS / "a.parquet") == [(0.0, 0.5), (0.5, 1.0)]
+    assert spread(3, SHOTS_SHOWN) == [0, 1, 2]
+    assert spread(101, 5) == [0, 25, 50, 75, 100]
