@@ -96,7 +96,14 @@ class Pipeline:
 
     def members(self, shard: str) -> list[Video]:
         """Return the videos of a shard."""
-        return [video for video in self.dataset.videos() if self.shards[video.id] == shard]
+        return self._members.get(shard, [])
+
+    @cached_property
+    def _members(self) -> dict[str, list[Video]]:
+        members: dict[str, list[Video]] = {}
+        for video in self.dataset.videos():
+            members.setdefault(self.shards[video.id], []).append(video)
+        return members
 
     def disk_gb(self, stage: str, shard: str) -> int:
         """Return about how many gigabytes a stage writes for a shard; a video that is only linked takes none."""

@@ -22,7 +22,7 @@ rule videos:
     log:
         "logs/videos/{dataset}.{shard}.log",
     conda:
-        "../../envs/core.yaml"
+        "../../envs/media.yaml"
     resources:
         disk_gb=disk_gb("videos"),
     params:
