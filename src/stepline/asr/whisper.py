@@ -62,6 +62,7 @@ class Whisper:
             raise MissingError(f"Whisper's checkpoint {self._model} is absent: run `{weights.how_to_get(absent)}`")
         model = _load(self._model, path, self.parameters["model"])
         torch.set_num_threads(THREADS)
+        torch.backends.cudnn.allow_tf32 = False
         torch.manual_seed(SEED)
         options = self._options | {"fp16": self._options["fp16"] and model.device.type == "cuda"}
         result = model.transcribe(samples.astype(np.float32) / 32768, language="en", **options)
