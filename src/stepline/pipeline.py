@@ -50,6 +50,8 @@ class Pipeline:
         for shard in self.all_shards:
             self.video_params(shard)
             self.transcribe_params(shard)
+            if (path := paths.availability(self.name, shard)).exists():
+                read_availability(path)
 
     @property
     def name(self) -> str:

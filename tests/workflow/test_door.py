@@ -34,7 +34,7 @@ def test_a_study_that_cannot_be_is_one_line_and_nothing_is_computed(setting: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damaged", ["shards.csv", "availability/000.json"])
+@pytest.mark.parametrize("damaged", ["shards.csv", "availability/000.json", "videos/10062019.json"])
 def test_a_damaged_record_of_an_earlier_run_is_one_line(damaged: str, tmp_path: Path) -> None:
     path = tmp_path / "datasets/spacewalk" / damaged
     path.parent.mkdir(parents=True)

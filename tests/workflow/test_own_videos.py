@@ -255,6 +255,15 @@ def test_videos_that_are_not_kept_come_again_when_they_are_needed(tmp_path: Path
         assert table(tmp_path)["a"]["histogram"] == "10"
         assert go(tmp_path) == []
 
+        server.files["/b.mp4"] = server.files["/a.mp4"]
+        with open(tmp_path / "list.csv", "a", encoding="utf-8") as file:
+            file.write(f"b,{server.url}/b.mp4\n")
+        configure(tmp_path, mine=list_, media=other, shots={"threshold": 20}, shard_hours=10)
+        assert go(tmp_path) == sorted(jobs("000") + delete("000"))
+        assert [path for path, _ in server.gets] == ["/a.mp4", "/a.mp4", "/b.mp4"]
+        assert {row["histogram"] for row in table(tmp_path).values()} == {"10"}
+        assert go(tmp_path) == []
+
 
 def test_a_users_own_file_is_never_deleted(own: Path) -> None:
     before = {path: sha256_file(path) for path in (own / "videos").rglob("*") if path.is_file()}

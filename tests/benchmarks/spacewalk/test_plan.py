@@ -155,12 +155,14 @@ def test_two_entries_with_one_line_are_refused() -> None:
         params({"entries": {"2a-tfidf-train-zero-shot": {"method": "TF-IDF"}}})
 
 
+@pytest.mark.parametrize(
+    "damaged", [paths.videos("spacewalk") / f"{RECORDING}.json", paths.availability("spacewalk", "000")]
+)
 @pytest.mark.parametrize("content", ["[]", '{"videos": []}', "{"])
-def test_a_damaged_record_is_one_line(content: str) -> None:
+def test_a_damaged_record_is_one_line(content: str, damaged: Path) -> None:
     made = Plan.of(validate({"spacewalk": BASE}), "spacewalk")
     made.check_records()
-    path = paths.videos("spacewalk") / f"{RECORDING}.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(content)
-    with pytest.raises(StoreError, match=f"^{path} .*remove it"):
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text(content)
+    with pytest.raises(StoreError, match=f"^{damaged} .*remove it"):
         made.check_records()
