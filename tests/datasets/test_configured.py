@@ -49,10 +49,13 @@ def test_a_damaged_list_of_shards_is_one_line(folder: Path) -> None:
         dataset(CONFIG, "mine").videos()
 
 
-def test_segments_are_checked_at_the_door(folder: Path) -> None:
+def test_segments_are_checked_at_the_door(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     Path("segments.csv").write_text("video,start_s,end_s\nc,0,1\n")
     config = validate({"datasets": {"mine": {"videos": "clips", "segments": "segments.csv"}}})
     with pytest.raises(ConfigError, match=r"^segments.csv, line 2: 'c' is not a video of mine$"):
         dataset(config, "mine")
     Path("segments.csv").write_text("video,start_s,end_s\nb.mp4,0,1\n")
     assert dataset(config, "mine").segments == "segments.csv"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    config["datasets"]["mine"]["segments"] = "~/segments.csv"
+    assert dataset(config, "mine").segments == str(tmp_path / "segments.csv")

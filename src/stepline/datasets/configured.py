@@ -1,5 +1,6 @@
 """The data sets that a configuration knows: the studies, and the user's own."""
 
+import os
 from functools import cache
 
 from stepline import paths
@@ -29,7 +30,7 @@ def dataset(config: Config, name: str) -> Dataset:
     def videos() -> tuple[Video, ...]:
         return _with_lost(name, declared["videos"], read(name, declared["videos"]))
 
-    segments = declared.get("segments", "")
+    segments = os.path.expanduser(declared.get("segments", ""))
     if segments:
         read_segments(name, segments, {video.id for video in videos()})
     return Dataset(name=name, title=name, videos=videos, segments=segments)
