@@ -1,4 +1,5 @@
 import io
+import subprocess
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 np = pytest.importorskip("numpy")
 pytest.importorskip("av")
 image = pytest.importorskip("PIL.Image")
+imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
 
 from stepline.availability import Record, write_availability  # noqa: E402
 from stepline.io import atomic_path, sha256_file  # noqa: E402
@@ -67,6 +69,23 @@ def test_a_thumbnail_shows_the_frame_that_starts_at_its_time(clip: Path) -> None
     *found, after = thumbnails(clip, [0.0, 0.49, 0.5, 0.95, 7.0])
     assert colours([jpeg for jpeg in found if jpeg]) == ["red", "red", "blue", "blue"]
     assert after is None
+
+
+def test_a_video_that_was_taken_upright_is_shown_upright(tmp_path: Path) -> None:
+    def picture(_: int) -> Any:
+        shown = np.zeros((180, 320, 3), np.uint8)
+        shown[:, 160:, 0] = 255
+        return shown
+
+    flat = make(tmp_path / "flat.mp4", [Fraction(i, 10) for i in range(5)], picture=picture)
+    turned = tmp_path / "turned.mp4"
+    ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
+    subprocess.run([ffmpeg, "-v", "error", "-display_rotation", "90", "-i", flat, "-c", "copy", turned], check=True)
+    (jpeg,) = thumbnails(turned, [0.2])
+    assert jpeg is not None
+    shown = image.open(io.BytesIO(jpeg))
+    assert shown.size == (160, 284)
+    assert shown.getpixel((80, 40))[0] > 200 > 50 > shown.getpixel((80, 240))[0]
 
 
 def test_a_video_that_cannot_be_read_has_none(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from stepline import paths
 from stepline.availability import Record, read_availability, read_manifest, write_manifest
 from stepline.io import write_bytes
-from stepline.media.decode import Image, MediaError
+from stepline.media.decode import DecodedFrame, MediaError
 from stepline.media.read import pyav, with_timeline
 from stepline.media.timeline import Timeline
 from stepline.progress import progress
@@ -74,7 +74,7 @@ def read_thumbnails(study: str, shards: Sequence[str]) -> Thumbnails:
 
 
 def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
-    """Return a JPEG, 160 pixels wide, for each time: of the last frame at or before it.
+    """Return a JPEG, 160 pixels wide and upright, for each time: of the last frame at or before it.
 
     times_s: ascending, in seconds from the start of the video stream. None stands for each time after the video's end,
     and for all of a video that cannot be read.
@@ -84,7 +84,7 @@ def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
 
     def pictures(timeline: Timeline) -> list[bytes | None]:
         indices = timeline.at_or_before([time for time in times_s if time < timeline.end_s])
-        return [_jpeg(frame.rgb()) for frame in pyav(video, timeline, indices)] if len(indices) else []
+        return [_jpeg(cast(DecodedFrame, frame)) for frame in pyav(video, timeline, indices)] if len(indices) else []
 
     try:
         images = with_timeline(video, pictures)
@@ -93,11 +93,11 @@ def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
     return images + [None] * (len(times_s) - len(images))
 
 
-def _jpeg(rgb: Image) -> bytes:
+def _jpeg(frame: DecodedFrame) -> bytes:
     import PIL.Image
 
-    height, width, _ = rgb.shape
+    upright = PIL.Image.fromarray(frame.rgb()).rotate(frame.picture.rotation, expand=True)
     content = io.BytesIO()
-    image = PIL.Image.fromarray(rgb).resize((WIDTH, max(1, round(WIDTH * height / width))))
+    image = upright.resize((WIDTH, max(1, round(WIDTH * upright.height / upright.width))))
     image.save(content, "JPEG", quality=75)
     return content.getvalue()
