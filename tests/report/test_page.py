@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from stepline import paths
-from stepline.asr import transcript
+from stepline.asr import engines, transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record, write_availability, write_manifest
 from stepline.config import validate
-from stepline.io import atomic_path
+from stepline.io import atomic_path, write_json
 from stepline.pipeline import Pipeline
 from stepline.report.page import clock, write_page
 from stepline.report.summary import headline, summarise, write_summary
@@ -34,6 +34,7 @@ def pipeline() -> Pipeline:
     made = Pipeline.of(config, "mine")
     here = {"status": "present", "reason": ""}
     facts = {"duration_s": 8.0, "fps": 25.0, "width": 64, "height": 48, "codec": "h264", "n_frames": 200, "audio": here}
+    facts["sha256"] = "0" * 64
     broken = {"status": "failed", "reason": "damaged | at 3 s"}
     write_availability(
         paths.availability("mine", "000"),
@@ -87,6 +88,20 @@ def test_what_a_recogniser_lacks_stands_with_its_command(pipeline: Pipeline) -> 
     assert made.rows[0]["sentences"] == ""
     write_page(wanting, PAGE)
     assert "Transcripts need key:DEEPGRAM_API_KEY: <code>export" in PAGE.read_text()
+
+
+def test_what_was_heard_stays_where_the_recogniser_lacks_something_since(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    folder = paths.transcripts("mine", "pocketsphinx")
+    spoken = {"a": {"status": "present", "reason": "", "n_sentences": 1}}
+    write_manifest(paths.manifest(folder, "000"), spoken, **pipeline.recogniser)
+    for sha256, sentences in (("0" * 64, 1), ("f" * 64, "")):
+        write_json(folder / "a.json", {"source": {"sha256": sha256}})
+        made = summarise(Pipeline.of(pipeline.config, "mine"))
+        assert made.needs == ("package:pocketsphinx",)
+        assert made.rows[0]["sentences"] == sentences
 
 
 def test_the_page_shows_shots_segments_pictures_and_speech(pipeline: Pipeline) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from stepline import paths
 from stepline.asr import transcript
 from stepline.availability import read_availability, read_manifest
-from stepline.io import write_text
+from stepline.io import read_json, write_text
 from stepline.pipeline import Pipeline, how_to_fill
 
 COLUMNS = (
@@ -53,9 +53,7 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
     name = pipeline.name
     media = read_manifest(paths.manifest(paths.media(name), shard))
     shots = read_manifest(paths.manifest(paths.shots(name), shard))
-    said = (
-        _read(paths.manifest(paths.transcripts(name, pipeline.engine), shard)) if not pipeline.recogniser_lacks else {}
-    )
+    said = _said(pipeline, shard, media)
     features = {
         backbone: read_manifest(paths.features_manifest(name, shard, pipeline.spec_of(backbone)))
         for backbone in pipeline.backbones
@@ -94,8 +92,18 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def _read(path: Path) -> dict[str, dict[str, Any]]:
-    return read_manifest(path) if path.exists() else {}
+def _said(pipeline: Pipeline, shard: str, media: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return what the recogniser made of a shard's videos as they are now, also where it lacks something by now."""
+    folder = paths.transcripts(pipeline.name, pipeline.engine)
+    path = paths.manifest(folder, shard)
+    if not path.exists() or not pipeline.recogniser.items() <= read_json(path).items():
+        return {}
+    said = read_manifest(path)
+    if not pipeline.recogniser_lacks:
+        return said
+    made = {video: read_json(folder / f"{video}.json") for video in said if (folder / f"{video}.json").exists()}
+    heard = {video: made[video].get("source", {}).get("sha256") for video in made}
+    return {video: said[video] for video in heard if heard[video] == media.get(video, {}).get("sha256", "")}
 
 
 def _rounded(fps: float) -> float | str:
