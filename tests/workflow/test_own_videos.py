@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -292,3 +293,15 @@ def test_a_wrong_folder_is_one_line(tmp_path: Path) -> None:
     done = snakemake("--dry-run", "--configfile", "mine.yaml", folder=tmp_path)
     assert (done.returncode, messages(done)) == (2, [])
     assert f"error: config: datasets.mine.videos: {tmp_path}/videos is not a folder" in done.stderr.splitlines()
+
+
+@pytest.mark.parametrize(("disk_gb", "at_once"), [(2, ["1", "1"]), (4, ["2"])])
+def test_a_small_disk_bounds_what_is_downloaded_at_once(disk_gb: int, at_once: list[str], tmp_path: Path) -> None:
+    urls = "".join(f"{name},http://127.0.0.1:9/{name}.mp4,3600\n" for name in "ab")
+    (tmp_path / "list.csv").write_text(f"video,url,duration_s\n{urls}")
+    configure(tmp_path, mine={"kind": "list", "videos": "list.csv"})
+    targets = [f"datasets/mine/availability/{shard}.json" for shard in ("000", "001")]
+    options = "--cores", "2", "--configfile", "mine.yaml", "--resources", f"disk_gb={disk_gb}", "--"
+    done = snakemake(*options, *targets, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^Execute (\d) jobs", done.stderr, re.MULTILINE) == at_once
