@@ -313,6 +313,32 @@ def test_a_deleted_video_is_asked_for_again_only_where_something_needs_it(
     assert record.reason.startswith(f"deleted after use, and cannot be had again: {server.url}/a.mp4: HTTP 404")
 
 
+def test_what_a_fetch_by_hand_brings_is_noticed_by_the_next_run_and_only_by_that(
+    tmp_path: Path, server: FileServer, clip: bytes
+) -> None:
+    (tmp_path / "list.csv").write_text(f"video,url\na,{server.url}/a.mp4\n")
+    config = validate({"datasets": {"mine": {"kind": "list", "videos": "list.csv"}}})
+    job = Path("datasets/mine/availability/000.json")
+
+    def made() -> Pipeline:
+        return Pipeline.of(config, "mine")
+
+    assert fetch.videos_line(made()).startswith(f"0 of 1 videos; a is gone: {server.url}/a.mp4: HTTP 404")
+    first = made().video_params("000")
+    assert fetch_videos(made(), "000")[0].status == "gone"
+    assert fetch.videos_line(made()).startswith("0 of 1 videos")
+    assert made().video_params("000") == first
+    server.files["/a.mp4"] = clip
+    assert fetch.videos_line(made()) == "1 of 1 videos"
+    wanted = made().video_params("000")
+    assert wanted != first
+    job.unlink()
+    assert fetch_videos(made(), "000")[0].status == "present"
+    assert made().video_params("000") == wanted
+    assert fetch.videos_line(made()) == "1 of 1 videos"
+    assert made().video_params("000") == wanted
+
+
 def test_of_a_users_own_file_only_the_link_is_deleted(folder: Path, clip: bytes) -> None:
     fetch_videos(own(folder), "000")
     link = Path("datasets/mine/videos/a.mp4")

@@ -161,10 +161,23 @@ def release_line(study: Dataset, release: str) -> str:
 
 
 def videos_line(pipeline: Pipeline) -> str:
-    """Bring all videos of a data set and say how many are there, and what became of the others."""
-    records = [record for shard in pipeline.all_shards for record in bring_videos(pipeline, shard)]
+    """Bring all videos of a data set and say how many are there, and what became of the first that is not.
+
+    The records of shards are left to the workflow; where one would be another by now, its next run has that job.
+    """
+    records = []
+    for shard in pipeline.all_shards:
+        came = bring_videos(pipeline, shard)
+        known = paths.availability(pipeline.name, shard)
+        if known.exists() and _outcome(read_availability(known).values()) != _outcome(came):
+            write_json(paths.fetches(pipeline.name, shard), {"again": pipeline.again(shard) + 1})
+        records += came
     _refuse_absent(pipeline, records)
     return summary(records)
+
+
+def _outcome(records: Iterable[Record]) -> set[tuple[str, str, str]]:
+    return {(record.video, record.status, record.sha256) for record in records}
 
 
 def summary(records: Sequence[Record]) -> str:
