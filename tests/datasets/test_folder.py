@@ -49,6 +49,11 @@ def test_linked_folders_are_followed_and_circles_end() -> None:
     assert [video.id for video in videos("mine", "clips")] == ["b", "linked__a"]
 
 
+def test_unusual_spaces_and_line_breaks_are_no_obstacle() -> None:
+    put("Screen Recording at 10.15\u202fAM.mov", "a\nb.mp4")
+    assert [video.id for video in videos("mine", "clips")] == ["Screen_Recording_at_10.15_AM", "a_b"]
+
+
 def test_composed_and_decomposed_names_are_one_video() -> None:
     assert video_id("Gr\u00fcn.mp4") == video_id("Gru\u0308n.mp4") == "Gr_n"
 

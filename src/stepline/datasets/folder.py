@@ -41,7 +41,7 @@ def videos(dataset: str, folder: str) -> tuple[Video, ...]:
             raise ConfigError(f"{key}: {found[video]} and {path} would both be the video {video}: rename one")
         if len(video) > LONGEST_ID:
             raise ConfigError(f"{key}: {path}: shorten its name to {LONGEST_ID} characters, with its folders")
-        if not name.isprintable():
+        if name != name.encode(errors="replace").decode():
             raise ConfigError(f"{key}: {name!r} in {root} holds characters that are not UTF-8 text: rename it")
         found[video] = path
     if not found:
