@@ -1,7 +1,7 @@
 """Availability is data: what became of every listed video, as a record with a reason."""
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ class Record:
     downloader: the program and its version, empty where nothing was downloaded; format: the site's id of what came.
     codec, width, height, fps, duration_s: as the file's header says; empty and 0 where it does not or was not read.
     kept: False where the file came, was used and is deleted.
+    spans: [start_s, end_s) of what is read of it, ascending and apart; none where that is the whole.
     """
 
     video: str
@@ -42,6 +43,7 @@ class Record:
     fps: float = 0.0
     duration_s: float = 0.0
     kept: bool = True
+    spans: list[list[float]] = field(default_factory=list)
 
 
 def check_video_id(video: str) -> str:

@@ -4,34 +4,55 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepline.media.audio import AudioFile
-from stepline.media.decode import DecodedFrame, Stream, opened
+from stepline.media.audio import AudioFile, write_spans
+from stepline.media.decode import DecodedFrame, MediaError, Probe, Stream, opened, probe
 from stepline.media.scores import FrameScores
+from stepline.media.spans import Spans, shown
 
 if TYPE_CHECKING:
     import av
 
 ROWS = 1 << 14
 """Frames whose scores are held in memory before they are written."""
+NO_AUDIO = "no audio stream"
 
 
-def one_pass(path: Path, folder: Path) -> Iterator[dict[str, Any]]:
+def one_pass(path: Path, folder: Path, spans: Spans = ()) -> Iterator[dict[str, Any]]:
     """Write ``scores.parquet`` and ``audio.wav`` of ``path`` into ``folder``; then yield, once, what was found.
 
     ``scores.parquet`` has a line per frame: frame, pts (in units of the metadata's ``time_base``), t_s, and
     ``FrameScores.COLUMNS``. Without readable audio there is no ``audio.wav``. Raises MediaError where a frame cannot be
     decoded.
+    With ``spans`` only the frames that are shown within them are decoded and scored; frames are counted without gaps,
+    and a column ``first`` is true where the frame is not compared with the one before it. Between spans the audio is
+    silent. Raises MediaError where no frame is shown within them.
     """
     import cv2
 
     cv2.setNumThreads(1)
+    wav = folder / "audio.wav"
+    scores = ScoresFile(folder / "scores.parquet", spans=bool(spans))
+    header, reason = _of_spans(path, wav, scores, spans) if spans else _of_all(path, wav, scores)
+    if reason:
+        wav.unlink(missing_ok=True)
+    status = "missing" if not header.has_audio else "failed" if reason else "present"
+    yield {
+        "codec": header.codec,
+        "width": header.width,
+        "height": header.height,
+        "fps": header.fps,
+        "duration_s": round(scores.close(), 6),
+        "n_frames": scores.n_frames,
+        "audio": {"status": status, "reason": reason},
+    }
+
+
+def _of_all(path: Path, wav: Path, scores: "ScoresFile") -> tuple[Probe, str]:
+    """Read the whole video, and return its header and why there is not all of its audio, or ""."""
     with opened(path) as container:
         stream = Stream(container)
-        stream.use_threads()
         sounds = container.streams.audio[:1]
-        wav = folder / "audio.wav"
         sound = AudioFile(sounds[0], wav, start_s=stream.start * stream.time_base) if sounds else None
-        scores = ScoresFile(folder / "scores.parquet")
         packets: Iterator[av.Packet[Any]] = container.demux(stream.video, *sounds)
         for packet in packets:
             if packet.stream is not stream.video and sound is not None:
@@ -39,27 +60,23 @@ def one_pass(path: Path, folder: Path) -> Iterator[dict[str, Any]]:
                 continue
             for frame in stream.decode(packet):
                 scores.add(frame)
-        duration_s = scores.close()
-        reason = sound.close() if sound is not None else "no audio stream"
-        if reason:
-            wav.unlink(missing_ok=True)
-        status = "missing" if sound is None else "failed" if reason else "present"
-        header = stream.probe()
-        yield {
-            "codec": header.codec,
-            "width": header.width,
-            "height": header.height,
-            "fps": header.fps,
-            "duration_s": round(duration_s, 6),
-            "n_frames": scores.n_frames,
-            "audio": {"status": status, "reason": reason},
-        }
+        return stream.probe(), sound.close() if sound is not None else NO_AUDIO
+
+
+def _of_spans(path: Path, wav: Path, scores: "ScoresFile", spans: Spans) -> tuple[Probe, str]:
+    """Read the spans of a video, and return its header and why there is not all of their audio, or ""."""
+    header = probe(path)
+    for frame, first in shown(path, spans):
+        scores.add(frame, first=first)
+    if not scores.n_frames:
+        raise MediaError("no frame is shown within its spans")
+    return header, write_spans(path, wav, spans, start_s=header.start_s) if header.has_audio else NO_AUDIO
 
 
 class ScoresFile:
-    """The scores of a video's frames as Parquet, written while they come."""
+    """The scores of a video's frames as Parquet, written while they come; ``spans``: with the column ``first``."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, spans: bool) -> None:
         """Take ``path`` for at least one frame."""
         import pyarrow as pa
 
@@ -67,17 +84,22 @@ class ScoresFile:
         self._path = path
         self._scores = FrameScores()
         types = {"frame": pa.int64(), "pts": pa.int64(), "t_s": pa.float64()}
-        self._schema = pa.schema(types | dict.fromkeys(FrameScores.COLUMNS, pa.float64()))
+        types |= dict.fromkeys(FrameScores.COLUMNS, pa.float64())
+        self._spans = spans
+        self._schema = pa.schema(types | {"first": pa.bool_()} if spans else types)
         self._rows: list[tuple[float, ...]] = []
 
-    def add(self, frame: DecodedFrame) -> None:
-        """Score the next frame."""
+    def add(self, frame: DecodedFrame, *, first: bool = False) -> None:
+        """Score the next frame; ``first``: as the first of all."""
         import pyarrow.parquet as pq
 
         if not self.n_frames:
             self._schema = self._schema.with_metadata({"time_base": str(frame.time_base)})
             self._writer = pq.ParquetWriter(self._path, self._schema)
-        self._rows.append((self.n_frames, frame.pts, frame.t_s, *self._scores(frame.bgr())))
+        if first:
+            self._scores = FrameScores()
+        scores = self._scores(frame.bgr())
+        self._rows.append((self.n_frames, frame.pts, frame.t_s, *scores, *([first] if self._spans else [])))
         self._end_s = frame.end_s
         self.n_frames += 1
         if len(self._rows) == ROWS:

@@ -15,8 +15,8 @@ from stepline.progress import progress
 def prepare(availability: Path, folder: Path, manifest: Path, *, limits: Limits) -> None:
     """Make ``folder/<video>/`` of every present video of ``availability`` and say in ``manifest`` what became of each.
 
-    The folder holds what ``one_pass`` writes. A video that cannot be read whole, within the limits, is ``failed`` with
-    its reason. A folder made from the same file is kept.
+    The folder holds what ``one_pass`` writes. A video that cannot be read, within the limits, is ``failed`` with its
+    reason. A folder made from the same spans of the same file is kept.
     """
     videos: dict[str, dict[str, Any]] = {}
     records = read_availability(availability)
@@ -35,14 +35,17 @@ def _prepare(record: Record, folder: Path, limits: Limits) -> dict[str, Any]:
     done = folder / "media.json"
     if done.is_file():
         known: dict[str, Any] = read_json(done)
-        if (known["sha256"], known["revision"]) == (record.sha256, REVISION):
+        if (known["sha256"], known["spans"], known["revision"]) == (record.sha256, record.spans, REVISION):
             return known
     path = Path(record.path)
     if not path.is_file():
         raise MediaError(f"{path}: no such file")
-    made = {"status": "present", "reason": "", "sha256": record.sha256, "revision": REVISION}
+    source = {"sha256": record.sha256, "spans": record.spans, "revision": REVISION}
+    made: dict[str, Any] = {"status": "present", "reason": "", **source}
     with atomic_dir(folder) as part:
-        for found in killable(one_pass, path, part, limits=limits, duration_s=record.duration_s):
+        for found in killable(one_pass, path, part, record.spans, limits=limits, duration_s=record.duration_s):
             made |= found
+        if record.spans:  # a file of spans alone has the mean rate of its gaps too
+            made["fps"] = record.fps
         write_json(part / "media.json", made)
     return made
