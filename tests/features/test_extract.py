@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -188,3 +189,32 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, decoded: list[str
     assert (tmp_path / "manifest.json").read_bytes() == (tmp_path / "whole/manifest.json").read_bytes()
     shard = "000/features/c/0/0"
     assert (tmp_path / "features" / shard).read_bytes() == (tmp_path / "whole" / shard).read_bytes()
+
+
+def test_rows_of_spans_are_those_of_the_whole(tmp_path: Path, decoded: list[str]) -> None:
+    a, b = present(make(tmp_path / "a.mp4", CFR_25)), present(make(tmp_path / "b.mp4", VFR))
+    run(tmp_path, a, b)
+    whole = Bank.open([tmp_path / "features/000"], SPEC)
+    every = {video: np.array(whole.rows[video]) for video in "ab"}
+    spans = [[0.5, 0.9], [1.2, 1.9], [2.4, 50.0]]
+    part = replace(a, spans=spans)
+    made = run(tmp_path, part, b)
+    assert decoded == ["a", "b", "a"]
+    bank = Bank.open([tmp_path / "features/000"], SPEC)
+    assert bank.rows["a"].tolist() == every["a"][[3, 4, 6, 7, 8, 9, 12, 13, 14]].tolist()
+    assert made["a"]["n_rows"] == 9
+    assert [(block.t0_s, block.start_s, block.end_s) for block in bank.blocks["a"]] == [
+        (0.6, 0.5, 0.9),
+        (1.2, 1.2, 1.9),
+        (2.4, 2.4, 50.0),
+    ]
+    for start_s in np.arange(1.2, 1.5, 0.1):
+        assert bank.window("a", start_s, start_s + 0.3).tolist() == whole.window("a", start_s, start_s + 0.3).tolist()
+    assert run(tmp_path, part, b) == made
+    assert decoded == ["a", "b", "a"]
+    run(tmp_path, replace(part, spans=spans[:2]), b)
+    run(tmp_path, a, b)
+    assert decoded == ["a", "b", "a", "a", "a"]
+    assert Bank.open([tmp_path / "features/000"], SPEC).rows["a"].tolist() == every["a"].tolist()
+    failed = run(tmp_path, replace(a, spans=[[0.41, 0.59], [60.0, 70.0]]), b)["a"]
+    assert (failed["status"], failed["reason"]) == ("failed", "no row lies within its spans")

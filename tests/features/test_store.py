@@ -13,6 +13,7 @@ from stepline.backbones.histogram import HistogramSpec
 from stepline.errors import StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
+from stepline.features.store import Part
 from stepline.io import read_json, write_json
 
 zarr = pytest.importorskip("zarr")
@@ -136,6 +137,8 @@ def with_index(**columns: list[object]) -> None:
         lambda: with_index(offset=[0, 2]),
         lambda: with_index(length=[3, 4]),
         lambda: with_index(video=["a", "a"]),
+        lambda: with_index(video=["b", "a"]),
+        lambda: with_index(video=["a", "a"], end_s=[3.0, 3.0], start_s=[0.0, 2.0]),
     ],
 )
 def test_damage_is_one_line(damage: Callable[[], object]) -> None:
@@ -181,3 +184,30 @@ def test_a_window_is_half_open_and_never_empty(tmp_path: Path, start_s: float, e
 def test_a_time_is_a_row_s_own_where_only_rounding_parts_them(tmp_path: Path, start_s: float, first: int) -> None:
     store.write(tmp_path / "s", SPEC, {"a": np.arange(10, dtype=np.float32)[:, None].repeat(7, 1)}, 0.1)
     assert Bank.open([tmp_path / "s"], SPEC).window("a", start_s, 9)[0, 0] == first
+
+
+def test_a_video_of_spans_has_a_block_of_each_and_windows_of_all(tmp_path: Path) -> None:
+    line = np.arange(100, dtype=np.float32)[:, None].repeat(7, 1)
+    spans = [Part(line[10:15], 2.0, 1.9, 3.0), Part(line[15:15], 4.0, 3.9, 4.0), Part(line[50:60], 10.0, 10.0, 12.0)]
+    store.write(tmp_path / "s", SPEC, {"0": rows(4, 1), "a": spans, "b": rows(3)}, HOP_S)
+    bank = Bank.open([tmp_path / "s"], SPEC)
+    assert [(block.start_s, block.end_s, block.t0_s, block.length) for block in bank.blocks["a"]] == [
+        (1.9, 3.0, 2.0, 5),
+        (3.9, 4.0, 4.0, 0),
+        (10.0, 12.0, 10.0, 10),
+    ]
+    assert bank.rows["a"][:, 0].tolist() == [*range(10, 15), *range(50, 60)]
+    for start_s, end_s, wanted in [
+        (2.2, 2.6, [11, 12]),
+        (0, 2.2, [10]),
+        (2.6, 10.4, [13, 14, 50, 51]),
+        (0, 99, [*range(10, 15), *range(50, 60)]),
+        (11.7, 99, [59]),
+        (5, 6, [14]),
+        (6.3, 6.5, [14]),
+        (6.4, 6.6, [50]),
+        (7, 9, [50]),
+        (0, 1, [10]),
+    ]:
+        assert bank.window("a", start_s, end_s)[:, 0].tolist() == wanted
+    assert np.array_equal(bank.window("b", 0, 9), rows(3))

@@ -1,14 +1,17 @@
 """The feature store: one Zarr array of rows, uncompressed in one shard file, and an index of its videos.
 
-``features/`` is the array (rows, D), with the spec in its attributes; ``index.parquet`` has a Block per video.
+``features/`` is the array (rows, D), with the spec in its attributes; ``index.parquet`` has a Block per video, or, of a
+video of which spans were read, per span.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +31,9 @@ CHUNK = 256
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """One video's part of a store: ``length`` rows from row ``offset`` on; row i stands at t0_s + i hop_s.
+    """A video's part of a store: ``length`` rows from row ``offset`` on; row i stands at t0_s + i hop_s.
 
+    start_s, end_s: the span of the video that it describes; 0 and infinity where that is the whole.
     sha256: of the rows' bytes. source_sha256: of the file that they were made from, empty where nobody said.
     """
 
@@ -38,6 +42,8 @@ class Block:
     length: int
     t0_s: float
     hop_s: float
+    start_s: float
+    end_s: float
     sha256: str
     source_sha256: str
 
@@ -47,24 +53,50 @@ def digest(rows: Rows) -> str:
     return hashlib.sha256(np.ascontiguousarray(rows, "<f4").data).hexdigest()
 
 
+class Part(NamedTuple):
+    """The rows of one span of a video, the first of which stands at t0_s."""
+
+    rows: Rows
+    t0_s: float
+    start_s: float
+    end_s: float
+
+
 def write(
-    folder: Path, spec: Spec, parts: Mapping[str, Rows], hop_s: float, *, sources: Mapping[str, str] | None = None
+    folder: Path,
+    spec: Spec,
+    parts: Mapping[str, Rows | Sequence[Part]],
+    hop_s: float,
+    *,
+    sources: Mapping[str, str] | None = None,
 ) -> None:
     """Write the (T, D) float32 rows of each video to the store ``folder``, in the order of their ids.
 
-    The first row of a video stands at 0 s. sources: sha256 of the file that a video's rows were made from.
+    Rows alone are a whole video's, from 0 s on. sources: sha256 of the file that a video's rows were made from.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
     import zarr
 
     blocks: list[Block] = []
+    pieces: list[Rows] = []
     for video, part in sorted(parts.items()):
-        offset = blocks[-1].offset + blocks[-1].length if blocks else 0
-        source = (sources or {}).get(video, "")
-        shape = {"offset": offset, "length": len(part), "t0_s": 0.0, "hop_s": float(hop_s)}
-        blocks.append(Block(video=video, sha256=digest(part), source_sha256=source, **shape))  # type: ignore[arg-type]
-    rows = np.concatenate([parts[block.video] for block in blocks]) if blocks else np.zeros((0, 1), np.float32)
+        for piece in [Part(part, 0.0, 0.0, math.inf)] if isinstance(part, np.ndarray) else part:
+            blocks.append(
+                Block(
+                    video=video,
+                    offset=blocks[-1].offset + blocks[-1].length if blocks else 0,
+                    length=len(piece.rows),
+                    t0_s=float(piece.t0_s),
+                    hop_s=float(hop_s),
+                    start_s=float(piece.start_s),
+                    end_s=float(piece.end_s),
+                    sha256=digest(piece.rows),
+                    source_sha256=(sources or {}).get(video, ""),
+                )
+            )
+            pieces.append(piece.rows)
+    rows = np.concatenate(pieces) if pieces else np.zeros((0, 1), np.float32)
     index = pa.Table.from_pylist([asdict(block) for block in blocks], _schema(Block.__annotations__))
     with atomic_dir(folder) as staged:
         array = zarr.create_array(
@@ -81,19 +113,23 @@ def write(
         pq.write_table(index, staged / "index.parquet")
 
 
-def read(folder: Path, spec: Spec) -> tuple[Rows, dict[str, Block]]:
-    """Return the (rows, D) array of the store that ``write`` made in ``folder``, and its blocks by video.
+def read(folder: Path, spec: Spec) -> tuple[Rows, dict[str, list[Block]]]:
+    """Return the (rows, D) array of the store that ``write`` made in ``folder``, and its blocks by video, in order.
 
     Raises StoreError where the store is absent, damaged or made by another spec.
     """
     with damage_is_one_line(folder, "extract"):
         stored = dict(read_json(folder / "features/zarr.json")["attributes"]["spec"])
         rows = read_array(folder / "features")
-        lines = read_index(folder, Block.__annotations__).to_pylist()
-        blocks = {line["video"]: Block(**line) for line in lines}
-        ends = [0, *(block.offset + block.length for block in blocks.values())]
-        if [*(block.offset for block in blocks.values()), len(rows)] != ends:
+        listed = [Block(**line) for line in read_index(folder, Block.__annotations__).to_pylist()]
+        ends = [0, *(block.offset + block.length for block in listed)]
+        if [*(block.offset for block in listed), len(rows)] != ends:
             raise ValueError("the blocks are not the rows")
+        if any((before.video, before.end_s) > (after.video, after.start_s) for before, after in pairwise(listed)):
+            raise ValueError("the blocks are not in order")
+    blocks: dict[str, list[Block]] = {}
+    for block in listed:
+        blocks.setdefault(block.video, []).append(block)
     check_spec(folder, stored, spec)
     return rows, blocks
 
