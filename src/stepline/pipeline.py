@@ -20,9 +20,11 @@ from stepline.config import Config
 from stepline.datasets.configured import dataset
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.schema import Video
+from stepline.datasets.segments import read_segments
 from stepline.errors import MissingError
 from stepline.io import canonical_json, read_json
 from stepline.media import REVISION as MEDIA_REVISION
+from stepline.media.spans import merged
 from stepline.mirror import Wanted, signature
 from stepline.spec import Spec, digest
 
@@ -117,7 +119,30 @@ class Pipeline:
     def video_params(self, shard: str) -> str:
         """Return what a shard's videos must be looked for again for, as text: what there is of them, and lost files."""
         found = [[video.id, video.url, video.sha256, _signature(video)] for video in self.members(shard)]
-        return canonical_json({"found": found, "again": self.again(shard), "strict": self.config["strict"]})
+        by = {"found": found, "again": self.again(shard), "strict": self.config["strict"]}
+        spans = [self.spans_params.get(video.id) for video in self.members(shard)] if self.annotated else []
+        return canonical_json(by | ({"spans": spans} if spans else {}))
+
+    @property
+    def annotated(self) -> bool:
+        """Whether only annotated spans of videos are fetched and decoded."""
+        return bool(self.config["media"]["spans"] == "annotated")
+
+    @property
+    def video_inputs(self) -> list[Path]:
+        """What must be there before videos are looked for."""
+        return []
+
+    def spans(self) -> dict[str, list[list[float]]]:
+        """Return the annotated spans by video; a video without any is read whole."""
+        ids = {video.id for video in self.dataset.videos()}
+        found = read_segments(self.name, self.dataset.segments, ids) if self.dataset.segments else {}
+        return {video: merged((span.start_s, span.end_s) for span in spans) for video, spans in found.items()}
+
+    @cached_property
+    def spans_params(self) -> dict[str, Any]:
+        """By video, what it must be looked for again for, as it decides its spans."""
+        return dict(self.spans())
 
     def again(self, shard: str) -> int:
         """Return how often videos of a shard, once there, had to be fetched again, counting now.

@@ -17,6 +17,8 @@ rule release:
 
 
 rule videos:
+    input:
+        lambda wildcards: plan(wildcards).video_inputs,
     output:
         "datasets/{dataset}/availability/{shard}.json",
     log:

@@ -26,10 +26,13 @@ from stepline.datasets.studies import Study, study
 from stepline.datasets.subset import select
 from stepline.errors import ConfigError, MissingError
 from stepline.io import canonical_json, sha256_file
+from stepline.media.spans import merged
 from stepline.mirror import signature
 from stepline.pipeline import Pipeline
 from stepline.spec import Spec, digest
 
+SLACK_S = 1.0
+"""How much more of a video is read around what samples see: frame numbers of releases are rounded times."""
 SCORING = 2
 """Revision of the scoring code: raise it with a change that gives other numbers."""
 
@@ -76,7 +79,7 @@ class Plan(Pipeline):
     def _check_lines(self) -> None:
         named: dict[object, str] = {}
         for entry in self.entries.values():
-            shown = options(entry, self.study_config)
+            shown = self.options(entry)
             for context_s in entry.printed_windows(self.study_config):
                 line = canonical_json([entry.table, entry.method, entry.modality, entry.setting, context_s, shown])
                 if line in named:
@@ -182,7 +185,7 @@ class Plan(Pipeline):
             "revision": KINDS[entry.kind].revision,
             "settings": entry.settings,
             "seeds": list(entry.seeds),
-            "options": options(entry, self.study_config),
+            "options": self.options(entry),
             "subset": self.study_config["subset"],
         }
         if self.encoder(entry) is not None:
@@ -260,6 +263,44 @@ class Plan(Pipeline):
         source = self.study_config["transcripts"]
         return canonical_json({"contexts_s": self.study_config["contexts_s"][task], "transcripts": source})
 
+    def options(self, entry: Entry) -> dict[str, str]:
+        """Return the named options that matter to the entry's numbers, besides those of a metric."""
+        unlimited = entry.features == "frames" and None in entry.windows(self.study_config)
+        spans = {"spans": "annotated"} if self.annotated and (unlimited or self.recognised(entry)) else {}
+        return options(entry, self.study_config) | spans
+
+    @property
+    def video_inputs(self) -> list[Path]:
+        """What must be there before videos are looked for: the releases, where these say which spans are read."""
+        return [self.release_manifest(release) for release in self.releases] if self.annotated else []
+
+    def spans(self) -> dict[str, list[list[float]]]:
+        """Return the spans of each video that samples of the configured releases see at any window length.
+
+        They are the labelled parts, longer by half the longest window on either side, and the steps' animations. Raises
+        ReleaseError where a release is not there.
+        """
+        found: dict[str, list[tuple[float, float]]] = {}
+        for name in self.releases:
+            for video, recording in self.study.load(name).recordings.items():
+                labelled = [(part.start_s, part.end_s) for part in recording.segments if part.label != -1]
+                animations = [step.animation_s for step in recording.steps if step.animation_s]
+                for parts, more_s in ((labelled, self._longest_s / 2 + SLACK_S), (animations, SLACK_S)):
+                    longer = [(max(0.0, start_s - more_s), end_s + more_s) for start_s, end_s in parts]
+                    found.setdefault(video, []).extend(longer)
+        return {video: merged(spans) for video, spans in found.items()}
+
+    @cached_property
+    def spans_params(self) -> dict[str, Any]:
+        """By video, what it must be looked for again for, besides its releases, as it decides its spans."""
+        return {video.id: [self.releases, self._longest_s, SLACK_S] for video in self.study.videos()}
+
+    @property
+    def _longest_s(self) -> float:
+        """The longest window of what is made from videos."""
+        made = [entry for entry in self.entries.values() if entry.features == "frames" or self.recognised(entry)]
+        return max((length_s or 0.0 for entry in made for length_s in entry.windows(self.study_config)), default=0.0)
+
     def release_manifest(self, release: str) -> Path:
         """Return the record of a release's files."""
         return self.study.folder(release) / "release.json"
@@ -276,7 +317,7 @@ class Plan(Pipeline):
     def table_params(self, target: str) -> str:
         """Return what a table must be made again for, besides scores: declarations, needs and the paper's numbers."""
         listed = [
-            asdict(entry) | {"needs": self.lacking(entry), "options": options(entry, self.study_config)}
+            asdict(entry) | {"needs": self.lacking(entry), "options": self.options(entry)}
             for entry in self.entries.values()
             if entry.target == target
         ]

@@ -7,7 +7,7 @@ from stepline import paths
 from stepline.asr import transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record, read_availability
-from stepline.benchmarks.spacewalk.entries import Entry, options
+from stepline.benchmarks.spacewalk.entries import Entry
 from stepline.benchmarks.spacewalk.plan import Job, Plan
 from stepline.datasets import demo
 from stepline.datasets.studies import STEP_RECOGNITION
@@ -51,7 +51,7 @@ def _lines(plan: Plan, target: str, entry: Entry, release: str, context_s: float
             raise StoreError(f"{path} is no score: remove it and run the same again")
         lacking = tuple(score["needs"])
     for metric in entry.metrics:
-        named = options(entry, plan.study_config)
+        named = plan.options(entry)
         if metric == "map":
             named["average_precision"] = plan.study_config["metrics"]["average_precision"]
         if entry.trained and metric == "accuracy":
