@@ -1,22 +1,29 @@
 """CPU seconds of calls, and a table of their ratios."""
 
-import time
+import os
 from collections.abc import Callable
+from statistics import median
 
 
-def cpu_s(call: Callable[[], object], *, repeats: int = 3) -> float:
-    """Return the least CPU time of ``call`` in this process and its threads, in seconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return min(times)
+def show(title: str, peer: str, calls: dict[str, Callable[[], object]], *, repeats: int = 5) -> None:
+    """Print the median CPU time of each call, in seconds, and its ratio to that of ``peer``.
+
+    The calls are run in turn, ``repeats`` times after one run that does not count. Their child processes count.
+    """
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for repeat in range(repeats + 1):
+        for name, call in calls.items():
+            start = cpu_s()
+            call()
+            if repeat:
+                times[name].append(cpu_s() - start)
+    print(f"{title}\n{'':60}{'CPU s':>10}{'ratio':>10}")
+    for name, all_s in times.items():
+        print(f"{name:60}{median(all_s):10.3f}{median(all_s) / median(times[peer]):10.2f}")
+    print(flush=True)
 
 
-def show(title: str, peer: str, times_s: dict[str, float]) -> None:
-    """Print each time and its ratio to that of ``peer``."""
-    print(f"{title}\n{'':44}{'CPU s':>10}{'ratio':>10}")
-    for name, time_s in times_s.items():
-        print(f"{name:44}{time_s:10.3f}{time_s / times_s[peer]:10.3f}")
-    print()
+def cpu_s() -> float:
+    """Return the CPU time of this process and its ended children so far, in seconds."""
+    user, system, children_user, children_system, _ = os.times()
+    return user + system + children_user + children_system

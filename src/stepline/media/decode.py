@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     import av
 
 Image = NDArray[np.uint8]
-THREADS = 2
-"""Threads of one decoder: each holds frames in memory, and more cost more CPU time in all."""
-
-
 class MediaError(SteplineError):
     """A video or its audio that cannot be read whole: absent, not a video, damaged or truncated."""
 
@@ -40,12 +36,14 @@ class Frame(Protocol):
 class DecodedFrame:
     """A frame of PyAV: shown from ``pts`` x ``time_base`` seconds on, counted from the start of the video stream.
 
-    duration: how long, in the same units. scaler: serves all frames of a stream.
+    duration: how long, in the same units. frame_rate: of the stream, as libavformat guesses it. scaler: serves all
+    frames of a stream.
     """
 
     pts: int
     time_base: Fraction
     duration: int
+    frame_rate: Fraction
     picture: "av.VideoFrame"
     scaler: "av.video.reformatter.VideoReformatter"
 
@@ -121,10 +119,12 @@ class Stream:
         self.video = container.streams.video[0]
         if self.video.codec_context is None:
             raise MediaError("the video's codec is unknown")
+        self.video.codec_context.thread_count = 1  # a job has one core; more threads cost a tenth more time in all
         self.time_base = fraction(self.video.time_base)
         self.start = self.video.start_time or 0
         self._container = container
         self._size = self.video.width, self.video.height
+        self._frame_rate = fraction(self.video.guessed_rate)
         self._last: DecodedFrame | None = None
         self._scaler = VideoReformatter()
 
@@ -147,11 +147,6 @@ class Stream:
             return (self._container.duration or 0) / 1_000_000
         return float(duration * self.time_base)
 
-    def use_threads(self) -> None:
-        """Decode with several threads. Call it before the first packet."""
-        self.video.thread_type = "AUTO"
-        self.video.codec_context.thread_count = THREADS
-
     def decode(self, packet: "av.Packet[av.VideoStream]") -> Iterator[DecodedFrame]:
         """Yield the frames that come out for a packet, in order of presentation; the empty packet ends the stream.
 
@@ -166,13 +161,11 @@ class Stream:
                 raise MediaError(f"presentation times go back at {self._last.t_s:.3f} s")
             if (picture.width, picture.height) != self._size:
                 raise MediaError(f"the picture changes its size at {float(pts * time_base):.3f} s")
-            self._last = DecodedFrame(pts, time_base, picture.duration or self._usual_duration(), picture, self._scaler)
+            duration = picture.duration or round(1 / self._frame_rate / time_base)
+            self._last = DecodedFrame(pts, time_base, duration, self._frame_rate, picture, self._scaler)
             yield self._last
         if packet.size == 0:
             self._check_end()
-
-    def _usual_duration(self) -> int:
-        return round(1 / fraction(self.video.guessed_rate) / self.time_base)
 
     def _check_end(self) -> None:
         if self._last is None:
@@ -193,7 +186,6 @@ def frames(path: Path, *, wanted: Container[int] | None = None, key: int | None 
     """
     with opened(path) as container:
         stream = Stream(container)
-        stream.use_threads()
         context = stream.video.codec_context
         packets = container.demux(stream.video)
         if key is not None:

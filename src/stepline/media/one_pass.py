@@ -94,7 +94,8 @@ class ScoresFile:
         import pyarrow.parquet as pq
 
         if not self.n_frames:
-            self._schema = self._schema.with_metadata({"time_base": str(frame.time_base)})
+            clock = {"time_base": str(frame.time_base), "frame_rate": str(frame.frame_rate)}
+            self._schema = self._schema.with_metadata(clock)
             self._writer = pq.ParquetWriter(self._path, self._schema)
         if first:
             self._scores = FrameScores()

@@ -1,0 +1,42 @@
+"""Memory of the media pass over a video of eight hours."""
+
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from clip import X264, ffmpeg
+
+from stepline.media.one_pass import one_pass
+from stepline.media.process import Limits, killable
+
+HOURS = 8
+LIMITS = Limits(memory_mb=2000, least_s=100_000, s_per_video_s=4)
+
+
+def measured(path: Path, folder: Path) -> Iterator[tuple[int, float]]:
+    """Run the pass and yield its frames and the peak RSS of its process, in MB."""
+    for found in one_pass(path, folder):
+        yield found["n_frames"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    assert "torch" not in sys.modules
+
+
+def main() -> None:
+    """Print the numbers. The video is plain, so that decoding it takes minutes; its frames are as large as any."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        once, listed, path = folder / "once.mp4", folder / "list.txt", folder / "long.mp4"
+        plain = ["-f", "lavfi", "-i", "color=gray:s=1280x720:r=30:d=60", "-f", "lavfi", "-i", "sine=300:d=60"]
+        ffmpeg(*plain, *X264, "-c:a", "aac", "-ar", "44100", once)
+        listed.write_text(f"file '{once}'\n" * (60 * HOURS))
+        ffmpeg("-f", "concat", "-safe", "0", "-i", listed, "-c", "copy", path)
+        start = time.monotonic()
+        [(n_frames, peak_mb)] = killable(measured, path, folder, limits=LIMITS, duration_s=3600 * HOURS)
+        print(f"{n_frames} frames of 1280x720, {path.stat().st_size / 1e6:.0f} MB: peak RSS {peak_mb:.0f} MB")
+        print(f"{time.monotonic() - start:.0f} s; audio.wav {(folder / 'audio.wav').stat().st_size / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The one pass that probes, scores and cuts out the audio, against PySceneDetect's default alone."""
+
+import tempfile
+from itertools import count
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from clip import clip
+from measure import show
+from scenedetect import ContentDetector, SceneManager, StatsManager, detect, open_video
+
+from stepline.media.one_pass import one_pass
+from stepline.media.process import Limits, killable
+
+PEER = "PySceneDetect, ContentDetector as it is by default"
+LIMITS = Limits(memory_mb=2000, least_s=600, s_per_video_s=4)
+
+
+def scores(path: Path) -> list[float]:
+    """Return PySceneDetect's content scores."""
+    stats = StatsManager()
+    manager = SceneManager(stats)
+    manager.add_detector(ContentDetector())
+    manager.detect_scenes(open_video(str(path)))
+    rows = stats._frame_metrics
+    return [rows[time]["content_val"] for time in sorted(rows) if "content_val" in rows[time]]
+
+
+def main() -> None:
+    """Print the table, once the scores are known to be equal."""
+    with tempfile.TemporaryDirectory() as name:
+        path, runs = clip(Path(name), times=3), count()
+
+        def folder() -> Path:
+            made = Path(name, str(next(runs)))
+            made.mkdir()
+            return made
+
+        list(one_pass(path, folder()))
+        assert pq.read_table(Path(name, "0/scores.parquet"))["content_val"].to_pylist()[1:] == scores(path)
+        show(
+            "60 s of 1280x720 at 30 frames a second; all scores equal",
+            PEER,
+            {
+                PEER: lambda: detect(str(path), ContentDetector()),
+                "stepline: probe, 7 scores of every frame, audio": lambda: list(one_pass(path, folder())),
+                "the same in a process of its own, started for it": lambda: list(
+                    killable(one_pass, path, folder(), limits=LIMITS, duration_s=60)
+                ),
+            },
+        )
+
+
+if __name__ == "__main__":
+    main()
