@@ -1,11 +1,13 @@
 """The one pass over a video: its packets are read once, every frame is scored and the audio cut out."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepline.media.audio import AudioFile, write_spans
-from stepline.media.decode import DecodedFrame, MediaError, Probe, Stream, opened, probe
+from stepline.media.cut import read_header
+from stepline.media.decode import DecodedFrame, MediaError, Probe, Stream, opened
 from stepline.media.scores import FrameScores
 from stepline.media.spans import Spans, shown
 
@@ -20,18 +22,17 @@ NO_AUDIO = "no audio stream"
 def one_pass(path: Path, folder: Path, spans: Spans = ()) -> Iterator[dict[str, Any]]:
     """Write ``scores.parquet`` and ``audio.wav`` of ``path`` into ``folder``; then yield, once, what was found.
 
-    ``scores.parquet`` has a line per frame: frame, pts (in units of the metadata's ``time_base``), t_s, and
-    ``FrameScores.COLUMNS``. Without readable audio there is no ``audio.wav``. Raises MediaError where a frame cannot be
-    decoded.
-    With ``spans`` only the frames that are shown within them are decoded and scored; frames are counted without gaps,
-    and a column ``first`` is true where the frame is not compared with the one before it. Between spans the audio is
-    silent. Raises MediaError where no frame is shown within them.
+    ``scores.parquet`` has a line per frame: frame, pts (in units of the metadata's ``time_base``), t_s, first (whether
+    it is compared with none before it), and ``FrameScores.COLUMNS``. Without readable audio there is no ``audio.wav``.
+    With ``spans`` only the frames that are shown within them are decoded and scored, counted without gaps; between
+    spans the audio is silent.
+    Raises MediaError where a frame cannot be decoded, or none is shown within the spans.
     """
     import cv2
 
     cv2.setNumThreads(1)
     wav = folder / "audio.wav"
-    scores = ScoresFile(folder / "scores.parquet", spans=bool(spans))
+    scores = ScoresFile(folder / "scores.parquet")
     header, reason = _of_spans(path, wav, scores, spans) if spans else _of_all(path, wav, scores)
     if reason:
         wav.unlink(missing_ok=True)
@@ -59,38 +60,35 @@ def _of_all(path: Path, wav: Path, scores: "ScoresFile") -> tuple[Probe, str]:
                 sound.add(packet)
                 continue
             for frame in stream.decode(packet):
-                scores.add(frame)
+                scores.add(frame, first=not scores.n_frames)
         return stream.probe(), sound.close() if sound is not None else NO_AUDIO
 
 
 def _of_spans(path: Path, wav: Path, scores: "ScoresFile", spans: Spans) -> tuple[Probe, str]:
     """Read the spans of a video, and return its header and why there is not all of their audio, or ""."""
-    header = probe(path)
+    header, frame_rate, _ = read_header(path)
     for frame, first in shown(path, spans):
-        scores.add(frame, first=first)
+        scores.add(replace(frame, frame_rate=frame_rate), first=first)
     if not scores.n_frames:
         raise MediaError("no frame is shown within its spans")
     return header, write_spans(path, wav, spans, start_s=header.start_s) if header.has_audio else NO_AUDIO
 
 
 class ScoresFile:
-    """The scores of a video's frames as Parquet, written while they come; ``spans``: with the column ``first``."""
+    """The scores of a video's frames as Parquet, written while they come."""
 
-    def __init__(self, path: Path, *, spans: bool) -> None:
+    def __init__(self, path: Path) -> None:
         """Take ``path`` for at least one frame."""
         import pyarrow as pa
 
         self.n_frames = 0
         self._path = path
-        self._scores = FrameScores()
-        types = {"frame": pa.int64(), "pts": pa.int64(), "t_s": pa.float64()}
-        types |= dict.fromkeys(FrameScores.COLUMNS, pa.float64())
-        self._spans = spans
-        self._schema = pa.schema(types | {"first": pa.bool_()} if spans else types)
+        types = {"frame": pa.int64(), "pts": pa.int64(), "t_s": pa.float64(), "first": pa.bool_()}
+        self._schema = pa.schema(types | dict.fromkeys(FrameScores.COLUMNS, pa.float64()))
         self._rows: list[tuple[float, ...]] = []
 
-    def add(self, frame: DecodedFrame, *, first: bool = False) -> None:
-        """Score the next frame; ``first``: as the first of all."""
+    def add(self, frame: DecodedFrame, *, first: bool) -> None:
+        """Score the next frame; ``first``: without one before it."""
         import pyarrow.parquet as pq
 
         if not self.n_frames:
@@ -99,8 +97,7 @@ class ScoresFile:
             self._writer = pq.ParquetWriter(self._path, self._schema)
         if first:
             self._scores = FrameScores()
-        scores = self._scores(frame.bgr())
-        self._rows.append((self.n_frames, frame.pts, frame.t_s, *scores, *([first] if self._spans else [])))
+        self._rows.append((self.n_frames, frame.pts, frame.t_s, first, *self._scores(frame.bgr())))
         self._end_s = frame.end_s
         self.n_frames += 1
         if len(self._rows) == ROWS:

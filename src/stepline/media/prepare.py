@@ -45,7 +45,5 @@ def _prepare(record: Record, folder: Path, limits: Limits) -> dict[str, Any]:
     with atomic_dir(folder) as part:
         for found in killable(one_pass, path, part, record.spans, limits=limits, duration_s=record.duration_s):
             made |= found
-        if record.spans:  # a file of spans alone has the mean rate of its gaps too
-            made["fps"] = record.fps
         write_json(part / "media.json", made)
     return made
