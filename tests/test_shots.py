@@ -56,10 +56,6 @@ def prepared(path: Path, folder: Path) -> Path:
     gone = Record(video="b", status="gone", reason="deleted")
     write_availability(folder / "availability.json", [record, gone])
     prepare(folder / "availability.json", folder / "media", folder / "media.json", limits=LIMITS)
-    scores = pq.read_table(folder / "media/a/scores.parquet")
-    with av.open(str(path)) as container:
-        rate = {"frame_rate": str(container.streams.video[0].guessed_rate)}
-    pq.write_table(scores.replace_schema_metadata(scores.schema.metadata | rate), folder / "media/a/scores.parquet")
     return path
 
 

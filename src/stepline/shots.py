@@ -70,7 +70,7 @@ def detect(
         path.unlink(missing_ok=True)
         if media["status"] == "present":
             scores = media_folder / video / "scores.parquet"
-            shots = _shots(scores, SCORES[detector], rule, media["fps"], media["duration_s"])
+            shots = _shots(scores, SCORES[detector], rule, media["duration_s"])
             _write(path, shots)
             videos[video]["n_shots"] = len(shots.rows)
         else:
@@ -98,15 +98,14 @@ def _rule(detector: Detector, threshold: float, min_shot_s: float, window_width:
     return lambda time, score: near.filter(time, score >= threshold)
 
 
-def _shots(path: Path, score: str, rule: Callable[[], Rule], fps: float, duration_s: float) -> Shots:
+def _shots(path: Path, score: str, rule: Callable[[], Rule], duration_s: float) -> Shots:
     """Return the shots of the scores in ``path``, span by span."""
     from scenedetect.common import FrameTimecode, Timecode, framerate_to_fraction
     from scenedetect.scene_manager import get_scenes_from_cuts
 
-    scores = read_table(path)
+    scores = read_table(path, columns=["pts", "frame", "t_s", "first", score])
     time_base = Fraction(scores.schema.metadata[b"time_base"].decode())
-    frame_rate = scores.schema.metadata.get(b"frame_rate")
-    rate = framerate_to_fraction(Fraction(frame_rate.decode()) if frame_rate else fps)
+    rate = framerate_to_fraction(Fraction(scores.schema.metadata[b"frame_rate"].decode()))
     pts, frame, t_s, values = (scores[name].to_numpy() for name in ("pts", "frame", "t_s", score))
 
     def time(row: int) -> "FrameTimecode":
@@ -116,8 +115,7 @@ def _shots(path: Path, score: str, rule: Callable[[], Rule], fps: float, duratio
         after = bisect_left(t_s, cut.seconds, start, end - 1)
         return min(max(after - 1, start), after, key=lambda row: abs(t_s[row] - cut.seconds))
 
-    firsts = scores["first"].to_pylist() if "first" in scores.column_names else []
-    spans = [0, *(row for row, first in enumerate(firsts) if first and row), len(pts)]
+    spans = [*(row for row, first in enumerate(scores["first"].to_pylist()) if first), len(pts)]
     shots = Shots([], [])
     for start, end in pairwise(spans):
         detected = rule()

@@ -25,7 +25,7 @@ def test_scores_are_those_of_the_frames_one_after_the_other(tmp_path: Path, monk
     assert found["n_frames"] == len(rows) == len(VFR)
     for number, (row, frame) in enumerate(zip(rows, decoded, strict=True)):
         expected = dict(zip(FrameScores.COLUMNS, scores(frame.bgr()), strict=True))
-        assert row == {"frame": number, "pts": frame.pts, "t_s": frame.t_s} | expected
+        assert row == {"frame": number, "pts": frame.pts, "t_s": frame.t_s, "first": number == 0} | expected
     assert found["duration_s"] == pytest.approx(decoded[-1].end_s, abs=1e-6)
 
 
