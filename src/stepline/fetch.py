@@ -18,6 +18,8 @@ from stepline.datasets.studies import Study
 from stepline.download import DownloadOptions, fetch_file, fetch_video
 from stepline.errors import ConfigError, DownloadError, MissingError, ReleaseError
 from stepline.io import read_json, sha256_file, write_bytes, write_json
+from stepline.media.headers import Headers
+from stepline.media.process import Limits
 from stepline.mirror import find, mirror_root
 from stepline.pipeline import Pipeline, how_to_fill
 from stepline.progress import progress
@@ -97,17 +99,20 @@ def bring_videos(pipeline: Pipeline, shard: str) -> list[Record]:
     options = DownloadOptions(**pipeline.config["download"])
     shards.write(paths.shards(pipeline.name), pipeline.shards)
     again, needed = pipeline.again(shard), pipeline.needs_videos(shard)
+    spans = pipeline.spans() if pipeline.annotated else {}
     records = []
-    for video in progress(pipeline.members(shard), what=f"{pipeline.name} shard {shard}", unit="videos"):
-        records.append(_bring(video, paths.videos(pipeline.name), options, needed))
-        if records[-1].status != "present":
-            log.warning("%s: %s: %s", video.id, records[-1].status, records[-1].reason)
+    with Headers(Limits(**pipeline.config["media"]["limits"])) as headers:
+        bring = partial(fetch_video, folder=paths.videos(pipeline.name), options=options, headers=headers, again=needed)
+        for video in progress(pipeline.members(shard), what=f"{pipeline.name} shard {shard}", unit="videos"):
+            records.append(_bring(video, paths.videos(pipeline.name), partial(bring, spans=spans.get(video.id, []))))
+            if records[-1].status != "present":
+                log.warning("%s: %s: %s", video.id, records[-1].status, records[-1].reason)
     if again:
         write_json(paths.fetches(pipeline.name, shard), {"again": again})
     return records
 
 
-def _bring(video: Video, folder: Path, options: DownloadOptions, needed: bool) -> Record:
+def _bring(video: Video, folder: Path, bring: Callable[[Video], Record]) -> Record:
     memory = folder / f"{check_video_id(video.id)}.json"
     before = read_availability(memory).get(video.id) if memory.exists() else None
     if video.lost:
@@ -115,7 +120,7 @@ def _bring(video: Video, folder: Path, options: DownloadOptions, needed: bool) -
         if before is not None and before.path:
             Path(before.path).unlink(missing_ok=True)
     else:
-        record = fetch_video(video, folder, options, again=needed)
+        record = bring(video)
     if before is not None and not before.kept and record.status in ("gone", "failed"):
         reason = f"deleted after use, and cannot be had again: {record.reason}"
         record = replace(before, reason=reason, attempts=record.attempts)

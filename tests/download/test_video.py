@@ -13,7 +13,7 @@ from stepline.datasets.schema import Video
 from stepline.download import DownloadOptions
 from stepline.download import fetch_video as fetch_video_
 from stepline.errors import ConfigError, ReleaseError
-from tests.download.clip import DURATION_S
+from tests.download.clip import DURATION_S, HEADERS
 from tests.download.test_host import closed
 from tests.file_server import FileServer
 
@@ -24,8 +24,8 @@ def video(name: str = "a", **more: Any) -> Video:
     return Video(**{"id": name, "duration_s": DURATION_S, "path": f"study/videos/{name}.mp4", **more})
 
 
-def fetch_video(wanted: Video, *, again: bool = False) -> Record:
-    return fetch_video_(wanted, FOLDER, DownloadOptions(sleep_s=0), again=again)
+def fetch_video(wanted: Video, **more: Any) -> Record:
+    return fetch_video_(wanted, FOLDER, DownloadOptions(sleep_s=0), HEADERS, **more)
 
 
 def digest(path: Path) -> str:
@@ -194,7 +194,7 @@ def test_what_came_and_is_no_video_is_fetched_again_the_next_time(server: FileSe
 
 def test_the_rate_limit_is_for_direct_files_too(server: FileServer) -> None:
     began = time.monotonic()
-    fetch_video_(video(url=f"{server.url}/a.mp4"), FOLDER, DownloadOptions(rate_limit="240K"))
+    fetch_video_(video(url=f"{server.url}/a.mp4"), FOLDER, DownloadOptions(rate_limit="240K"), HEADERS)
     assert 0.9 < time.monotonic() - began < 4
 
 

@@ -16,6 +16,7 @@ from stepline.availability import Record, read_availability
 from stepline.download import DownloadOptions, yt_dlp
 from stepline.download import fetch_video as fetch_video_
 from tests.conftest import ROOT
+from tests.download.clip import HEADERS
 from tests.download.test_video import FOLDER, names, video
 from tests.file_server import FileServer
 
@@ -25,7 +26,7 @@ PLAYED = f"http://www.youtube.com/watch?v={ID}"
 
 
 def fetch_video(url: str, **options: Any) -> Record:
-    return fetch_video_(video(url=url), FOLDER, DownloadOptions(**{"sleep_s": 0, **options}))
+    return fetch_video_(video(url=url), FOLDER, DownloadOptions(**{"sleep_s": 0, **options}), HEADERS)
 
 
 # Pages
@@ -260,14 +261,14 @@ def test_without_javascript_youtube_is_tried_with_a_warning_and_a_reason(
     offer(youtube, *EVERY)
     with caplog.at_level(logging.WARNING):
         for name in "ab":
-            record = fetch_video_(video(name, url=PLAYED), FOLDER, DownloadOptions(sleep_s=0))
+            record = fetch_video_(video(name, url=PLAYED), FOLDER, DownloadOptions(sleep_s=0), HEADERS)
             assert record.status == "present"
             assert "without a JavaScript runtime (none found)" in record.reason
     assert len([line for line in caplog.messages if "JavaScript runtime" in line]) == 1
     offer(youtube)
-    failed = fetch_video_(video("c", url=PLAYED), FOLDER, DownloadOptions(sleep_s=0))
+    failed = fetch_video_(video("c", url=PLAYED), FOLDER, DownloadOptions(sleep_s=0), HEADERS)
     assert (failed.status, "without a JavaScript runtime" in failed.reason) == ("failed", True)
-    page = fetch_video_(video("d", url=f"{youtube.url}/page.html"), FOLDER, DownloadOptions(sleep_s=0))
+    page = fetch_video_(video("d", url=f"{youtube.url}/page.html"), FOLDER, DownloadOptions(sleep_s=0), HEADERS)
     assert "JavaScript" not in page.reason
 
 
@@ -317,7 +318,7 @@ def test_cookies_are_sent_and_stand_nowhere(server: FileServer, tmp_path: Path) 
     assert (cookies.read_bytes(), cookies.stat().st_mtime_ns) == before
     server.next["/page.html"] = [403]
     record = fetch_video_(
-        video("b", url=f"{server.url}/page.html"), FOLDER, DownloadOptions(sleep_s=0, cookies=str(cookies))
+        video("b", url=f"{server.url}/page.html"), FOLDER, DownloadOptions(sleep_s=0, cookies=str(cookies)), HEADERS
     )
     assert record.status == "failed"
     assert os.listdir(home) == ["cookies.txt"]
@@ -346,7 +347,10 @@ import os
 from pathlib import Path
 from stepline.datasets.schema import Video
 from stepline.download import DownloadOptions, fetch_video
-fetch_video(Video(id="a", url=os.environ["ADDRESS"]), Path("videos"), DownloadOptions(sleep_s=0))
+from stepline.media.headers import Headers
+from stepline.media.process import Limits
+headers = Headers(Limits(memory_mb=1000, least_s=120, s_per_video_s=4))
+fetch_video(Video(id="a", url=os.environ["ADDRESS"]), Path("videos"), DownloadOptions(sleep_s=0), headers)
 """
 
 

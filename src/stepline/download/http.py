@@ -26,6 +26,10 @@ class MismatchError(DownloadError):
     """A download that is another file than the one that is listed."""
 
 
+class EnoughError(DownloadError):
+    """A download from a server that asks to be left alone for longer than anyone waits."""
+
+
 def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: float = 0.0) -> None:
     """Download ``url`` to ``path``; a cut transfer goes on where it stopped, also in a later run.
 
@@ -44,16 +48,12 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: f
             break
         except httpx.InvalidURL as error:
             raise DownloadError(f"{shown(url)}: {error}") from None
-        except (httpx.RequestError, _WorthRetryingError) as error:
-            wait_s = getattr(error, "wait_s", 0.0)
-            if wait_s > LONGEST_WAIT_S:
-                reason = f"{shown(url)}: {error}, asks to wait {wait_s:.0f} s"
-                leave_alone(url, reason)
-                raise DownloadError(reason) from None
-            if attempt == ATTEMPTS:
-                reason = str(error) or type(error).__name__
-                raise DownloadError(f"{shown(url)}: {reason} ({attempt} attempts)") from None
-            time.sleep(max(wait_s, 2.0 ** (attempt - 1)))
+        except (httpx.RequestError, WorthRetryingError) as error:
+            try:
+                wait(url, error, attempt)
+            except EnoughError as enough:
+                leave_alone(url, str(enough))
+                raise
     if sha256 and (got := sha256_file(part)) != sha256:
         part.unlink()
         _version_of(part).unlink()
@@ -69,7 +69,32 @@ def settle(part: Path, path: Path) -> None:
     part.replace(path)
 
 
-class _WorthRetryingError(Exception):
+def wait(url: str, error: Exception, attempt: int) -> None:
+    """Wait before the next attempt after ``error``.
+
+    Raises DownloadError where there have been enough, EnoughError where the server asks to wait for too long.
+    """
+    wait_s = getattr(error, "wait_s", 0.0)
+    if wait_s > LONGEST_WAIT_S:
+        raise EnoughError(f"{shown(url)}: {error}, asks to wait {wait_s:.0f} s") from None
+    if attempt == ATTEMPTS:
+        reason = str(error) or type(error).__name__
+        raise DownloadError(f"{shown(url)}: {reason} ({attempt} attempts)") from None
+    time.sleep(max(wait_s, 2.0 ** (attempt - 1)))
+
+
+def refuse(url: str, response: httpx.Response) -> None:
+    """Raise what an answer without content is: GoneError for 404 and 410, WorthRetryingError for 429 and 5xx."""
+    status = response.status_code
+    if status == 429 or status >= 500:
+        raise WorthRetryingError(f"HTTP {status}", retry_after(response))
+    if status in (404, 410):
+        raise GoneError(f"{shown(url)}: HTTP {status}")
+    if status >= 400:
+        raise DownloadError(f"{shown(url)}: HTTP {status}")
+
+
+class WorthRetryingError(Exception):
     """A transfer that another attempt may complete, after ``wait_s`` seconds where the server asks for them."""
 
     def __init__(self, reason: str, wait_s: float = 0.0) -> None:
@@ -88,19 +113,14 @@ def _transfer(url: str, part: Path, size: int, rate: float) -> None:
     headers = {"Range": f"bytes={have}-", "If-Range": kept} if have else {}
     headers["Accept-Encoding"] = "identity"
     with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=STALL_S) as response:
-        status, version = response.status_code, _version(response)
+        status, version = response.status_code, version_of(response)
         resumed = status == 206
         if status == 416 and response.headers.get("content-range") == f"bytes */{have}" and size in (0, have):
             return
         if status == 416 or (resumed and version not in ("", kept)):
             part.unlink(missing_ok=True)
-            raise _WorthRetryingError("the partial file does not fit the one on the server")
-        if status == 429 or status >= 500:
-            raise _WorthRetryingError(f"HTTP {status}", retry_after(response))
-        if status in (404, 410):
-            raise GoneError(f"{shown(url)}: HTTP {status}")
-        if status >= 400:
-            raise DownloadError(f"{shown(url)}: HTTP {status}")
+            raise WorthRetryingError("the partial file does not fit the one on the server")
+        refuse(url, response)
         if not resumed:
             part.unlink(missing_ok=True)
             write_text(_version_of(part), version)
@@ -109,7 +129,7 @@ def _transfer(url: str, part: Path, size: int, rate: float) -> None:
     expected = size or (int(length) + have * resumed if length else 0)
     got = part.stat().st_size
     if expected and got < expected:
-        raise _WorthRetryingError(f"truncated: {got} of {expected} bytes")
+        raise WorthRetryingError(f"truncated: {got} of {expected} bytes")
     if expected and got > expected:
         part.unlink()
         raise MismatchError(f"{shown(url)}: wrong length: {got} of {expected} bytes")
@@ -126,7 +146,7 @@ def _save(response: httpx.Response, part: Path, rate: float) -> None:
                 time.sleep(ahead_s)
 
 
-def _version(response: httpx.Response) -> str:
+def version_of(response: httpx.Response) -> str:
     """Return what tells this version of the file from others, fit for If-Range: RFC 9110, 13.1.5; "" where nothing."""
     tag = str(response.headers.get("etag", ""))
     return tag if re.fullmatch('"[!-~]*"', tag) else str(response.headers.get("last-modified", ""))

@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from stepline.availability import Record, check_video_id, read_availability, write_availability
@@ -12,9 +13,13 @@ from stepline.datasets.schema import Video
 from stepline.download.host import shown
 from stepline.download.http import GoneError, MismatchError, fetch_file, settle
 from stepline.download.options import DownloadOptions
-from stepline.download.yt_dlp import fetch_page
+from stepline.download.spans import Address, fetch_spans
+from stepline.download.yt_dlp import fetch_page, find_files
 from stepline.errors import DownloadError
-from stepline.media.decode import MediaError, probe
+from stepline.media.cut import WholeOnlyError
+from stepline.media.decode import MediaError
+from stepline.media.headers import Headers
+from stepline.media.spans import Spans
 from stepline.mirror import Wanted, cached_sha256, find
 
 SUFFIXES = frozenset(
@@ -23,46 +28,66 @@ SUFFIXES = frozenset(
 """The names of video files. An address that ends in one is a file; any other is a page."""
 
 
-def fetch_video(video: Video, folder: Path, options: DownloadOptions, *, again: bool = False) -> Record:
+def fetch_video(
+    video: Video,
+    folder: Path,
+    options: DownloadOptions,
+    headers: Headers,
+    *,
+    spans: Spans = (),
+    again: bool = False,
+) -> Record:
     """Bring ``video`` to ``folder/<id><suffix>`` (a link to its own file or the mirror's) and return its record.
 
-    The record stands in ``folder/<id>.json`` too, from where its attempts go on counting in the next run. A video that
-    was deleted after use (``kept`` is False) is downloaded once more only where ``again``. Raises ReleaseError where
-    the id is no file name.
+    The record stands in ``folder/<id>.json`` too, from where its attempts go on counting in the next run. Of a video
+    with ``spans`` only what they need is downloaded, unless its sha256 is listed, which only the whole has, or its
+    server or form allows no less. A video that was deleted after use (``kept`` is False) is downloaded once more only
+    where ``again``, or for other spans. headers: reads what files are.
+    Raises ReleaseError where the id is no file name.
     """
     memory = folder / f"{check_video_id(video.id)}.json"
     before = read_availability(memory).get(video.id) if memory.exists() else None
-    record = _bring(video, folder, options, before or Record(video=video.id, status="missing"), again)
+    wanted = _Wanted(video, folder, options, headers, [list(span) for span in spans])
+    record = _bring(wanted, before or Record(video=video.id, status="missing"), again)
     write_availability(memory, [record])
     return record
 
 
-def _bring(video: Video, folder: Path, options: DownloadOptions, before: Record, again: bool) -> Record:
-    record = Record(video=video.id, status="missing", attempts=before.attempts)
+class _Wanted(NamedTuple):
+    video: Video
+    folder: Path
+    options: DownloadOptions
+    headers: Headers
+    spans: list[list[float]]
+
+
+def _bring(wanted: _Wanted, before: Record, again: bool) -> Record:
+    video, folder, spans = wanted.video, wanted.folder, wanted.spans
+    record = Record(video=video.id, status="missing", attempts=before.attempts, spans=spans)
     held = _held(video)
     if held is not None:
         path = folder / f"{video.id}{_suffix(held.name)}"
         _link(path, held.resolve())
-        return _examined(video, path, replace(record, source=video.file or "mirror"))
+        return _examined(wanted, path, replace(record, source=video.file or "mirror"))
     here = [path for path in _places(video, folder) if os.path.lexists(path)]
     for path in here:
         if path.is_symlink():
             path.unlink()
     if video.file:
         return replace(record, reason=f"{video.file}: no such file, or it may not be seen")
-    if not (before.kept or again) and video.sha256 in ("", before.sha256):
+    if not (before.kept or again) and video.sha256 in ("", before.sha256) and before.spans == spans:
         return before
     for path in here:
         if path.exists():
             reason = before.reason if before.status == "present" else ""
             came = replace(record, reason=reason, downloader=before.downloader, format=before.format)
-            found = _examined(video, path, replace(came, source=shown(video.url)))
+            found = _examined(wanted, path, replace(came, source=shown(video.url)))
             if found.status != "failed" or not video.url:
                 return found
     if not video.url:
         reason = f"not in the mirror at {video.path}" if video.path else "it has no address"
         return replace(record, reason=reason)
-    return _downloaded(video, folder, options, before.attempts + 1)
+    return _downloaded(wanted, replace(record, status="failed", attempts=before.attempts + 1))
 
 
 def _held(video: Video) -> Path | None:
@@ -79,37 +104,64 @@ def _link(path: Path, to: Path) -> None:
         path.symlink_to(to)
 
 
-def _downloaded(video: Video, folder: Path, options: DownloadOptions, attempts: int) -> Record:
-    record = Record(video=video.id, status="failed", source=shown(video.url), attempts=attempts)
-    part = folder / f".{video.id}.yt-dlp"
+def _downloaded(wanted: _Wanted, record: Record) -> Record:
+    video = wanted.video
+    name = PurePosixPath(unquote(urlsplit(video.url).path)).name
+    direct = Path(name).suffix.lower() in SUFFIXES
+    program = "httpx" if direct else "yt-dlp"
+    record = replace(record, source=shown(video.url), downloader=f"{program} {version(program)}")
     try:
-        name = PurePosixPath(unquote(urlsplit(video.url).path)).name
-        if Path(name).suffix.lower() in SUFFIXES:
-            record = replace(record, downloader=f"httpx {version('httpx')}")
-            path = folder / f"{video.id}{_suffix(name)}"
-            fetch_file(video.url, path, sha256=video.sha256, rate=options.rate)
-        else:
-            record = replace(record, downloader=f"yt-dlp {version('yt-dlp')}")
-            came, format_, lacks = fetch_page(video.url, part, options)
-            path = folder / f"{video.id}{_suffix(came.name)}"
-            settle(came, path)
-            shutil.rmtree(part)
-            record = replace(record, format=format_, reason=lacks)
+        whole = ""
+        if wanted.spans and not video.sha256:
+            try:
+                return _cut(wanted, record, direct)
+            except WholeOnlyError as error:
+                whole = f"the whole was fetched: {error}"
+        path, record = _whole(wanted, record, name if direct else "")
+        record = replace(record, reason="; ".join(filter(None, (record.reason, whole))))
     except GoneError as error:
         return replace(record, status="gone", reason=str(error))
     except MismatchError as error:
         return replace(record, status="mismatched", reason=str(error))
-    except DownloadError as error:
+    except (DownloadError, MediaError) as error:
         return replace(record, reason=str(error))
-    return _examined(video, path, record)
+    return _examined(wanted, path, record)
 
 
-def _examined(video: Video, path: Path, record: Record) -> Record:
+def _cut(wanted: _Wanted, record: Record, direct: bool) -> Record:
+    video, options = wanted.video, wanted.options
+    path = wanted.folder / f"{video.id}.mp4"
+    addresses, format_, lacks = (
+        ([Address(url=video.url, name=shown(video.url))], "", "") if direct else find_files(video.url, options)
+    )
+    fetch_spans(addresses, path, wanted.spans, rate=options.rate, limits=wanted.headers.limits)
+    return _examined(wanted, path, replace(record, format=format_, reason=lacks))
+
+
+def _whole(wanted: _Wanted, record: Record, name: str) -> tuple[Path, Record]:
+    """Bring the whole file, of that name, or of the page where it has none."""
+    video, folder, options = wanted.video, wanted.folder, wanted.options
+    if name:
+        path = folder / f"{video.id}{_suffix(name)}"
+        fetch_file(video.url, path, sha256=video.sha256, rate=options.rate)
+        return path, record
+    part = folder / f".{video.id}.yt-dlp"
+    came, format_, lacks = fetch_page(video.url, part, options)
+    path = folder / f"{video.id}{_suffix(came.name)}"
+    settle(came, path)
+    shutil.rmtree(part)
+    return path, replace(record, format=format_, reason=lacks)
+
+
+def _examined(wanted: _Wanted, path: Path, record: Record) -> Record:
     """Return ``record`` with what the file at ``path`` is; where it is a video, it is the only one left of this id."""
+    video = wanted.video
     try:
-        header = probe(path)
+        header, _, holds = wanted.headers(path)
     except MediaError as error:
         return replace(record, status="failed", reason=str(error))
+    if holds and not _within(wanted.spans, holds):
+        return replace(record, status="failed", reason="it holds other spans of the video: fetch it again")
     for other in _places(video, path.parent):
         if other != path:
             other.unlink(missing_ok=True)
@@ -143,3 +195,7 @@ def _suffix(name: str) -> str:
     """Return the suffix of a video file's ``name``, in lower case; ``.mp4`` where it has none of a video's."""
     suffix = Path(name).suffix.lower()
     return suffix if suffix in SUFFIXES else ".mp4"
+
+
+def _within(spans: Spans, holds: Spans) -> bool:
+    return bool(spans) and all(any(of[0] <= start and end <= of[1] for of in holds) for start, end in spans)

@@ -12,18 +12,24 @@ import time
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from stepline.download.host import leave_alone, shown, unreachable
 from stepline.download.http import ATTEMPTS, STALL_S, GoneError
 from stepline.download.options import DownloadOptions
+from stepline.download.spans import Address
 from stepline.errors import DownloadError
+from stepline.media.cut import WholeOnlyError
 
 log = logging.getLogger(__name__)
 
 SINGLE = "b[ext=mp4][height<=?{0}][protocol!*=m3u8]"
 """What yt-dlp takes without ffmpeg: one file with picture and sound, no stream that would need repair."""
 MERGED = "bv*[ext=mp4][height<={0}]+ba[ext=m4a]/" + SINGLE
+PLAIN = "[protocol~='^https?$']"
+"""What of a format is one file, of which parts can be asked for."""
+PLAIN_FILES = f"bv*[ext=mp4][height<={{0}}]{PLAIN}+ba[ext=m4a]{PLAIN}/b[ext=mp4][height<=?{{0}}]{PLAIN}"
 JS_RUNTIMES = ("deno", "node", "quickjs", "bun")
 YT_DLP = """
 import os, runpy, threading
@@ -41,6 +47,9 @@ BUSY = re.compile(r"HTTP Error 5\d\d|timed out|connection (reset|aborted)|bytes 
 """What yt-dlp reports where the same question a moment later may have another answer."""
 ENOUGH = re.compile(r"HTTP Error 429|rate-limited|not a bot|captcha", re.IGNORECASE)
 """What yt-dlp reports where the site has had enough questions from here for now."""
+NO_FORMAT = re.compile("Requested format is not available|No video formats found")
+COOKIE_ATTRIBUTES = ("", "domain", "path", "secure", "expires", "version")
+"""What stands between the cookies that yt-dlp names, and is none."""
 ACCOUNT = re.compile(r"sign in|log ?in|members|registered users|cookies", re.IGNORECASE)
 """What yt-dlp reports where an account may see the video."""
 
@@ -51,14 +60,50 @@ def fetch_page(url: str, part: Path, options: DownloadOptions) -> tuple[Path, st
     Returns the file, the id of its format, and what was given up for lack of a program, or "". Raises GoneError where
     the site says that it is gone, DownloadError where it refuses or there is no mp4 of at most ``max_height`` lines.
     """
+    wanted = ["--format", (SINGLE if _lacks_ffmpeg() else MERGED).format(options.max_height)]
+    wanted += ["--output", str(part / "%(format_id)s.%(ext)s")]
+    wanted += ["--print", "after_move:%(.{filepath,format_id})j"]
+    made, lacks = _asked(url, wanted, options, lacks=_lacks_ffmpeg())
+    return Path(made["filepath"]), str(made["format_id"]), lacks
+
+
+def find_files(url: str, options: DownloadOptions) -> tuple[list[Address], str, str]:
+    """Return where the video of the page ``url`` is, as one file or picture and sound apart, and download nothing.
+
+    Returns the format's id and what was given up, and raises, as ``fetch_page``; WholeOnlyError where the site has it
+    only in fragments.
+    """
+    wanted = ["--format", PLAIN_FILES.format(options.max_height)]
+    wanted += ["--print", "%(.{format_id,url,http_headers,cookies,requested_formats})j"]
+    try:
+        made, lacks = _asked(url, wanted, options, lacks="")
+    except NoFormatError:
+        raise WholeOnlyError("its site has it only in fragments") from None
+    formats = made.get("requested_formats") or [made]
+    return [_address(each) for each in formats], str(made["format_id"]), lacks
+
+
+def _address(made: dict[str, Any]) -> Address:
+    cookies = [cookie.strip() for cookie in (made.get("cookies") or "").split(";")]
+    sent = [cookie for cookie in cookies if cookie.partition("=")[0].lower() not in COOKIE_ATTRIBUTES]
+    headers = {name: value for name, value in (made.get("http_headers") or {}).items() if name != "Accept-Encoding"}
+    name = urlsplit(made["url"]).hostname or ""  # the address names who asked
+    return Address(url=made["url"], name=name, headers=headers | ({"Cookie": "; ".join(sent)} if sent else {}))
+
+
+class NoFormatError(DownloadError):
+    """A video that its site has in none of the wanted formats."""
+
+
+def _asked(url: str, wanted: list[str], options: DownloadOptions, *, lacks: str) -> tuple[dict[str, Any], str]:
+    """Return what yt-dlp says of the video of a page, and what was given up for lack of a program, or ""."""
     if reason := unreachable(url):
         raise DownloadError(reason)
     for attempt in range(1, ATTEMPTS + 1):
-        code, out, said = _run(url, part, options)
-        lacks = "; ".join(filter(None, (_lacks_ffmpeg(), _lacks_for_youtube(said) if _is_youtube(url) else "")))
+        code, out, said = _run(url, wanted, options)
+        given_up = "; ".join(filter(None, (lacks, _lacks_for_youtube(said) if _is_youtube(url) else "")))
         if not code and out:
-            made = json.loads(out[-1])
-            return Path(made["filepath"]), str(made["format_id"]), lacks
+            return dict(json.loads(out[-1])), given_up
         errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
         reason = shown(errors[-1]) if errors else f"yt-dlp ended with {code} and no video"
         if GONE.search(reason):
@@ -71,12 +116,13 @@ def fetch_page(url: str, part: Path, options: DownloadOptions) -> tuple[Path, st
             reason += f" ({attempt} attempts)"
     if ENOUGH.search(reason):
         leave_alone(url, _without_advice(reason))
-    raise DownloadError(_explained(reason, lacks, options))
+    kind = NoFormatError if NO_FORMAT.search(reason) else DownloadError
+    raise kind(_explained(reason, given_up, options))
 
 
 def _explained(reason: str, lacks: str, options: DownloadOptions) -> str:
     """Return yt-dlp's ``reason`` with what may help."""
-    if re.search("Requested format is not available|No video formats found", reason):
+    if NO_FORMAT.search(reason):
         reason = f"there is no mp4 of at most {options.max_height} lines with picture and sound"
     elif ACCOUNT.search(reason):
         lacks = "" if options.cookies else "an account's cookies may help: download.cookies"
@@ -89,23 +135,21 @@ def _without_advice(reason: str) -> str:
     return reason.partition(" Use --cookies")[0].rstrip(".")
 
 
-def _run(url: str, part: Path, options: DownloadOptions) -> tuple[int, list[str], list[str]]:
-    """Run yt-dlp and return its exit status and the lines of its output and of its errors.
+def _run(url: str, wanted: list[str], options: DownloadOptions) -> tuple[int, list[str], list[str]]:
+    """Run yt-dlp for what is ``wanted`` and return its exit status and the lines of its output and of its errors.
 
     The address, which may hold a password, and the cookies stand neither on the command line nor in a file with a name.
     """
     pause = str(options.sleep_s)
     command = [sys.executable, "-c", YT_DLP, "--ignore-config", "--no-playlist"]
     command += ["--quiet", "--verbose", "--no-progress"]
-    command += ["--format", (SINGLE if _lacks_ffmpeg() else MERGED).format(options.max_height)]
     command += ["--merge-output-format", "mp4", "--continue", "--abort-on-unavailable-fragments"]
     command += ["--retries", "5", "--fragment-retries", "5", "--retry-sleep", "exp=1:20"]
     command += ["--socket-timeout", str(STALL_S)]
     command += ["--sleep-requests", pause, "--sleep-interval", pause]
     command += [word for runtime in JS_RUNTIMES for word in ("--js-runtimes", runtime)]
     command += ["--limit-rate", options.rate_limit] if options.rate_limit else []
-    command += ["--output", str(part / "%(format_id)s.%(ext)s")]
-    command += ["--print", "after_move:%(.{filepath,format_id})j"]
+    command += wanted
     with ExitStack() as stack:
         reading, writing = os.pipe()
         stack.callback(os.close, reading)

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from io import RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from stepline.media.decode import MediaError, Probe, Stream, fraction, opened
 from stepline.media.spans import Spans, merged
@@ -50,7 +51,7 @@ def _header(stream: Stream) -> Header:
     return Header(stream.probe(), fraction(stream.video.guessed_rate), [])
 
 
-def copy_spans(sources: Sequence[Path | BinaryIO], target: Path, spans: Spans) -> None:
+def copy_spans(sources: Sequence[Path | RawIOBase], target: Path, spans: Spans) -> None:
     """Copy what is needed to show ``spans`` to the mp4 ``target``; each frame keeps its pixels and its time.
 
     sources: one with pictures and sound, or one with each. Times count from the start of the video stream, so the
@@ -162,7 +163,7 @@ def _checked(packet: "av.Packet[Any]") -> int:
     return packet.pts
 
 
-def _open(source: Path | BinaryIO) -> "av.container.InputContainer":
+def _open(source: Path | RawIOBase) -> "av.container.InputContainer":
     import av
 
     return cast("av.container.InputContainer", av.open(str(source) if isinstance(source, Path) else source))

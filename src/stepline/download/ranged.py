@@ -1,0 +1,130 @@
+"""A file on a server, of which only what is read is transferred."""
+
+import io
+import re
+import time
+from collections.abc import Iterator, Mapping
+from itertools import count
+
+import httpx
+
+from stepline.download.http import STALL_S, WorthRetryingError, refuse, version_of, wait
+from stepline.errors import DownloadError
+from stepline.media.cut import WholeOnlyError
+
+SKIPPED = 1 << 18
+"""Bytes that are read and thrown away rather than asking again behind them."""
+
+
+class RangedFile(io.RawIOBase):
+    """The file at ``url``, by range requests: each goes on until something else is read than what comes next.
+
+    name: of the file in errors. headers: of the requests. rate: most bytes per second; 0 for no limit. size: of the
+    file; 0 before the first read.
+    error: what a read raised; who reads may take that for the end of the file.
+    A transfer that is cut goes on where it was, and a request is repeated, as in ``fetch_file``. Reading raises
+    WholeOnlyError where the server sends no parts, GoneError, EnoughError and DownloadError as ``fetch_file`` does, and
+    DownloadError where the file is no longer the one that it was.
+    """
+
+    def __init__(self, url: str, name: str, *, headers: Mapping[str, str] | None = None, rate: float = 0.0) -> None:
+        """Ask nothing yet."""
+        self.size = 0
+        self.error: DownloadError | WholeOnlyError | None = None
+        self._url, self._name, self._rate = url, name, rate
+        self._client = httpx.Client(headers=headers, follow_redirects=True, timeout=STALL_S)
+        self._version = ""
+        self._wanted = self._at = 0
+        self._response: httpx.Response | None = None
+        self._chunks: Iterator[bytes] = iter(())
+        self._rest = b""
+        self._due = 0.0
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return that it can be read anywhere."""
+        return True
+
+    def tell(self) -> int:
+        """Return where the next byte is read."""
+        return self._wanted
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Read on at another place."""
+        if whence == io.SEEK_END and not self.size:
+            self.read(1)
+        self._wanted = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._wanted, io.SEEK_END: self.size}[whence]
+        return self._wanted
+
+    def read(self, size: int = -1) -> bytes:
+        """Return at most ``size`` bytes, and at least one where the file goes on."""
+        try:
+            for attempt in count(1):
+                try:
+                    return self._read(size)
+                except (httpx.RequestError, WorthRetryingError) as error:
+                    self._hang_up()
+                    wait(self._name, error, attempt)
+                except httpx.InvalidURL as error:
+                    raise DownloadError(f"{self._name}: {error}") from None
+        except (DownloadError, WholeOnlyError) as error:
+            self.error = error
+            raise
+        raise AssertionError
+
+    def close(self) -> None:
+        """Hang up."""
+        self._hang_up()
+        self._client.close()
+        super().close()
+
+    def _read(self, size: int) -> bytes:
+        if self.size and self._wanted >= self.size:
+            return b""
+        if not (self._response and 0 <= self._wanted - self._at <= SKIPPED):
+            self._hang_up()
+            self._ask()
+        while True:
+            skipped = self._rest[: self._wanted - self._at]
+            self._at, self._rest = self._at + len(skipped), self._rest[len(skipped) :]
+            if self._rest:
+                break
+            self._rest = self._next()
+        got, self._rest = (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
+        self._at += len(got)
+        self._wanted = self._at
+        return got
+
+    def _ask(self) -> None:
+        headers = {"Range": f"bytes={self._wanted}-", "Accept-Encoding": "identity"}
+        if self._version:
+            headers["If-Range"] = self._version
+        response = self._client.send(self._client.build_request("GET", self._url, headers=headers), stream=True)
+        self._response = response
+        refuse(self._name, response)
+        ranged = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers.get("content-range", ""))
+        if response.status_code != 206 or not ranged or int(ranged[1]) != self._wanted:
+            if self.size:
+                raise DownloadError(f"{self._name}: the file changed while it was read")
+            raise WholeOnlyError("its server sends no parts of files")
+        if self.size not in (0, int(ranged[2])):
+            raise DownloadError(f"{self._name}: the file changed while it was read")
+        self.size, self._version = int(ranged[2]), version_of(response)
+        self._at, self._rest, self._chunks = self._wanted, b"", response.iter_raw()
+
+    def _next(self) -> bytes:
+        chunk = next(self._chunks, b"")
+        if not chunk:
+            raise WorthRetryingError(f"truncated: {self._at} of {self.size} bytes")
+        if self._rate:
+            self._due = max(self._due, time.monotonic()) + len(chunk) / self._rate
+            time.sleep(max(0.0, self._due - time.monotonic()))
+        return chunk
+
+    def _hang_up(self) -> None:
+        if self._response is not None:
+            self._response.close()
+            self._response = None

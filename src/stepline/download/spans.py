@@ -1,0 +1,62 @@
+"""Spans of a video on a server: only what they need is transferred, into a cut file."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stepline.download.host import leave_alone, unreachable
+from stepline.download.http import EnoughError, settle
+from stepline.download.ranged import RangedFile
+from stepline.errors import DownloadError
+from stepline.media.cut import copy_spans
+from stepline.media.decode import MediaError
+from stepline.media.process import Limits, killable
+from stepline.media.spans import Spans
+
+SLOWEST = 25.0
+"""How much longer than decoding the transfer of spans may take, which a slow server or a rate limit makes long."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """A file of a video on a server, what it is called in errors, and the headers of the requests for it."""
+
+    url: str
+    name: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def fetch_spans(addresses: Sequence[Address], path: Path, spans: Spans, *, rate: float, limits: Limits) -> None:
+    """Make ``path`` a cut file with ``spans`` of the video at ``addresses``: one of all, or of picture and of sound.
+
+    rate: most bytes per second of each; 0 for no limit. It runs in a process that can be killed, and nothing is left of
+    a failure. Raises WholeOnlyError where the server sends no parts of files or the video cannot be cut, GoneError,
+    EnoughError and DownloadError as ``fetch_file`` does, and MediaError where what comes cannot be read.
+    """
+    for address in addresses:
+        if reason := unreachable(address.url):
+            raise DownloadError(reason)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.stem}.spans.mp4")
+    length_s = sum(end_s - start_s for start_s, end_s in spans)
+    try:
+        for error in killable(_copy, addresses, part, spans, rate, limits=limits, duration_s=SLOWEST * length_s):
+            if isinstance(error, EnoughError):
+                leave_alone(addresses[0].url, str(error))
+            raise error
+        settle(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _copy(addresses: Sequence[Address], part: Path, spans: Spans, rate: float) -> Iterator[DownloadError | MediaError]:
+    """Copy the spans; yield why not, where that is no error of decoding."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(RangedFile(a.url, a.name, headers=a.headers, rate=rate)) for a in addresses]
+        errors: list[DownloadError | MediaError] = []
+        try:
+            copy_spans(files, part, spans)
+        except (DownloadError, MediaError) as error:
+            errors.append(error)
+        yield from [*(file.error for file in files if file.error), *errors][:1]
