@@ -2,6 +2,7 @@
 
 import mimetypes
 import re
+import socket
 import threading
 import time
 import zlib
@@ -10,6 +11,7 @@ from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+PIECE = 1 << 15
 How = int | str | tuple[str, int | str]
 
 
@@ -48,6 +50,11 @@ class Handler(BaseHTTPRequestHandler):
 
     server: FileServer
     protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        """Let little lie between what is sent and what is read."""
+        super().setup()
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PIECE)
 
     def log_message(self, *_: object) -> None:
         """Stay silent."""
@@ -102,18 +109,22 @@ class Handler(BaseHTTPRequestHandler):
         if ranged:
             more["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
         self._head(206 if ranged else 200, len(sent if kind == "short" else body), **more)
-        self.server.sent += len(sent)  # before the client can have read them
         self.close_connection = sent != body
         with suppress(ConnectionError):
             while kind == "slow" and sent:
-                self.wfile.write(sent[:n])
+                self._write(sent[:n])
                 sent = sent[n:]
                 threading.Event().wait(0.1)
-            self.wfile.write(sent)
+            for at in range(0, len(sent), PIECE):
+                self._write(sent[at : at + PIECE])
             if kind == "stall":
                 self.connection.recv(1)
         if kind in ("stall", "slow"):
             self.server.left.set()
+
+    def _write(self, piece: bytes) -> None:
+        self.server.sent += len(piece)  # before the client can have read them
+        self.wfile.write(piece)
 
     def _head(self, status: int, length: int, **more: str) -> None:
         self.send_response(status)
