@@ -141,3 +141,20 @@ def sparse_wav(tmp_path: Path) -> Callable[[float], Path]:
         return path
 
     return make
+
+
+def test_digital_silence_is_not_asked_for(tmp_path: Path) -> None:
+    asked = []
+
+    class Listed(Decoder):
+        def answer(self, samples: np.ndarray) -> bytes:
+            asked.append(samples.any())
+            return super().answer(samples)
+
+    said = word(1, 4000)
+    silence = np.zeros(3 * chunks.LONGEST, np.int16)
+    write_wav(tmp_path / "a.wav", np.concatenate([silence, said, silence]))
+    sentences = recognise(tmp_path / "a.wav", Listed(1), tmp_path / "answers", what="a")
+    assert asked == [True]
+    start = len(silence)
+    assert in_samples(sentences) == [("1", start, start + len(said))]

@@ -64,7 +64,8 @@ def transcribe(
             path.unlink(missing_ok=True)
             videos[video] = {"status": absent["status"], "reason": absent["reason"]}
             continue
-        source = {"sha256": media["sha256"], "media_revision": media["revision"], **by}
+        of = {"sha256": media["sha256"], "spans": media.get("spans", []), "media_revision": media["revision"]}
+        source = {**of, **by}
         made = read_json(done) if done.is_file() else {}
         failures = {"failures": made["failures"]} if "failures" in made else {}
         if not (path.is_file() and made.get("source") == source):
@@ -89,13 +90,14 @@ def transcribe(
 def recognise(wav: Path, engine: Engine, answers: Path, *, what: str) -> list[Sentence]:
     """Return what is said in the file (16 kHz mono), in the order of the starts; answers are kept in ``answers``.
 
-    A chunk that fails does not keep the others from being asked. Raises RecognitionError where one failed.
+    A chunk without a sound, as between spans, is not asked for. One that fails does not keep the others from being
+    asked. Raises RecognitionError where one failed.
     """
 
     def heard(chunk: tuple[int, tuple[int, NDArray[np.int16]]]) -> list[Sentence] | RecognitionError:
         number, (start, samples) = chunk
         try:
-            sentences = _said(samples, engine, answers)
+            sentences = _said(samples, engine, answers) if samples.any() else []
         except RecognitionError as error:
             return error
         placed = [_placed(sentence, number, start, len(samples)) for sentence in sentences if sentence.text]
