@@ -48,6 +48,15 @@ def test_only_the_shard_of_a_change_is_concerned(clips: Path) -> None:
     assert (before[0] == after[0], before[1] == after[1]) == (True, False)
 
 
+def test_what_snakemake_shows_of_a_shard_holds_no_password() -> None:
+    seen = []
+    for password in ("one", "two"):
+        Path("list.csv").write_text(f"video,url\na,http://me:{password}@127.0.0.1/a.mp4\n")
+        seen.append(made(datasets={"mine": {"kind": "list", "videos": "list.csv"}}).video_params("000"))
+        assert password not in seen[-1]
+    assert seen[0] != seen[1]
+
+
 def record(video: str, *, kept: bool = True) -> None:
     found = Record(video=video, status="present", path=f"datasets/mine/videos/{video}.mp4", kept=kept)
     write_availability(paths.videos("mine") / f"{video}.json", [found])
@@ -104,6 +113,8 @@ def test_what_the_recogniser_lacks_is_asked_where_transcripts_are_not_there(monk
     deepgram = {"engine": "deepgram"}
     assert made(asr=deepgram).recogniser_lacks == ("key:DEEPGRAM_API_KEY",)
     assert not any("transcripts" in str(path) for path in made(asr=deepgram).summary_inputs())
+    other = deepgram | {"deepgram": {"model": "nova-2"}}
+    assert made(asr=deepgram).summary_params() != made(asr=other).summary_params()
     with pytest.raises(MissingError, match=r"^strict: mine lacks key:DEEPGRAM_API_KEY$"):
         made(asr=deepgram, strict=True)
     said = {video: {"status": "present", "reason": "", "n_sentences": 0} for video in "ab"}

@@ -117,11 +117,14 @@ class Pipeline:
     # Videos
 
     def video_params(self, shard: str) -> str:
-        """Return what a shard's videos must be looked for again for, as text: what there is of them, and lost files."""
+        """Return what a shard's videos must be looked for again for: what there is of them, and lost files.
+
+        A digest, as Snakemake shows and keeps parameters, and addresses may hold passwords.
+        """
         found = [[video.id, video.url, video.sha256, _signature(video)] for video in self.members(shard)]
         by = {"found": found, "again": self.again(shard), "strict": self.config["strict"]}
         spans = [self.spans_params.get(video.id) for video in self.members(shard)] if self.annotated else []
-        return canonical_json(by | ({"spans": spans} if spans else {}))
+        return digest(by | ({"spans": spans} if spans else {}))
 
     @property
     def annotated(self) -> bool:
@@ -265,7 +268,7 @@ class Pipeline:
 
     def summary_params(self) -> str:
         """Return what the table must be made again for, besides its inputs, as text."""
-        return digest([self.recogniser_lacks, self.engine])
+        return digest([self.recogniser_lacks, self.recogniser])
 
     def report_inputs(self) -> list[Path]:
         """Return what the page shows besides the table."""
