@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stepline import fetch
-from stepline.availability import read_availability
+from stepline.availability import read_availability, write_availability
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.datasets import shards
@@ -337,6 +337,36 @@ def test_what_a_fetch_by_hand_brings_is_noticed_by_the_next_run_and_only_by_that
     assert made().video_params("000") == wanted
     assert fetch.videos_line(made()) == "1 of 1 videos"
     assert made().video_params("000") == wanted
+
+
+def test_a_kill_while_videos_are_deleted_has_nothing_fetched_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch_videos(own(folder), "000")
+    computed(own(folder))
+    params = own(folder).video_params("000")
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for step in ("unlink", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, step, killed)
+            with pytest.raises(KeyboardInterrupt):
+                drop_videos(own(folder), "000")
+        assert own(folder).video_params("000") == params
+    drop_videos(own(folder), "000")
+    assert not os.path.lexists("datasets/mine/videos/a.mp4")
+
+
+def test_only_files_in_the_folder_of_videos_are_deleted(folder: Path) -> None:
+    fetch_videos(own(folder), "000")
+    computed(own(folder))
+    memory = Path("datasets/mine/videos/a.json")
+    (record,) = read_availability(memory).values()
+    write_availability(memory, [replace(record, path=str(folder / "a.mp4"))])
+    drop_videos(own(folder), "000")
+    assert (folder / "a.mp4").exists()
 
 
 def test_of_a_users_own_file_only_the_link_is_deleted(folder: Path, clip: bytes) -> None:

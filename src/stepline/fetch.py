@@ -118,7 +118,7 @@ def _bring(video: Video, folder: Path, bring: Callable[[Video], Record]) -> Reco
     if video.lost:
         record = Record(video=video.id, status="missing", reason=video.lost)
         if before is not None and before.path:
-            Path(before.path).unlink(missing_ok=True)
+            (folder / Path(before.path).name).unlink(missing_ok=True)
     else:
         record = bring(video)
     if before is not None and not before.kept and record.status in ("gone", "failed"):
@@ -141,8 +141,8 @@ def drop_videos(pipeline: Pipeline, shard: str) -> None:
         memory = folder / f"{video.id}.json"
         record = read_availability(memory)[video.id]
         if record.status == "present":
-            Path(record.path).unlink(missing_ok=True)
             write_availability(memory, [replace(record, kept=False)])
+            (folder / Path(record.path).name).unlink(missing_ok=True)
         dropped[video.id] = {"status": record.status, "reason": record.reason}
     write_manifest(paths.dropped(pipeline.name, shard), dropped, by=pipeline.media_params())
 
