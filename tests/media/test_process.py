@@ -31,6 +31,12 @@ def fail(reason: str) -> Iterator[None]:
     yield
 
 
+def lack() -> Iterator[None]:
+    import a_package_that_is_not_there
+
+    yield a_package_that_is_not_there
+
+
 def die(signal_number: int) -> Iterator[int]:
     yield 1
     os.kill(os.getpid(), signal_number)
@@ -59,6 +65,12 @@ def test_what_is_yielded_comes_in_order() -> None:
 def test_an_error_comes_as_it_was_raised() -> None:
     with pytest.raises(MediaError, match="no luck"):
         list(killable(fail, "no luck", limits=LIMITS, duration_s=0))
+
+
+def test_a_package_that_is_not_installed_keeps_its_name() -> None:
+    with pytest.raises(ModuleNotFoundError) as error:
+        list(killable(lack, limits=LIMITS, duration_s=0))
+    assert error.value.name == "a_package_that_is_not_there"
 
 
 def test_a_crash_is_an_error_that_names_the_signal() -> None:

@@ -33,7 +33,8 @@ def killable(work: Callable[..., Iterator[Any]], *arguments: Any, limits: Limits
     """Yield what ``work(*arguments)`` yields, from another process: its arguments and items are pickled.
 
     duration_s: the video's length. The process waits while nobody takes its items; that time does not count. Raises
-    the MediaError or OSError that ``work`` raises, and MediaError where it takes more than the limits or crashes.
+    the MediaError, OSError or ModuleNotFoundError that ``work`` raises, and MediaError where it takes more than the
+    limits or crashes.
     """
     time_s = max(limits.least_s, limits.s_per_video_s * duration_s)
     context = get_context("spawn")
@@ -80,7 +81,7 @@ def _serve(
             pipe.send(("item", item))
     except MemoryError:
         message = "error", MediaError(f"needs more than {memory_mb} MB: see media.limits")
-    except (MediaError, OSError) as error:
+    except (MediaError, OSError, ModuleNotFoundError) as error:
         message = "error", error
     pipe.send(message)
 
