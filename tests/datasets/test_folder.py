@@ -38,7 +38,7 @@ def test_all_video_files_below_a_folder_are_found_in_the_order_of_their_names() 
 
 def test_every_suffix_counts_in_upper_and_lower_case() -> None:
     put(*(f"{n}{each.upper() if n % 2 else each}" for n, each in enumerate(SUFFIXES)))
-    assert len(videos("mine", "clips")) == len(SUFFIXES) == 15
+    assert len(videos("mine", "clips")) == len(SUFFIXES) == 18
 
 
 def test_linked_folders_are_followed_and_circles_end() -> None:
@@ -81,6 +81,18 @@ def test_a_folder_that_is_absent_or_empty_is_one_line() -> None:
     assert refused() == f"{Path('clips').absolute()} is not a folder"
     put("notes.txt")
     assert refused().startswith(f"{Path('clips').absolute()} holds no video file (mp4, m4v, mov, ")
+
+
+def test_a_folder_that_may_not_be_read_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    root, scan = put("a.mp4", "closed/b.mp4"), os.scandir
+
+    def closed(path: str) -> object:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert refused() == f"{root}/closed: Permission denied: let this account read it"
 
 
 def test_a_name_that_is_too_long_or_no_text_is_one_line() -> None:

@@ -49,6 +49,8 @@ WRONG = {
     "video,url,sha256\na,http://x,ABC\n": "list.csv, line 2: sha256 'ABC' is not 64 hexadecimal digits",
     "video,url,duration_s\na,http://x,0\n": "list.csv, line 2: duration_s '0' is not a number of seconds",
     "video,url,duration_s\na,http://x,nan\n": "list.csv, line 2: duration_s 'nan' is not a number of seconds",
+    f"video,url,duration_s\na,http://x,{'9' * 309}\n": "9' is not a number of seconds",
+    "video,url,duration_s\na,http://x,-1\n": "list.csv, line 2: duration_s '-1' is not a number of seconds",
     "video,url,split\na,http://x,dev\n": "list.csv, line 2: split 'dev' is not one of train, val, test, or nothing",
     'video,url\na,"http://x\n': "list.csv, line 2: ",
 }

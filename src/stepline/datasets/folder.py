@@ -10,8 +10,8 @@ from stepline.datasets.schema import Video
 from stepline.errors import ConfigError
 
 SUFFIXES = (
-    *(".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".ts", ".mts", ".m2ts", ".mpg", ".mpeg", ".flv", ".wmv"),
-    *(".3gp", ".ogv"),
+    *(".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".ts", ".mts", ".m2ts", ".mpg", ".mpeg", ".vob", ".mxf"),
+    *(".flv", ".wmv", ".3gp", ".ogv", ".y4m"),
 )
 """What a video file's name ends in, in lower or upper case."""
 LONGEST_ID = 128
@@ -27,14 +27,19 @@ def video_id(name: str) -> str:
 def videos(dataset: str, folder: str) -> tuple[Video, ...]:
     """Return the video files in ``folder`` and below, in the order of their names. Hidden files are left out.
 
-    Raises ConfigError where there is no such folder, no video in it, or two files would have one id.
+    Raises ConfigError where there is no such folder, no video in it, a folder may not be read, or two files would have
+    one id.
     """
     root = Path(os.path.abspath(Path(folder).expanduser()))
     key = f"config: datasets.{dataset}.videos"
     if not root.is_dir():
         raise ConfigError(f"{key}: {root} is not a folder")
     found: dict[str, Path] = {}
-    for path in sorted(_files(root)):
+    try:
+        files = sorted(_files(root))
+    except OSError as error:
+        raise ConfigError(f"{key}: {error.filename}: {error.strerror}: let this account read it") from None
+    for path in files:
         name = path.relative_to(root).as_posix()
         video = video_id(name)
         if video in found:
@@ -50,8 +55,11 @@ def videos(dataset: str, folder: str) -> tuple[Video, ...]:
 
 
 def _files(root: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise error
+
     seen: set[str] = set()
-    for folder, folders, files in os.walk(root, followlinks=True):
+    for folder, folders, files in os.walk(root, onerror=refuse, followlinks=True):
         real = os.path.realpath(folder)
         folders[:] = [] if real in seen else [name for name in folders if not name.startswith(".")]
         if real not in seen:

@@ -1,5 +1,6 @@
 """A list of videos with addresses: a CSV file."""
 
+import math
 import re
 from collections.abc import Callable
 
@@ -8,10 +9,18 @@ from stepline.datasets.lines import lines
 from stepline.datasets.schema import SPLITS, Video
 from stepline.errors import ConfigError, ReleaseError
 
+
+def _is_length(text: str) -> bool:
+    try:
+        return 0 < float(text) < math.inf
+    except ValueError:
+        return False
+
+
 CHECKS: dict[str, tuple[Callable[[str], object], str]] = {
     "url": (re.compile(r"https?://[^/\s]\S*").fullmatch, "an address that starts with http:// or https://"),
     "sha256": (re.compile("[0-9a-f]{64}|").fullmatch, "64 hexadecimal digits"),
-    "duration_s": (re.compile(r"\d*[1-9]\d*(\.\d*)?|0?\.\d*[1-9]\d*|").fullmatch, "a number of seconds"),
+    "duration_s": (lambda text: text == "" or _is_length(text), "a number of seconds"),
     "split": (("", *SPLITS).__contains__, f"one of {', '.join(SPLITS)}, or nothing"),
 }
 

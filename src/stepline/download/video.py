@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from stepline.availability import Record, check_video_id, read_availability, write_availability
+from stepline.datasets.folder import SUFFIXES
 from stepline.datasets.schema import Video
 from stepline.download.host import shown
 from stepline.download.http import GoneError, MismatchError, fetch_file, settle
@@ -21,11 +22,6 @@ from stepline.media.decode import MediaError
 from stepline.media.headers import Headers
 from stepline.media.spans import Spans
 from stepline.mirror import Wanted, cached_sha256, find
-
-SUFFIXES = frozenset(
-    ".3gp .avi .flv .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv .ts .vob .webm .wmv .y4m".split()  # noqa: SIM905
-)
-"""The names of video files. An address that ends in one is a file; any other is a page."""
 
 
 def fetch_video(
