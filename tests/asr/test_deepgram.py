@@ -28,7 +28,7 @@ from stepline.cli import main
 from stepline.config import validate
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.media.audio import RATE
-from tests.asr.deepgram_server import CUT, KEY, Reply, Request, Server
+from tests.asr.deepgram_server import CUT, KEY, Reply, Request, Server, response
 
 FIRST = [("We open the door.", 1.0, 2.5), ("It's cold outside.", 4.0, 5.25)]
 SECOND = [("Now close it again.", 0.5, 2.0)]
@@ -179,6 +179,15 @@ def test_times_that_cannot_be_are_a_record(start_s: float, end_s: float, tmp_pat
         "failed",
         "the answer holds an utterance that ends before it starts",
     )
+
+
+@pytest.mark.parametrize("confidence", [-0.5, float("nan")])
+def test_a_confidence_that_cannot_be_is_a_record(confidence: float, tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3)
+    answer = response(SECOND, bytes(44))
+    answer["results"]["utterances"][0]["words"][1]["confidence"] = confidence
+    failed = run(tmp_path, scripted([Reply(body=json.dumps(answer).encode())]).url)["a"]
+    assert (failed["status"], failed["reason"]) == ("failed", "the answer holds a confidence below 0 or none")
 
 
 def test_a_failure_leaves_no_transcript_of_another_video(tmp_path: Path, scripted: Script) -> None:

@@ -95,6 +95,26 @@ def test_another_revision_of_the_recogniser_or_the_audio_transcribes_again(
     assert kept()
 
 
+def test_a_run_that_breaks_off_leaves_no_transcript_under_another_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "transcripts/a.parquet"
+    media(tmp_path, a=np.zeros(RATE, np.int16))
+    run(tmp_path)
+    media(tmp_path, revision=2, a=np.zeros(RATE, np.int16))
+    with monkeypatch.context() as patch:
+        patch.setattr("stepline.asr.transcribe.write_json", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path)
+    media(tmp_path, a=np.zeros(RATE, np.int16))
+    before = path.stat().st_ino
+    run(tmp_path)
+    assert path.stat().st_ino != before
+
+
 def test_a_video_without_audio_any_more_has_no_transcript(tmp_path: Path) -> None:
     media(tmp_path, a=np.zeros(RATE, np.int16), mute=np.zeros(RATE, np.int16), gone=np.zeros(RATE, np.int16))
     for video in ("a", "mute", "gone"):

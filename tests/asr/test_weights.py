@@ -45,6 +45,12 @@ def test_a_model_of_faster_whisper_is_a_folder_with_all_its_files() -> None:
     assert weights.locate("faster_whisper", "./weights/faster-whisper/tiny.en") == folder
 
 
+def test_a_model_in_a_home_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.pt").touch()
+    assert weights.locate("whisper", "~/mine.pt") == tmp_path / "mine.pt"
+
+
 @pytest.mark.parametrize("engine", ["whisper", "faster_whisper"])
 def test_an_unknown_name_is_one_line(engine: str) -> None:
     with pytest.raises(ConfigError, match=f"asr.{engine}.model: 'huge' is not allowed; choose from tiny.en, .* a path"):

@@ -116,6 +116,8 @@ class Deepgram:
         spans: list[Sentence | Word] = [*said, *(word for sentence in said for word in sentence.words)]
         if not all(0 <= span.start_s <= span.end_s < math.inf for span in spans):
             raise RecognitionError("the answer holds an utterance that ends before it starts")
+        if not all(span.confidence is not None and span.confidence >= 0 for span in spans):
+            raise RecognitionError("the answer holds a confidence below 0 or none")
         return said
 
 

@@ -79,6 +79,7 @@ def transcribe(
                 videos[video] = {"status": "failed", "reason": str(error), **failures}
                 continue
             sentences = [replace(sentence, engine=engine) for sentence in heard]
+            done.unlink(missing_ok=True)
             transcript.write(path, sentences)
             made = {"source": source, "n_sentences": len(sentences), **failures}
             write_json(done, made)

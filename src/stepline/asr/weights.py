@@ -79,7 +79,7 @@ def how_to_get(absent: str) -> str:
 
 def _places(engine: str, model: str) -> list[Path]:
     if "/" in model:
-        return [Path(model)]
+        return [Path(model).expanduser()]
     names = WHISPER if engine == "whisper" else FASTER_WHISPER
     if model not in names:
         raise ConfigError(f"asr.{engine}.model: {model!r} is not allowed; choose from {', '.join(names)}, or a path")
