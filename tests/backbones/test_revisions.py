@@ -27,9 +27,9 @@ SOURCES = {
     "histogram": [
         "backbones/histogram.py",
         "features/extract.py",
-        *(f"media/{name}.py" for name in ("decode", "decord", "read", "timeline")),
+        *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
     ],
-    "media": [f"media/{name}.py" for name in ("audio", "decode", "one_pass", "prepare", "scores")],
+    "media": [f"media/{name}.py" for name in ("audio", "cut", "decode", "one_pass", "prepare", "scores", "spans")],
     "asr": [
         f"asr/{name}.py"
         for name in (
