@@ -49,6 +49,7 @@ def test_a_model_in_a_home_folder_is_found(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine.pt").touch()
     assert weights.locate("whisper", "~/mine.pt") == tmp_path / "mine.pt"
+    assert weights.locate("whisper", "~nobody-here/mine.pt") is None
 
 
 @pytest.mark.parametrize("engine", ["whisper", "faster_whisper"])

@@ -107,3 +107,4 @@ def test_a_home_folder_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setenv("HOME", str(tmp_path))
     put("a.mp4")
     assert [video.id for video in videos("mine", "~/clips")] == ["a"]
+    assert refused("~nobody-here/clips") == f"{tmp_path}/~nobody-here/clips is not a folder"

@@ -4,6 +4,7 @@ The workflow asks too: nothing heavy is imported.
 """
 
 import hashlib
+import os
 from pathlib import Path
 
 from stepline.errors import ConfigError
@@ -79,7 +80,7 @@ def how_to_get(absent: str) -> str:
 
 def _places(engine: str, model: str) -> list[Path]:
     if "/" in model:
-        return [Path(model).expanduser()]
+        return [Path(os.path.expanduser(model))]
     names = WHISPER if engine == "whisper" else FASTER_WHISPER
     if model not in names:
         raise ConfigError(f"asr.{engine}.model: {model!r} is not allowed; choose from {', '.join(names)}, or a path")

@@ -30,7 +30,7 @@ def videos(dataset: str, folder: str) -> tuple[Video, ...]:
     Raises ConfigError where there is no such folder, no video in it, a folder may not be read, or two files would have
     one id.
     """
-    root = Path(os.path.abspath(Path(folder).expanduser()))
+    root = Path(os.path.abspath(os.path.expanduser(folder)))
     key = f"config: datasets.{dataset}.videos"
     if not root.is_dir():
         raise ConfigError(f"{key}: {root} is not a folder")

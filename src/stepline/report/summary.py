@@ -45,7 +45,7 @@ def summarise(pipeline: Pipeline) -> Summary:
         columns=(*COLUMNS, *backbones, "needs", "command"),
         rows=[rows[video.id] for video in pipeline.dataset.videos() if video.id in rows],
         needs=needs,
-        command=_command(pipeline, needs),
+        command=" && ".join(dict.fromkeys(map(how_to_fill, needs))),
     )
 
 
@@ -115,14 +115,6 @@ def _words(pipeline: Pipeline, video: str) -> int:
     return sum(len(sentence.text.split()) for sentence in sentences)
 
 
-def _command(pipeline: Pipeline, needs: Sequence[str]) -> str:
-    if not needs:
-        return ""
-    return " && ".join(
-        [*dict.fromkeys(map(how_to_fill, needs)), f"snakemake --cores 8 results/{pipeline.name}/videos.csv"]
-    )
-
-
 def write_summary(pipeline: Pipeline) -> None:
     """Write ``results/<name>/videos.csv`` and ``videos.md``."""
     made = summarise(pipeline)
@@ -140,7 +132,7 @@ def write_summary(pipeline: Pipeline) -> None:
         "\n".join(f"| {' | '.join(line)} |" for line in lines),
     ]
     if made.needs:
-        parts.append(f"Transcripts need {', '.join(made.needs)}: `{made.command}`")
+        parts.append(f"Transcripts need {', '.join(made.needs)}: `{made.command}`, then the same run again.")
     write_text(folder / "videos.md", "\n\n".join(parts) + "\n")
     write_text(folder / "videos.csv", content.getvalue())
 
