@@ -73,6 +73,35 @@ def test_a_lost_video_counts_once_and_so_does_its_fetch() -> None:
     assert made().again("000") == 2
 
 
+def test_lost_videos_and_strictness_have_a_shard_looked_for_again() -> None:
+    before = made().video_params("000")
+    assert made(strict=True).video_params("000") != before
+    record("a")
+    assert made().video_params("000") != before
+
+
+def test_the_table_counts_what_all_stages_made() -> None:
+    folders = [getattr(paths, stage)("mine") for stage in ("media", "shots")] + [
+        paths.transcripts("mine", "pocketsphinx")
+    ]
+    wanted = [paths.manifest(folder, "000") for folder in folders]
+    wanted += [paths.availability("mine", "000"), paths.features_manifest("mine", "000", made().spec_of("histogram"))]
+    assert sorted(made().summary_inputs()) == sorted(wanted)
+
+
+def test_a_transcript_that_failed_is_asked_for_again() -> None:
+    before = made().transcribe_params("000")
+    folder = paths.transcripts("mine", "pocketsphinx")
+    write_json(folder / "a.json", {"failures": 1})
+    assert made().transcribe_params("000") != before
+    said = {video: {"status": "present", "reason": "", "n_sentences": 0} for video in "ab"}
+    write_manifest(paths.manifest(folder, "000"), said, **made().recogniser)
+    assert made().transcribed
+    said["a"] = {"status": "failed", "reason": "HTTP 503", "failures": 1}
+    write_manifest(paths.manifest(folder, "000"), said, **made().recogniser)
+    assert not made().transcribed
+
+
 def test_a_deleted_video_is_wanted_where_something_is_to_be_computed() -> None:
     record("a", kept=False)
     assert made().needs_videos("000")

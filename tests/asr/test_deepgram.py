@@ -171,6 +171,14 @@ def test_utterances_are_put_in_order(tmp_path: Path, scripted: Script) -> None:
     assert said(tmp_path / "transcripts/a.parquet") == [*FIRST, ("Late.", 6.0, 6.0)]
 
 
+def test_words_are_put_in_order(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3)
+    answer = response(SECOND, bytes(44))
+    answer["results"]["utterances"][0]["words"].reverse()
+    run(tmp_path, scripted([Reply(body=json.dumps(answer).encode())]).url)
+    assert read(tmp_path / "transcripts/a.parquet") == (sentence(*SECOND[0]),)
+
+
 @pytest.mark.parametrize(("start_s", "end_s"), [(2.0, 1.0), (-1.0, 1.0), (0.0, float("nan")), (0.0, float("inf"))])
 def test_times_that_cannot_be_are_a_record(start_s: float, end_s: float, tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
