@@ -124,6 +124,15 @@ def test_what_cannot_be_cut_is_said(tmp_path: Path) -> None:
         copy_spans([tmp_path / "text.mp4"], tmp_path / "spans.mp4", SPANS)
 
 
+@pytest.mark.parametrize("said", ["", "{}", "[1]", '{"fps": 1, "duration_s": 1, "frame_rate": "x", "spans": []}'])
+def test_a_damaged_mark_is_an_error(tmp_path: Path, said: str) -> None:
+    path = make(tmp_path / "a.mp4", TIMES["30.mp4"][:30])
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", path, "-c", "copy"]
+    subprocess.run([*command, "-metadata", f"comment=stepline cut: {said}", "said.mp4"], check=True)
+    with pytest.raises(MediaError, match="what it says of its spans is damaged"):
+        read_header(Path("said.mp4"))
+
+
 def test_a_source_that_ends_early_is_an_error(tmp_path: Path) -> None:
     path = make(tmp_path / "a.mp4", TIMES["30.mp4"], options={"movflags": "faststart"})
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])

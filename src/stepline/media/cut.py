@@ -42,9 +42,12 @@ def read_header(path: Path) -> Header:
         said = container.metadata.get("comment", "")
     if not said.startswith(MARK):
         return header
-    cut = json.loads(said.removeprefix(MARK))
-    whole = replace(header.probe, fps=cut["fps"], duration_s=cut["duration_s"])
-    return Header(whole, Fraction(cut["frame_rate"]), cut["spans"])
+    try:
+        cut = json.loads(said.removeprefix(MARK))
+        whole = replace(header.probe, fps=cut["fps"], duration_s=cut["duration_s"])
+        return Header(whole, Fraction(cut["frame_rate"]), cut["spans"])
+    except (ValueError, KeyError, TypeError):
+        raise MediaError("what it says of its spans is damaged: fetch it again") from None
 
 
 def _header(stream: Stream) -> Header:
