@@ -77,6 +77,10 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"datasets": {"mine": {"videos": "x", "backbones": ["tfidf"]}}},
         ["datasets.mine.backbones[0]: 'tfidf' is not allowed; choose from histogram"],
     ),
+    "a rate that is a number": (
+        {"download": {"rate_limit": 500000}},
+        ["download.rate_limit: 500000 is not of type string or null; put it in quotes"],
+    ),
     "itself": (yaml.safe_load("&a {spacewalk: *a}"), ["it contains itself"]),
     "a window of a week": ({"spacewalk": {"contexts_s": {"step_recognition": [604800]}}}, ["maximum of 86400"]),
     "a window of nothing": ({"spacewalk": {"contexts_s": {"step_recognition": [1e-5]}}}, ["minimum of 0.001"]),
@@ -204,7 +208,7 @@ def test_numbers_given_as_text_are_read_and_ids_stay_text() -> None:
 
 
 def test_a_number_without_a_full_stop_is_one(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text('{shard_hours: 1e-06, spacewalk: {last_layer: {learning_rate: 1E-5}}}')
+    (tmp_path / "config.yaml").write_text("{shard_hours: 1e-06, spacewalk: {last_layer: {learning_rate: 1E-5}}}")
     assert (load()["shard_hours"], load()["spacewalk"]["last_layer"]["learning_rate"]) == (1e-6, 1e-5)
 
 
@@ -230,3 +234,8 @@ def unguarded(schema: dict[str, Any], key: str) -> list[str]:
 
 def test_unknown_keys_are_errors_everywhere() -> None:
     assert unguarded(SCHEMA, "") + [k for name, part in SCHEMA["$defs"].items() for k in unguarded(part, name)] == []
+
+
+@pytest.mark.parametrize(("given", "read"), [("500000", "500000"), ("5M", "5M"), ("null", None), (None, None)])
+def test_a_rate_in_quotes_is_text_and_null_is_none(given: str | None, read: str | None) -> None:
+    assert validate({"download": {"rate_limit": given}})["download"]["rate_limit"] == read

@@ -87,12 +87,13 @@ def _read(value: Any, schema: dict[str, Any]) -> Any:
         return {key: _read(child, schema.get("properties", {}).get(key, other)) for key, child in value.items()}
     if isinstance(value, list):
         return [_read(item, schema.get("items", {})) for item in value]
-    if isinstance(value, str) and value and "enum" not in schema and schema.get("type") != "string":
+    types = [schema.get("type")] if isinstance(schema.get("type"), str) else schema.get("type", [])
+    if isinstance(value, str) and value and "enum" not in schema and types != ["string"]:
         try:  # YAML's numbers have a full stop: 1e-5 is text
             read = float(value) if re.fullmatch(r"[+-]?\d+e[+-]?\d+", value, re.IGNORECASE) else yaml.safe_load(value)
         except yaml.YAMLError:
             return value
-        return read if read is None or isinstance(read, (bool, int, float)) else value
+        return read if read is None or (isinstance(read, (bool, int, float)) and "string" not in types) else value
     return value
 
 
@@ -129,8 +130,10 @@ def _explain(error: ValidationError) -> str:
     if error.validator == "oneOf":
         return f"config: {key}: {error.instance!r} is not allowed; give exactly one of videos, fraction or hours"
     if error.validator == "type":
-        hint = "; put it in quotes" if error.validator_value == "string" else ""
-        return f"config: {key}: {error.instance!r} is not of type {error.validator_value}{hint}"
+        wanted: Any = error.validator_value
+        types: list[str] = wanted if isinstance(wanted, list) else [wanted]
+        hint = "; put it in quotes" if "string" in types else ""
+        return f"config: {key}: {error.instance!r} is not of type {' or '.join(types)}{hint}"
     return f"config: {key}: {error.message}"
 
 

@@ -45,3 +45,8 @@ def test_an_absent_file_is_one_line() -> None:
         ConfigError, match=r"^config: datasets.mine.segments: .*segments.csv: No such file or directory$"
     ):
         read_segments("mine", "segments.csv", VIDEOS)
+
+
+def test_the_home_of_nobody_is_one_line() -> None:
+    with pytest.raises(ConfigError, match=r"segments: .*/~nobody-here/s.csv: No such file or directory$"):
+        read_segments("mine", "~nobody-here/s.csv", VIDEOS)

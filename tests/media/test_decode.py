@@ -80,6 +80,15 @@ def test_damaged_files_are_errors_with_a_reason(tmp_path: Path) -> None:
             list(frames(path))
 
 
+def test_what_is_no_video_and_what_is_empty_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "text.mp4").write_text("no video")
+    (tmp_path / "empty.mp4").touch()
+    with pytest.raises(MediaError, match="cannot be decoded: no video, or damaged"):
+        probe(tmp_path / "text.mp4")
+    with pytest.raises(MediaError, match="cannot be decoded: it is empty"):
+        probe(tmp_path / "empty.mp4")
+
+
 def test_damage_and_an_unknown_codec_are_errors_with_a_reason(tmp_path: Path) -> None:
     whole = make(tmp_path / "whole.mp4", CFR_25).read_bytes()
     (tmp_path / "other.mp4").write_bytes(whole.replace(b"avc1", b"zzzz"))
@@ -87,7 +96,7 @@ def test_damage_and_an_unknown_codec_are_errors_with_a_reason(tmp_path: Path) ->
         list(frames(tmp_path / "other.mp4"))
     middle = len(whole) // 3
     (tmp_path / "damaged.mp4").write_bytes(whole[:middle] + b"\xff" * 500 + whole[middle + 500 :])
-    with pytest.raises(MediaError, match="cannot be decoded"):
+    with pytest.raises(MediaError, match=r"cannot be decoded after \d\.\d+ s: Invalid data"):
         list(frames(tmp_path / "damaged.mp4"))
 
 

@@ -118,3 +118,11 @@ def test_what_is_no_video_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "text.mp4").write_text("no video")
     with pytest.raises(MediaError, match="cannot be decoded"):
         scan(tmp_path / "text.mp4")
+
+
+def test_a_truncated_video_has_no_timeline(tmp_path: Path) -> None:
+    times = [Fraction(i, 25) for i in range(250)]
+    whole = make(tmp_path / "whole.mp4", times, options={"movflags": "faststart"}).read_bytes()
+    (tmp_path / "half.mp4").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(MediaError, match=r"truncated: \d\.\d s of 10\.0 s"):
+        scan(tmp_path / "half.mp4")

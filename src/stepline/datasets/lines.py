@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,10 +17,10 @@ def lines(
     key: of the configuration, that names the file. Raises ConfigError where it is no such file.
     """
     try:
-        content = Path(file).expanduser().read_text(encoding="utf-8-sig")
+        content = Path(os.path.expanduser(file)).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"config: {key}: {Path(file).expanduser().absolute()}: {reason}") from None
+        raise ConfigError(f"config: {key}: {os.path.abspath(os.path.expanduser(file))}: {reason}") from None
     rows = csv.reader(io.StringIO(content, newline=""), strict=True)
     try:
         header = [name.strip() for name in next(rows, [])]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import av
 
 Image = NDArray[np.uint8]
+
+
 class MediaError(SteplineError):
     """A video or its audio that cannot be read whole: absent, not a video, damaged or truncated."""
 
@@ -104,7 +106,10 @@ def opened(path: Path) -> Iterator["av.container.InputContainer"]:
     except av.FFmpegError as error:
         if isinstance(error, MemoryError):
             raise
-        raise MediaError(f"cannot be decoded: {getattr(error, 'strerror', None) or error}") from None
+        reason = getattr(error, "strerror", None) or error
+        if isinstance(error, av.InvalidDataError):
+            reason = f"{'no video, or damaged' if path.stat().st_size else 'it is empty'} ({reason})"
+        raise MediaError(f"cannot be decoded: {reason}") from None
 
 
 class Stream:
@@ -152,7 +157,14 @@ class Stream:
 
         Raises MediaError where the stream is damaged, or ends before its header says.
         """
-        for picture in packet.decode():
+        import av
+
+        try:
+            pictures = packet.decode()
+        except av.InvalidDataError as error:
+            after = f" after {self._last.end_s:.3f} s" if self._last else ""
+            raise MediaError(f"cannot be decoded{after}: {error.strerror}") from None
+        for picture in pictures:
             if picture.pts is None:
                 raise MediaError("a frame has no presentation time")
             time_base = fraction(picture.time_base)
@@ -165,14 +177,15 @@ class Stream:
             self._last = DecodedFrame(pts, time_base, duration, self._frame_rate, picture, self._scaler)
             yield self._last
         if packet.size == 0:
-            self._check_end()
+            if self._last is None:
+                raise MediaError("no frame could be decoded")
+            self.check_end(self._last.end_s)
 
-    def _check_end(self) -> None:
-        if self._last is None:
-            raise MediaError("no frame could be decoded")
+    def check_end(self, end_s: float) -> None:
+        """Raise MediaError where a last frame that is shown until ``end_s`` is not the last by the header."""
         declared_s = self._declared_s()
-        if self._last.end_s < declared_s - max(1.0, 0.01 * declared_s):
-            raise MediaError(f"truncated: {self._last.end_s:.1f} s of {declared_s:.1f} s can be decoded")
+        if end_s < declared_s - max(1.0, 0.01 * declared_s):
+            raise MediaError(f"truncated: {end_s:.1f} s of {declared_s:.1f} s can be decoded")
 
 
 def frames(path: Path, *, wanted: Container[int] | None = None, key: int | None = None) -> Generator[DecodedFrame]:

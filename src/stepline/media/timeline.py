@@ -76,7 +76,7 @@ class Timeline:
 def scan(path: Path) -> Timeline:
     """Return the timeline of ``path`` by its packets, without decoding; by decoding where packets do not tell.
 
-    Raises MediaError where the file cannot be read.
+    Raises MediaError where the file cannot be read, or ends before its header says.
     """
     pts, keys, end = [], [], 0
     with opened(path) as container:
@@ -92,8 +92,9 @@ def scan(path: Path) -> Timeline:
             if packet.is_keyframe:
                 keys.append(at)
         time_base = stream.time_base
-    if not pts:
-        raise MediaError("no frame could be decoded")
+        if not pts:
+            raise MediaError("no frame could be decoded")
+        stream.check_end(float(end * time_base))
     ascending = np.unique(np.array(pts, np.int64))
     if len(ascending) < len(pts) or ascending[0] < 0 or not keys:
         return decoded(path)
