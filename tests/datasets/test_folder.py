@@ -49,6 +49,14 @@ def test_linked_folders_are_followed_and_circles_end() -> None:
     assert [video.id for video in videos("mine", "clips")] == ["b", "linked__a"]
 
 
+def test_a_link_to_nothing_is_a_video_and_what_is_no_file_is_none() -> None:
+    put("a.mp4", "folder.mp4/b.txt")
+    Path("clips/gone.mp4").symlink_to("elsewhere.mp4")
+    Path("clips/round.mp4").symlink_to("round.mp4")
+    os.mkfifo("clips/pipe.mp4")
+    assert [video.id for video in videos("mine", "clips")] == ["a", "gone", "round"]
+
+
 def test_unusual_spaces_and_line_breaks_are_no_obstacle() -> None:
     put("Screen Recording at 10.15\u202fAM.mov", "a\nb.mp4")
     assert [video.id for video in videos("mine", "clips")] == ["Screen_Recording_at_10.15_AM", "a_b"]

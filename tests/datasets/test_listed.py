@@ -36,6 +36,11 @@ def test_a_list_is_read() -> None:
     assert [video.length_s for video in videos("mine", "list.csv")] == [12.5, LENGTH_S]
 
 
+def test_a_checksum_may_be_in_upper_case() -> None:
+    write(f"video,url,sha256\na,http://x,{'AB' * 32}\n")
+    assert videos("mine", "list.csv")[0].sha256 == "ab" * 32
+
+
 WRONG = {
     "": "list.csv, line 1: the columns must be video, url and, where known, sha256, duration_s, split, with commas",
     "video;url\na;http://x\n": "line 1: the columns must be",

@@ -27,6 +27,7 @@ def video_id(name: str) -> str:
 def videos(dataset: str, folder: str) -> tuple[Video, ...]:
     """Return the video files in ``folder`` and below, in the order of their names. Hidden files are left out.
 
+    A link to nothing counts: what it stands for is ``missing``.
     Raises ConfigError where there is no such folder, no video in it, a folder may not be read, or two files would have
     one id.
     """
@@ -64,5 +65,6 @@ def _files(root: Path) -> Iterator[Path]:
         folders[:] = [] if real in seen else [name for name in folders if not name.startswith(".")]
         if real not in seen:
             paths = (Path(folder, name) for name in files if not name.startswith("."))
-            yield from (path for path in paths if path.suffix.lower() in SUFFIXES and path.is_file())
+            named = (path for path in paths if path.suffix.lower() in SUFFIXES)
+            yield from (path for path in named if path.is_file() or not path.exists())
         seen.add(real)

@@ -19,7 +19,7 @@ def _is_length(text: str) -> bool:
 
 CHECKS: dict[str, tuple[Callable[[str], object], str]] = {
     "url": (re.compile(r"https?://[^/\s]\S*").fullmatch, "an address that starts with http:// or https://"),
-    "sha256": (re.compile("[0-9a-f]{64}|").fullmatch, "64 hexadecimal digits"),
+    "sha256": (re.compile("[0-9a-fA-F]{64}|").fullmatch, "64 hexadecimal digits"),
     "duration_s": (lambda text: text == "" or _is_length(text), "a number of seconds"),
     "split": (("", *SPLITS).__contains__, f"one of {', '.join(SPLITS)}, or nothing"),
 }
@@ -53,7 +53,7 @@ def videos(dataset: str, file: str) -> tuple[Video, ...]:
                 duration_s=float(line["duration_s"]) if line.get("duration_s") else None,
                 url=line["url"],
                 path=f"{dataset}/videos/{video}.mp4",
-                sha256=line.get("sha256", ""),
+                sha256=line.get("sha256", "").lower(),
             )
         )
     if not listed:
