@@ -72,7 +72,7 @@ def test_what_an_engine_lacks_is_named(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_every_engine_has_a_package_and_an_environment() -> None:
     schema = validate({})["asr"]
-    assert engines.ENVIRONMENTS.keys() == ENGINES.keys()
+    assert engines.ENVIRONMENTS.keys() == engines.THREADS.keys() == ENGINES.keys()
     for engine, environment in engines.ENVIRONMENTS.items():
         assert (ENVS / f"{environment}.yaml").is_file()
         assert ENGINES[engine](**schema.get(engine, {})).concurrency >= 1

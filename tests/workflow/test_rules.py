@@ -32,6 +32,10 @@ def test_all_stages_are_rules() -> None:
     assert stages | {"samples", "fit", "predict", "score", "table", "report", "summary", "page"} == set(RULES)
 
 
+def test_a_recogniser_is_given_the_cores_that_it_uses() -> None:
+    assert "    threads: THREADS[ENGINE]\n" in RULES["transcribe"]
+
+
 def test_workflow_files_are_short() -> None:
     assert len((ROOT / "Snakefile").read_text().splitlines()) <= 40
     for path in (ROOT / "workflow/rules").iterdir():

@@ -8,7 +8,7 @@ from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 from stepline import config as stepline_config
-from stepline.asr.engines import ENVIRONMENTS
+from stepline.asr.engines import ENVIRONMENTS, THREADS
 from stepline.benchmarks.spacewalk.plan import TARGETS
 from stepline.datasets.studies import STUDIES
 from stepline.errors import SteplineError

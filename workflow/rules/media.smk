@@ -49,6 +49,7 @@ rule transcribe:
     priority: 2
     conda:
         f"../../envs/{ENVIRONMENTS[ENGINE]}.yaml"
+    threads: THREADS[ENGINE]
     params:
         by=lambda wildcards: plan(wildcards).transcribe_params(wildcards.shard),
     message:

@@ -16,6 +16,8 @@ ENVIRONMENTS = {
     "faster_whisper": "faster-whisper",
 }
 """Engine, which is its package's name too -> the file in ``envs/`` that holds it."""
+THREADS = {"pocketsphinx": 1, "deepgram": 1, "whisper": 4, "faster_whisper": 4}
+"""Engine -> on how many threads it computes. Fixed, as sums depend on how many share them."""
 KEYS = {"deepgram": "DEEPGRAM_API_KEY"}
 """The environment variable with the key of an engine that needs one."""
 ELSEWHERE = ("url", "concurrency")

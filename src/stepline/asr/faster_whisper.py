@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.asr import segments, weights
-from stepline.asr.engines import recogniser
+from stepline.asr.engines import THREADS, recogniser
 from stepline.asr.transcript import Sentence
 from stepline.errors import MissingError, StoreError
 from stepline.io import read_json
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import faster_whisper  # type: ignore[import-untyped]
 
 BEAMS = {"greedy": 1, "beam": 5}
-THREADS = 4
-"""Fixed, as sums depend on how many threads share them."""
 
 
 class FasterWhisper:
@@ -69,7 +67,7 @@ def _load(path: Path, compute_type: str) -> "faster_whisper.WhisperModel":
         read_json(file)
     try:
         return faster_whisper.WhisperModel(
-            str(path), compute_type=compute_type, cpu_threads=THREADS, local_files_only=True
+            str(path), compute_type=compute_type, cpu_threads=THREADS["faster_whisper"], local_files_only=True
         )
     except (RuntimeError, ValueError) as error:
         said = " ".join(str(error).split())[:200]

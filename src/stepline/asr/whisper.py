@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.asr import segments, weights
-from stepline.asr.engines import recogniser
+from stepline.asr.engines import THREADS, recogniser
 from stepline.asr.transcript import Sentence
 from stepline.errors import MissingError, StoreError
 from stepline.mirror import cached_sha256
@@ -37,8 +37,6 @@ DECODING: dict[str, dict[str, Any]] = {
 }
 """How text is decoded. The first two never sample, so nothing that failed is carried on or tried again warmer."""
 SEED = 0
-THREADS = 4
-"""Fixed, as sums depend on how many threads share them."""
 
 
 class Whisper:
@@ -61,7 +59,7 @@ class Whisper:
             absent = weights.item("whisper", self._model)
             raise MissingError(f"Whisper's checkpoint {self._model} is absent: run `{weights.how_to_get(absent)}`")
         model = _load(self._model, path, self.parameters["model"])
-        torch.set_num_threads(THREADS)
+        torch.set_num_threads(THREADS["whisper"])
         torch.backends.cudnn.allow_tf32 = False
         torch.manual_seed(SEED)
         options = self._options | {"fp16": self._options["fp16"] and model.device.type == "cuda"}
