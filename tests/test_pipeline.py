@@ -1,5 +1,6 @@
 """What decides the jobs of a data set's videos, one change at a time."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,12 @@ def test_a_file_that_comes_changes_or_goes_is_looked_for_again(clips: Path) -> N
     (clips / "c.mp4").unlink()
     seen.append(made().video_params("000"))
     assert len(set(seen)) == 4
+
+
+def test_a_file_that_may_be_read_by_now_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    readable = made().video_params("000")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "a.mp4")
+    assert made().video_params("000") != readable
 
 
 def test_only_the_shard_of_a_change_is_concerned(clips: Path) -> None:

@@ -3,6 +3,7 @@
 The workflow asks and runs; nothing is computed here, and nothing heavy is imported.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -289,8 +290,8 @@ def how_to_fill(item: str) -> str:
 
 
 def _signature(video: Video) -> str:
-    """Return a short text that changes when the file of a video appears, changes or goes, here or in the mirror."""
+    """Return a short text that changes when the file of a video appears, changes, goes or may be read or no longer."""
     if not video.file:
         return signature(Wanted(path=video.path))
     path = Path(video.file)
-    return f"{path.stat().st_size}-{path.stat().st_mtime_ns}" if path.is_file() else ""
+    return f"{path.stat().st_size}-{path.stat().st_mtime_ns}" if path.is_file() and os.access(path, os.R_OK) else ""
