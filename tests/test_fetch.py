@@ -319,6 +319,7 @@ def test_what_a_fetch_by_hand_brings_is_noticed_by_the_next_run_and_only_by_that
     (tmp_path / "list.csv").write_text(f"video,url\na,{server.url}/a.mp4\n")
     config = validate({"datasets": {"mine": {"kind": "list", "videos": "list.csv"}}})
     job = Path("datasets/mine/availability/000.json")
+    from tests.media.clips import make
 
     def made() -> Pipeline:
         return Pipeline.of(config, "mine")
@@ -337,6 +338,9 @@ def test_what_a_fetch_by_hand_brings_is_noticed_by_the_next_run_and_only_by_that
     assert made().video_params("000") == wanted
     assert fetch.videos_line(made()) == "1 of 1 videos"
     assert made().video_params("000") == wanted
+    make(Path("datasets/mine/videos/a.mp4"), [Fraction(i) for i in range(4)])
+    assert fetch.videos_line(made()) == "1 of 1 videos"
+    assert made().video_params("000") != wanted
 
 
 def test_a_kill_while_videos_are_deleted_has_nothing_fetched_again(

@@ -189,6 +189,14 @@ def test_times_that_cannot_be_are_a_record(start_s: float, end_s: float, tmp_pat
     )
 
 
+def test_a_confidence_is_at_most_1(tmp_path: Path, scripted: Script) -> None:
+    audio(tmp_path, a=3)
+    answer = response(SECOND, bytes(44))
+    answer["results"]["utterances"][0]["confidence"] = 1.0000001
+    run(tmp_path, scripted([Reply(body=json.dumps(answer).encode())]).url)
+    assert [said.confidence for said in read(tmp_path / "transcripts/a.parquet")] == [1.0]
+
+
 @pytest.mark.parametrize("confidence", [-0.5, float("nan")])
 def test_a_confidence_that_cannot_be_is_a_record(confidence: float, tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)

@@ -69,6 +69,10 @@ def test_the_same_videos_have_the_same_shards(hours: list[float], budget: float)
     assert assign(listed(hours), hours=budget, known=of) == of
 
 
+def test_a_shard_may_be_exactly_full() -> None:
+    assert assign(listed([1, 1, 1]), hours=2, known={}) == {"v0": "000", "v1": "000", "v2": "001"}
+
+
 def test_a_shard_of_a_video_that_is_no_longer_listed_is_not_used_again() -> None:
     videos = listed([1, 1])
     assert assign(videos, hours=1, known={"gone": "004", "v0": "001"}) == {"v0": "001", "v1": "004"}
