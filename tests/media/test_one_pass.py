@@ -10,16 +10,15 @@ from stepline.media import one_pass as stage
 from stepline.media.decode import frames
 from stepline.media.one_pass import one_pass
 from stepline.media.scores import FrameScores
-from tests.media.clips import CFR_25, VFR, make
+from tests.media.clips import CFR_25, LIMITS, VFR, make
 
 pytest.importorskip("cv2")
 
 
-def test_scores_are_those_of_the_frames_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_are_those_of_the_frames_one_after_the_other(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (9, 64, 320, 3), np.uint8)
     path = make(tmp_path / "a.mp4", VFR, picture=lambda i: noise[i // 8])
-    monkeypatch.setattr(stage, "ROWS", 25)
-    [found] = one_pass(path, tmp_path)
+    found = one_pass(path, tmp_path, limits=LIMITS, duration_s=0)
     scores, decoded = FrameScores(), list(frames(path))
     rows = pq.read_table(tmp_path / "scores.parquet").to_pylist()
     assert found["n_frames"] == len(rows) == len(VFR)
@@ -34,12 +33,21 @@ def test_the_same_video_gives_the_same_bytes(tmp_path: Path) -> None:
     made = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        list(one_pass(path, tmp_path / name))
+        one_pass(path, tmp_path / name, limits=LIMITS, duration_s=0)
         made.append({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()})
     assert made[0] == made[1]
     assert sorted(made[0]) == ["audio.wav", "scores.parquet"]
 
 
-def test_the_worker_imports_no_torch() -> None:
-    code = "import sys, stepline.media.one_pass, stepline.media.process; sys.exit('torch' in sys.modules)"
+def test_scores_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make(tmp_path / "a.mp4", CFR_25)
+    [whole, _] = stage.decode(path, tmp_path / "a.wav", ())
+    monkeypatch.setattr(stage, "ROWS", 20)
+    *batches, _ = stage.decode(path, tmp_path / "a.wav", ())
+    assert [len(batch.rows) for batch in batches] == [20, 20, 20, 15]
+    assert [row for batch in batches for row in batch.rows] == whole.rows
+
+
+def test_the_worker_imports_neither_torch_nor_what_it_does_not_need() -> None:
+    code = "import sys, stepline.media.one_pass; sys.exit(bool({'torch', 'pyarrow', 'scipy'} & sys.modules.keys()))"
     subprocess.run([sys.executable, "-c", code], check=True)

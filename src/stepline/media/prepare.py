@@ -8,7 +8,7 @@ from stepline.io import atomic_dir, read_json, write_json
 from stepline.media import REVISION
 from stepline.media.decode import MediaError
 from stepline.media.one_pass import one_pass
-from stepline.media.process import Limits, killable
+from stepline.media.process import Limits
 from stepline.progress import progress
 
 
@@ -43,7 +43,6 @@ def _prepare(record: Record, folder: Path, limits: Limits) -> dict[str, Any]:
     source = {"sha256": record.sha256, "spans": record.spans, "revision": REVISION}
     made: dict[str, Any] = {"status": "present", "reason": "", **source}
     with atomic_dir(folder) as part:
-        for found in killable(one_pass, path, part, record.spans, limits=limits, duration_s=record.duration_s):
-            made |= found
+        made |= one_pass(path, part, record.spans, limits=limits, duration_s=record.duration_s)
         write_json(part / "media.json", made)
     return made
