@@ -1,3 +1,4 @@
+import subprocess
 from fractions import Fraction
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 from stepline.media.decode import MediaError, MissedKeyError, frames, probe
 from stepline.media.timeline import scan
 from tests.media.clips import CFR_25, CFR_2997, VFR, copy_from, index_of, make
+
+imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
 
 CLIPS = {
     "25.mp4": (CFR_25, {}),
@@ -98,6 +101,27 @@ def test_damage_and_an_unknown_codec_are_errors_with_a_reason(tmp_path: Path) ->
     (tmp_path / "damaged.mp4").write_bytes(whole[:middle] + b"\xff" * 500 + whole[middle + 500 :])
     with pytest.raises(MediaError, match=r"cannot be decoded after \d\.\d+ s: Invalid data"):
         list(frames(tmp_path / "damaged.mp4"))
+
+
+@pytest.mark.parametrize(
+    ("start_s", "audio_s", "name"), [(2, 1, "a.mkv"), (0, 6, "a.mkv"), (2, 1, "a.flv"), (2, 1, "a.ts"), (2, 6, "a.mp4")]
+)
+def test_a_video_that_starts_late_or_ends_before_its_audio_is_whole(
+    tmp_path: Path, start_s: int, audio_s: int, name: str
+) -> None:
+    times = [start_s + time for time in CFR_25]
+    path = make(tmp_path / name, times, audio=np.zeros(audio_s * 16000, np.int16))
+    assert len(list(frames(path))) == len(scan(path).pts) == len(CFR_25)
+    assert probe(path).duration_s == pytest.approx(3, abs=0.1)
+
+
+def test_a_cover_picture_is_no_video(tmp_path: Path) -> None:
+    path = tmp_path / "song.mp4"
+    ffmpeg = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-f", "lavfi", "-i", "sine=d=1", "-f", "lavfi"]
+    cover = ["-i", "color=s=64x64", "-map", "0", "-map", "1", "-frames:v", "1", "-c:v", "png"]
+    subprocess.run([*ffmpeg, *cover, "-disposition:v", "attached_pic", str(path)], check=True)
+    with pytest.raises(MediaError, match="no video stream"):
+        probe(path)
 
 
 @pytest.mark.parametrize(("name", "options"), [("a.mp4", {"movflags": "faststart"}), ("a.mkv", {})])

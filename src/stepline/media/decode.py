@@ -1,5 +1,6 @@
 """Video frames with their presentation times, decoded sequentially."""
 
+import re
 from collections.abc import Container, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -113,15 +114,20 @@ def opened(path: Path) -> Iterator["av.container.InputContainer"]:
 
 
 class Stream:
-    """The first video stream of a container, and the decoder of its packets. Raises MediaError where there is none."""
+    """The first video stream of a container, and the decoder of its packets.
+
+    A cover picture is none. Raises MediaError where there is no stream.
+    """
 
     def __init__(self, container: "av.container.InputContainer") -> None:
         """Find the stream; decode nothing yet."""
+        from av.stream import Disposition
         from av.video.reformatter import VideoReformatter
 
-        if not container.streams.video:
+        videos = [each for each in container.streams.video if not each.disposition & Disposition.attached_pic]
+        if not videos:
             raise MediaError("no video stream")
-        self.video = container.streams.video[0]
+        self.video = videos[0]
         if self.video.codec_context is None:
             raise MediaError("the video's codec is unknown")
         self.video.codec_context.thread_count = 1  # a job has one core; more threads cost a tenth more time in all
@@ -147,10 +153,14 @@ class Stream:
         )
 
     def _declared_s(self) -> float:
-        duration = self.video.duration
-        if duration is None:
-            return (self._container.duration or 0) / 1_000_000
-        return float(duration * self.time_base)
+        if self.video.duration is not None:
+            return float(self.video.duration * self.time_base)
+        end = re.fullmatch(r"(\d+):(\d+):(\d+\.?\d*)", self.video.metadata.get("DURATION", ""))
+        if end:  # Matroska's tag says when the stream ends
+            end_s = sum(float(part) * unit for part, unit in zip(end.groups(), (3600, 60, 1), strict=True))
+        else:
+            end_s = ((self._container.start_time or 0) + (self._container.duration or 0)) / 1_000_000
+        return max(0.0, end_s - float(self.start * self.time_base))
 
     def decode(self, packet: "av.Packet[av.VideoStream]") -> Iterator[DecodedFrame]:
         """Yield the frames that come out for a packet, in order of presentation; the empty packet ends the stream.
