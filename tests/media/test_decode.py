@@ -132,6 +132,14 @@ def test_a_truncated_video_fails_after_its_last_frame(tmp_path: Path, name: str,
         list(frames(tmp_path / name))
 
 
+def test_a_video_without_its_last_seconds_is_truncated(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.mkv", [Fraction(i, 25) for i in range(250)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) * 3 // 4])
+    with pytest.raises(MediaError, match=r"^truncated: [78]\.\d s of 10\.0 s can be decoded$"):
+        list(frames(path))
+
+
 @pytest.mark.parametrize(
     ("offset", "size", "reason"),
     [

@@ -9,7 +9,7 @@ import pytest
 from stepline import paths
 from stepline.asr import engines, transcript
 from stepline.asr.transcript import Sentence
-from stepline.availability import Record, write_availability, write_manifest
+from stepline.availability import Record, read_manifest, write_availability, write_manifest
 from stepline.config import validate
 from stepline.io import atomic_path, write_json
 from stepline.pipeline import Pipeline
@@ -80,6 +80,20 @@ def test_the_headline_counts_what_is_there(pipeline: Pipeline) -> None:
     assert headline(summarise(pipeline)) == "1 of 3 videos, 0.1 minutes, 2 shots, 1 sentences, 3 words; 2 failed."
 
 
+def test_a_reason_stands_once(pipeline: Pipeline) -> None:
+    media, folder = paths.manifest(paths.media("mine"), "000"), paths.transcripts("mine", "pocketsphinx")
+    silent = {"status": "missing", "reason": "no audio stream"}
+    write_manifest(media, read_manifest(media) | {"a": read_manifest(media)["a"] | {"audio": silent}})
+    write_manifest(paths.manifest(folder, "000"), {"a": silent}, **pipeline.recogniser)
+    assert summarise(pipeline).rows[0]["reason"] == "audio: no audio stream"
+
+
+def test_what_another_recogniser_heard_is_not_counted(pipeline: Pipeline) -> None:
+    manifest = paths.manifest(paths.transcripts("mine", "pocketsphinx"), "000")
+    write_manifest(manifest, read_manifest(manifest), **pipeline.recogniser | {"asr_revision": "0"})
+    assert summarise(pipeline).rows[0]["sentences"] == ""
+
+
 def test_what_a_recogniser_lacks_stands_with_its_command(pipeline: Pipeline) -> None:
     wanting = Pipeline.of(validate(pipeline.config | {"asr": {"engine": "deepgram"}}), "mine")
     made = summarise(wanting)
@@ -124,6 +138,20 @@ def test_the_page_shows_shots_segments_pictures_and_speech(pipeline: Pipeline) -
     assert "2: 0:02 to 0:08" in text
     assert "<dt>0:01</dt><dd>open &lt;script&gt;" in text
     assert not re.findall(r'(?:src|href)="(?!data:image/|#)', text)
+
+
+def test_of_many_videos_the_first_are_shown(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepline.report.page.VIDEOS_SHOWN", 0)
+    write_page(pipeline, PAGE)
+    assert "<details" not in PAGE.read_text()
+
+
+def test_a_picture_of_a_shot_that_is_no_longer_there_is_left_out(pipeline: Pipeline) -> None:
+    pictures = {"9": str(paths.thumbnails("mine") / "1.jpg")}
+    here = {"status": "present", "reason": "", "pictures": pictures}
+    write_manifest(paths.manifest(paths.thumbnails("mine"), "000"), {"a": here})
+    write_page(pipeline, PAGE)
+    assert "data:image" not in PAGE.read_text()
 
 
 def test_the_same_inputs_give_the_same_bytes(pipeline: Pipeline) -> None:
