@@ -99,6 +99,8 @@ def test_shards_come_back(tmp_path: Path) -> None:
         b"video,shard\na\n",
         b"video,shard\n../x,1\n",
         b"\xff\xfe\x00\n\xff",
+        b"video,shard\n" + b"a" * 200_000 + b",000\n",
+        "video,shard\na,٠٠٠\n".encode(),
     ],
 )
 def test_a_damaged_file_is_one_line(tmp_path: Path, content: bytes) -> None:

@@ -36,8 +36,11 @@ def read(path: Path | str) -> dict[str, str]:
     if not Path(path).exists():
         return {}
     with open(path, newline="", encoding="utf-8", errors="replace") as file:
-        shards = {row.get("video") or "": row.get("shard") or "" for row in csv.DictReader(file)}
-    if not all(video and re.fullmatch(r"\d{3,}", shard) for video, shard in shards.items()):
+        try:
+            shards = {row.get("video") or "": row.get("shard") or "" for row in csv.DictReader(file)}
+        except csv.Error:
+            shards = {"": ""}  # as wrong as a line without a video
+    if not all(video and re.fullmatch(r"[0-9]{3,9}", shard) for video, shard in shards.items()):
         raise StoreError(f"{path}: must have the columns video,shard and numbers such as 000: correct or remove it")
     return shards
 

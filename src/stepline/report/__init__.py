@@ -71,11 +71,9 @@ def write_report(
 
     rows: of the table. timelines: one per release that is to be shown. stages: what the earlier stages made.
     """
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(files(__name__).joinpath("template.html.j2").read_text(encoding="utf-8"))
-    page = template.render(
+    write_html(
+        path,
+        "template.html.j2",
         title=title,
         counts=_counts(rows),
         results=_results(rows),
@@ -90,7 +88,15 @@ def write_report(
         value_columns=tables.VALUE_COLUMNS,
         values={group: tables.values(part) for group, part in tables.groups(rows).items()},
     )
-    write_text(path, page.rstrip() + "\n")
+
+
+def write_html(path: Path | str, template: str, **values: Any) -> None:
+    """Fill a template of this package with ``values``, in which all text is escaped, and write the page to ``path``."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    text = files(__name__).joinpath(template).read_text(encoding="utf-8")
+    write_text(path, environment.from_string(text).render(values).rstrip() + "\n")
 
 
 def figure_table2(rows: Sequence[Row], path: Path | str, *, release: str) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,8 @@ from stepline import paths
 from stepline.asr import transcript
 from stepline.asr.transcript import Sentence
 from stepline.datasets.segments import LabelledSpan, read_segments
-from stepline.io import write_text
 from stepline.pipeline import Pipeline
-from stepline.report import data_address
+from stepline.report import data_address, write_html
 from stepline.report.shots import read_shots
 from stepline.report.summary import headline, summarise
 from stepline.report.thumbnails import read_thumbnails
@@ -38,8 +36,6 @@ class Bar:
 
 def write_page(pipeline: Pipeline, path: Path) -> None:
     """Write the page as one self-contained HTML file: no script, no network, same inputs same bytes."""
-    from jinja2 import Environment, StrictUndefined
-
     made = summarise(pipeline)
     ids = {row["video"] for row in made.rows}
     name, given = pipeline.name, pipeline.dataset.segments
@@ -71,10 +67,9 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
                 "speech": _speech(pipeline, row),
             }
         )
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["clock"] = clock
-    template = environment.from_string(files("stepline.report").joinpath("page.html.j2").read_text(encoding="utf-8"))
-    page = template.render(
+    write_html(
+        path,
+        "page.html.j2",
         title=pipeline.dataset.title,
         headline=headline(made),
         made=made,
@@ -82,8 +77,8 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
         videos=videos,
         left_out=sum(row["status"] == "present" for row in made.rows) - len(videos),
         opened=OPEN,
+        clock=clock,
     )
-    write_text(path, page.rstrip() + "\n")
 
 
 def clock(seconds: float) -> str:
