@@ -59,6 +59,7 @@ def test_what_it_cannot_read_is_an_error_of_one_line(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(MediaError, match="^decord: .*Error.*$") as error:
         list(decord(path, timeline, np.arange(250)))
+    assert "[" not in str(error.value)
     assert "\n" not in str(error.value)
 
 

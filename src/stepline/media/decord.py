@@ -4,6 +4,7 @@ decord 0.6.0 returns wrong frames on edit lists and on variable rates, hangs on 
 ahead without bound. So a file is compared with its timeline first, and refused where they differ.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,8 @@ def decord(path: Path, timeline: Timeline, indices: Indices) -> Iterator[Frame]:
             _refuse_read_ahead()
             yield from map(ArrayFrame, reader.get_batch(batch.tolist()).asnumpy())
     except library.DECORDError as error:
-        raise MediaError(f"decord: {str(error).splitlines()[0]}") from None
+        reason = re.sub(r"\[[\d:]+\] \S+:\d+: ", "", str(error).splitlines()[0])  # the hour, and decord's sources
+        raise MediaError(f"decord: {reason}") from None
 
 
 def _refuse(path: Path, timeline: Timeline) -> None:
