@@ -1,4 +1,5 @@
 import csv
+import json
 import os
 import re
 import shutil
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from stepline import __version__, cli
+from stepline import __version__, cli, paths
+from stepline.availability import read_manifest
+from stepline.backbones.registry import frame_spec
 from stepline.io import sha256_file
 from tests.conftest import ROOT
 
@@ -142,6 +145,23 @@ def test_what_fails_does_not_keep_the_rest_from_being_fetched() -> None:
     assert errors[-1].endswith(" could not be fetched: weights/mpnet, demo/demo")
     done = stepline("fetch", "mine")
     assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", shown[-1:])
+
+
+def test_decoding_obeys_the_configured_reader_and_limits() -> None:
+    pytest.importorskip("av")
+    from tests.media.clips import CFR_25, make
+
+    Path("videos").mkdir()
+    make(Path("videos/a.mp4"), CFR_25)
+    least = {"least_s": 0.001, "s_per_video_s": 0.001}
+    config = {"datasets": {"mine": {"videos": "videos"}}, "media": {"reader": "decord", "limits": least}}
+    Path("config.yaml").write_text(json.dumps(config))
+    spec = frame_spec("histogram", "decord")
+    shard = "mine", "--shard", "000"
+    for arguments in (["fetch", "mine/videos/000"], ["media", *shard], ["extract", *shard, "--backbone", "histogram"]):
+        assert cli.main(arguments) == 0
+    for manifest in (paths.manifest(paths.media("mine"), "000"), paths.features_manifest("mine", "000", spec)):
+        assert read_manifest(manifest)["a"]["reason"] == "decoding takes longer than 0 s: see media.limits"
 
 
 @pytest.mark.parametrize(
