@@ -124,6 +124,17 @@ def test_a_video_that_needs_too_much_memory_is_a_record_and_the_next_goes_on(tmp
     assert not (tmp_path / "media/bomb").exists()
 
 
+def take(megabytes: int) -> Iterator[int]:
+    yield len(bytearray(megabytes << 20))
+
+
+def test_memory_counts_beyond_the_program_itself() -> None:
+    limits = Limits(memory_mb=40, least_s=120, s_per_video_s=1)
+    assert list(killable(take, 30, limits=limits, duration_s=0)) == [30 << 20]
+    with pytest.raises(MediaError, match="needs more than 40 MB: see media.limits"):
+        list(killable(take, 50, limits=limits, duration_s=0))
+
+
 def test_a_longer_video_may_take_longer(tmp_path: Path) -> None:
     path = make(tmp_path / "a.mp4", CFR_25)
     limits = Limits(memory_mb=1000, least_s=0.001, s_per_video_s=1)
