@@ -15,6 +15,9 @@ from typing import Any
 from stepline.media.decode import MediaError
 
 PR_SET_PDEATHSIG = 1
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+LARGE = 8 << 20
+"""From how many bytes on freed memory goes back at once: more than a frame, less than the index of hours of video."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +73,13 @@ def killable(work: Callable[..., Iterator[Any]], *arguments: Any, limits: Limits
 def _serve(
     pipe: Connection, parent: int, memory_mb: int, work: Callable[..., Iterator[Any]], arguments: tuple[Any, ...]
 ) -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+    if hasattr(libc, "mallopt"):  # glibc's; left to itself it keeps what opening a long video took
+        libc.mallopt(M_MMAP_THRESHOLD, LARGE)
+        libc.mallopt(M_TRIM_THRESHOLD, 4 * LARGE)
     limit = data_bytes() + (memory_mb << 20)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     message: tuple[str, Any] = ("done", None)
