@@ -153,12 +153,14 @@ def test_decoding_obeys_the_configured_reader_and_limits() -> None:
 
     Path("videos").mkdir()
     make(Path("videos/a.mp4"), CFR_25)
-    least = {"least_s": 0.001, "s_per_video_s": 0.001}
-    config = {"datasets": {"mine": {"videos": "videos"}}, "media": {"reader": "decord", "limits": least}}
+    config = {"datasets": {"mine": {"videos": "videos"}}}
     Path("config.yaml").write_text(json.dumps(config))
+    assert cli.main(["fetch", "mine/videos/000"]) == 0
+    least = {"least_s": 0.001, "s_per_video_s": 0.001}
+    Path("config.yaml").write_text(json.dumps(config | {"media": {"reader": "decord", "limits": least}}))
     spec = frame_spec("histogram", "decord")
     shard = "mine", "--shard", "000"
-    for arguments in (["fetch", "mine/videos/000"], ["media", *shard], ["extract", *shard, "--backbone", "histogram"]):
+    for arguments in (["media", *shard], ["extract", *shard, "--backbone", "histogram"]):
         assert cli.main(arguments) == 0
     for manifest in (paths.manifest(paths.media("mine"), "000"), paths.features_manifest("mine", "000", spec)):
         assert read_manifest(manifest)["a"]["reason"] == "decoding takes longer than 0 s: see media.limits"

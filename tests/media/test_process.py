@@ -124,6 +124,18 @@ def test_a_video_that_needs_too_much_memory_is_a_record_and_the_next_goes_on(tmp
     assert not (tmp_path / "media/bomb").exists()
 
 
+def dawdle(n: int) -> Iterator[int]:
+    for number in range(n):
+        time.sleep(0.2)
+        yield number
+
+
+def test_the_time_counts_for_the_whole_video() -> None:
+    limits = Limits(memory_mb=1000, least_s=3, s_per_video_s=1)
+    with pytest.raises(MediaError, match="takes longer than 3 s"):
+        list(killable(dawdle, 100, limits=limits, duration_s=0))
+
+
 def take(megabytes: int) -> Iterator[int]:
     yield len(bytearray(megabytes << 20))
 
