@@ -161,3 +161,20 @@ def test_a_stream_that_goes_on_as_another_is_an_error(
     assert [next(decoded).t_s for _ in CFR_25] == [float(time) for time in CFR_25]
     with pytest.raises(MediaError, match=reason):
         list(decoded)
+
+
+@pytest.mark.parametrize("name", ["a.flv", "a.ts", "a.mkv"])
+def test_sound_that_is_longer_than_the_pictures_is_no_truncation(tmp_path: Path, name: str) -> None:
+    path = make(tmp_path / name, CFR_25, audio=np.zeros(96_000, np.int16))
+    assert len(list(frames(path))) == len(scan(path).pts) == 75
+
+
+@pytest.mark.parametrize(
+    "text", ["ffconcat version 1.0\nfile clip.mp4\n", "#EXTM3U\n#EXTINF:3,\nclip.ts\n#EXT-X-ENDLIST\n"]
+)
+def test_a_playlist_leads_nowhere(tmp_path: Path, text: str) -> None:
+    make(tmp_path / "clip.mp4", CFR_25)
+    make(tmp_path / "clip.ts", CFR_25)
+    (tmp_path / "a.mkv").write_text(text)
+    with pytest.raises(MediaError, match="playlist|cannot be decoded"):
+        probe(tmp_path / "a.mkv")

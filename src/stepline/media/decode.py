@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 Image = NDArray[np.uint8]
 
 
+PLAYLISTS = frozenset(("concat", "dash", "hls", "imf", "rtsp", "sdp", "webm_dash_manifest"))
+"""Formats of ffmpeg that only name other files."""
+
+
 class MediaError(SteplineError):
     """A video or its audio that cannot be read whole: absent, not a video, damaged or truncated."""
 
@@ -98,11 +102,16 @@ def probe(path: Path) -> Probe:
 
 @contextmanager
 def opened(path: Path) -> Iterator["av.container.InputContainer"]:
-    """Open ``path``; an error of the decoder in the block is raised as MediaError, want of memory as MemoryError."""
+    """Open ``path``, and no other file or address that it names.
+
+    An error of the decoder in the block is raised as MediaError, want of memory as MemoryError.
+    """
     import av
 
     try:
-        with av.open(str(path)) as container:
+        with av.open(str(path), options={"protocol_whitelist": "file"}) as container:
+            if container.format.name.split(",")[0] in PLAYLISTS:
+                raise MediaError("it is a playlist, not a video")
             yield container
     except av.FFmpegError as error:
         if isinstance(error, MemoryError):
@@ -153,14 +162,20 @@ class Stream:
         )
 
     def _declared_s(self) -> float:
+        own_s = self._own_s()
+        if own_s is not None:
+            return own_s
+        end_s = ((self._container.start_time or 0) + (self._container.duration or 0)) / 1_000_000
+        return max(0.0, end_s - float(self.start * self.time_base))
+
+    def _own_s(self) -> float | None:
         if self.video.duration is not None:
             return float(self.video.duration * self.time_base)
         end = re.fullmatch(r"(\d+):(\d+):(\d+\.?\d*)", self.video.metadata.get("DURATION", ""))
-        if end:  # Matroska's tag says when the stream ends
-            end_s = sum(float(part) * unit for part, unit in zip(end.groups(), (3600, 60, 1), strict=True))
-        else:
-            end_s = ((self._container.start_time or 0) + (self._container.duration or 0)) / 1_000_000
-        return max(0.0, end_s - float(self.start * self.time_base))
+        if end is None:
+            return None
+        end_s = sum(float(part) * unit for part, unit in zip(end.groups(), (3600, 60, 1), strict=True))
+        return max(0.0, end_s - float(self.start * self.time_base))  # Matroska's tag says when the stream ends
 
     def decode(self, packet: "av.Packet[av.VideoStream]") -> Iterator[DecodedFrame]:
         """Yield the frames that come out for a packet, in order of presentation; the empty packet ends the stream.
@@ -183,7 +198,7 @@ class Stream:
                 raise MediaError(f"presentation times go back at {self._last.t_s:.3f} s")
             if (picture.width, picture.height) != self._size:
                 raise MediaError(f"the picture changes its size at {float(pts * time_base):.3f} s")
-            duration = picture.duration or round(1 / self._frame_rate / time_base)
+            duration = picture.duration or max(1, round(1 / self._frame_rate / time_base))
             self._last = DecodedFrame(pts, time_base, duration, self._frame_rate, picture, self._scaler)
             yield self._last
         if packet.size == 0:
@@ -194,8 +209,19 @@ class Stream:
     def check_end(self, end_s: float) -> None:
         """Raise MediaError where a last frame that is shown until ``end_s`` is not the last by the header."""
         declared_s = self._declared_s()
-        if end_s < declared_s - max(1.0, 0.01 * declared_s):
+        least_s = declared_s - max(1.0, 0.01 * declared_s)
+        if end_s < least_s and (self._own_s() is not None or self._last_packet_s() < least_s):
             raise MediaError(f"truncated: {end_s:.1f} s of {declared_s:.1f} s can be decoded")
+
+    def _last_packet_s(self) -> float:
+        """Return when the last packet of any stream ends: a container's length may be that of its sound."""
+        with opened(Path(self._container.name)) as container:
+            ends = [
+                ((packet.pts or packet.dts or 0) + (packet.duration or 0)) * fraction(packet.time_base)
+                for packet in container.demux()
+                if packet.size
+            ]
+        return float(max(ends) - self.start * self.time_base)
 
 
 def frames(path: Path, *, wanted: Container[int] | None = None, key: int | None = None) -> Generator[DecodedFrame]:
