@@ -140,11 +140,12 @@ def test_what_fails_does_not_keep_the_rest_from_being_fetched() -> None:
     done = stepline("fetch")
     assert done.returncode == 2
     shown, *errors = done.stdout.splitlines(), *done.stderr.splitlines()
-    assert shown[-1].startswith("mine/videos: 0 of 1 videos; a is failed: ")
+    assert shown[-2] == "mine/videos: 0 of 1 videos"
+    assert shown[-1].startswith("  a: failed: ")
     assert [line.partition(": ")[2].partition(" ")[0] for line in errors] == ["weights/mpnet:", "demo/demo:", "2"]
     assert errors[-1].endswith(" could not be fetched: weights/mpnet, demo/demo")
     done = stepline("fetch", "mine")
-    assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", shown[-1:])
+    assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", shown[-2:])
 
 
 def test_decoding_obeys_the_configured_reader_and_limits() -> None:
@@ -271,6 +272,7 @@ def test_a_package_that_is_not_installed_is_one_line(
 ) -> None:
     pytest.importorskip("skvideo")
     monkeypatch.setitem(sys.modules, "av", None)
+    monkeypatch.delitem(sys.modules, "stepline.demo.build", raising=False)
     assert cli.main(["demo", "--mirror", str(tmp_path / "m"), "--truth", str(tmp_path / "t.json")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: the package av is not installed: pip install")

@@ -81,6 +81,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"download": {"rate_limit": 500000}},
         ["download.rate_limit: 500000 is not of type string or null; put it in quotes"],
     ),
+    "a path with a null": ({"datasets": {"mine": {"videos": "a\0b"}}}, ["'a\\x00b' holds a null character"]),
     "itself": (yaml.safe_load("&a {spacewalk: *a}"), ["it contains itself"]),
     "a window of a week": ({"spacewalk": {"contexts_s": {"step_recognition": [604800]}}}, ["maximum of 86400"]),
     "a window of nothing": ({"spacewalk": {"contexts_s": {"step_recognition": [1e-5]}}}, ["minimum of 0.001"]),

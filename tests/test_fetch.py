@@ -324,7 +324,7 @@ def test_what_a_fetch_by_hand_brings_is_noticed_by_the_next_run_and_only_by_that
     def made() -> Pipeline:
         return Pipeline.of(config, "mine")
 
-    assert fetch.videos_line(made()).startswith(f"0 of 1 videos; a is gone: {server.url}/a.mp4: HTTP 404")
+    assert fetch.videos_line(made()).startswith(f"0 of 1 videos\n  a: gone: {server.url}/a.mp4: HTTP 404")
     first = made().video_params("000")
     assert fetch_videos(made(), "000")[0].status == "gone"
     assert fetch.videos_line(made()).startswith("0 of 1 videos")

@@ -49,7 +49,7 @@ class Record:
 def check_video_id(video: str) -> str:
     """Return ``video`` where it is fit to be a file name; raise ReleaseError otherwise."""
     if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}", video):
-        raise ReleaseError(f"video id {video!r} is not allowed: use letters, digits, '_', '-' and '.', no path")
+        raise ReleaseError(f"video id {video!r} is not allowed: use at most 128 letters, digits, '_', '-' and '.'")
     return video
 
 

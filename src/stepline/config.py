@@ -87,6 +87,8 @@ def _read(value: Any, schema: dict[str, Any]) -> Any:
         return {key: _read(child, schema.get("properties", {}).get(key, other)) for key, child in value.items()}
     if isinstance(value, list):
         return [_read(item, schema.get("items", {})) for item in value]
+    if isinstance(value, str) and "\0" in value:
+        raise ConfigError(f"config: {value!r} holds a null character: remove it")
     types = [schema.get("type")] if isinstance(schema.get("type"), str) else schema.get("type", [])
     if isinstance(value, str) and value and "enum" not in schema and types != ["string"]:
         try:  # YAML's numbers have a full stop: 1e-5 is text

@@ -166,7 +166,7 @@ def release_line(study: Dataset, release: str) -> str:
 
 
 def videos_line(pipeline: Pipeline) -> str:
-    """Bring all videos of a data set and say how many are there, and what became of the first that is not.
+    """Bring all videos of a data set and say how many are there, and what became of each that is not.
 
     The records of shards are left to the workflow; where one would be another by now, its next run has that job.
     """
@@ -186,10 +186,9 @@ def _outcome(records: Iterable[Record]) -> set[tuple[str, str, str]]:
 
 
 def summary(records: Sequence[Record]) -> str:
-    """Return how many videos are there, and what became of the first that is not."""
-    absent = [record for record in records if record.status != "present"]
-    line = f"{len(records) - len(absent)} of {len(records)} videos"
-    return f"{line}; {absent[0].video} is {absent[0].status}: {absent[0].reason}" if absent else line
+    """Return how many videos are there, and a line on each that is not."""
+    absent = [f"\n  {r.video}: {r.status}: {r.reason}" for r in records if r.status != "present"]
+    return f"{len(records) - len(absent)} of {len(records)} videos{''.join(absent)}"
 
 
 def _weights_line(name: str) -> str:

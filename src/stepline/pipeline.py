@@ -25,6 +25,7 @@ from stepline.datasets.segments import read_segments
 from stepline.errors import MissingError
 from stepline.io import canonical_json, read_json
 from stepline.media import REVISION as MEDIA_REVISION
+from stepline.media import SHOTS_REVISION
 from stepline.media.spans import merged
 from stepline.mirror import Wanted, signature
 from stepline.spec import Spec, digest
@@ -197,6 +198,10 @@ class Pipeline:
     def media_params(self) -> str:
         """Return what audio and scores must be made again for, as text."""
         return canonical_json({"revision": MEDIA_REVISION, "limits": self.config["media"]["limits"]})
+
+    def shots_params(self) -> str:
+        """Return what shots must be found again for, besides other scores, as text."""
+        return canonical_json({"revision": SHOTS_REVISION, **self.config["shots"]})
 
     def extract_params(self) -> str:
         """Return what features must be made again for, besides another spec, as text."""

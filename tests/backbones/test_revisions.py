@@ -19,6 +19,7 @@ from stepline.backbones.sentence import sentence_spec
 from stepline.benchmarks.spacewalk.entries import KINDS
 from stepline.benchmarks.spacewalk.plan import SCORING
 from stepline.media import REVISION as MEDIA
+from stepline.media import SHOTS_REVISION as SHOTS
 
 SOURCE = Path(__file__).parents[2] / "src" / "stepline"
 RECORDED = Path(__file__).with_name("revisions.json")
@@ -30,6 +31,7 @@ SOURCES = {
         *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
     ],
     "media": [f"media/{name}.py" for name in ("audio", "cut", "decode", "one_pass", "prepare", "scores", "spans")],
+    "shots": ["shots.py"],
     "asr": [
         f"asr/{name}.py"
         for name in (
@@ -57,6 +59,7 @@ SOURCES = {
 REVISIONS = {
     "histogram": FRAME_BACKBONES["histogram"].spec.revision,
     "media": MEDIA,
+    "shots": SHOTS,
     "asr": ASR,
     "sentence": sentence_spec("minilm").revision,
     "kinds": {name: kind.revision for name, kind in KINDS.items()},
@@ -65,6 +68,7 @@ REVISIONS = {
 WHERE = {
     "histogram": "revision of HistogramSpec",
     "media": "REVISION in media/__init__.py",
+    "shots": "SHOTS_REVISION in media/__init__.py",
     "asr": "REVISION in asr/engines.py",
     "sentence": "revision in sentence_spec",
     "kinds": "revision of each such kind in KINDS (entries.py)",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepline.download import fetch_file, host, unreachable
+from stepline.download.host import shown
 from stepline.errors import DownloadError
 from tests.file_server import serving
 
@@ -123,3 +124,16 @@ def test_another_run_probes_again(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("STEPLINE_RUN", "run-2")
         assert unreachable(f"{server.url}/a") == ""
         assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "written"),
+    [
+        ("https://user:word@a.org/v.mp4", "https://a.org/v.mp4"),
+        ("https://a.org/v.mp4?X-Amz-Signature=abc&part=1", "https://a.org/v.mp4?X-Amz-Signature=***&part=1"),
+        ("https://a.org/v.mp4?id=7&access_token=abc#t", "https://a.org/v.mp4?id=7&access_token=***#t"),
+        ("https://www.youtube.com/watch?v=abc", "https://www.youtube.com/watch?v=abc"),
+    ],
+)
+def test_what_lets_its_bearer_in_is_not_shown(address: str, written: str) -> None:
+    assert shown(f"{address}: HTTP 404") == f"{written}: HTTP 404"

@@ -32,7 +32,7 @@ rule shots:
     conda:
         "../../envs/media.yaml"
     params:
-        options=canonical_json(config["shots"]),
+        by=lambda wildcards: plan(wildcards).shots_params(),
     message:
         "shots of {wildcards.dataset}, shard {wildcards.shard}"
     shell:

@@ -17,9 +17,13 @@ RUN = f"{os.getpid()}-{time.time_ns()}"
 """Names this process where it is no job of a workflow run."""
 
 
+SECRET = re.compile(r"([?&;][^=&#\s]*(?:token|key|sig|auth|pass|secret|credential)[^=&#\s]*=)[^&#\s]+", re.IGNORECASE)
+"""A value in an address that lets its bearer in."""
+
+
 def shown(text: str) -> str:
-    """Return ``text`` with no user name or password in its addresses."""
-    return re.sub(r"(?<=://)[^/?#\s]*@", "", text)
+    """Return ``text`` with no user name, password or token in its addresses."""
+    return SECRET.sub(r"\1***", re.sub(r"(?<=://)[^/?#\s]*@", "", text))
 
 
 def unreachable(url: str) -> str:

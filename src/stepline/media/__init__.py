@@ -2,3 +2,5 @@
 
 REVISION = 2
 """Of scores, audio and their record: raise it with a change that gives others. The workflow asks for it."""
+SHOTS_REVISION = 1
+"""Of how shots are found from scores."""
