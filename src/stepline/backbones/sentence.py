@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepline.backbones.torchvision import make_importable
 from stepline.backbones.weights import how_to_get, locate
 from stepline.errors import MissingError, StoreError
 from stepline.mirror import cached_sha256
@@ -137,6 +138,8 @@ class SentenceEncoder:
     def _load(self) -> "torch.nn.Module":
         os.environ["HF_HUB_OFFLINE"] = "1"
         import torch
+
+        make_importable()
         from transformers import AutoModel
         from transformers.utils import logging
 

@@ -1,0 +1,131 @@
+"""Parity: a model filled by a fixed recipe gives what the reference implementation gave.
+
+A family's module here has ``outputs(manifest, golden)``: it builds the family's network for every configuration of the
+manifest of which the golden file has outputs, fills it with ``weights`` and yields an ``Output`` for each of them.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.errors import ConfigError, StoreError
+
+NAMES = ("s3d", "timesformer", "internvideo", "eva_clip", "egovlp", "videoclip")
+TOLERANCE = 1e-5
+"""The largest relative L2 error, in float32, of an output that is the reference's."""
+
+Array = NDArray[Any]
+Golden = Mapping[str, Array]
+"""What the golden file holds, by name; ``recipe`` reads how its inputs were made."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output: ours and the reference's, of one shape."""
+
+    name: str
+    ours: Array
+    reference: Array
+
+    @property
+    def error(self) -> float:
+        """The L2 norm of the difference over that of the reference; infinite where ours is not finite."""
+        ours, reference = self.ours.astype(np.float64), self.reference.astype(np.float64)
+        if ours.shape != reference.shape or not np.isfinite(ours).all():
+            return float("inf")
+        norm = float(np.linalg.norm(reference))
+        difference = float(np.linalg.norm(ours - reference))
+        return difference / norm if norm else difference
+
+
+def check(name: str, manifest: Path, golden: Path) -> Iterator[Output]:
+    """Yield every output of the model ``name``, filled by the recipe of ``manifest``, beside that in ``golden``.
+
+    Raises ConfigError where the name is unknown, StoreError where a file is not what it should be, or where the golden
+    file holds an output that was not compared.
+    """
+    if name not in NAMES:
+        raise ConfigError(f"backbone {name!r} has no parity check; choose from {', '.join(NAMES)}")
+    try:
+        described = json.loads(manifest.read_text(encoding="utf-8"))
+        with np.load(golden, allow_pickle=False) as loaded:
+            arrays = dict(loaded)
+    except (ValueError, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise StoreError(f"{manifest} or {golden} is damaged: {error}") from None
+    module = import_module(f"stepline.backbones.parity.{name}")
+    outputs: Callable[[Any, Golden, Path], Iterator[Output]] = module.outputs
+    compared = 0
+    for output in outputs(described, arrays, manifest.parent):
+        compared += 1
+        yield output
+    if not compared:
+        raise StoreError(f"{golden} holds no output of {name}")
+
+
+def recipe(golden: Golden) -> dict[str, Any]:
+    """Return how the golden file's inputs were made."""
+    made: dict[str, Any] = json.loads(str(golden["recipe_json"]))
+    return made
+
+
+def seed_of(name: str) -> int:
+    """Return the seed that a name stands for."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+
+
+def weights(keys: Mapping[str, Iterable[Any]], digest: str) -> dict[str, Array]:
+    """Return the weights of a manifest's ``keys``: [shape, dtype, rule(, scale)] by the name of each.
+
+    Those of the rule ``keep`` (constant buffers) are left out. Raises StoreError where they do not have the manifest's
+    ``digest``, the sha256 of all names and bytes in the order of the names.
+    """
+    filled: dict[str, Array] = {}
+    sha256 = hashlib.sha256()
+    for key in sorted(keys):
+        shape, _, rule, *scale = keys[key]
+        if rule == "keep":
+            continue
+        filled[key] = _weight(key, tuple(shape), rule, *scale)
+        sha256.update(key.encode() + filled[key].tobytes())
+    if sha256.hexdigest() != digest:
+        raise StoreError("the recipe's weights are not those of the manifest's digest_sha256")
+    return filled
+
+
+def _weight(key: str, shape: tuple[int, ...], rule: str, scale: float = 1.0) -> Array:
+    if rule == "zero":
+        return np.zeros(shape, np.int64)
+    drawn = np.asarray(np.random.default_rng(seed_of(key)).standard_normal(shape), np.float32)
+    if rule == "norm_weight":
+        return np.asarray(np.float32(1) + np.float32(0.02) * drawn)
+    if rule == "running_var":
+        return np.asarray(np.float32(1) + np.float32(0.1) * np.abs(drawn))
+    if rule in ("running_mean", "bias"):
+        return np.asarray(np.float32(0.02) * drawn)
+    if rule == "scaled":
+        return np.asarray(drawn * np.float32(scale), np.float32)
+    raise StoreError(f"the manifest's rule {rule!r} of {key} is not known")
+
+
+def video01(name: str, shape: Iterable[int], sha256: str = "") -> NDArray[np.float32]:
+    """Return the (B, 3, T, H, W) input of that name, in [0, 1): random blocks of 4 frames x 32 x 32 pixels, and noise.
+
+    Raises StoreError where ``sha256``, of its bytes, is given and another.
+    """
+    batch, _, frames, height, width = shape
+    rng = np.random.default_rng(seed_of(name))
+    low = rng.random((batch, 3, -(-frames // 4), -(-height // 32), -(-width // 32)))
+    low = low.repeat(4, 2).repeat(32, 3).repeat(32, 4)[:, :, :frames, :height, :width]
+    video = (0.8 * low + 0.2 * rng.random((batch, 3, frames, height, width))).astype(np.float32)
+    if sha256 and hashlib.sha256(video.tobytes()).hexdigest() != sha256:
+        raise StoreError(f"the recipe's input {name} is not that of the golden file")
+    return video

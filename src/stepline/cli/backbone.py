@@ -1,0 +1,34 @@
+"""The verb `backbone`: checks of the networks."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepline.backbones.parity import NAMES
+from stepline.errors import StoreError
+
+if TYPE_CHECKING:
+    Verbs = argparse._SubParsersAction[Any]
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verb."""
+    verb = verbs.add_parser("backbone", help="check that a network gives the reference implementation's outputs")
+    actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
+    action = actions.add_parser("check", help="fill the model by the parity recipe and compare every output")
+    action.add_argument("name", metavar="NAME", help=", ".join(NAMES))
+    action.add_argument("--manifest", type=Path, required=True, help="the names, shapes and rules of the weights")
+    action.add_argument("--golden", type=Path, required=True, help="the reference's outputs")
+    action.set_defaults(run=_check)
+
+
+def _check(parsed: argparse.Namespace) -> None:
+    from stepline.backbones.parity import TOLERANCE, check
+
+    worst = 0.0
+    for output in check(parsed.name, parsed.manifest, parsed.golden):
+        print(f"{output.name:40} {output.error:.2e}", flush=True)
+        worst = max(worst, output.error)
+    if not worst <= TOLERANCE:
+        raise StoreError(f"{parsed.name} is not the reference: relative L2 error {worst:.2e}, allowed {TOLERANCE:.0e}")
+    print(f"{parsed.name} is the reference: relative L2 error at most {worst:.2e} of {TOLERANCE:.0e}")
