@@ -1,4 +1,4 @@
-"""torchvision beside a torch without GPU: its wheels for GPUs fail to import there, and with it timm and transformers."""
+"""torchvision beside a torch without GPU: its own wheel cannot be imported there, nor then timm and transformers."""
 
 from importlib.util import find_spec
 from pathlib import Path
