@@ -45,6 +45,15 @@ class Output:
         return difference / norm if norm else difference
 
 
+@dataclass(frozen=True)
+class Anchor:
+    """A public output of the real weights: its name, how far ours is from it, and how far it may be."""
+
+    name: str
+    error: float
+    allowed: float
+
+
 def check(name: str, manifest: Path, golden: Path) -> Iterator[Output]:
     """Yield every output of the model ``name``, filled by the recipe of ``manifest``, beside that in ``golden``.
 
