@@ -1,0 +1,136 @@
+"""Which frames of a video each row of a network's features is made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, inf
+
+import numpy as np
+
+from stepline.media.decode import MediaError
+from stepline.media.spans import Spans, rows_within
+from stepline.media.timeline import Indices, Timeline
+from stepline.spec import ClipSpec, FrameSpec
+
+OUTSIDE = -1
+"""The index that stands for a picture of zeros."""
+
+
+class ClipError(MediaError, ValueError):
+    """A listed clip that the video does not have, or a way to choose its frames that there is not."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a video.
+
+    frames: (N, num_frames) indices into the timeline, or ``OUTSIDE``. k: (N,) the number of each row on the grid, or
+    among the listed. span: (N,) in which of the spans it lies; 0 where the whole video is read.
+    """
+
+    frames: Indices
+    k: Indices
+    span: Indices
+
+
+def rows(spec: ClipSpec, timeline: Timeline, *, spans: Spans = (), listed: Sequence[tuple[float, float]] = ()) -> Rows:
+    """Return the rows that ``spec`` describes of a video; of ``listed`` clips, where its placement is no grid.
+
+    grid: row k is there where k x hop / fps lies before the end, as ``Timeline.select`` counts it; with ``tail`` drop
+    where all of its clip does. A frame is repeated as the rule chose it for the grid's first or last time. Where spans
+    are read, a row's whole clip lies in one of them, or runs from it over the video's start or end.
+    middles: row i is clip i, its times in exact arithmetic on the decimals of start_s and end_s; of two frames that are
+    equally near the earlier is nearest. Times from the video's end on, and before 0, are left to ``tail``.
+    ends: with first the last frame with pts <= start_s and last the last one with pts < end_s, the frames
+    linspace(first, last, num_frames), truncated, whatever the frame rule: all are in the video, so there is no tail.
+    Raises ClipError for a clip that is empty, outside the video, not in one span or, where ``tail`` is drop, not wholly
+    in the video, and where ``middles`` meets a rule that knows no times.
+    """
+    if not isinstance(spec, ClipSpec) or spec.placement == "grid":
+        return _grid(spec, timeline, spans)
+    found = [_clip(spec, timeline, clip) for clip in listed]
+    frames = np.array(found, np.int64).reshape(len(listed), spec.num_frames)
+    span = np.array([_span_of(clip, timeline, spans) for clip in listed], np.int64)
+    return Rows(frames, np.arange(len(listed), dtype=np.int64), span)
+
+
+def order(frames: Indices) -> Indices:
+    """Return the (N,) rows of (N, num_frames) frames as they become complete while frames come in ascending order.
+
+    Those that wait for the same frame keep their order.
+    """
+    return np.argsort(frames.max(axis=1, initial=OUTSIDE), kind="stable")
+
+
+def _grid(spec: FrameSpec, timeline: Timeline, spans: Spans) -> Rows:
+    grid = timeline.select(spec.frame_rule, spec.fps)
+    n, interval, hop, offset, tail = 1, 1, 1, 0, "drop"
+    if isinstance(spec, ClipSpec):
+        n, interval, hop, offset, tail = spec.num_frames, spec.interval, spec.hop, spec.offset, spec.tail
+    k = np.arange(-(-len(grid) // hop), dtype=np.int64)
+    slots = offset + k[:, None] * hop + np.arange(n) * interval
+    outside = (slots < 0) | (slots >= len(grid))
+    if tail == "drop":
+        kept = ~outside.any(axis=1)
+        k, slots, outside = k[kept], slots[kept], outside[kept]
+    frames = grid[slots.clip(0, len(grid) - 1)] if len(grid) else slots
+    if tail == "zero":
+        frames = np.where(outside, OUTSIDE, frames)
+    if not spans:
+        return Rows(frames, k, np.zeros_like(k))
+    within = []
+    for start_s, end_s in spans:
+        held = rows_within((start_s, end_s), spec.fps)
+        after = (slots[:, 0] >= held.start) | (start_s <= 0)
+        before = (slots[:, -1] < held.stop) | (end_s >= timeline.end_s)
+        within.append(after & before)
+    span, row = np.nonzero(within)
+    return Rows(frames[row], k[row], span)
+
+
+def _clip(spec: ClipSpec, timeline: Timeline, clip: tuple[float, float]) -> Indices:
+    start_s, end_s = clip
+    if not -inf < start_s < end_s < inf:
+        raise ClipError(f"the clip {_named(clip)} is empty")
+    if start_s >= timeline.end_s or end_s <= 0:
+        raise ClipError(f"the clip {_named(clip)} lies outside the video, which ends at {timeline.end_s:.3f} s")
+    if spec.tail == "drop" and (start_s < 0 or end_s > timeline.end_s):
+        raise ClipError(f"the clip {_named(clip)} runs out of the video, which ends at {timeline.end_s:.3f} s")
+    if spec.placement == "ends":
+        first = int(timeline.at_or_before(start_s))
+        last = max(first, int(np.searchsorted(timeline.t_s, end_s, side="left")) - 1)
+        return np.linspace(first, last, spec.num_frames).astype(np.int64)
+    return _middles(spec, timeline, Fraction(str(start_s)), Fraction(str(end_s)))
+
+
+def _middles(spec: ClipSpec, timeline: Timeline, start: Fraction, end: Fraction) -> Indices:
+    if spec.frame_rule not in ("at_or_before", "nearest"):
+        raise ClipError(
+            f"the frame rule {spec.frame_rule} chooses no frames of listed clips: at_or_before or nearest do"
+        )
+    parts = 2 * spec.num_frames
+    ticks = [(start + (end - start) * part / parts) / timeline.time_base for part in range(1, parts, 2)]
+    frames = np.maximum(np.searchsorted(timeline.pts, [floor(tick) for tick in ticks], side="right") - 1, 0)
+    if spec.frame_rule == "nearest":
+        after = np.minimum(frames + 1, len(timeline.pts) - 1)
+        both = (timeline.pts[frames] + timeline.pts[after]).tolist()
+        later = [two < 2 * tick for two, tick in zip(both, ticks, strict=True)]
+        frames = np.where(later, after, frames)
+    if spec.tail == "zero":
+        frames = np.where([not 0 <= tick < timeline.end for tick in ticks], OUTSIDE, frames)
+    return frames
+
+
+def _span_of(clip: tuple[float, float], timeline: Timeline, spans: Spans) -> int:
+    start_s, end_s = clip
+    if not spans:
+        return 0
+    for number, (from_s, to_s) in enumerate(spans):
+        after, before = from_s <= max(start_s, 0), min(end_s, timeline.end_s) <= to_s
+        if after and before:
+            return number
+    raise ClipError(f"the clip {_named(clip)} does not lie in one of the spans that are read")
+
+
+def _named(clip: tuple[float, float]) -> str:
+    return f"from {clip[0]} s to {clip[1]} s"
