@@ -1,25 +1,346 @@
 """Checkpoints: read without running code, checked against the network they are for."""
 
-from collections.abc import Sequence
+import pickle
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from stepline.errors import StoreError
 
 if TYPE_CHECKING:
     import torch
 
 Tensors = dict[str, "torch.Tensor"]
 
+_WRAPPERS = ("state_dict", "model_state", "model", "module")
+_LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+_STORAGES = {
+    "DoubleStorage": "float64",
+    "FloatStorage": "float32",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64",
+    "IntStorage": "int32",
+    "ShortStorage": "int16",
+    "CharStorage": "int8",
+    "ByteStorage": "uint8",
+    "BoolStorage": "bool",
+}
+_NO_CHECKPOINTS = {
+    b"<": "a web page (Google Drive sends one instead of a large file): open its address in a browser, save the file",
+    b"version https://git-lfs": "a Git LFS pointer: get the file that it stands for",
+}
+_DAMAGE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    pickle.UnpicklingError,
+    struct.error,
+    zipfile.BadZipFile,
+)
+"""What reading a damaged or hostile file raises."""
+
+
+class Stub:
+    """What stands for an object of a class that a checkpoint names and that is not loaded: it keeps the state."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        """Make one of whatever the arguments are."""
+        made = super().__new__(cls)
+        made.state = {}
+        return made
+
+    state: Any
+
+    def __setstate__(self, state: Any) -> None:
+        """Keep the state."""
+        self.state = state
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Ignore an item."""
+
+    def append(self, value: Any) -> None:
+        """Ignore a value."""
+
+    extend = add = append
+
+
+class _Dict(dict[Any, Any]):
+    """An OrderedDict whose attributes are not restored."""
+
+    def __setstate__(self, state: Any) -> None:
+        """Ignore the state."""
+
+
+class _Tensor(Stub):
+    """Stands for ``torch._utils._rebuild_tensor_v2``: a view of a buffer of one data type, within its bounds."""
+
+    def __new__(cls, storage: Any, offset: int, size: Any, stride: Any, *_: Any) -> Any:
+        import torch
+
+        buffer, dtype = storage
+        flat = torch.frombuffer(buffer, dtype=dtype) if buffer else torch.empty(0, dtype=dtype)
+        return flat.as_strided(size, stride, offset)
+
+
+class _Parameter(Stub):
+    """Stands for ``torch._utils._rebuild_parameter``: the tensor."""
+
+    def __new__(cls, tensor: Any, *_: Any) -> Any:
+        return tensor
+
+
+_ALLOWED = {
+    ("collections", "OrderedDict"): _Dict,
+    ("torch._utils", "_rebuild_tensor"): _Tensor,
+    ("torch._utils", "_rebuild_tensor_v2"): _Tensor,
+    ("torch._utils", "_rebuild_parameter"): _Parameter,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads dictionaries, lists, numbers, texts and tensors; any other class or function is a ``Stub`` of its name.
+
+    archive: the zip file with the tensors' bytes and their folder in it; without one, they follow the object.
+    """
+
+    def __init__(self, file: BinaryIO, archive: tuple[zipfile.ZipFile, str] | None = None) -> None:
+        super().__init__(file, encoding="utf-8")
+        self.archive = archive
+        self.buffers: dict[Any, bytearray] = {}
+
+    def find_class(self, module: str, name: str) -> Any:
+        import torch
+
+        if module == "torch" and name in _STORAGES:
+            return getattr(torch, _STORAGES[name])
+        return _ALLOWED.get((module, name)) or type(name, (Stub,), {"__module__": module})
+
+    def persistent_load(self, saved: Any) -> Any:
+        if saved[0] == "module":
+            return saved[1]
+        _, dtype, key, _, count, *view = saved
+        if any(view):
+            raise ValueError("a tensor's storage is part of another")
+        if key not in self.buffers:
+            size = count * dtype.itemsize
+            if self.archive is None:
+                self.buffers[key] = bytearray(size)
+            else:
+                archive, folder = self.archive
+                self.buffers[key] = bytearray(archive.read(f"{folder}/data/{key}"))
+                if len(self.buffers[key]) != size:
+                    raise ValueError(f"tensor {key} has {len(self.buffers[key])} of {size} bytes")
+        return self.buffers[key], dtype
+
 
 def read(path: Path) -> Any:
-    """Return the object in a checkpoint."""
-    raise NotImplementedError
+    """Return the object in a checkpoint (.pt, .pth, .bin, .ckpt, .safetensors), its tensors on the CPU.
+
+    Nothing that the file names is imported or called: of a class or function that tensors do not need there is a
+    ``Stub``. Raises StoreError where the file is damaged or no checkpoint.
+    """
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    with open(path, "rb") as file:
+        start = file.read(64).lstrip()
+    if not start:
+        raise StoreError(f"{path} is empty: get it again")
+    for mark, what in _NO_CHECKPOINTS.items():
+        if start.startswith(mark):
+            raise StoreError(f"{path} is {what}")
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+        except _DAMAGE:
+            return _read_zip(path) if zipfile.is_zipfile(path) else _read_legacy(path)
+    except (*_DAMAGE, SafetensorError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise StoreError(f"{path} is damaged or no checkpoint ({reason}): get it again") from None
+
+
+def _read_zip(path: Path) -> Any:
+    with zipfile.ZipFile(path) as archive:
+        folder = next(name for name in archive.namelist() if name.endswith("/data.pkl")).removesuffix("/data.pkl")
+        with archive.open(f"{folder}/data.pkl") as file:
+            return _Unpickler(file, (archive, folder)).load()  # type: ignore[arg-type]
+
+
+def _read_legacy(path: Path) -> Any:
+    """Return the object of a file of before PyTorch 1.6: magic number, version, system, object, keys, buffers."""
+    with open(path, "rb") as file:
+        if _Unpickler(file).load() != _LEGACY_MAGIC:
+            raise ValueError("it does not begin as PyTorch's files do")
+        for _ in ("version", "system"):
+            _Unpickler(file).load()
+        unpickler = _Unpickler(file)
+        held = unpickler.load()
+        for key in _Unpickler(file).load():
+            buffer = unpickler.buffers[key]
+            file.seek(8, 1)
+            if file.readinto(buffer) != len(buffer):
+                raise EOFError("it ends early")
+        return held
 
 
 def state(path: Path, *, inside: Sequence[str] = (), prefix: str = "") -> Tensors:
-    """Return the tensors by name."""
-    raise NotImplementedError
+    """Return a checkpoint's tensors by name: those that begin with ``prefix``, without it.
+
+    inside: the keys under which a checkpoint may hold them; the first that it has is followed, again and again. Raises
+    what ``read`` raises, and StoreError where there is none.
+    """
+    import torch
+
+    held = whole = read(path)
+    while isinstance(held, Mapping) and (key := next((key for key in inside if key in held), None)):
+        held = held[key]
+    named = held.items() if isinstance(held, Mapping) else ()
+    tensors = {
+        name.removeprefix(prefix): value
+        for name, value in named
+        if isinstance(value, torch.Tensor) and name.startswith(prefix)
+    }
+    if not tensors:
+        what = f"tensors whose names begin with {prefix!r}" if prefix else "tensors by name"
+        raise StoreError(f"{path} holds no {what}; {looks_like(whole)}")
+    return tensors
 
 
 def load(network: "torch.nn.Module", tensors: Tensors, *, model: str, path: Path, ignore: Sequence[str] = ()) -> None:
-    """Load the tensors into the network, strictly."""
-    raise NotImplementedError
+    """Load the tensors into the network, as the floats that it computes in.
+
+    Raises StoreError where a name is missing, is not the network's and fits none of the patterns ``ignore``, or has
+    another shape or kind.
+    """
+    wanted = network.state_dict()
+    ours = {name: value for name, value in tensors.items() if name in wanted}
+    missing = [name for name in wanted if name not in ours]
+    unexpected = [
+        name for name in tensors if name not in wanted and not any(fnmatchcase(name, pattern) for pattern in ignore)
+    ]
+    others = [
+        f"{name} is {_form(value)}, not {_form(wanted[name])}"
+        for name, value in ours.items()
+        if _form(value) != _form(wanted[name])
+    ]
+    wrong = [
+        f"{len(names)} {what} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
+        for what, names in (("missing", missing), ("unexpected", unexpected), ("of another form", others))
+        if names
+    ]
+    if wrong:
+        raise StoreError(f"{path} is not {model}: {'; '.join(wrong)}; {looks_like(tensors)}")
+    network.load_state_dict(ours)
+
+
+def _form(tensor: "torch.Tensor") -> str:
+    kind = "floats" if tensor.is_floating_point() else str(tensor.dtype).removeprefix("torch.")
+    return f"{list(tensor.shape)} {kind}"
+
+
+def looks_like(held: Any) -> str:
+    """Return which public model a checkpoint looks like, by its names and shapes, as the end of an error's line."""
+    shapes = dict(_shapes(held, "", set()))
+    for model, wanted in _MODELS:
+        if all(any(_fits(name, shape, *each) for name, shape in shapes.items()) for each in wanted.items()):
+            return f"it looks like {model}"
+    return f"it looks like no model that is known here (its first name is {next(iter(shapes), 'absent')!r})"
+
+
+_Shape = tuple[int | None, ...]
+
+
+def _shapes(held: Any, name: str, seen: set[int]) -> Iterator[tuple[str, _Shape]]:
+    """Yield the name, with those of all that it is inside of, and the shape of each tensor."""
+    import torch
+
+    if isinstance(held, torch.Tensor):
+        yield name, tuple(held.shape)
+    inner = held.state if isinstance(held, Stub) else held
+    if isinstance(inner, Mapping) and id(inner) not in seen:
+        seen.add(id(inner))
+        for key, value in inner.items():
+            yield from _shapes(value, f"{name}.{key}".lstrip("."), seen)
+
+
+def _fits(name: str, shape: _Shape, wanted_name: str, wanted: _Shape) -> bool:
+    same_length = len(shape) == len(wanted)
+    return (
+        f".{name}".endswith(f".{wanted_name}")
+        and same_length
+        and all(size in (None, found) for size, found in zip(wanted, shape, strict=True))
+    )
+
+
+_MODELS: tuple[tuple[str, dict[str, _Shape]], ...] = (
+    ("S3D MIL-NCE (s3d_howto100m.pth)", {"conv1.conv1.weight": (64, 24, 2, 4, 4), "fc.weight": (512, 1024)}),
+    (
+        "torchvision's S3D of Kinetics",
+        {"features.0.0.0.weight": (64, 3, 1, 7, 7), "classifier.1.weight": (None, 1024, 1, 1, 1)},
+    ),
+    (
+        "TimeSformer of HowTo100M by distant supervision (TimeSformer_divST_8x32_224_HowTo100M_pretrained.pth)",
+        {"blocks.0.temporal_fc.weight": (768, 768), "head.weight": (10588, 768)},
+    ),
+    (
+        "TimeSformer trained to classify, on Kinetics or the tasks of HowTo100M (TimeSformer_divST_*.pyth)",
+        {"blocks.0.temporal_fc.weight": (768, 768), "head.weight": (None, 768)},
+    ),
+    ("TimeSformer without its head", {"blocks.0.temporal_fc.weight": (768, 768)}),
+    (
+        "InternVideo MM-L-14, pre-trained (InternVideo-MM-L-14.ckpt)",
+        {"state_dict.clip.visual.transformer.temporal_cls_token": (1, 1, 1024)},
+    ),
+    (
+        "InternVideo MM-L-14, fine-tuned for retrieval (pytorch_model.bin)",
+        {"clip.visual.transformer.temporal_cls_token": (1, 1, 1024)},
+    ),
+    ("InternVideo MM-L-14", {"visual.transformer.temporal_cls_token": (1, 1, 1024)}),
+    (
+        "EVA-01-CLIP g/14 (eva_clip_psz14.pt)",
+        {"visual.pos_embed": (1, 257, 1408), "text.text_projection": (768, 1024)},
+    ),
+    (
+        "EVA01_CLIP_g_14_plus, which has another text tower than eva_clip_psz14.pt",
+        {"visual.pos_embed": (1, 257, 1408), "text.text_projection": (1024, 1024)},
+    ),
+    ("open_clip's copy of EVA-01-CLIP g/14", {"visual.trunk.pos_embed": (1, 257, 1408)}),
+    (
+        "EgoVLP or Frozen in Time (EgoVLP_PT_BEST.pth)",
+        {"video_model.temporal_embed": (1, None, 768), "txt_proj.1.weight": (256, 768)},
+    ),
+    ("VideoCLIP (checkpoint_best.pt)", {"video_encoder.videomlp.linear1.weight": (768, 512)}),
+    ("OpenAI's CLIP ViT-L/14", {"visual.conv1.weight": (1024, 3, 14, 14), "visual.positional_embedding": (257, 1024)}),
+    ("a CLIP of another size", {"visual.conv1.weight": (None, 3, None, None), "text_projection": (None, None)}),
+    (
+        "an MPNet sentence encoder (model.safetensors of all-mpnet-base-v2 or paraphrase-mpnet-base-v2)",
+        {"embeddings.word_embeddings.weight": (30527, 768), "encoder.relative_attention_bias.weight": (32, 12)},
+    ),
+    (
+        "a MiniLM sentence encoder (model.safetensors of all-MiniLM-L6-v2)",
+        {"embeddings.word_embeddings.weight": (30522, 384)},
+    ),
+    (
+        "BERT",
+        {"embeddings.word_embeddings.weight": (None, 768), "encoder.layer.0.attention.self.query.weight": (768, 768)},
+    ),
+    (
+        "DistilBERT",
+        {"embeddings.word_embeddings.weight": (None, 768), "transformer.layer.0.attention.q_lin.weight": (768, 768)},
+    ),
+)
+"""Public models by names and shapes that tell them apart, the more particular first; None is any size."""
