@@ -2,6 +2,7 @@
 
 import pickle
 import struct
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 Tensors = dict[str, "torch.Tensor"]
 
-_WRAPPERS = ("state_dict", "model_state", "model", "module")
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _STORAGES = {
     "DoubleStorage": "float64",
@@ -73,6 +73,10 @@ class Stub:
         """Ignore a value."""
 
     extend = add = append
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        """Return another."""
+        return Stub()
 
 
 class _Dict(dict[Any, Any]):
@@ -161,13 +165,15 @@ def read(path: Path) -> Any:
     for mark, what in _NO_CHECKPOINTS.items():
         if start.startswith(mark):
             raise StoreError(f"{path} is {what}")
+    zipped = start.startswith(b"PK\x03\x04")
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
         try:
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+            with warnings.catch_warnings(action="ignore"):
+                return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
         except _DAMAGE:
-            return _read_zip(path) if zipfile.is_zipfile(path) else _read_legacy(path)
+            return _read_zip(path) if zipped else _read_legacy(path)
     except (*_DAMAGE, SafetensorError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise StoreError(f"{path} is damaged or no checkpoint ({reason}): get it again") from None
