@@ -1,0 +1,74 @@
+"""EgoVLP's reference outputs: features and embeddings of clips, embeddings of texts given as token ids."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from stepline.backbones.egovlp import Config, TextTower, VideoTower, fill
+from stepline.backbones.parity import Golden, Output, recipe, video01, weights
+from stepline.backbones.presets.egovlp import SPACEWALK
+from stepline.errors import StoreError
+
+
+def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
+    """Yield ours beside the reference's, for each case of each configuration."""
+    made = {name.rpartition("/")[2]: (name, each) for name, each in recipe(golden).items()}
+    for name, described in manifest["configs"].items():
+        cases = [case for case in made if case.startswith(f"{name}_")]
+        text = f"{name}/text_embed"
+        if not cases and text not in golden:
+            continue
+        arrays = weights(described["keys"], described["digest_sha256"])
+        tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
+        config = config_of({key: shape for key, (shape, *_) in described["keys"].items()})
+        video_tower, text_tower = VideoTower(config).eval(), TextTower(config).eval()
+        for tower in (video_tower, text_tower):
+            fill(tower, tensors, folder / "manifest.json")
+        for case in cases:
+            with torch.inference_mode():
+                clips = torch.from_numpy(clip_of(*made[case]))
+                ours = {"video_feature": video_tower.video_model(clips), "video_embed": video_tower(clips)}
+            for output, vectors in ours.items():
+                if f"{case}/{output}" in golden:
+                    yield Output(f"{case}/{output}", vectors.numpy(), golden[f"{case}/{output}"])
+        if text in golden:
+            padded = zip(golden[f"{name}/input_ids"], golden[f"{name}/attention_mask"], strict=True)
+            with torch.inference_mode():
+                embedded = [text_tower(torch.from_numpy(ids[mask == 1])[None])[0].numpy() for ids, mask in padded]
+            yield Output(text, np.stack(embedded), golden[text])
+
+
+def clip_of(name: str, made: Any) -> NDArray[np.float32]:
+    """Return the network's input of a case; raise StoreError where it is not the golden file's, hashed time first."""
+    batch, frames, colours, height, width = made["shape"]
+    mean, std = (np.array(each, np.float32)[:, None, None, None] for each in (SPACEWALK.mean, SPACEWALK.std))
+    clip = (video01(name, (batch, colours, frames, height, width)) - mean) / std
+    if hashlib.sha256(np.ascontiguousarray(clip.swapaxes(1, 2)).tobytes()).hexdigest() != made["sha256"]:
+        raise StoreError(f"the recipe's input {name} is not that of the golden file")
+    return clip
+
+
+def config_of(shapes: dict[str, list[int]]) -> Config:
+    """Return the dimensions of a configuration from its shapes. Heads are 64 wide, or 16 in a narrower network."""
+    width, _, patch, _ = shapes["video_model.patch_embed.proj.weight"]
+    dimension, text_width = shapes["txt_proj.1.weight"]
+    return Config(
+        image_size=patch * round((shapes["video_model.pos_embed"][1] - 1) ** 0.5),
+        patch_size=patch,
+        frames=shapes["video_model.temporal_embed"][1],
+        width=width,
+        depth=sum(key.endswith(".norm3.weight") for key in shapes),
+        heads=width // 64 or width // 16,
+        text_width=text_width,
+        text_hidden=shapes["text_model.transformer.layer.0.ffn.lin1.weight"][0],
+        text_depth=sum(key.endswith(".sa_layer_norm.weight") for key in shapes),
+        text_heads=text_width // 64 or text_width // 16,
+        vocabulary=shapes["text_model.embeddings.word_embeddings.weight"][0],
+        positions=shapes["text_model.embeddings.position_embeddings.weight"][0],
+        dimension=dimension,
+    )

@@ -1,0 +1,124 @@
+"""TimeSformer trained on HowTo100M by distant supervision (Bertasius et al., 2021; Lin et al., 2022).
+
+The network is that of ``transformers``; the checkpoint is that of facebookresearch/video-distant-supervision.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from stepline.backbones import checkpoint
+from stepline.backbones.torchvision import make_importable
+from stepline.errors import StoreError
+from stepline.spec import ClipSpec
+
+CHECKPOINT = "TimeSformer_divST_8x32_224_HowTo100M_pretrained.pth"
+STEPS = 10_588
+"""Of wikiHow, which the published network tells apart: the rows of its classifier."""
+NOT_FEATURES = ("head.*", "head2.*", "text_*")
+"""Parameters that make no features: the classifiers, and what compared their steps with texts."""
+PARTS = {
+    "cls_token": "embeddings.cls_token",
+    "pos_embed": "embeddings.position_embeddings",
+    "time_embed": "embeddings.time_embeddings",
+    "patch_embed.proj": "embeddings.patch_embeddings.projection",
+    "norm": "layernorm",
+    "temporal_norm1": "temporal_layernorm",
+    "temporal_attn.qkv": "temporal_attention.attention.qkv",
+    "temporal_attn.proj": "temporal_attention.output.dense",
+    "temporal_fc": "temporal_dense",
+    "norm1": "layernorm_before",
+    "attn.qkv": "attention.attention.qkv",
+    "attn.proj": "attention.output.dense",
+    "norm2": "layernorm_after",
+    "mlp.fc1": "intermediate.dense",
+    "mlp.fc2": "output.dense",
+}
+"""The library's name of each part of the network, or of one of its blocks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The network's dimensions, by default the published ones. image_size, frames: those of its tables."""
+
+    image_size: int = 224
+    patch_size: int = 16
+    width: int = 768
+    depth: int = 12
+    heads: int = 12
+    frames: int = 8
+
+
+class Timesformer(torch.nn.Module):
+    """The network; its output is the class token after the last norm, L2-normalised where ``normalise``."""
+
+    def __init__(self, config: Config, *, normalise: bool = False) -> None:
+        super().__init__()
+        make_importable()
+        from transformers import TimesformerConfig, TimesformerModel
+
+        self.normalise = normalise
+        self.model = TimesformerModel(
+            TimesformerConfig(
+                image_size=config.image_size,
+                patch_size=config.patch_size,
+                num_frames=config.frames,
+                hidden_size=config.width,
+                num_hidden_layers=config.depth,
+                num_attention_heads=config.heads,
+                intermediate_size=4 * config.width,
+                layer_norm_eps=1e-6,
+            )
+        )
+
+    def tokens(self, clips: torch.Tensor) -> torch.Tensor:
+        """Return the (B, 1 + patches, D) tokens of (B, 3, T, H, W) clips: the class token, then all patches.
+
+        Where T, H or W is not that of the tables of times or positions, these are resized to it, by nearest.
+        """
+        # The library's layers read a clip's size off the configuration instead of the clip.
+        self.model.config.num_frames, self.model.config.image_size = clips.shape[2], clips.shape[4]
+        tokens: torch.Tensor = self.model(clips.transpose(1, 2)).last_hidden_state
+        return tokens
+
+    def forward(self, clips: torch.Tensor) -> torch.Tensor:
+        """Return the (B, D) features of (B, 3, T, H, W) clips."""
+        feature = self.tokens(clips)[:, 0]
+        return torch.nn.functional.normalize(feature, dim=1) if self.normalise else feature
+
+
+def fill(network: Timesformer, tensors: checkpoint.Tensors, path: Path) -> None:
+    """Load the checkpoint's tensors into the network; raise StoreError where they are not all of its own."""
+    renamed = {_library_name(name): tensor for name, tensor in tensors.items()}
+    checkpoint.load(network.model, renamed, model="TimeSformer", path=path, ignore=NOT_FEATURES)
+
+
+def _library_name(name: str) -> str:
+    found = re.fullmatch(r"(?:blocks\.(\d+)\.)?(.+?)(\.weight|\.bias)?", name)
+    if found is None or found[2] not in PARTS:
+        return name
+    block = f"encoder.layer.{found[1]}." if found[1] else ""
+    return f"{block}{PARTS[found[2]]}{found[3] or ''}"
+
+
+def load(spec: ClipSpec, files: Mapping[str, Path]) -> Timesformer:
+    """Return the network with the published weights.
+
+    Raises StoreError where the file holds another network, above all the other one of that name and data.
+    """
+    path = files[CHECKPOINT]
+    held = checkpoint.state(path, inside=("state_dict", "model_state", "model"))
+    tensors = {name.removeprefix("module.").removeprefix("model."): tensor for name, tensor in held.items()}
+    network = Timesformer(Config(), normalise=spec.normalise)
+    fill(network, tensors, path)
+    classes = len(tensors["head.weight"]) if "head.weight" in tensors else STEPS
+    if classes != STEPS:
+        raise StoreError(
+            f"{path} is a TimeSformer that tells {classes} classes apart, not the {STEPS} steps of distant supervision "
+            f"(TimeSformer_divST_8x32_224_HowTo100M.pyth, for instance, was trained on tasks): put {CHECKPOINT} there, "
+            "of https://github.com/facebookresearch/video-distant-supervision"
+        )
+    return network.eval()
