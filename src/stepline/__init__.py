@@ -1,3 +1,18 @@
 """Stepline: from raw procedural video to the tables of five papers, reproducibly."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stepline.features.bank import open_bank
+
 __version__ = "0.1.0"
+__all__ = ["__version__", "open_bank"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what the package offers when it is asked for: the command line and the workflow do without numpy."""
+    if name == "open_bank":
+        from stepline.features.bank import open_bank
+
+        return open_bank
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

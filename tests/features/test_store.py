@@ -1,6 +1,7 @@
+import hashlib
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,24 +19,128 @@ from stepline.io import read_json, write_json
 
 zarr = pytest.importorskip("zarr")
 SPEC = HistogramSpec()
+HALF = replace(SPEC, dtype="float16")
 HOP_S = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedSpec(HistogramSpec):
+    placement: str = "middles"
+    dtype: str = "float16"
 
 
 def rows(n: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).random((n, 7), np.float32)
 
 
-@pytest.mark.parametrize("lengths", [(3,), (256,), (200, 400, 1), (1, 255), (513, 511)])
-def test_rows_come_back_and_are_mapped(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("spec", [SPEC, HALF])
+@pytest.mark.parametrize("lengths", [(3,), (256,), (200, 400, 1), (1, 255), (513, 511), (9000, 1)])
+def test_rows_come_back_and_are_mapped(tmp_path: Path, lengths: tuple[int, ...], spec: HistogramSpec) -> None:
     parts = {f"v{i}": rows(n, i) for i, n in enumerate(lengths)}
     parts["v0"] *= 0  # a chunk of zeros must not be left out
-    store.write(tmp_path / "s", SPEC, parts, HOP_S)
-    read, _ = store.read(tmp_path / "s", SPEC)
+    store.write(tmp_path / "s", spec, parts, HOP_S)
+    read = store.read(tmp_path / "s").rows
     assert isinstance(read, np.memmap)
-    assert np.array_equal(read, zarr.open_array(tmp_path / "s/features", mode="r")[:])
-    bank = Bank.open([tmp_path / "s"], SPEC)
-    assert all(np.array_equal(bank.rows[video], part) for video, part in parts.items())
+    array = zarr.open_array(tmp_path / "s/features", mode="r")
+    assert array.dtype == read.dtype == spec.dtype
+    assert np.array_equal(read, array[:])
+    bank = Bank.open([tmp_path / "s"], spec)
+    assert all(np.array_equal(bank.rows[video], part.astype(spec.dtype)) for video, part in parts.items())
     assert len([path for path in (tmp_path / "s/features/c").rglob("*") if path.is_file()]) == 1
+    array = zarr.create_array(
+        tmp_path / "zarr",
+        shape=array.shape,
+        dtype=array.dtype,
+        chunks=array.chunks,
+        shards=array.shards,
+        compressors=None,
+        attributes=dict(array.attrs),
+        config={"write_empty_chunks": True},
+    )
+    array[:] = read
+    for file in ("zarr.json", "c/0/0"):
+        assert (tmp_path / "zarr" / file).read_bytes() == (tmp_path / "s/features" / file).read_bytes()
+
+
+def test_float16_keeps_every_row_within_the_allowed_error(tmp_path: Path) -> None:
+    wide = (rows(500) - 0.5) * 10.0 ** np.linspace(-3, 4.9, 500, dtype=np.float32)[:, None]
+    wide[:, 3] *= 1e-9  # a tiny value beside others takes nothing from the row
+    store.write(tmp_path / "s", HALF, {"a": wide}, HOP_S)
+    stored = store.read(tmp_path / "s").rows.astype(np.float64)
+    assert (np.linalg.norm(stored - wide, axis=1) <= 5e-4 * np.linalg.norm(wide, axis=1)).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "largest", "dtype"),
+    [
+        (70000, "7e[+]04", "float16"),
+        (np.nan, "nan", "float16"),
+        (np.nan, "nan", "float32"),
+        (-np.inf, "inf", "float32"),
+        (1e-6, "1e-06", "float16"),
+    ],
+)
+def test_rows_that_cannot_be_stored_are_named(tmp_path: Path, value: float, largest: str, dtype: str) -> None:
+    whole = np.zeros((5000, 7), np.float32)
+    whole[4321, :2] = value
+    message = f"^a: row 4321 cannot be stored as {dtype}: its largest value is {largest}$"
+    with pytest.raises(StoreError, match=message):
+        store.write(tmp_path / "s", replace(SPEC, dtype=dtype), {"0": rows(3), "a": whole}, HOP_S)
+    assert not list(tmp_path.iterdir())
+
+
+def test_stored_rows_are_written_as_they_are(tmp_path: Path) -> None:
+    tiny = np.full((3, 7), 6e-8, np.float16)
+    store.write(tmp_path / "s", HALF, {"a": tiny, "b": store.cast(rows(4), HALF, "b")}, HOP_S)
+    bank = Bank.open([tmp_path / "s"], HALF)
+    assert np.array_equal(bank.rows["a"], tiny)
+    assert [block.sha256 for blocks in bank.blocks.values() for block in blocks] == [
+        hashlib.sha256(part.tobytes()).hexdigest() for part in (tiny, rows(4).astype("<f2"))
+    ]
+
+
+def test_videos_of_other_dimension_are_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="^b: its rows are 6 values, others' 7$"):
+        store.write(tmp_path / "s", SPEC, {"a": rows(3), "b": rows(3)[:, 1:]}, HOP_S)
+
+
+def test_videos_are_asked_for_one_by_one(tmp_path: Path) -> None:
+    class Lazy(dict[str, np.ndarray]):
+        def __getitem__(self, video: str) -> np.ndarray:
+            return rows(super().__getitem__(video))
+
+        def items(self) -> None:  # type: ignore[override]
+            raise AssertionError
+
+    store.write(tmp_path / "s", SPEC, Lazy(a=3, b=4), HOP_S)
+    assert np.array_equal(Bank.open([tmp_path / "s"], SPEC)["b"], rows(4))
+
+
+def test_listed_clips_are_known_by_their_times(tmp_path: Path) -> None:
+    spec = ListedSpec()
+    clips = {"a": [(0.0, 4.0), (-2.0, 2.0), (1.5, 2.5)], "b": [(0.0, 4.0)]}
+    parts = {"b": rows(1, 1), "a": rows(3), "c": rows(0)}
+    store.write(tmp_path / "s", spec, parts, HOP_S, clips=clips | {"c": []})
+    bank = Bank.open([tmp_path / "s"], spec)
+    assert {video: list(found) for video, found in bank.clips.items()} == clips | {"c": []}
+    for video, listed in clips.items():
+        for row, (start_s, end_s) in zip(parts[video].astype(np.float16), listed, strict=True):
+            assert np.array_equal(bank.clip(video, start_s, end_s), row)
+    with pytest.raises(StoreError, match="^a has no features of the clip from 0 s to 3 s: list it$"):
+        bank.clip("a", 0, 3)
+    with pytest.raises(StoreError, match="^a has features of listed clips, not of times: ask for them by `clip`$"):
+        bank.window("a", 0, 3)
+    with pytest.raises(StoreError, match="^a: 3 rows for 2 different clips$"):
+        store.write(tmp_path / "s", spec, {"a": rows(3)}, HOP_S, clips={"a": [(0.0, 4.0), (0.0, 4.0), (1.0, 2.0)]})
+    for damage in (
+        lambda path: parquet.write_table(parquet.read_table(path).slice(1), path),
+        lambda path: path.write_bytes(path.read_bytes().replace(np.float64(1.5).tobytes(), np.float64(2).tobytes())),
+        Path.unlink,
+    ):
+        store.write(tmp_path / "s", spec, parts, HOP_S, clips=clips | {"c": []})
+        damage(tmp_path / "s/clips.parquet")
+        with pytest.raises(StoreError, match="absent or damaged"):
+            Bank.open([tmp_path / "s"], spec)
 
 
 def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
@@ -68,18 +173,20 @@ def test_other_layouts_are_read_through_zarr(tmp_path: Path, how: str) -> None:
         **options,
     )
     other[:] = content
-    read, _ = store.read(tmp_path / "s", SPEC)
+    read = store.read(tmp_path / "s").rows
     assert not isinstance(read, np.memmap)
     assert np.array_equal(read, content)
     for last in (tmp_path / "s/features/c").glob("[1-9]*/0"):
         last.unlink()
         with pytest.raises(StoreError, match="absent or damaged"):
-            store.read(tmp_path / "s", SPEC)
+            store.read(tmp_path / "s")
 
 
 def test_a_store_may_be_empty(tmp_path: Path) -> None:
-    store.write(tmp_path / "s", SPEC, {}, HOP_S)
-    assert Bank.open([tmp_path / "s"], SPEC).videos == frozenset()
+    store.write(tmp_path / "s", HALF, {}, HOP_S)
+    assert Bank.open([tmp_path / "s"], HALF).videos == frozenset()
+    read = store.read(tmp_path / "s").rows
+    assert (read.shape, read.dtype) == ((0, SPEC.dimension), np.float16)
 
 
 def test_another_spec_is_refused_with_the_difference(tmp_path: Path) -> None:
@@ -121,6 +228,7 @@ def with_index(**columns: list[object]) -> None:
         lambda: with_metadata(shape=[6]),
         lambda: with_metadata(shape="six"),
         lambda: with_metadata(data_type="int32", fill_value=0),
+        lambda: with_metadata(attributes={"spec": HALF.record()}),
         lambda: with_metadata(data_type="no type"),
         lambda: with_metadata(codecs=[]),
         lambda: with_metadata(codecs=[{"name": "no codec"}]),

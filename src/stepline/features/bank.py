@@ -1,28 +1,40 @@
 """The bank: all features of a dataset by one spec."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from itertools import groupby
+from math import ceil, floor
 from operator import itemgetter
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stepline.errors import StoreError
-from stepline.features.store import Block, Rows, read
+from stepline.features.store import Block, Recorded, Rows, check_spec, read
 from stepline.spec import Spec
 
+if TYPE_CHECKING:
+    from stepline.features.windows import Windows
 
-@dataclass(frozen=True)
-class Bank:
-    """Rows of every video in some stores. Use ``Bank.open``.
+PREFIX = 64
+"""Rows from one prefix sum to the next: the sums take a sixteenth of float16 rows' memory."""
 
-    blocks: in time's order: one of each video, or one of each of its spans. rows: (T, D), block after block.
+
+@dataclass(frozen=True, eq=False)
+class Bank(Mapping[str, Rows]):
+    """Rows of every video in some stores, mapped into memory: ``bank[video]`` is (T, D). Use ``stepline.open_bank``.
+
+    spec: the record of what made them. blocks: in time's order: one of each video, or one of each of its spans.
+    rows: (T, D), block after block. clips: where rows are listed clips, the row of each (start_s, end_s).
     """
 
+    spec: dict[str, Any]
     folders: dict[str, Path]
     blocks: dict[str, list[Block]]
     rows: dict[str, Rows]
+    clips: dict[str, dict[tuple[float, float], int]]
 
     @classmethod
     def open(cls, folders: Sequence[Path], spec: Spec) -> "Bank":
@@ -30,53 +42,210 @@ class Bank:
 
         Raises StoreError where one is absent, damaged or made by another spec, or where a video stands in two.
         """
-        bank = cls({}, {}, {})
+        bank = cls(spec.record(), {}, {}, {}, {})
         for folder in folders:
-            rows, found = read(folder, spec)
-            for video, blocks in found.items():
+            store = read(folder)
+            check_spec(folder, store.spec.record(), spec)
+            array = np.asarray(store.rows)  # a plain array: its slices cost less than a memmap's
+            for video, listed in store.blocks.items():
                 if video in bank.blocks:
                     raise StoreError(f"{video} stands in {bank.folders[video]} and in {folder}: remove one of them")
                 bank.folders[video] = folder
-                bank.blocks[video] = blocks
-                bank.rows[video] = rows[blocks[0].offset : blocks[-1].offset + blocks[-1].length]
+                bank.blocks[video] = listed
+                bank.rows[video] = array[listed[0].offset : listed[-1].offset + listed[-1].length]
+            bank.clips.update(store.clips)
         return bank
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what to open, not what is in it."""
+        spec = Recorded(name="", label="", revision=0, values=self.spec, dimension=self.dimension)
+        return Bank.open, (sorted(set(self.folders.values())), spec)
+
+    @property
+    def dimension(self) -> int:
+        """D; 0 where the bank has no video."""
+        return next((rows.shape[1] for rows in self.rows.values()), 0)
 
     @property
     def videos(self) -> frozenset[str]:
         """The videos of which there are features."""
         return frozenset(self.blocks)
 
+    def __getitem__(self, video: str) -> Rows:
+        """Return the (T, D) rows of a video; raise StoreError where there are none."""
+        if video not in self.blocks:
+            raise StoreError(f"{video} has no features: see its reason in the manifest of `stepline extract`")
+        return self.rows[video]
+
+    def __contains__(self, video: object) -> bool:
+        return video in self.blocks
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.blocks)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def clip(self, video: str, start_s: float, end_s: float) -> Rows:
+        """Return the (D,) row of the listed clip [start_s, end_s); raise StoreError where it was not listed."""
+        rows = self[video]
+        if (start_s, end_s) not in self.clips.get(video, {}):
+            raise StoreError(f"{video} has no features of the clip from {start_s:g} s to {end_s:g} s: list it")
+        row: Rows = rows[self.clips[video][start_s, end_s]]
+        return row
+
     def window(self, video: str, start_s: float, end_s: float) -> Rows:
         """Return the (n, D) rows of ``video`` whose time lies in [start_s, end_s), n >= 1.
 
         Where there is none, the one row nearest to the middle; of two equally near ones the earlier.
-        Raises StoreError where the bank has no such video.
+        Raises StoreError where the bank has no such video, or listed clips instead of times.
         """
-        if video not in self.blocks:
-            raise StoreError(f"{video} has no features: see its reason in the manifest of `stepline extract`")
-        blocks = self.blocks[video]
-        found = []
-        for block in blocks:
-            first, last = max(0, _index(block, start_s)), min(block.length, _index(block, end_s))
-            if first < last:
-                found.append(self._rows(block, first, last))
-        if found:
-            return found[0] if len(found) == 1 else np.concatenate(found)
-        middle_s = (start_s + end_s) / 2
-        _, block, row = min((_nearest(block, middle_s) for block in blocks if block.length), key=itemgetter(0))
-        return self._rows(block, row, row + 1)
+        first, last = self._range(video, start_s, end_s)
+        return self.rows[video][first:last]
 
-    def _rows(self, block: Block, first: int, last: int) -> Rows:
-        start = block.offset - self.blocks[block.video][0].offset
-        return self.rows[block.video][start + first : start + last]
+    def at(self, video: str, seconds: Sequence[float] | NDArray[np.floating[Any]]) -> Rows:
+        """Return the (n, D) rows that stand for some seconds of ``video``: of each, the last one at or before it.
+
+        Raises StoreError as ``window`` does, and where there is none less than a hop before a second.
+        """
+        blocks, chosen = self._blocks(video), []
+        for second in seconds:
+            for block in blocks:
+                row = floor((second - block.t0_s) / block.hop_s + 1e-6)
+                if 0 <= row < block.length:
+                    chosen.append(block.offset - blocks[0].offset + row)
+                    break
+            else:
+                raise StoreError(f"{video} has no features at {second:g} s")
+        return self.rows[video][chosen]
+
+    def windows(
+        self, videos: Sequence[str], starts_s: Sequence[float], ends_s: Sequence[float], *, length: int
+    ) -> tuple[Rows, NDArray[np.bool_]]:
+        """Return the rows of W windows [start_s, end_s), (W, length, D), and which of them there are, (W, length).
+
+        A window's first row is the first of the video's grid of times at or after its start, be it before the video.
+        What lies outside of the video, of its spans or of the window is 0, and is not there.
+        Raises StoreError as ``window`` does, and where a window has more than ``length`` rows.
+        """
+        rows = np.zeros((len(videos), length, self.dimension), self.spec["dtype"])
+        there = np.zeros((len(videos), length), np.bool_)
+        for place, (video, start_s, end_s) in enumerate(zip(videos, starts_s, ends_s, strict=True)):
+            blocks = self._blocks(video)
+            for block in blocks:
+                first, last = _before(block, start_s), _before(block, end_s)
+                if first >= last:
+                    continue
+                skipped = ceil(_position(block, start_s))
+                if last - skipped > length:
+                    raise StoreError(f"{video} has {last - skipped} rows from {start_s:g} to {end_s:g} s, not {length}")
+                offset = block.offset - blocks[0].offset
+                rows[place, first - skipped : last - skipped] = self.rows[video][offset + first : offset + last]
+                there[place, first - skipped : last - skipped] = True
+        return rows, there
+
+    def means(self, videos: Sequence[str], starts_s: Sequence[float], ends_s: Sequence[float]) -> NDArray[np.float64]:
+        """Return the (W, D) means of the rows that ``window`` gives of each of W windows.
+
+        Where a video's windows have more rows together than the video, they are differences of prefix sums.
+        """
+        means = np.empty((len(videos), self.dimension))
+        windows = zip(videos, starts_s, ends_s, strict=True)
+        ranges = [(video, place, self._range(video, *span)) for place, (video, *span) in enumerate(windows)]
+        for video, asked in groupby(sorted(ranges), key=itemgetter(0)):
+            rows, group = self.rows[video], list(asked)
+            many = sum(last - first for *_, (first, last) in group) > len(rows)
+            sums = _Sums(rows) if many else None
+            for _, place, (first, last) in group:
+                total = sums.before(last) - sums.before(first) if sums else _sum(rows[first:last])
+                means[place] = total / (last - first)
+        return means
+
+    def torch(
+        self, videos: Sequence[str], starts_s: Sequence[float], ends_s: Sequence[float], *, length: int
+    ) -> "Windows":
+        """Return a data set for ``torch.utils.data.DataLoader`` of what ``windows`` gives, window by window."""
+        from stepline.features.windows import Windows
+
+        return Windows(self, videos, starts_s, ends_s, length)
+
+    def _blocks(self, video: str) -> list[Block]:
+        if len(self[video]) and video in self.clips:
+            raise StoreError(f"{video} has features of listed clips, not of times: ask for them by `clip`")
+        return self.blocks[video]
+
+    def _range(self, video: str, start_s: float, end_s: float) -> tuple[int, int]:
+        """Return the first row of a window and the one after its last."""
+        blocks = self._blocks(video)
+        first = sum(_before(block, start_s) for block in blocks)
+        last = sum(_before(block, end_s) for block in blocks)
+        if first >= last:
+            middle_s = (start_s + end_s) / 2
+            nearest = (_nearest(block, middle_s) for block in blocks if block.length)
+            _, row = min(nearest, key=itemgetter(0))
+            first, last = row - blocks[0].offset, row - blocks[0].offset + 1
+        return first, last
 
 
-def _index(block: Block, time_s: float) -> int:
-    """Return the first row at or after a time. Times within a millionth of a hop are equal."""
-    return ceil((time_s - block.t0_s) / block.hop_s - 1e-6)
+def open_bank(name_or_folder: str | Path, dataset: str | None = None, *, root: str | Path = ".") -> Bank:
+    """Open the features of a dataset.
+
+    name_or_folder: a folder ``features/<backbone>/<spec>``, or ``<backbone>/<spec>``, or ``<backbone>`` where it has
+    one spec. dataset: may be left out where there is one. root: the work folder. Raises StoreError where there is no
+    such bank, with those that there are, and as ``Bank.open`` does.
+    """
+    folder = Path(root, name_or_folder)
+    if not folder.is_dir():
+        folder = Path(root, "features", name_or_folder)
+    if not (folder / "spec.json").exists():
+        folder = _only(folder, [path.parent for path in folder.glob("*/spec.json")], "spec")
+    shards = [path.parent.parent for path in folder.glob("*/[0-9]*/features/zarr.json")]
+    chosen = folder / dataset if dataset else _only(folder, sorted({shard.parent for shard in shards}), "dataset")
+    stores = sorted(shard for shard in shards if shard.parent == chosen)
+    if not stores:
+        raise StoreError(f"{chosen} holds no features")
+    return Bank.open(stores, read(stores[0]).spec)
 
 
-def _nearest(block: Block, time_s: float) -> tuple[float, Block, int]:
-    """Return the nearest row, of two the earlier, and before it its distance in hops."""
-    row = min(max(0, _index(block, time_s - block.hop_s / 2)), block.length - 1)
-    return round(abs((time_s - block.t0_s) / block.hop_s - row), 6), block, row
+def _only(folder: Path, found: list[Path], what: str) -> Path:
+    if not found:
+        raise StoreError(f"{folder} holds no features")
+    if len(found) > 1:
+        raise StoreError(f"{folder} has more than one {what}: name one of {', '.join(sorted(p.name for p in found))}")
+    return found[0]
+
+
+def _position(block: Block, time_s: float) -> float:
+    """Return where a time lies, in rows of the block. Times within a millionth of a hop are equal."""
+    return (time_s - block.t0_s) / block.hop_s - 1e-6
+
+
+def _before(block: Block, time_s: float) -> int:
+    """Return how many rows stand before a time."""
+    return ceil(min(max(_position(block, time_s), 0), block.length))
+
+
+def _nearest(block: Block, time_s: float) -> tuple[float, int]:
+    """Return the distance of the nearest row in hops, and its number in the store; of two it is the earlier."""
+    row = min(_before(block, time_s - block.hop_s / 2), block.length - 1)
+    return round(abs((time_s - block.t0_s) / block.hop_s - row), 6), block.offset + row
+
+
+def _sum(rows: Rows) -> NDArray[np.float64]:
+    total: NDArray[np.float64] = rows.sum(axis=0, dtype=np.float64)
+    return total
+
+
+class _Sums:
+    """Prefix sums of a video's rows, at every 64th of them."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        parts = [_sum(rows[first : first + PREFIX]) for first in range(0, len(rows), PREFIX)]
+        self.sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(parts, axis=0)])
+
+    def before(self, row: int) -> NDArray[np.float64]:
+        """Return the sum of the rows before ``row``."""
+        place = row // PREFIX
+        before: NDArray[np.float64] = self.sums[place] + _sum(self.rows[place * PREFIX : row])
+        return before
