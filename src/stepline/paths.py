@@ -40,6 +40,11 @@ def features_manifest(study: str, shard: str, spec: Spec) -> Path:
     return Path("features", spec.name, spec.id, "manifests", f"{study}.{shard}.json")
 
 
+def features_lock(study: str, shard: str) -> Path:
+    """Return the lock that keeps a shard's jobs of features apart."""
+    return Path("features", ".locks", f"{study}.{shard}.lock")
+
+
 def shards(study: str) -> Path:
     """Return the file that says which shard a video is in."""
     return Path("datasets", study, "shards.csv")

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -16,19 +17,20 @@ from stepline.asr import weights as recognisers
 from stepline.asr.engines import lacking, recogniser
 from stepline.availability import Record, read_availability, read_manifest
 from stepline.backbones import weights as backbones
-from stepline.backbones.registry import spec_of
+from stepline.backbones.registry import lacking as lacking_backbone
+from stepline.backbones.registry import resolve, spec_of
 from stepline.config import Config
 from stepline.datasets.configured import dataset
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.schema import Video
 from stepline.datasets.segments import read_segments
-from stepline.errors import MissingError
+from stepline.errors import ConfigError, MissingError
 from stepline.io import canonical_json, read_json
 from stepline.media import REVISION as MEDIA_REVISION
 from stepline.media import SHOTS_REVISION
 from stepline.media.spans import merged
 from stepline.mirror import Wanted, signature
-from stepline.spec import Spec, digest
+from stepline.spec import ClipSpec, Spec, digest
 
 DISK_BYTES_PER_S = {"videos": 400_000, "media": 40_000, "extract": 20_000}
 """What a second of video takes on disk: a download of 720 lines; sound and scores; the features of one backbone."""
@@ -45,9 +47,19 @@ class Pipeline:
     def of(cls, config: Config, name: str) -> "Pipeline":
         """Return the pipeline of the data set ``name``, a folder or a list; raise ConfigError where it is none."""
         made = cls(config, dataset(config, name))
-        if config["strict"] and made.recogniser_lacks:
-            raise MissingError(f"strict: {name} lacks {', '.join(made.recogniser_lacks)}")
+        made.check_clips()
+        if config["strict"] and made.lacks:
+            raise MissingError(f"strict: {name} lacks {', '.join(made.lacks)}")
         return made
+
+    def check_clips(self) -> None:
+        """Raise ConfigError where a backbone describes listed clips and there are none, or the list is wrong."""
+        for backbone in self.configured_backbones:
+            if not self.backbone_lacks(backbone) and self.describes_clips(backbone) and not self.listed_clips:
+                raise ConfigError(
+                    f"config: {backbone} describes listed clips, and {self.name} has none: give `clips`, a CSV file "
+                    "with the columns video, start_s, end_s, or name a backbone that describes each second"
+                )
 
     def check_records(self) -> None:
         """Read all that the jobs will ask of earlier runs' records; raise StoreError where one is damaged."""
@@ -68,10 +80,50 @@ class Pipeline:
         return "videos.csv", "report.html"
 
     @property
-    def backbones(self) -> Sequence[str]:
-        """The frame backbones whose features are computed."""
+    def configured_backbones(self) -> Sequence[str]:
+        """The backbones whose features are wanted."""
         backbones: list[str] = self.config["datasets"][self.name]["backbones"]
         return backbones
+
+    @property
+    def backbones(self) -> Sequence[str]:
+        """The backbones whose features are computed: those that lack nothing."""
+        return [name for name in self.configured_backbones if not self.backbone_lacks(name)]
+
+    def backbone_lacks(self, name: str) -> tuple[str, ...]:
+        """Return what a backbone lacks before it can run; raise ConfigError where the name is unknown."""
+        if name not in self._backbone_lacks:
+            self._backbone_lacks[name] = lacking_backbone(name, self.config)
+        return self._backbone_lacks[name]
+
+    @cached_property
+    def _backbone_lacks(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What the recogniser and the configured backbones lack."""
+        needed = [self.recogniser_lacks, *map(self.backbone_lacks, self.configured_backbones)]
+        return tuple(dict.fromkeys(chain(*needed)))
+
+    def clips_of(self, backbone: str) -> dict[str, list[tuple[float, float]]]:
+        """Return the clips that a backbone describes, by video; none where it describes a video at regular times."""
+        return self.listed_clips if self.describes_clips(backbone) else {}
+
+    def describes_clips(self, backbone: str) -> bool:
+        """Return whether a backbone describes listed clips, not a video at regular times."""
+        spec = resolve(backbone, self.config)
+        return isinstance(spec, ClipSpec) and spec.placement != "grid"
+
+    @cached_property
+    def listed_clips(self) -> dict[str, list[tuple[float, float]]]:
+        """The clips [start_s, end_s) of each video that backbones for listed clips describe, ascending."""
+        file = self.config["datasets"][self.name].get("clips", "")
+        if not file:
+            return {}
+        ids = {video.id for video in self.dataset.videos()}
+        found = read_segments(self.name, os.path.expanduser(file), ids, key="clips")
+        return {video: sorted({(clip.start_s, clip.end_s) for clip in clips}) for video, clips in found.items()}
 
     @property
     def releases(self) -> Sequence[str]:
@@ -86,7 +138,7 @@ class Pipeline:
     @property
     def weights(self) -> Sequence[str]:
         """The names of the configured weights, as far as they are looked for."""
-        return [item.removeprefix("weights:") for item in self.recogniser_lacks if item.startswith("weights:")]
+        return [item.removeprefix("weights:") for item in self.lacks if item.startswith("weights:")]
 
     # Shards
 
@@ -172,7 +224,34 @@ class Pipeline:
 
     def spec_of(self, name: str) -> Spec:
         """Return the spec of an encoder by its name, as it is configured."""
-        return spec_of(name, self.config["media"]["reader"])
+        if name not in self._specs:
+            self._specs[name] = spec_of(name, self.config)
+        return self._specs[name]
+
+    @cached_property
+    def _specs(self) -> dict[str, Spec]:
+        return {}
+
+    def backbone_of(self, folder: str) -> str:
+        """Return the backbone whose features stand in ``features/<folder>``; raise ConfigError where there is none."""
+        found = {self.spec_of(name).name: name for name in self.backbones}
+        if folder not in found:
+            raise ConfigError(
+                f"backbone {folder!r} is not one of {self.name}: choose from {', '.join(found) or 'none'}"
+            )
+        return found[folder]
+
+    def environment(self, backbone: str) -> str:
+        """Return the conda environment file of a backbone: the user's own, or the name of one in ``envs/``."""
+        own: str = self.config["backbones"].get(backbone, {}).get("env", "")
+        if own:
+            return os.path.abspath(os.path.expanduser(own))
+        return "vision" if isinstance(self.spec_of(backbone), ClipSpec) else "media"
+
+    @property
+    def networks(self) -> bool:
+        """Whether one of the backbones is a network."""
+        return any(isinstance(self.spec_of(name), ClipSpec) for name in self.backbones)
 
     def made_from_videos(self, shard: str) -> list[Path]:
         """Return the records of all that is computed from a shard's videos themselves."""
@@ -203,9 +282,12 @@ class Pipeline:
         """Return what shots must be found again for, besides other scores, as text."""
         return canonical_json({"revision": SHOTS_REVISION, **self.config["shots"]})
 
-    def extract_params(self) -> str:
-        """Return what features must be made again for, besides another spec, as text."""
-        return canonical_json({"limits": self.config["media"]["limits"]})
+    def extract_params(self, folder: str, shard: str) -> str:
+        """Return what a shard's features in ``features/<folder>`` must be made again for, besides another spec."""
+        by: dict[str, Any] = {"limits": self.config["media"]["limits"]}
+        if clips := self.clips_of(self.backbone_of(folder)):
+            by["clips"] = digest([clips.get(video.id, []) for video in self.members(shard)])
+        return canonical_json(by)
 
     @property
     def engine(self) -> str:
@@ -274,7 +356,7 @@ class Pipeline:
 
     def summary_params(self) -> str:
         """Return what the table must be made again for, besides its inputs, as text."""
-        return digest([self.recogniser_lacks, self.recogniser])
+        return digest([self.lacks, self.recogniser])
 
     def report_inputs(self) -> list[Path]:
         """Return what the page shows besides the table."""

@@ -14,9 +14,9 @@ import pytest
 
 from stepline.availability import Record, read_manifest, write_availability
 from stepline.backbones.histogram import HistogramSpec, describe
-from stepline.features import extract as stage
+from stepline.features import decoding
 from stepline.features.bank import Bank
-from stepline.features.extract import extract
+from stepline.features.extract import Work, extract
 from stepline.io import sha256_file
 from stepline.media.decode import frames
 from tests.media.clips import CFR_25, LIMITS, VFR, make
@@ -30,9 +30,19 @@ def present(path: Path) -> Record:
     return Record(video=path.stem, status="present", path=str(path), sha256=sha256_file(path))
 
 
+OPTIONS = {"device": "cpu", "batch_size": None, "decoders": 1}
+
+
+def store(folder: Path, *works: Work, manifest: str = "manifest.json", **options: Any) -> None:
+    """Run the stage on the shard in ``folder``."""
+    lock = folder / "features/.locks/lock"
+    availability = folder / "availability.json"
+    extract(availability, works, folder / manifest, lock=lock, limits=LIMITS, options=OPTIONS | options)
+
+
 def run(tmp_path: Path, *records: Record, spec: HistogramSpec = SPEC) -> dict[str, dict]:
     write_availability(tmp_path / "availability.json", list(records))
-    extract(tmp_path / "availability.json", spec, tmp_path / "features/000", tmp_path / "manifest.json", limits=LIMITS)
+    store(tmp_path, Work(spec=spec, folder=tmp_path / "features/000"))
     return read_manifest(tmp_path / "manifest.json")
 
 
@@ -40,13 +50,13 @@ def run(tmp_path: Path, *records: Record, spec: HistogramSpec = SPEC) -> dict[st
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the list of the videos that are decoded from here on."""
     videos: list[str] = []
-    decode = stage.killable
+    decode = decoding.killable
 
     def listed(work: Callable[..., Iterator[np.ndarray]], video: Path, *rest: Any, **limits: Any) -> Iterator[Any]:
         videos.append(video.stem)
         return decode(work, video, *rest, **limits)
 
-    monkeypatch.setattr(stage, "killable", listed)
+    monkeypatch.setattr(decoding, "killable", listed)
     return videos
 
 
@@ -155,17 +165,21 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from stepline.backbones.histogram import HistogramSpec
-from stepline.features import extract as stage
+from stepline.features import decoding
+from stepline.features.extract import Work, extract
 from stepline.media.process import Limits
-decode = stage.killable
+decode = decoding.killable
 def stuck(work, video, *rest, **limits):
     if video.stem == "b":
         time.sleep(600)
     return decode(work, video, *rest, **limits)
-stage.killable = stuck
+decoding.killable = stuck
 limits = Limits(memory_mb=1000, least_s=600, s_per_video_s=4)
+options = {"device": "cpu", "batch_size": None, "decoders": 1}
 if __name__ == "__main__":
-    stage.extract(*map(Path, sys.argv[1:2]), HistogramSpec(), *map(Path, sys.argv[2:]), limits=limits)
+    availability, folder, manifest = map(Path, sys.argv[1:])
+    work = Work(spec=HistogramSpec(), folder=folder)
+    extract(availability, [work], manifest, lock=folder.with_name("lock"), limits=limits, options=options)
 """
 
 
@@ -175,7 +189,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, decoded: list[str
     paths = [tmp_path / "availability.json", tmp_path / "features/000", tmp_path / "manifest.json"]
     with subprocess.Popen([sys.executable, "-c", SLOW, *map(str, paths)]) as process:
         deadline = time.monotonic() + 60
-        while not list((tmp_path / "features").glob("000.parts/a.*.npy")) and time.monotonic() < deadline:
+        while not list((tmp_path / "features").glob("000.parts/a.*.npz")) and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
@@ -184,9 +198,9 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, decoded: list[str
     made = run(tmp_path, a, b)
     assert decoded == ["b"]
     assert {record["status"] for record in made.values()} == {"present"}
-    assert sorted(path.name for path in (tmp_path / "features").iterdir()) == ["000", "000.lock"]
-    extract(paths[0], SPEC, tmp_path / "whole/000", tmp_path / "whole/manifest.json", limits=LIMITS)
-    assert (tmp_path / "manifest.json").read_bytes() == (tmp_path / "whole/manifest.json").read_bytes()
+    assert sorted(path.name for path in (tmp_path / "features").iterdir()) == [".locks", "000", "lock"]
+    store(tmp_path, Work(spec=SPEC, folder=tmp_path / "whole/000"), manifest="whole.json")
+    assert (tmp_path / "manifest.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
     shard = "000/features/c/0/0"
     assert (tmp_path / "features" / shard).read_bytes() == (tmp_path / "whole" / shard).read_bytes()
 

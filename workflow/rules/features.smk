@@ -10,11 +10,13 @@ rule extract:
         "logs/extract/{backbone}/{spec}/{dataset}.{shard}.log",
     priority: 1
     conda:
-        "../../envs/media.yaml"
+        lambda wildcards: environment(wildcards)
+    threads: NETWORKS and workflow.cores or 1
     resources:
         disk_gb=disk_gb("extract"),
+        gpu=int(NETWORKS and config["features"]["device"] != "cpu"),
     params:
-        by=lambda wildcards: plan(wildcards).extract_params(),
+        by=lambda wildcards: plan(wildcards).extract_params(wildcards.backbone, wildcards.shard),
     message:
         "{wildcards.backbone} on {wildcards.dataset}, shard {wildcards.shard}"
     shell:

@@ -1,13 +1,26 @@
-"""The registry of backbones by name: text encoders are `sentence.MODELS`, frame backbones stand here."""
+"""The registry of backbones by name: what a name stands for, and what it lacks.
 
-from collections.abc import Callable
+Text encoders are ``sentence.MODELS`` and the text towers of ``presets``; frame backbones stand here; networks on clips
+are ``presets``, models by name (``timm:...``) and models by file (``backbones:`` of the configuration).
+"""
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepline.backbones.histogram import HistogramSpec, describe
 from stepline.backbones.sentence import MODELS, sentence_spec
-from stepline.errors import ConfigError
-from stepline.spec import FrameSpec, ReaderName, Spec
+from stepline.backbones.weights import how_to_get, locate
+from stepline.config import Config
+from stepline.errors import ConfigError, MissingError
+from stepline.mirror import cached_sha256
+from stepline.spec import ClipSpec, FrameSpec, Spec, TextSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,22 +38,125 @@ class FrameBackbone:
 FRAME_BACKBONES = {
     "histogram": FrameBackbone(spec=HistogramSpec(), describe=describe),
 }
+FAMILIES = {
+    "s3d": "stepline.backbones.s3d",
+    "videoclip": "stepline.backbones.videoclip",
+    "timesformer": "stepline.backbones.timesformer",
+    "egovlp": "stepline.backbones.egovlp",
+    "internvideo": "stepline.backbones.internvideo",
+    "eva_clip": "stepline.backbones.eva_clip",
+    "timm": "stepline.backbones.named",
+    "open_clip": "stepline.backbones.named",
+    "hf": "stepline.backbones.named",
+    "file": "stepline.backbones.file",
+}
+"""The module of each architecture: ``load`` makes its networks, ``load_text`` its text towers."""
+PACKAGES = {
+    "": ("av", "cv2", "PIL", "torch"),
+    "videoclip": ("tokenizers", "transformers"),
+    "timesformer": ("transformers",),
+    "egovlp": ("tokenizers", "transformers"),
+    "internvideo": ("open_clip", "transformers"),
+    "eva_clip": ("open_clip", "timm"),
+    "timm": ("timm",),
+    "open_clip": ("open_clip",),
+    "hf": ("transformers",),
+}
+"""What must be installed for an architecture, besides what all networks need."""
 
 
-def frame_spec(name: str, reader: ReaderName) -> FrameSpec:
-    """Return the spec of a frame backbone; raise ConfigError where the name is unknown."""
-    if name not in FRAME_BACKBONES:
-        raise ConfigError(f"backbone {name!r} is not known; choose from {', '.join(FRAME_BACKBONES)}")
-    return replace(FRAME_BACKBONES[name].spec, reader=reader)
+@cache
+def presets() -> dict[str, ClipSpec]:
+    """Return the papers' networks on clips by name, of all families."""
+    return {spec.name: spec for module in _families() for spec in module.PRESETS}
 
 
-def spec_of(name: str, reader: ReaderName) -> Spec:
-    """Return the spec of a text encoder, or of a frame backbone whose frames ``reader`` reads.
+@cache
+def towers() -> dict[str, TextSpec]:
+    """Return the networks' text towers by name."""
+    return {spec.name: spec for module in _families() for spec in module.TOWERS}
 
-    Raises ConfigError where the name is unknown, and what ``sentence_spec`` raises where weights are absent or wrong.
+
+def _families() -> list[Any]:
+    names = ("s3d", "timesformer", "internvideo", "eva_clip", "egovlp", "videoclip")
+    return [import_module(f"stepline.backbones.presets.{name}") for name in names]
+
+
+def networks_of(weights: str) -> list[ClipSpec]:
+    """Return the presets that load these weights."""
+    return [spec for spec in presets().values() if weights in spec.weights]
+
+
+def resolve(name: str, config: Config) -> FrameSpec:
+    """Return the spec of a frame backbone or network as it is configured, its weights not looked at.
+
+    Raises ConfigError where the name is unknown, MissingError where what describes a model by name is absent.
     """
+    spec: FrameSpec
     if name in FRAME_BACKBONES:
-        return frame_spec(name, reader)
+        spec = FRAME_BACKBONES[name].spec
+    elif name in config["backbones"]:
+        spec = import_module(FAMILIES["file"]).spec(name, Path(config["backbones"][name]["path"]).expanduser())
+    elif ":" in name:
+        spec = import_module(FAMILIES["timm"]).spec(name)
+    elif name in presets():
+        spec = presets()[name]
+    else:
+        known = [*FRAME_BACKBONES, *config["backbones"], *presets()]
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ConfigError(
+            f"backbone {name!r} is not known; {hint}choose from {', '.join(known)}, or name a model as timm:<name>, "
+            "open_clip:<name>/<tag> or hf:<repository>@<revision>, or one of `backbones:`"
+        )
+    if isinstance(spec, ClipSpec):
+        spec = replace(spec, compute=config["features"]["compute"], dtype=config["features"]["dtype"])
+    return replace(spec, reader=config["media"]["reader"])
+
+
+def lacking(name: str, config: Config) -> tuple[str, ...]:
+    """Return what a frame backbone or network lacks before it can run: ``package:<name>``, ``weights:<name>``.
+
+    Raises ConfigError where the name is unknown.
+    """
+    try:
+        spec = resolve(name, config)
+    except MissingError:
+        return _absent(name.partition(":")[0]) or (f"weights:{name}",)
+    if not isinstance(spec, ClipSpec):
+        return ()
+    return _absent(spec.architecture) + tuple(f"weights:{each}" for each in spec.weights if locate(each) is None)
+
+
+def _absent(architecture: str) -> tuple[str, ...]:
+    """Return the packages that are not installed; under conda each rule's environment has them."""
+    if os.environ.get("STEPLINE_CONDA"):
+        return ()
+    wanted = (*PACKAGES[""], *PACKAGES.get(architecture, ()))
+    return tuple(f"package:{package}" for package in wanted if find_spec(package) is None)
+
+
+def files_of(weights: tuple[str, ...]) -> Mapping[str, Path]:
+    """Return the files of all these weights by name; raise MissingError where some are absent."""
+    found: dict[str, Path] = {}
+    for each in weights:
+        files = locate(each)
+        if files is None:
+            raise MissingError(f"weights {each} are absent: run `{how_to_get(each)}`")
+        found |= files
+    return found
+
+
+def spec_of(name: str, config: Config) -> Spec:
+    """Return the spec of a text encoder, frame backbone or network, with the sha256 of its weights.
+
+    Raises ConfigError where the name is unknown, MissingError where weights are absent.
+    """
     if name in MODELS:
         return sentence_spec(name)
-    raise ConfigError(f"backbone {name!r} is not known; choose from {', '.join([*FRAME_BACKBONES, *MODELS])}")
+    spec = towers()[name] if name in towers() else resolve(name, config)
+    if isinstance(spec, ClipSpec | TextSpec):
+        found = sorted(files_of(spec.weights).items())
+        known = tuple((file, cached_sha256(path)) for file, path in found)
+        return replace(spec, weights_sha256=spec.weights_sha256 + known)
+    return spec

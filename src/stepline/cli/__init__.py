@@ -229,16 +229,18 @@ def _transcribe(parsed: argparse.Namespace) -> None:
 
 
 def _extract(parsed: argparse.Namespace) -> None:
-    from stepline.backbones.registry import frame_spec
     from stepline.config import load
     from stepline.features.extract import extract
-    from stepline.io import write_json
+    from stepline.features.work import works
+    from stepline.plans import plan
 
+    config = load(parsed.configfile)
     name, shard = _shard(parsed)
-    spec = frame_spec(parsed.backbone, load(parsed.configfile)["media"]["reader"])
-    folder, manifest = paths.features(name, shard, spec), paths.features_manifest(name, shard, spec)
-    write_json(paths.spec_record(spec), spec.record())
-    extract(paths.availability(name, shard), spec, folder, manifest, limits=_limits(parsed))
+    made = plan(config, name)
+    todo = works(made, made.backbone_of(parsed.backbone), shard)
+    manifest = paths.features_manifest(name, shard, todo[0].spec)
+    lock, limits = paths.features_lock(name, shard), _limits(parsed)
+    extract(paths.availability(name, shard), todo, manifest, lock=lock, limits=limits, options=config["features"])
 
 
 def _limits(parsed: argparse.Namespace) -> "Limits":

@@ -18,14 +18,17 @@ class LabelledSpan:
     label: str
 
 
-def read_segments(dataset: str, file: str, videos: Container[str]) -> dict[str, list[LabelledSpan]]:
+def read_segments(
+    dataset: str, file: str, videos: Container[str], *, key: str = "segments"
+) -> dict[str, list[LabelledSpan]]:
     """Return the segments in the CSV ``file`` (video, start_s, end_s and optionally label) by video, in time's order.
 
-    videos: the ids that are listed; a video is named by its id or its file. Raises ConfigError, with file and line.
+    videos: the ids that are listed; a video is named by its id or its file. key: of the file in the configuration.
+    Raises ConfigError, with file and line.
     """
     found: dict[str, list[LabelledSpan]] = {}
     required = ("video", "start_s", "end_s")
-    for number, line in lines(f"datasets.{dataset}.segments", file, required=required, optional=("label",)):
+    for number, line in lines(f"datasets.{dataset}.{key}", file, required=required, optional=("label",)):
         where, name = f"{file}, line {number}", line["video"]
         video = name if name in videos else video_id(name)
         if video not in videos:

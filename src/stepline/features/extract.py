@@ -1,128 +1,130 @@
-"""The features stage: from videos to a store."""
+"""The features stage: from a shard's videos to stores, with one decode for all specs."""
 
-import shutil
-from collections.abc import Iterator
-from fractions import Fraction
-from math import inf
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from filelock import FileLock
 
 from stepline.availability import Record, read_availability, write_manifest
-from stepline.backbones.registry import FRAME_BACKBONES
-from stepline.errors import StoreError
-from stepline.features import store
-from stepline.features.bank import Bank
-from stepline.features.store import Part, Rows
-from stepline.io import atomic_path, canonical_json
+from stepline.config import Config
+from stepline.errors import SteplineError
+from stepline.features.decoding import Ended, Outcome, decoded
+from stepline.features.frames import Batch, Begun, Refused, Request
+from stepline.features.meter import Meter
+from stepline.features.shelf import Clips, Shelf
 from stepline.media.decode import MediaError
-from stepline.media.decord import decord
-from stepline.media.process import Limits, killable
-from stepline.media.read import Reader, pyav, with_timeline
-from stepline.media.spans import Spans, rows_within
-from stepline.media.timeline import Timeline
-from stepline.progress import progress
-from stepline.spec import FrameSpec, digest
+from stepline.media.process import Limits
+from stepline.spec import ClipSpec, FrameSpec
 
-READERS: dict[str, Reader] = {"pyav": pyav, "decord": decord}
+log = logging.getLogger(__name__)
 
 
-def extract(availability: Path, spec: FrameSpec, folder: Path, manifest: Path, *, limits: Limits) -> None:
-    """Make the store ``folder`` of a shard's present videos and say in ``manifest`` what became of each.
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """One spec's features of a shard. folder: of the store. files: of the weights, by name. listed: clips by video."""
 
-    Row k of a video describes the frame that stands for k / fps seconds by the spec's ``frame_rule``; where its record
-    names spans, there are only the rows whose time lies within one. A video that cannot be read, within the limits, is
-    ``failed`` with its reason. Rows that the store holds already are kept where file and spans are the same. Each video
-    is committed on its own in ``<folder>.parts``, so a killed run goes on where it stopped.
+    spec: FrameSpec
+    folder: Path
+    files: Mapping[str, Path] = field(default_factory=dict)
+    listed: Mapping[str, Clips] = field(default_factory=dict)
+
+
+def extract(
+    availability: Path, works: Sequence[Work], manifest: Path, *, lock: Path, limits: Limits, options: Config
+) -> None:
+    """Make stores of a shard's present videos and say in ``manifest`` what became of each for the first of ``works``.
+
+    The first is the job's own; the others, of the same shard, are made in the same pass where they lack something, so
+    that their jobs find it done. ``lock`` keeps a shard's jobs apart. A video that cannot be read, within the limits,
+    is ``failed`` with its reason. Rows that a store holds already are kept where file, spans and clips are the same;
+    those that were staged before a kill are used. options: the configuration's ``features``. Raises the error of the
+    first work's network; another's is logged, and raised by its own job.
     """
-    videos: dict[str, dict[str, Any]] = {}
-    parts: dict[str, list[Part]] = {}
-    sources: dict[str, str] = {}
-    staged = folder.with_name(f"{folder.name}.parts")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f"{folder.name}.lock")):
-        stored = _stored(folder, spec)
-        kept = 0
-        for video, record in progress(read_availability(availability).items(), what="features", unit="videos"):
-            if record.status != "present":
-                videos[video] = {"status": record.status, "reason": record.reason}
+    records = read_availability(availability)
+    present = [record for record in records.values() if record.status == "present"]
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(lock):
+        filling = _Filling(works, options)
+        filling.run(present, limits)
+        made = [shelf.commit(present) for n, shelf in enumerate(filling.shelves) if n not in filling.errors]
+    for number, error in filling.errors.items():
+        if number == 0:
+            raise error
+        log.warning("%s: %s", works[number].spec.name, error)
+    absent = {r.video: {"status": r.status, "reason": r.reason} for r in records.values() if r.status != "present"}
+    write_manifest(manifest, absent | made[0], spec=works[0].spec.record())
+
+
+class _Filling:
+    """The computation of what shelves lack. errors: of the works that cannot be done, by their number."""
+
+    def __init__(self, works: Sequence[Work], options: Config) -> None:
+        self.works, self.options = works, options
+        self.shelves = [Shelf(work.spec, work.folder, work.listed) for work in works]
+        self.errors: dict[int, SteplineError] = {}
+
+    def run(self, present: Sequence[Record], limits: Limits) -> None:
+        lacking = [[n for n, shelf in enumerate(self.shelves) if not shelf.has(record)] for record in present]
+        self._load(sorted({n for numbers in lacking for n in numbers}))
+        jobs = []
+        for record, all_numbers in zip(present, lacking, strict=True):
+            numbers = [n for n in all_numbers if n not in self.errors]
+            if numbers:
+                jobs.append((record, numbers, [self._request(record, n) for n in numbers]))
+        streams = decoded([(record, asked) for record, _, asked in jobs], limits, self.options["decoders"])
+        with Meter([record.duration_s for record, *_ in jobs]) as self.meter:
+            for place, message in streams:
+                record, numbers, _ = jobs[place]
+                self._take(record, numbers, message)
+
+    def _load(self, numbers: Sequence[int]) -> None:
+        self.networks = {}
+        for n in numbers:
+            work = self.works[n]
+            if not isinstance(work.spec, ClipSpec):
                 continue
+            from stepline.features.network import Network
+
             try:
-                rows = stored.get(_key(video, record.sha256, record.spans))
-                kept += rows is not None
-                parts[video] = _split(_part(record, spec, staged, limits) if rows is None else rows, spec, record.spans)
-            except MediaError as error:
-                videos[video] = {"status": "failed", "reason": str(error)}
-                continue
-            sources[video] = record.sha256
-            made = {"n_rows": sum(len(part.rows) for part in parts[video]), "source_sha256": record.sha256}
-            videos[video] = {"status": "present", "reason": "", **made}
-        if not stored or not kept == len(stored) == len(parts):
-            store.write(folder, spec, parts, 1 / spec.fps, sources=sources)
-        shutil.rmtree(staged, ignore_errors=True)
-    write_manifest(manifest, videos, spec=spec.record())
+                self.networks[n] = Network(work.spec, work.files, self.options["device"], self.options["batch_size"])
+            except SteplineError as error:
+                self.errors[n] = error
 
+    def _request(self, record: Record, n: int) -> Request:
+        batch = {"batch_size": self.networks[n].batch_size} if n in self.networks else {}
+        shelf = self.shelves[n]
+        return Request(spec=self.works[n].spec, done=shelf.done(record), listed=shelf.clips(record.video), **batch)
 
-def _key(video: str, sha256: str, spans: Spans) -> str:
-    """Return what rows are a video's by: its id, file and spans."""
-    return canonical_json([video, sha256, spans])
+    def _take(self, record: Record, numbers: Sequence[int], message: Outcome) -> None:
+        if isinstance(message, MediaError):
+            for n in numbers:
+                self.shelves[n].fail(record, str(message))
+            return
+        if isinstance(message, Ended):
+            for n in numbers:
+                self.shelves[n].finish(record)
+            self.meter.ended()
+            return
+        n = numbers[message.of]
+        if n in self.errors:
+            return
+        if isinstance(message, Refused):
+            self.shelves[n].fail(record, message.reason)
+        elif isinstance(message, Begun):
+            self.shelves[n].begin(record, message.order, message.k, message.span)
+        else:
+            self._batch(record, n, message, len(numbers))
 
-
-def _stored(folder: Path, spec: FrameSpec) -> dict[str, Rows]:
-    """Return the undamaged rows that the store holds, by video, source and spans."""
-    try:
-        bank = Bank.open([folder], spec)
-    except StoreError:
-        return {}
-    found = {}
-    for video, blocks in bank.blocks.items():
-        rows, spans = bank.rows[video], [[block.start_s, block.end_s] for block in blocks if block.end_s < inf]
-        offsets = [block.offset - blocks[0].offset for block in blocks[1:]]
-        if [store.digest(part) for part in np.split(rows, offsets)] == [block.sha256 for block in blocks]:
-            found[_key(video, blocks[0].source_sha256, spans)] = rows
-    return found
-
-
-def _split(rows: Rows, spec: FrameSpec, spans: Spans) -> list[Part]:
-    """Return the rows of a video, span after span; those after its end are absent."""
-    if not spans:
-        return [Part(rows, 0.0, 0.0, inf)]
-    parts, start = [], 0
-    for span in spans:
-        within = rows_within(span, spec.fps)
-        parts.append(Part(rows[start : start + len(within)], float(within.start / Fraction(str(spec.fps))), *span))
-        start += len(within)
-    return parts
-
-
-def _part(record: Record, spec: FrameSpec, staged: Path, limits: Limits) -> Rows:
-    path = staged / f"{record.video}.{digest([record.sha256, record.spans, spec.record()])}.npy"
-    if not path.exists():
-        video = Path(record.path)
-        if not video.is_file():
-            raise MediaError(f"{video}: no such file")
-        [rows] = killable(_rows, video, spec, record.spans, limits=limits, duration_s=record.duration_s)
-        with atomic_path(path) as part:
-            np.save(part, rows)
-    loaded: Rows = np.load(path)
-    return loaded
-
-
-def _rows(video: Path, spec: FrameSpec, spans: Spans) -> Iterator[Rows]:
-    def describe(timeline: Timeline) -> Rows:
-        indices = timeline.select(spec.frame_rule, spec.fps)
-        if spans:
-            within = np.concatenate([rows_within(span, spec.fps) for span in spans]).astype(np.int64)
-            indices = indices[within[within < len(indices)]]
-        if not len(indices):
-            raise MediaError("no row lies within its spans")
-        chosen, repeats = np.unique(indices, return_counts=True)
-        shown = READERS[spec.reader](video, timeline, chosen)
-        return np.repeat(np.stack([backbone.describe(frame.rgb(), spec) for frame in shown]), repeats, axis=0)
-
-    if spans and spec.frame_rule == "index_linspace":
-        raise MediaError("the frame rule index_linspace counts the frames of whole videos: set media.spans to all")
-    backbone = FRAME_BACKBONES[spec.name]
-    yield with_timeline(video, describe)
+    def _batch(self, record: Record, n: int, batch: Batch, sides: int) -> None:
+        try:
+            with self.meter.timed("model"):
+                rows = self.networks[n](batch.clips, batch.shown) if n in self.networks else batch.clips
+            with self.meter.timed("write"):
+                total = self.shelves[n].add(record, rows)
+        except SteplineError as error:
+            self.errors[n] = error
+            return
+        done_s = record.duration_s * len(rows) / total / sides
+        self.meter.add(done_s, decode_s=batch.decode_s, picture_s=batch.picture_s)

@@ -23,7 +23,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Summary:
-    """Lines by column, in the listed order, and what the transcripts lack with the command that brings it."""
+    """Lines by column, in the listed order, and what recogniser and backbones lack with the command that brings it."""
 
     columns: tuple[str, ...]
     rows: Sequence[dict[str, Any]]
@@ -40,7 +40,7 @@ def summarise(pipeline: Pipeline) -> Summary:
     rows: dict[str, dict[str, Any]] = {}
     for shard in pipeline.all_shards:
         rows |= _shard(pipeline, shard)
-    backbones, needs = tuple(pipeline.backbones), pipeline.recogniser_lacks
+    backbones, needs = tuple(pipeline.backbones), pipeline.lacks
     return Summary(
         columns=(*COLUMNS, *backbones, "needs", "command"),
         rows=[rows[video.id] for video in pipeline.dataset.videos() if video.id in rows],
@@ -132,7 +132,7 @@ def write_summary(pipeline: Pipeline) -> None:
         "\n".join(f"| {' | '.join(line)} |" for line in lines),
     ]
     if made.needs:
-        parts.append(f"Transcripts need {', '.join(made.needs)}: `{made.command}`, then the same run again.")
+        parts.append(f"The rest needs {', '.join(made.needs)}: `{made.command}`, then the same run again.")
     write_text(folder / "videos.md", "\n\n".join(parts) + "\n")
     write_text(folder / "videos.csv", content.getvalue())
 

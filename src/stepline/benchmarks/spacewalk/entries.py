@@ -10,7 +10,6 @@ from typing import Any
 
 import yaml
 
-from stepline.backbones.registry import FRAME_BACKBONES
 from stepline.backbones.sentence import MODELS
 from stepline.backbones.weights import WEIGHTS, locate
 from stepline.config import Config
@@ -27,17 +26,17 @@ class Kind:
     """How predictions are made, and what an entry of this kind can declare.
 
     revision: of the kind's code: raise it with a change that gives other numbers. computed: whether this version can
-    make them. tables: where it can stand. encoders: what it can be made with; "" is none. features: what its encoder
-    has stores of: ``text``, ``frames``, or "" where it has none. transcribed: whether it reads transcripts.
-    trained: whether it is fitted on the training recordings. drawn: whether it draws, and so has ``seeds`` of its own.
-    sees: inputs that an entry has in any case. settings: those that it needs: ``int`` is any number from 1, else the
-    values, each with the input that comes with it.
+    make them. tables: where it can stand. encoders: what it can be made with; "" is none, None any backbone.
+    features: what its encoder has stores of: ``text``, ``frames``, or "" where it has none. transcribed: whether it
+    reads transcripts. trained: whether it is fitted on the training recordings. drawn: whether it draws, and so has
+    ``seeds`` of its own. sees: inputs that an entry has in any case. settings: those that it needs: ``int`` is any
+    number from 1, else the values, each with the input that comes with it.
     """
 
     revision: int = 1
     computed: bool = True
     tables: tuple[str, ...] = ("2a", "2b")
-    encoders: tuple[str, ...] = ("",)
+    encoders: tuple[str, ...] | None = ("",)
     features: str = ""
     transcribed: bool = False
     trained: bool = False
@@ -73,7 +72,7 @@ KINDS = {
         trained=True,
         sees=("window", "train"),
     ),
-    "video": Kind(encoders=tuple(FRAME_BACKBONES), features="frames", sees=("window",)),
+    "video": Kind(encoders=None, features="frames", sees=("window",)),
 }
 
 PACKAGES = {
@@ -219,7 +218,8 @@ def _check(study_name: str, name: str, content: dict[str, Any], study_config: Co
     choose("setting", ("zero-shot", "last-layer", "all-layer", "baseline", "reference"))
     choose("protocol", ("paper", "beyond"))
     choose("target", TARGETS)
-    choose("encoder", kind.encoders)
+    if kind.encoders is not None:
+        choose("encoder", kind.encoders)
 
     inputs, contexts, seeds, settings = (content[key] for key in ("inputs", "contexts", "seeds", "settings"))
     known = isinstance(inputs, list) and all(isinstance(word, str) and word in SEES for word in inputs)

@@ -69,12 +69,28 @@ class Plan(Pipeline):
             study(name, release)
         select(plan.study.videos(), plan.study_config["subset"])
         plan._check_lines()
+        plan._check_encoders()
+        plan.check_clips()
         lacking = {
             item for entry in plan.entries.values() for item in plan.lacking(entry) if not item.startswith("stepline:")
         }
         if config["strict"] and lacking:
             raise MissingError(f"strict: {name} lacks {', '.join(sorted(lacking))}")
         return plan
+
+    def _check_encoders(self) -> None:
+        for entry in self.entries.values():
+            if entry.features == "frames":
+                self._check_backbone(f"{self.study.name}.entries.{entry.id}.encoder", entry.encoder)
+        for name in self.study_config["video_encoders"]:
+            if name not in WEIGHTS:
+                self._check_backbone(f"{self.study.name}.video_encoders", name)
+
+    def _check_backbone(self, key: str, name: str) -> None:
+        try:
+            self.backbone_lacks(name)
+        except ConfigError as error:
+            raise ConfigError(f"config: {key}: {error}") from None
 
     def _check_lines(self) -> None:
         named: dict[object, str] = {}
@@ -117,7 +133,9 @@ class Plan(Pipeline):
         """The names of the weights of the configured encoders and of what recognises."""
         encoders = self.study_config["text_encoders"] + self.study_config["video_encoders"]
         recognised = super().weights if self.study_config["transcripts"] == "asr" else []
-        return [*(name for name in encoders if name in WEIGHTS), *recognised]
+        lacking = [item for name in self.configured_backbones for item in self.backbone_lacks(name)]
+        networks = [item.removeprefix("weights:") for item in lacking if item.startswith("weights:")]
+        return list(dict.fromkeys([*(name for name in encoders if name in WEIGHTS), *networks, *recognised]))
 
     @property
     def releases(self) -> list[str]:
@@ -144,6 +162,7 @@ class Plan(Pipeline):
     def _lacking(self) -> dict[str, tuple[str, ...]]:
         return {
             name: needs(entry, self.study, self.study_config)
+            + (self.backbone_lacks(entry.encoder) if entry.features == "frames" else ())
             + (self._absent_to_recognise if self.recognised(entry) else ())
             for name, entry in self.entries.items()
         }
@@ -324,6 +343,17 @@ class Plan(Pipeline):
         paper = Path(__file__).parent / "paper" / "table2.csv"
         choices = {key: self.study_config[key] for key in ("releases", "contexts_s", "subset")}
         return digest([listed, choices, sha256_file(paper)])
+
+    @property
+    def configured_backbones(self) -> Sequence[str]:
+        """The frame backbones of the configured entries."""
+        configured = self.study_config["video_encoders"]
+        return sorted({e.encoder for e in self.entries.values() if e.features == "frames" and e.encoder in configured})
+
+    @property
+    def listed_clips(self) -> dict[str, list[tuple[float, float]]]:
+        """No entry is made from listed clips."""
+        return {}
 
     @property
     def backbones(self) -> Sequence[str]:

@@ -1,0 +1,194 @@
+"""One decode of a video for all that is computed from its frames. It runs in a process that can be killed."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.backbones.picture import Pictures
+from stepline.backbones.registry import FRAME_BACKBONES
+from stepline.features.clips import order, rows
+from stepline.media.decode import Frame
+from stepline.media.decord import decord
+from stepline.media.read import Reader, UnlistedFrameError, pyav
+from stepline.media.spans import Spans
+from stepline.media.timeline import Timeline, decoded, scan
+from stepline.spec import ClipSpec, FrameSpec
+
+READERS: dict[str, Reader] = {"pyav": pyav, "decord": decord}
+DESCRIBED = 256
+"""Frames of a backbone without a network that are handed on together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is asked of a video's frames for one spec.
+
+    batch_size: clips that are handed on together. done: rows, in the order in which they become complete, that are
+    there already. listed: [start_s, end_s) of the clips, where the spec's are listed.
+    """
+
+    spec: FrameSpec
+    batch_size: int = DESCRIBED
+    done: int = 0
+    listed: Sequence[tuple[float, float]] = ()
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Rows will come, from the first that is not done. A second one says that all rows of the video come anew.
+
+    of: the request's number. order: (N,) the row that comes as the i-th. k, span: as in ``clips.Rows``.
+    """
+
+    of: int
+    order: NDArray[np.int64]
+    k: NDArray[np.int64]
+    span: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Clips of some rows, in their order.
+
+    clips: (n, T, H, W, 3) RGB in [0, 255], or, without a network, the rows themselves, (n, D). shown: (n, T), False
+    where a frame is none. decode_s, picture_s: seconds that decoding and preparing took since the batch before.
+    """
+
+    of: int
+    clips: NDArray[Any]
+    shown: NDArray[np.bool_]
+    decode_s: float
+    picture_s: float
+
+
+@dataclass(frozen=True)
+class Refused:
+    """No row can be made for a request."""
+
+    of: int
+    reason: str
+
+
+Message = Begun | Batch | Refused
+
+
+def batches(video: Path, requests: Sequence[Request], spans: Spans) -> Iterator[Message]:
+    """Yield the clips of all requests, decoding the video once.
+
+    The timeline is that of the packets; where these announce a frame that does not come out, that of decoding, and all
+    rows come anew. Raises MediaError where the video cannot be read.
+    """
+    try:
+        yield from _Pass(video, requests, spans, scan(video)).messages()
+    except UnlistedFrameError:
+        anew = [Request(spec=each.spec, batch_size=each.batch_size, listed=each.listed) for each in requests]
+        yield from _Pass(video, anew, spans, decoded(video)).messages()
+
+
+class _Pass:
+    """One pass over a video."""
+
+    def __init__(self, video: Path, requests: Sequence[Request], spans: Spans, timeline: Timeline) -> None:
+        self.video, self.requests, self.spans, self.timeline = video, requests, spans, timeline
+        self.decode_s = self.picture_s = 0.0
+
+    def messages(self) -> Iterator[Message]:
+        """Yield what ``batches`` yields, on this timeline."""
+        rolls: dict[int, _Roll] = {}
+        for of, request in enumerate(self.requests):
+            try:
+                made = rows(request.spec, self.timeline, spans=self.spans, listed=request.listed)
+                if not len(made.frames):
+                    raise ValueError("no row lies within its spans" if self.spans else "it is shorter than one clip")
+            except ValueError as error:
+                yield Refused(of, str(error))
+                continue
+            ordered = order(made.frames)
+            yield Begun(of, ordered, made.k, made.span)
+            rolls[of] = _Roll(request, made.frames[ordered][request.done :])
+        wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *(roll.wanted for roll in rolls.values())]))
+        if len(wanted):
+            yield from self._shown(wanted, rolls)
+
+    def _shown(self, wanted: NDArray[np.int64], rolls: dict[int, "_Roll"]) -> Iterator[Message]:
+        start = time.perf_counter()
+        reader = READERS[self.requests[0].spec.reader]
+        for index, frame in zip(wanted.tolist(), reader(self.video, self.timeline, wanted), strict=True):
+            start = self._spent("decode_s", start)
+            pictures = Pictures(frame)
+            for of, roll in list(rolls.items()):
+                if not roll.wants(index):
+                    continue
+                try:
+                    roll.take(index, frame, pictures)
+                except ValueError as error:
+                    del rolls[of]
+                    yield Refused(of, str(error))
+                    continue
+                start = self._spent("picture_s", start)
+                for clips, shown in roll.complete(index):
+                    yield self._batch(of, clips, shown)
+                    start = time.perf_counter()
+
+    def _spent(self, what: str, start: float) -> float:
+        now = time.perf_counter()
+        setattr(self, what, getattr(self, what) + now - start)
+        return now
+
+    def _batch(self, of: int, clips: NDArray[Any], shown: NDArray[np.bool_]) -> Batch:
+        batch = Batch(of, clips, shown, self.decode_s, self.picture_s)
+        self.decode_s = self.picture_s = 0.0
+        return batch
+
+
+class _Roll:
+    """The pictures of one request that rows still need, and the rows that are complete."""
+
+    def __init__(self, request: Request, frames: NDArray[np.int64]) -> None:
+        self.request, self.frames = request, frames
+        self.wanted = np.unique(frames[frames >= 0])
+        self._wanted = set(self.wanted.tolist())
+        self._last = frames.max(axis=1, initial=-1).tolist()
+        self._uses = dict(zip(*(each.tolist() for each in np.unique(frames, return_counts=True)), strict=True))
+        self._held: dict[int, NDArray[Any]] = {}
+        self._like = np.zeros(0)
+        self._row = 0
+        self._ready: list[tuple[NDArray[Any], NDArray[np.bool_]]] = []
+
+    def wants(self, index: int) -> bool:
+        return index in self._wanted
+
+    def take(self, index: int, frame: Frame, pictures: Pictures) -> None:
+        """Prepare a frame for the rows that need it; raise ValueError where it cannot be."""
+        spec = self.request.spec
+        if isinstance(spec, ClipSpec):
+            self._held[index] = pictures.after(spec.steps)
+        else:
+            self._held[index] = FRAME_BACKBONES[spec.name].describe(frame.rgb(), spec)
+        self._like = self._held[index]
+
+    def complete(self, index: int) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
+        """Yield the batches that are complete once the frame ``index`` is there, the last one with what is left."""
+        while self._row < len(self.frames) and self._last[self._row] <= index:
+            self._ready.append(self._clip(self.frames[self._row]))
+            self._row += 1
+            if len(self._ready) == self.request.batch_size or self._row == len(self.frames):
+                clips, shown = zip(*self._ready, strict=True)
+                yield np.stack(clips), np.stack(shown)
+                self._ready = []
+
+    def _clip(self, frames: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        there = frames >= 0
+        clip = np.zeros((len(frames), *self._like.shape), self._like.dtype)
+        for place, index in enumerate(frames.tolist()):
+            if index >= 0:
+                clip[place] = self._held[index]
+                self._uses[index] -= 1
+                if not self._uses[index]:
+                    del self._held[index]
+        return (clip if isinstance(self.request.spec, ClipSpec) else clip[0]), there

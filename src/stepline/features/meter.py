@@ -1,0 +1,57 @@
+"""How far an extraction is: videos, hours, how many times real time, the time left, and what it spends its time on."""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+
+from tqdm import tqdm
+
+log = logging.getLogger(__name__)
+
+
+class Meter:
+    """A progress bar on a terminal, in hours of video; one line in the log at the end."""
+
+    def __init__(self, durations_s: Sequence[float]) -> None:
+        """Start counting. durations_s: of the videos to come."""
+        self._videos, self._ended, self._seconds_s = len(durations_s), 0, 0.0
+        self._spent_s: dict[str, float] = dict.fromkeys(("decode", "pictures", "model", "write"), 0.0)
+        self._start = time.monotonic()
+        total = sum(durations_s) / 3600
+        form = "{desc} {percentage:3.0f}%|{bar}| {n:.2f}/{total:.2f} h [{elapsed}<{remaining}{postfix}]"
+        self._bar = tqdm(desc="features", total=total, disable=None, leave=False, bar_format=form)
+
+    def __enter__(self) -> "Meter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._bar.close()
+        if self._videos:
+            log.info("features: %s", self)
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Count the time of the block as spent on ``what``."""
+        start = time.perf_counter()
+        yield
+        self._spent_s[what] += time.perf_counter() - start
+
+    def add(self, seconds_s: float, *, decode_s: float, picture_s: float) -> None:
+        """Count seconds of video as done, and the time that decoding and preparing took in their process."""
+        self._spent_s["decode"] += decode_s
+        self._spent_s["pictures"] += picture_s
+        self._seconds_s += seconds_s
+        self._bar.set_postfix_str(str(self), refresh=False)
+        self._bar.update(seconds_s / 3600)
+
+    def ended(self) -> None:
+        """Count a video as done."""
+        self._ended += 1
+
+    def __str__(self) -> str:
+        spent_s = sum(self._spent_s.values()) or 1.0
+        shares = ", ".join(f"{what} {100 * each_s / spent_s:.0f} %" for what, each_s in self._spent_s.items())
+        rate = self._seconds_s / max(1e-6, time.monotonic() - self._start)
+        return f"{self._ended}/{self._videos} videos, {self._seconds_s / 3600:.2f} h, {rate:.1f} x real time: {shares}"

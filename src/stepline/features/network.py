@@ -1,0 +1,102 @@
+"""A network on a device: from batches of clips to stored vectors."""
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from stepline.backbones.registry import FAMILIES
+from stepline.errors import StoreError
+from stepline.spec import ClipSpec
+
+FRAMES = {"cpu": 64, "cuda": 256}
+"""Frames that a network sees at once where nobody says how many clips."""
+MOST = {"cpu": 8, "cuda": 64}
+"""Most clips at once, then: more are no faster."""
+
+
+def device_of(name: str) -> torch.device:
+    """Return the device that ``features.device`` names; ``auto`` is a GPU where torch sees one.
+
+    Raises StoreError where there is no such device.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise StoreError("features.device is cuda, and torch sees no GPU here: set it to auto or cpu")
+    return torch.device(name)
+
+
+class Network:
+    """A network with its weights on a device.
+
+    It computes the same bytes for the same batch on the same device with the same number of threads: deterministic
+    kernels, no TF32, one shape for all batches.
+    """
+
+    def __init__(self, spec: ClipSpec, files: Mapping[str, Path], device: str, batch_size: int | None) -> None:
+        """Load the weights in ``files``. batch_size: clips at once; None is what suits network and device.
+
+        Raises StoreError where the device is not there, and what the architecture's ``load`` raises.
+        """
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cudnn.deterministic = True
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+        self.spec, self.device = spec, device_of(device)
+        self.batch_size = batch_size or max(1, min(FRAMES[self.device.type] // spec.num_frames, MOST[self.device.type]))
+        module: torch.nn.Module = import_module(FAMILIES[spec.architecture]).load(spec, files)
+        self.module = module.eval().to(self.device)
+        self._mean = torch.tensor(spec.mean, device=self.device).view(1, 3, 1, 1, 1)
+        self._std = torch.tensor(spec.std, device=self.device).view(1, 3, 1, 1, 1)
+
+    def __call__(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Return the (n, D) vectors of n <= batch_size clips.
+
+        clips: (n, T, H, W, 3) RGB in [0, 255]. shown: (n, T), False where a frame is none and the network's input 0.
+        Raises StoreError, naming the layer, where a value is not finite.
+        """
+        more = self.batch_size - len(clips)
+        inputs = self._normalised(np.pad(clips, [(0, more)] + [(0, 0)] * 4), np.pad(shown, [(0, more), (0, 0)]))
+        precision = (
+            nullcontext()
+            if self.spec.compute == "float32"
+            else torch.autocast(self.device.type, getattr(torch, self.spec.compute))
+        )
+        with torch.inference_mode(), precision:
+            vectors = self.module(inputs)
+            if not bool(torch.isfinite(vectors[: len(clips)]).all()):
+                raise StoreError(f"{self.spec.name}: {self._first_not_finite(inputs)} gives values that are not finite")
+        array: NDArray[np.float32] = vectors[: len(clips)].float().cpu().numpy()
+        return array
+
+    def _normalised(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> torch.Tensor:
+        tensors = [torch.from_numpy(each) for each in (clips, shown)]
+        if self.device.type == "cuda":
+            tensors = [each.pin_memory().to(self.device, non_blocking=True) for each in tensors]
+        pixels, there = tensors
+        scaled = (pixels.permute(0, 4, 1, 2, 3).float() / 255 - self._mean) / self._std
+        return scaled * there[:, None, :, None, None]
+
+    def _first_not_finite(self, inputs: torch.Tensor) -> str:
+        """Return the name of the first layer, in order of computation, whose output is not finite."""
+        found: list[str] = []
+        hooks = [
+            module.register_forward_hook(
+                lambda _, __, output, name=name: (
+                    found.append(name)
+                    if isinstance(output, torch.Tensor) and not bool(torch.isfinite(output).all())
+                    else None
+                )
+            )
+            for name, module in self.module.named_modules()
+            if name
+        ]
+        self.module(inputs)
+        for hook in hooks:
+            hook.remove()
+        return f"its layer {found[0]}" if found else f"its output {self.spec.output}"

@@ -1,0 +1,31 @@
+"""What a job of the features stage does: its own spec, and what else of the shard is computed in the same pass."""
+
+from pathlib import Path
+
+from stepline import paths
+from stepline.backbones.registry import files_of
+from stepline.features.extract import Work
+from stepline.io import write_json
+from stepline.pipeline import Pipeline
+from stepline.spec import ClipSpec, FrameSpec
+
+
+def works(pipeline: Pipeline, backbone: str, shard: str) -> list[Work]:
+    """Return the work of ``backbone`` on a shard, then that of all others that run in the same environment.
+
+    The record of each spec is written beside its features.
+    """
+    same = [name for name in pipeline.backbones if pipeline.environment(name) == pipeline.environment(backbone)]
+    return [_work(pipeline, name, shard) for name in [backbone, *(name for name in same if name != backbone)]]
+
+
+def _work(pipeline: Pipeline, name: str, shard: str) -> Work:
+    spec = pipeline.spec_of(name)
+    assert isinstance(spec, FrameSpec)
+    write_json(paths.spec_record(spec), spec.record())
+    own = pipeline.config["backbones"].get(name)
+    files = dict(files_of(spec.weights)) if isinstance(spec, ClipSpec) else {}
+    if own:
+        files[Path(own["path"]).name] = Path(own["path"]).expanduser()
+    folder = paths.features(pipeline.name, shard, spec)
+    return Work(spec=spec, folder=folder, files=files, listed=pipeline.clips_of(name))
