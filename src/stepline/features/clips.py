@@ -33,7 +33,7 @@ class Rows:
     span: Indices
 
 
-def rows(spec: ClipSpec, timeline: Timeline, *, spans: Spans = (), listed: Sequence[tuple[float, float]] = ()) -> Rows:
+def rows(spec: FrameSpec, timeline: Timeline, *, spans: Spans = (), listed: Sequence[tuple[float, float]] = ()) -> Rows:
     """Return the rows that ``spec`` describes of a video; of ``listed`` clips, where its placement is no grid.
 
     grid: row k is there where k x hop / fps lies before the end, as ``Timeline.select`` counts it; with ``tail`` drop
