@@ -1,0 +1,162 @@
+"""InternVideo MM-L-14 (Wang et al., 2022): CLIP's ViT-L/14 on each frame, and attention from one token to all frames.
+
+The names of the parameters are those of the published checkpoints, of OpenGVLab/InternVideo, after ``clip.``.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from stepline.backbones import checkpoint, clip_text
+from stepline.spec import ClipSpec, TextSpec
+
+TEXT = ("token_embedding.*", "positional_embedding", "transformer.*", "ln_final.*", "text_projection")
+"""The names of the text tower."""
+VIDEO = ("visual.*", "visual_ln_post.*", "visual_proj")
+"""The names of the video tower."""
+UNUSED = ("logit_scale", "text_mask_embedding")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The dimensions. extractors: the blocks after which the video's token looks at all frames."""
+
+    dimension: int = 768
+    width: int = 1024
+    heads: int = 16
+    layers: int = 24
+    image: int = 224
+    patch: int = 14
+    extractors: tuple[int, ...] = (20, 21, 22, 23)
+    text: clip_text.Config = field(default_factory=lambda: clip_text.Config(dimension=768, quick_gelu=True))
+
+
+class QuickGELU(nn.Module):
+    """OpenAI's approximation of GELU."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x sigmoid(1.702 x)."""
+        return x * torch.sigmoid(1.702 * x)
+
+
+class Block(nn.Module):
+    """A layer of a transformer with the norms before; ``keys`` where it looks at other tokens than its own."""
+
+    def __init__(self, width: int, heads: int, *, keys: bool = False) -> None:
+        super().__init__()
+        self.attn = nn.MultiheadAttention(width, heads, batch_first=True)
+        self.ln_1 = nn.LayerNorm(width)
+        layers = {"c_fc": nn.Linear(width, 4 * width), "gelu": QuickGELU(), "c_proj": nn.Linear(4 * width, width)}
+        self.mlp = nn.Sequential(OrderedDict(layers))
+        self.ln_2 = nn.LayerNorm(width)
+        if keys:
+            self.ln_3 = nn.LayerNorm(width)
+
+    def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
+        """Return the (B, N, width) tokens after they looked at ``tokens``, (B, M, width), or at each other."""
+        query = self.ln_1(x)
+        key = query if tokens is None else self.ln_3(tokens)
+        x = x + self.attn(query, key, key, need_weights=False)[0]
+        return x + self.mlp(self.ln_2(x))  # type: ignore[no-any-return]
+
+
+class Transformer(nn.Module):
+    """ViT's blocks on each frame, and after some of them the extractors."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        width = config.width
+        self.extractors = config.extractors
+        self.resblocks = nn.ModuleList(Block(width, config.heads) for _ in range(config.layers))
+        self.temporal_cls_token = nn.Parameter(torch.empty(1, 1, width))
+        self.dpe = nn.ModuleList(nn.Conv3d(width, width, 3, padding=1, groups=width) for _ in config.extractors)
+        self.dec = nn.ModuleList(Block(width, config.heads, keys=True) for _ in config.extractors)
+        self.balance = nn.Parameter(torch.empty(width))
+
+    def forward(self, x: Tensor, grid: tuple[int, int, int, int]) -> Tensor:
+        """Return the (B, width) vectors of (B T, 1 + h w, width) tokens; grid: B, T, h, w."""
+        batch, frames, height, width = grid
+        video = self.temporal_cls_token.expand(batch, -1, -1)
+        for number, block in enumerate(self.resblocks):
+            x = block(x)
+            if number in self.extractors:
+                level = self.extractors.index(number)
+                patches = x[:, 1:].reshape(batch, frames, height, width, -1).permute(0, 4, 1, 2, 3)
+                position = self.dpe[level](patches).permute(0, 2, 3, 4, 1).flatten(2, 3).flatten(0, 1)
+                tokens = torch.cat([x[:, :1], x[:, 1:] + position], dim=1)
+                video = self.dec[level](video, tokens.reshape(batch, -1, tokens.shape[-1]))
+        share = torch.sigmoid(self.balance)
+        return (1 - share) * video[:, 0] + share * x[:, 0].reshape(batch, frames, -1).mean(1)
+
+
+class Visual(nn.Module):
+    """Patches, their positions and the transformer."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        kernel = (1, config.patch, config.patch)
+        self.conv1 = nn.Conv3d(3, config.width, kernel, stride=kernel, bias=False)
+        self.class_embedding = nn.Parameter(torch.empty(config.width))
+        self.positional_embedding = nn.Parameter(torch.empty(1 + (config.image // config.patch) ** 2, config.width))
+        self.ln_pre = nn.LayerNorm(config.width)
+        self.transformer = Transformer(config)
+
+    def forward(self, clips: Tensor) -> Tensor:
+        """Return the (B, width) vectors of (B, 3, T, H, W) clips."""
+        patches = self.conv1(clips)
+        batch, _, frames, height, width = patches.shape
+        x = patches.permute(0, 2, 3, 4, 1).flatten(2, 3).flatten(0, 1)
+        x = torch.cat([self.class_embedding.expand(len(x), 1, -1), x], dim=1) + self.positional_embedding
+        vectors: Tensor = self.transformer(self.ln_pre(x), (batch, frames, height, width))
+        return vectors
+
+
+class VideoTower(nn.Module):
+    """The video tower, its values undefined until ``checkpoint.load``."""
+
+    def __init__(self, config: Config, *, normalise: bool = False) -> None:
+        super().__init__()
+        self.normalise = normalise
+        with torch.device("meta"):
+            self.visual = Visual(config)
+            self.visual_ln_post = nn.LayerNorm(config.width)
+            self.visual_proj = nn.Parameter(torch.empty(config.width, config.dimension))
+        self.to_empty(device="cpu")
+
+    def forward(self, clips: Tensor) -> Tensor:
+        """Return the (B, D) vectors of normalised (B, 3, T, H, W) clips of any T."""
+        x: Tensor = self.visual_ln_post(self.visual(clips)) @ self.visual_proj
+        return functional.normalize(x, dim=1) if self.normalise else x
+
+
+def load(spec: ClipSpec, files: Mapping[str, Path]) -> VideoTower:
+    """Return the network of ``spec`` with the published weights; what raises is said in ``checkpoint``."""
+    (path,) = files.values()
+    network = VideoTower(Config(), normalise=spec.normalise)
+    fill(network, state(path), path)
+    return network
+
+
+def load_text(spec: TextSpec, files: Mapping[str, Path]) -> clip_text.TextEncoder:
+    """Return the text tower with the published weights; what raises is said in ``checkpoint``."""
+    (path,) = files.values()
+    tower = clip_text.tower(Config().text)
+    fill(tower, state(path), path)
+    return clip_text.TextEncoder(spec, clip_text.tokenize, tower)
+
+
+def state(path: Path) -> checkpoint.Tensors:
+    """Return the tensors of a checkpoint: the pre-trained one has them, among others, in ``state_dict``."""
+    return checkpoint.state(path, inside=("state_dict",), prefix="clip.")
+
+
+def fill(network: nn.Module, tensors: checkpoint.Tensors, path: Path) -> None:
+    """Give the tower its values among ``tensors`` and make it ready for inference."""
+    other = TEXT if isinstance(network, VideoTower) else VIDEO
+    checkpoint.load(network, tensors, model="internvideo", path=path, ignore=(*other, *UNUSED))
+    network.eval().requires_grad_(False)

@@ -1,0 +1,103 @@
+"""EVA-01-CLIP's reference outputs: vectors of pictures and of texts, and token ids; and its public example."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL.Image import Image
+from PIL.Image import open as open_picture
+
+from stepline.backbones import clip_text, eva_clip
+from stepline.backbones.parity import Anchor, Golden, Output, recipe, weights
+from stepline.backbones.parity.clip_input import clip_input
+from stepline.backbones.picture import picture
+from stepline.backbones.presets.clip import MEAN, STD
+from stepline.backbones.presets.eva_clip import HIREST, TOWERS
+from stepline.backbones.registry import files_of
+
+EXAMPLE = {"a diagram": 1.0, "a dog": 2.0857e-10, "a cat": 4.8534e-12}
+"""Captions of eva_CLIP.png and their probabilities, from the README of EVA-01/clip at baaivision/EVA 5623d08b."""
+ALLOWED = 0.1
+"""Of logits that are up to 26 apart: the README does not say in which precision it computed."""
+
+
+def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
+    """Yield ours beside the reference's, for each configuration of which there are outputs."""
+    made = recipe(golden)
+    for name, described in manifest["configs"].items():
+        if not any(key.startswith(f"{name}/") for key in golden):
+            continue
+        config = config_of(described["config"])
+        arrays = weights(described["keys"], described["digest_sha256"])
+        tensors = {key: torch.from_numpy(np.asarray(array)) for key, array in arrays.items()}
+        ours: dict[str, Any] = {}
+        if name in made["case"]:
+            network = eva_clip.ImageTower(config)
+            eva_clip.fill(network.trunk, tensors, "visual.", folder / "manifest.json")
+            norm = network.trunk.get_submodule("norm")
+            norm.register_forward_hook(lambda *seen, ours=ours: ours.update(visual_cls_normed=seen[-1][:, 0]))
+            with torch.inference_mode():
+                ours["image_embed"] = network(torch.from_numpy(clip_input(**made["case"][name])))
+            del network
+        tower = clip_text.tower(config.text)
+        eva_clip.fill(tower, tensors, "text.", folder / "manifest.json")
+        encoder = clip_text.TextEncoder(replace(TOWERS[0], normalise=False), clip_text.tokenize, tower)
+        ours["text_embed"] = np.stack([encoder.encode(encoder.tokens(text)) for text in made["text"]])
+        for key in ours:
+            if f"{name}/{key}" in golden:
+                yield Output(f"{name}/{key}", np.asarray(ours[key]), golden[f"{name}/{key}"])
+    if "token_ids" in golden:
+        yield Output("token_ids", np.array([clip_text.tokenize(text) for text in made["text"]]), golden["token_ids"])
+
+
+def anchors(folder: Path) -> Iterator[Anchor]:
+    """Yield how far the repository's example with the real weights is: the largest difference of log probabilities."""
+    shown = Still(open_picture(folder / "eva_CLIP.png").convert("RGB"))
+    pixels = picture(shown, HIREST.steps).transpose(2, 0, 1).astype(np.float32)
+    mean, std = (np.array(each, np.float32)[:, None, None] for each in (MEAN, STD))
+    files = files_of(HIREST.weights)
+    network = eva_clip.load(HIREST, files)
+    with torch.inference_mode():
+        image = network(torch.from_numpy((pixels / 255 - mean) / std)[None, :, None])[0].numpy()
+    del network
+    encoder = eva_clip.load_text(TOWERS[0], files)
+    texts = np.stack([encoder.encode(encoder.tokens(text)) for text in EXAMPLE])
+    logits = 100 * (texts @ image).astype(np.float64)
+    ours = logits - np.logaddexp.reduce(logits)
+    yield Anchor("eva_CLIP.png", float(np.abs(ours - np.log(list(EXAMPLE.values()))).max()), ALLOWED)
+
+
+@dataclass(frozen=True)
+class Still:
+    """A picture as a frame."""
+
+    picture: Image
+
+    def rgb(self, width: int = 0, height: int = 0) -> NDArray[np.uint8]:
+        """Return it as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
+        return np.asarray(self.picture.resize((width, height)) if width else self.picture)
+
+
+def config_of(described: Any) -> eva_clip.Config:
+    """Return the dimensions that a manifest gives a configuration."""
+    vision, text = described["vision_cfg"], described["text_cfg"]
+    return eva_clip.Config(
+        dimension=described["embed_dim"],
+        image=vision["image_size"],
+        patch=vision["patch_size"],
+        width=vision["width"],
+        heads=vision["width"] // vision["head_width"],
+        layers=vision["layers"],
+        mlp_ratio=vision["mlp_ratio"],
+        text=clip_text.Config(
+            dimension=described["embed_dim"],
+            width=text["width"],
+            heads=text["heads"],
+            layers=text["layers"],
+            quick_gelu=False,
+        ),
+    )

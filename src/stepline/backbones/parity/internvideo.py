@@ -1,0 +1,69 @@
+"""InternVideo's reference outputs: vectors of clips of several lengths, of texts, and token ids."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from stepline.backbones import clip_text
+from stepline.backbones.internvideo import Config, VideoTower, fill
+from stepline.backbones.parity import Golden, Output, recipe, weights
+from stepline.backbones.parity.clip_input import clip_input
+from stepline.backbones.presets.internvideo import TOWERS
+
+
+def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
+    """Yield ours beside the reference's, for each configuration of which there are outputs."""
+    made = recipe(golden)
+    for name, described in manifest["configs"].items():
+        cases = [case for case in made["case"] if f"{case}/video_embed" in golden and case.startswith(f"{name}_")]
+        text = f"{name}/text_embed"
+        if not cases and text not in golden:
+            continue
+        arrays = weights(described["keys"], described["digest_sha256"])
+        tensors = {key: torch.from_numpy(np.asarray(array)) for key, array in arrays.items()}
+        config = config_of(manifest["args"][name], {key: shape for key, (shape, *_) in described["keys"].items()})
+        network = VideoTower(config)
+        fill(network, tensors, folder / "manifest.json")
+        for case in cases:
+            with torch.inference_mode():
+                ours = network(torch.from_numpy(clip_input(**made["case"][case]))).numpy()
+            yield Output(f"{case}/video_embed", ours, golden[f"{case}/video_embed"])
+        if text in golden:
+            tower = clip_text.tower(config.text)
+            fill(tower, tensors, folder / "manifest.json")
+            encoder = clip_text.TextEncoder(TOWERS[0], clip_text.tokenize, tower)
+            embedded = [encoder.encode(encoder.tokens(each)) for each in made["text"]]
+            yield Output(text, np.stack(embedded), golden[text])
+    if "token_ids" in golden:
+        yield Output("token_ids", np.array([clip_text.tokenize(each) for each in made["text"]]), golden["token_ids"])
+
+
+def config_of(arguments: Any, shapes: dict[str, list[int]]) -> Config:
+    """Return the dimensions of a configuration, from the arguments that the reference was built by and its shapes."""
+    width, dimension = shapes["visual_proj"]
+    patch = shapes["visual.conv1.weight"][-1]
+    text_width = shapes["text_projection"][0]
+    return Config(
+        dimension=dimension,
+        width=width,
+        heads=arguments["n_head"],
+        layers=blocks(shapes, "visual.transformer.resblocks."),
+        image=patch * round((shapes["visual.positional_embedding"][0] - 1) ** 0.5),
+        patch=patch,
+        extractors=tuple(arguments["return_list"]),
+        text=clip_text.Config(
+            dimension=dimension,
+            width=text_width,
+            heads=arguments.get("text_heads") or arguments["transformer_heads"],
+            layers=blocks(shapes, "transformer.resblocks."),
+            quick_gelu=True,
+        ),
+    )
+
+
+def blocks(shapes: dict[str, list[int]], prefix: str) -> int:
+    """Return how many blocks there are under ``prefix``."""
+    return len({key.removeprefix(prefix).split(".")[0] for key in shapes if key.startswith(prefix)})

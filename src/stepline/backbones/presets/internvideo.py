@@ -1,0 +1,78 @@
+"""InternVideo MM-L-14: Spacewalk-18's and HT-Step's features, and the repository's own demo."""
+
+from dataclasses import replace
+
+from stepline.backbones.presets.clip import MEAN, STD
+from stepline.spec import ClipSpec, Step, TextSpec
+
+RETRIEVAL: tuple[Step, ...] = (("short_side", 224, "pil_bicubic"), ("centre_crop", 224, "round"))
+DEMO: tuple[Step, ...] = (("short_side", 256, "pil_bilinear"), ("centre_crop", 224, "round"))
+SQUARE: tuple[Step, ...] = (("centre_square",), ("exact", 224, 224, "swscale_bicubic"))
+
+NETWORK = ClipSpec(
+    name="internvideo-spacewalk",
+    label="12-frames",
+    revision=1,
+    architecture="internvideo",
+    weights=("internvideo",),
+    licence="Apache-2.0",
+    fps=1,
+    placement="ends",
+    num_frames=12,
+    steps=RETRIEVAL,
+    mean=MEAN,
+    std=STD,
+    output="video_embed",
+    dimension=768,
+)
+PRETRAINED = replace(NETWORK, weights=("internvideo-mm",))
+PRESETS = (
+    # Spacewalk-18: 12 frames of the window or animation, as the repository's retrieval with these weights chooses them.
+    NETWORK,
+    # Spacewalk-18, TW-FINCH and LFB: 12 frames at 1 fps, of the 12 s after each second.
+    replace(NETWORK, name="internvideo-seconds", label="12x1fps", placement="grid"),
+    # The repository's demo: 8 frames of a clip.
+    replace(PRETRAINED, name="internvideo-mm", label="8-frames", num_frames=8, steps=DEMO),
+    # HT-Step, by TengdaHan/TemporalAlignNet: 8 frames of each second; a last second that is not whole has no vector.
+    replace(
+        PRETRAINED,
+        name="internvideo-htstep",
+        label="8x8fps",
+        placement="grid",
+        fps=8,
+        num_frames=8,
+        hop=8,
+        tail="drop",
+        steps=SQUARE,
+    ),
+    # The same as it was published: ffmpeg's fps filter puts each frame up to 1/16 s late.
+    replace(
+        PRETRAINED,
+        name="internvideo-htstep-as-released",
+        label="8x8fps",
+        placement="grid",
+        frame_rule="ffmpeg_near",
+        fps=8,
+        num_frames=8,
+        hop=8,
+        tail="drop",
+        steps=SQUARE,
+    ),
+)
+TOWER = TextSpec(
+    name="internvideo-text",
+    label="text_embed",
+    revision=1,
+    architecture="internvideo",
+    weights=("internvideo",),
+    licence="Apache-2.0",
+    max_tokens=77,
+    output="text_embed",
+    dimension=768,
+)
+TOWERS = (
+    # Spacewalk-18's.
+    TOWER,
+    # The demo's.
+    replace(TOWER, name="internvideo-mm-text", weights=("internvideo-mm",)),
+)

@@ -1,0 +1,153 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from stepline.backbones import clip_text, internvideo
+from stepline.backbones.parity import TOLERANCE, Golden, check, weights
+from stepline.backbones.parity import internvideo as parity_internvideo
+from stepline.backbones.presets.internvideo import PRESETS, TOWERS
+from stepline.errors import StoreError
+
+
+@pytest.fixture(scope="session")
+def manifest(parity: Path) -> Any:
+    return json.loads((parity / "internvideo/manifest.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def golden(parity: Path) -> Golden:
+    with np.load(parity / "internvideo/golden_a.npz") as loaded:
+        return {name: array for name, array in loaded.items() if not name.startswith("full")}
+
+
+@pytest.fixture(scope="session")
+def mistakes(parity: Path) -> Any:
+    return json.loads((parity / "internvideo/mutations.json").read_text(encoding="utf-8"))
+
+
+def errors(manifest: Any, golden: Golden) -> dict[str, float]:
+    return {output.name: output.error for output in parity_internvideo.outputs(manifest, golden, Path("internvideo"))}
+
+
+def test_the_small_networks_give_the_reference_outputs(manifest: Any, golden: Golden) -> None:
+    found = errors(manifest, golden)
+    assert set(found) == set(golden) - {"recipe_json"}
+    assert max(found.values()) <= TOLERANCE
+    assert found["token_ids"] == 0
+
+
+@pytest.mark.slow
+def test_the_published_size_gives_the_reference_outputs(parity: Path) -> None:
+    folder = parity / "internvideo"
+    found = {
+        output.name: output.error for output in check("internvideo", folder / "manifest.json", folder / "golden_a.npz")
+    }
+    assert {"full_t8/video_embed", "full_t12/video_embed", "full/text_embed"} <= set(found)
+    assert max(found.values()) <= TOLERANCE
+
+
+def test_a_file_with_one_output_is_enough(manifest: Any, golden: Golden) -> None:
+    only = {name: golden[name] for name in ("recipe_json", "tiny_t16/video_embed")}
+    assert list(errors(manifest, only)) == ["tiny_t16/video_embed"]
+
+
+@pytest.mark.parametrize("mistake", ["bgr", "time_reversed", "balance zero", "ln eps 1e-6"])
+def test_the_check_sees_the_mistake(
+    mistake: str, manifest: Any, golden: Golden, mistakes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reference's figures are of the case with 8 frames."""
+
+    class Mistaken(internvideo.VideoTower):
+        def forward(self, clips: torch.Tensor) -> torch.Tensor:
+            if mistake == "balance zero":
+                self.visual.transformer.balance.zero_()
+            if mistake == "ln eps 1e-6":
+                for module in self.modules():
+                    if isinstance(module, torch.nn.LayerNorm):
+                        module.eps = 1e-6
+            flipped = {"bgr": [1], "time_reversed": [2]}.get(mistake)
+            return super().forward(clips.flip(flipped) if flipped else clips)
+
+    for module in (internvideo, parity_internvideo):
+        monkeypatch.setattr(module, "VideoTower", Mistaken)
+    (found,) = errors(manifest, {name: golden[name] for name in ("recipe_json", "tiny_t8/video_embed")}).values()
+    assert found > TOLERANCE
+    assert found == pytest.approx(mistakes["tiny"][mistake], rel=1e-3)
+
+
+@pytest.fixture(scope="session")
+def tensors(manifest: Any) -> dict[str, torch.Tensor]:
+    tiny = manifest["configs"]["tiny"]
+    return {key: torch.tensor(array) for key, array in weights(tiny["keys"], tiny["digest_sha256"]).items()}
+
+
+@pytest.fixture
+def config(manifest: Any, monkeypatch: pytest.MonkeyPatch) -> internvideo.Config:
+    """The small network, in place of the published one."""
+    shapes = {key: shape for key, (shape, *_) in manifest["configs"]["tiny"]["keys"].items()}
+    config = parity_internvideo.config_of(manifest["args"]["tiny"], shapes)
+    monkeypatch.setattr(internvideo, "Config", lambda: config)
+    return config
+
+
+def clips(config: internvideo.Config, frames: int) -> torch.Tensor:
+    return torch.rand(2, 3, frames, config.image, config.image, generator=torch.Generator().manual_seed(0))
+
+
+def test_the_published_dimensions_are_those_of_the_manifest(manifest: Any) -> None:
+    shapes = {key: shape for key, (shape, *_) in manifest["configs"]["full"]["keys"].items()}
+    assert parity_internvideo.config_of(manifest["args"]["full"], shapes) == internvideo.Config()
+
+
+def test_both_layouts_of_checkpoints_give_one_network(
+    tensors: dict[str, torch.Tensor], config: internvideo.Config, tmp_path: Path
+) -> None:
+    bare = {f"clip.{key}": value for key, value in tensors.items()}
+    lightning = {"state_dict": {**bare, "caption_decoder.weight": torch.zeros(3)}, "epoch": 1}
+    torch.save(bare, tmp_path / "pytorch_model.bin")
+    torch.save(lightning, tmp_path / "InternVideo-MM-L-14.ckpt")
+    found = []
+    for path in (tmp_path / "pytorch_model.bin", tmp_path / "InternVideo-MM-L-14.ckpt"):
+        network = internvideo.load(PRESETS[0], {path.name: path})
+        encoder = internvideo.load_text(TOWERS[0], {path.name: path})
+        vector = torch.from_numpy(encoder.encode(encoder.tokens("A dog")))
+        found.append(torch.cat([network(clips(config, 3)).flatten(), vector]))
+    assert torch.equal(*found)
+    assert found[0].abs().min() > 0
+
+
+def test_each_clip_is_seen_alone_and_normalised_where_the_spec_says_so(
+    tensors: dict[str, torch.Tensor], config: internvideo.Config
+) -> None:
+    outputs = []
+    for normalise in (False, True):
+        network = internvideo.VideoTower(config, normalise=normalise)
+        internvideo.fill(network, tensors, Path("weights"))
+        outputs.append(network(clips(config, 5)))
+        torch.testing.assert_close(network(clips(config, 5)[1:]), outputs[-1][1:], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(torch.nn.functional.normalize(outputs[0], dim=1), outputs[1])
+    assert outputs[0].norm(dim=1).min() > 1.1
+
+
+def test_a_checkpoint_without_the_video_tower_is_one_line(
+    tensors: dict[str, torch.Tensor], config: internvideo.Config, tmp_path: Path
+) -> None:
+    path = tmp_path / "pytorch_model.bin"
+    torch.save({f"clip.{key}": value for key, value in tensors.items() if not key.startswith("visual.")}, path)
+    with pytest.raises(StoreError, match=r"is not internvideo: 119 missing \(visual\."):
+        internvideo.load(PRESETS[0], {path.name: path})
+    torch.save(tensors, path)
+    with pytest.raises(StoreError, match="holds no tensors whose names begin with 'clip.'"):
+        internvideo.load(PRESETS[0], {path.name: path})
+
+
+def test_a_long_text_keeps_its_end() -> None:
+    tokens = clip_text.tokenize("a very " * 60 + "long text")
+    assert len(tokens) == 77
+    assert tokens[0] == 49406
+    assert tokens[-1] == 49407
+    assert clip_text.tokenize("A Dog") == clip_text.tokenize("a dog")
