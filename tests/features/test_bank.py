@@ -1,0 +1,156 @@
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepline
+from stepline import paths
+from stepline.backbones.histogram import HistogramSpec
+from stepline.errors import StoreError
+from stepline.features import store
+from stepline.features.bank import Bank
+from stepline.features.store import Part
+from stepline.io import write_json
+
+pytest.importorskip("zarr")
+SPEC = HistogramSpec(dtype="float16")
+HOP_S = 0.5
+LINE = np.arange(100, dtype=np.float32)[:, None].repeat(7, 1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a bank of two shards: whole videos a and c, spans of b. Row i of each is i, seven times."""
+    monkeypatch.chdir(tmp_path)
+    write_json(paths.spec_record(SPEC), SPEC.record())
+    spans = [Part(LINE[4:8], 2.0, 1.9, 4.0), Part(LINE[20:30], 10.0, 10.0, 15.0)]
+    store.write(paths.features("mine", "000", SPEC), SPEC, {"a": LINE[:40], "b": spans}, HOP_S)
+    store.write(paths.features("mine", "001", SPEC), SPEC, {"c": LINE}, HOP_S)
+    return paths.spec_record(SPEC).parent
+
+
+def test_a_bank_is_found_by_its_names_or_its_folder(folder: Path, tmp_path: Path) -> None:
+    for name in (str(folder), folder, f"{SPEC.name}/{SPEC.id}", SPEC.name, tmp_path / folder):
+        for dataset in ("mine", None):
+            assert stepline.open_bank(name, dataset).videos == {"a", "b", "c"}
+    assert stepline.open_bank(SPEC.name, root=tmp_path).spec == SPEC.record()
+    with pytest.raises(StoreError, match="^features/histogram/.*/yours holds no features$"):
+        stepline.open_bank(SPEC.name, "yours")
+    with pytest.raises(StoreError, match="^features/s3d holds no features$"):
+        stepline.open_bank("s3d", "mine")
+    store.write(paths.features("yours", "000", SPEC), SPEC, {}, HOP_S)
+    with pytest.raises(StoreError, match="has more than one dataset: name one of mine, yours$"):
+        stepline.open_bank(SPEC.name)
+    other = replace(SPEC, hues=4)
+    write_json(paths.spec_record(other), other.record())
+    with pytest.raises(StoreError, match=f"^features/histogram has more than one spec: name one of .*{SPEC.id}"):
+        stepline.open_bank(SPEC.name, "mine")
+    store.write(paths.features("mine", "001", SPEC), other, {"c": LINE}, HOP_S)
+    with pytest.raises(StoreError, match="was made by another spec: hues is 4, not 8$"):
+        stepline.open_bank(folder, "mine")
+
+
+def test_a_bank_reads_like_a_mapping_without_copies(folder: Path) -> None:
+    bank = stepline.open_bank(folder, "mine")
+    assert (list(bank), len(bank), "a" in bank, "z" in bank) == (["a", "b", "c"], 3, True, False)
+    assert {video: rows.shape for video, rows in bank.items()} == {"a": (40, 7), "b": (14, 7), "c": (100, 7)}
+    assert bank["a"].dtype == np.float16
+    assert not bank["a"].flags.writeable
+    assert np.shares_memory(bank["b"], bank.window("b", 0, 99))
+    with pytest.raises(StoreError, match="^z has no features: see its reason in the manifest"):
+        bank["z"]
+
+
+def test_importing_the_package_brings_no_library(folder: Path) -> None:
+    code = "import sys, stepline; assert not {'numpy', 'zarr', 'pyarrow'} & {*sys.modules}; stepline.open_bank"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'close_bank'"):
+        _ = stepline.close_bank
+
+
+@pytest.mark.parametrize(
+    ("video", "seconds", "wanted"),
+    [
+        ("a", [0, 0.49, 0.5, 19.99, 3], [0, 0, 1, 39, 6]),
+        ("a", np.array([0.1 * 15]), [3]),
+        ("b", [2, 3.9, 10, 14.9], [4, 7, 20, 29]),
+        ("a", [], []),
+    ],
+)
+def test_a_row_stands_for_the_times_until_the_next(
+    folder: Path, video: str, seconds: list[float], wanted: list[int]
+) -> None:
+    rows = stepline.open_bank(folder).at(video, seconds)
+    assert rows.shape == (len(wanted), 7)
+    assert rows[:, 0].tolist() == wanted
+
+
+@pytest.mark.parametrize(("video", "second"), [("a", -0.1), ("a", 20), ("b", 1.9), ("b", 4.0), ("b", 9.9), ("b", 15)])
+def test_a_time_without_features_is_one_line(folder: Path, video: str, second: float) -> None:
+    with pytest.raises(StoreError, match=f"^{video} has no features at {second:g} s$"):
+        stepline.open_bank(folder).at(video, [1 if video == "a" else 2, second])
+
+
+def test_many_windows_are_one_array_with_a_mask(folder: Path) -> None:
+    bank = stepline.open_bank(folder)
+    asked = [
+        ("a", 1.0, 3.5, [2, 3, 4, 5, 6]),
+        ("c", 49.0, 60, [98, 99, None, None, None]),
+        ("a", -1.0, 1.5, [None, None, 0, 1, 2]),
+        ("a", 0.2, 1.2, [1, 2, None, None, None]),
+        ("b", 3.0, 5.5, [6, 7, None, None, None]),
+        ("b", 9.0, 11.5, [None, None, 20, 21, 22]),
+        ("b", 5.0, 7.5, [None] * 5),
+        ("c", 48.0, np.inf, [96, 97, 98, 99, None]),
+    ]
+    videos, starts, ends, wanted = zip(*asked, strict=True)
+    rows, there = bank.windows(videos, starts, ends, length=5)
+    assert (rows.shape, rows.dtype, there.shape) == ((8, 5, 7), np.float16, (8, 5))
+    assert there.tolist() == [[number is not None for number in line] for line in wanted]
+    assert rows[:, :, 3].tolist() == [[number or 0 for number in line] for line in wanted]
+    with pytest.raises(StoreError, match="^a has 6 rows from 1 to 4 s, not 5$"):
+        bank.windows(["a"], [1], [4], length=5)
+    rows, there = bank.windows(["b"], [0], [15], length=30)
+    assert there[0].nonzero()[0].tolist() == [*range(4, 8), *range(20, 30)] == rows[0, there[0], 0].tolist()
+
+
+@pytest.mark.parametrize("many", [1, 300])
+def test_means_are_those_of_windows(tmp_path: Path, many: int) -> None:
+    rng = np.random.default_rng(0)
+    noise = {"a": rng.normal(size=(1000, 5)).astype(np.float16), "b": rng.normal(3, 50, (77, 5)).astype(np.float16)}
+    spans = [Part(noise["a"][:300], 0.0, 0.0, 150.0), Part(noise["a"][400:500], 200.0, 200.0, 250.0)]
+    store.write(tmp_path / "000", SPEC, noise | {"c": spans}, HOP_S)
+    bank = Bank.open([tmp_path / "000"], SPEC)
+    videos = ["b", "a", "c"] * many
+    starts = rng.uniform(-20, 520, len(videos))
+    ends = starts + rng.uniform(0, 400, len(videos)) * rng.integers(0, 2, len(videos))
+    wanted = [bank.window(*window).mean(axis=0, dtype=np.float64) for window in zip(videos, starts, ends, strict=True)]
+    means = bank.means(videos, starts, ends)
+    assert means.shape == (len(videos), 5)
+    np.testing.assert_allclose(means, wanted, rtol=0, atol=1e-9)
+
+
+def test_a_bank_is_sent_as_what_to_open(folder: Path) -> None:
+    bank = stepline.open_bank(folder)
+    sent = pickle.dumps(bank)
+    assert len(sent) < 2000
+    again = pickle.loads(sent)
+    assert again.spec == bank.spec
+    assert np.array_equal(again["c"], bank["c"])
+
+
+def test_windows_are_a_data_set_for_workers(folder: Path) -> None:
+    torch = pytest.importorskip("torch")
+    bank = stepline.open_bank(folder)
+    asked = ["a", "c", "b", "a"], [0, 48, 9, 1], [2, 50, 11, 3]
+    windows = bank.torch(*asked, length=4)
+    assert isinstance(windows, torch.utils.data.Dataset)
+    loader = torch.utils.data.DataLoader(pickle.loads(pickle.dumps(windows)), batch_size=3, num_workers=1)
+    rows, there = (torch.cat(parts).numpy() for parts in zip(*loader, strict=True))
+    for got, wanted in zip((rows, there), bank.windows(*asked, length=4), strict=True):
+        assert got.dtype == wanted.dtype
+        assert np.array_equal(got, wanted)
