@@ -1,11 +1,16 @@
 """Parity: a model filled by a fixed recipe gives what the reference implementation gave.
 
-A family's module here has ``outputs(manifest, golden)``: it builds the family's network for every configuration of the
-manifest of which the golden file has outputs, fills it with ``weights`` and yields an ``Output`` for each of them.
+A family's module here has ``outputs(manifest, golden, folder)``: it builds the family's network for every
+configuration of the manifest of which the golden file has outputs, fills it with ``weights`` and yields an ``Output``
+for each of them, under the name that it has there; folder is the manifest's. Where outputs of the real weights are
+public, the module also has ``anchors(folder)``: it loads the weights at hand and yields an ``Anchor`` for each of the
+outputs in the folder.
 """
 
 import hashlib
 import json
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,10 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.errors import ConfigError, StoreError
+from stepline.io import read_json
 
 NAMES = ("s3d", "timesformer", "internvideo", "eva_clip", "egovlp", "videoclip")
 TOLERANCE = 1e-5
 """The largest relative L2 error, in float32, of an output that is the reference's."""
+ABSOLUTE = 1e-4
+"""The largest difference, in any value, of a text's vector from what the public weights gave for it."""
+INPUTS = ("recipe_json", "input_ids", "attention_mask", "vfeats", "vmask", "caps", "cmasks")
+"""The last parts of the names under which a golden file holds inputs; all others are outputs."""
 
 Array = NDArray[Any]
 Golden = Mapping[str, Array]
@@ -62,22 +72,51 @@ def check(name: str, manifest: Path, golden: Path) -> Iterator[Output]:
     """
     if name not in NAMES:
         raise ConfigError(f"backbone {name!r} has no parity check; choose from {', '.join(NAMES)}")
-    try:
-        described = json.loads(manifest.read_text(encoding="utf-8"))
-        with np.load(golden, allow_pickle=False) as loaded:
-            arrays = dict(loaded)
-    except (ValueError, OSError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise StoreError(f"{manifest} or {golden} is damaged: {error}") from None
+    described, arrays = read_json(manifest), _arrays(golden)
     module = import_module(f"stepline.backbones.parity.{name}")
     outputs: Callable[[Any, Golden, Path], Iterator[Output]] = module.outputs
-    compared = 0
-    for output in outputs(described, arrays, manifest.parent):
-        compared += 1
-        yield output
-    if not compared:
-        raise StoreError(f"{golden} holds no output of {name}")
+    left = {each for each in arrays if each.rpartition("/")[2] not in INPUTS}
+    if not left:
+        raise StoreError(f"{golden} holds no outputs")
+    try:
+        for output in outputs(described, arrays, manifest.parent):
+            left.discard(output.name)
+            yield output
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise StoreError(f"{manifest} and {golden} are not both of {name}: {error!r}") from error
+    if left:
+        raise StoreError(f"{golden} holds outputs that {name} has not: {', '.join(sorted(left))}")
+
+
+def anchors(name: str, folder: Path) -> Iterator[Anchor]:
+    """Yield how far the model ``name``, with its real weights, is from each of the public outputs in ``folder``.
+
+    Raises ConfigError where none are known, MissingError where the weights are absent.
+    """
+    module = import_module(f"stepline.backbones.parity.{name}")
+    if not hasattr(module, "anchors"):
+        raise ConfigError(f"no outputs of {name} with its real weights are public: leave --anchors out")
+    yield from module.anchors(folder)
+
+
+def text_anchor(embed: Callable[[str], Array], public: Path, vectors: str) -> Anchor:
+    """Return the largest absolute difference of a text's vector, by ``embed``, from its row in ``vectors``.
+
+    public: a file with ``text``, N of them, and ``vectors``, (N, D). Raises StoreError where it is damaged.
+    """
+    arrays = _arrays(public)
+    ours = np.stack([embed(text) for text in arrays["text"].tolist()])
+    return Anchor(f"{public.stem}/{vectors}", float(np.abs(ours - arrays[vectors]).max()), ABSOLUTE)
+
+
+def _arrays(path: Path) -> dict[str, Array]:
+    try:
+        with np.load(path, allow_pickle=False) as loaded:
+            return dict(loaded)
+    except FileNotFoundError:
+        raise
+    except (EOFError, OSError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise StoreError(f"{path} is damaged or holds no arrays: {error}") from None
 
 
 def recipe(golden: Golden) -> dict[str, Any]:

@@ -1,0 +1,75 @@
+"""S3D of MIL-NCE: RGB in [0, 1], without mean and deviation."""
+
+from dataclasses import replace
+
+from stepline.spec import ClipSpec, Step, TextSpec
+
+SQUARE: tuple[Step, ...] = (("centre_square",), ("exact", 224, 224, "swscale_bicubic"))
+"""As MIL-NCE's loader cuts and scales: antoine77340/MIL-NCE_HowTo100M 2be7ba7, video_loader.py."""
+CROP: tuple[Step, ...] = (("short_side", 224, "swscale_bicubic"), ("centre_crop", 224, "floor"))
+"""As fairseq's MMPT scales and cuts."""
+
+# HT-Step (2023), appendix B: 16 fps, a feature every 16 frames. Frames in a clip (16 or 32), picture and tail are not
+# stated: 16 frames, so that feature k is of second k; the others as in MIL-NCE's loader, which fills up with zeros.
+HTSTEP = ClipSpec(
+    name="s3d-htstep",
+    label="16fps16-mixed_5c",
+    revision=1,
+    architecture="s3d",
+    weights=("s3d",),
+    licence="none stated",
+    fps=16,
+    num_frames=16,
+    hop=16,
+    steps=SQUARE,
+    mean=(0, 0, 0),
+    std=(1, 1, 1),
+    output="mixed_5c",
+    dimension=1024,
+)
+
+# OEPP's (2024) files are P3IV's, JoeHEZHAO/procedure-planing 77da63c, raw_data_process.
+OEPP = replace(HTSTEP, name="s3d-oepp", label="16fps16-video_embedding", output="video_embedding", dimension=512)
+
+# SamsungLabs/Drop-DTW 4e2720b, video_encoding: a vector for every 3.2 s.
+DROPDTW = replace(OEPP, name="s3d-dropdtw", label="10fps32-video_embedding", fps=10, num_frames=32, hop=32)
+
+# fairseq 7e2a8ea, examples/MMPT/scripts/video_feature_extractor, what VideoCLIP was trained on; float16 with `s3d.sh`.
+MMPT = replace(
+    OEPP,
+    name="s3d-mmpt",
+    label="30fps30-video_embedding",
+    fps=30,
+    num_frames=30,
+    hop=30,
+    steps=CROP,
+    normalise=True,
+)
+
+PRESETS: tuple[ClipSpec, ...] = (
+    HTSTEP,
+    # With the frames that MIL-NCE's loader takes: those of ffmpeg's fps filter, up to half an interval late.
+    replace(HTSTEP, name="s3d-htstep-as-released", frame_rule="ffmpeg_near"),
+    OEPP,
+    # Frames of ffmpeg's fps filter, stored as JPEG of quality 95 before they were read.
+    replace(OEPP, name="s3d-oepp-as-released", frame_rule="ffmpeg_near", steps=(*SQUARE, ("jpeg", 95))),
+    DROPDTW,
+    replace(DROPDTW, name="s3d-dropdtw-as-released", frame_rule="ffmpeg_near", steps=(*SQUARE, ("jpeg", 95))),
+    MMPT,
+    replace(MMPT, name="s3d-mmpt-as-released", frame_rule="ffmpeg_near"),
+    # PSS (2022), section 5.2: 16 fps; frames in a clip, layer and picture are not stated: those of P3IV.
+    replace(OEPP, name="s3d-pss"),
+)
+TOWERS: tuple[TextSpec, ...] = (
+    TextSpec(
+        name="s3d-text",
+        label="words16",
+        revision=1,
+        architecture="s3d",
+        weights=("s3d",),
+        licence="none stated",
+        max_tokens=16,
+        output="text_embedding",
+        dimension=512,
+    ),
+)

@@ -1,0 +1,223 @@
+"""S3D trained by MIL-NCE on HowTo100M (Miech et al., 2020), with its word-vector text tower.
+
+The names of the parameters are those of the published checkpoint, of antoine77340/S3D_HowTo100M.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+from stepline.backbones import checkpoint
+from stepline.errors import StoreError
+from stepline.spec import ClipSpec, TextSpec
+
+Kernel = tuple[int, int, int]
+STEM: Kernel = (2, 4, 4)
+POINT: Kernel = (1, 1, 1)
+SPACE: Kernel = (1, 3, 3)
+TIME: Kernel = (3, 1, 1)
+WORDS = 66_249
+"""Words of the published dictionary."""
+
+
+class Convolution(nn.Module):
+    """Convolutions one after another, each with BatchNorm and ReLU: (B, channels, T, H, W) -> (B, filters, T, H, W)."""
+
+    def __init__(self, channels: int, filters: int, *kernels: Kernel) -> None:
+        super().__init__()
+        for number, kernel in enumerate(kernels, 1):
+            padding = (kernel[0] // 2, kernel[1] // 2, kernel[2] // 2)
+            self.add_module(f"conv{number}", nn.Conv3d(channels, filters, kernel, padding=padding, bias=False))
+            self.add_module(f"bn{number}", nn.BatchNorm3d(filters))
+            channels = filters
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return what the convolutions make of ``x``."""
+        for name, layer in self.named_children():
+            x = functional.relu_(layer(x)) if name.startswith("bn") else layer(x)
+        return x
+
+    def fold(self) -> None:
+        """Fold each BatchNorm into its convolution, for inference; in float64, so that a weight is rounded once."""
+        layers = dict(self.double().named_children())
+        for name, layer in layers.items():
+            norm = layers[name.replace("conv", "bn")]
+            if isinstance(layer, nn.Conv3d) and isinstance(norm, nn.BatchNorm3d):
+                setattr(self, name, fuse_conv_bn_eval(layer, norm))
+                setattr(self, name.replace("conv", "bn"), nn.Identity())
+        self.float()
+
+
+class Gating(nn.Module):
+    """A weight in (0, 1) for each channel, from the means of all channels."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.fc = nn.Linear(channels, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return ``x``, (B, C, T, H, W), weighted."""
+        means = x.mean((2, 3, 4), dtype=torch.float64).to(x.dtype)  # float32 would double the network's rounding error
+        weights: Tensor = torch.sigmoid(self.fc(means))
+        return x * weights[:, :, None, None, None]
+
+
+class Inception(nn.Module):
+    """Four branches side by side, each gated: (B, channels, T, H, W) -> (B, b0 + b1[1] + b2[1] + b3, T, H, W)."""
+
+    def __init__(self, channels: int, b0: int, b1: tuple[int, int], b2: tuple[int, int], b3: int) -> None:
+        super().__init__()
+        self.conv_b0 = Convolution(channels, b0, POINT)
+        self.conv_b1_a = Convolution(channels, b1[0], POINT)
+        self.conv_b1_b = Convolution(b1[0], b1[1], SPACE, TIME)
+        self.conv_b2_a = Convolution(channels, b2[0], POINT)
+        self.conv_b2_b = Convolution(b2[0], b2[1], SPACE, TIME)
+        self.conv_b3_b = Convolution(channels, b3, POINT)
+        self.gating_b0 = Gating(b0)
+        self.gating_b1 = Gating(b1[1])
+        self.gating_b2 = Gating(b2[1])
+        self.gating_b3 = Gating(b3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the branches of ``x``, one after another along the channels."""
+        branches = (
+            self.gating_b0(self.conv_b0(x)),
+            self.gating_b1(self.conv_b1_b(self.conv_b1_a(x))),
+            self.gating_b2(self.conv_b2_b(self.conv_b2_a(x))),
+            self.gating_b3(self.conv_b3_b(functional.max_pool3d(x, 3, stride=1, padding=1))),
+        )
+        return torch.cat(branches, dim=1)
+
+
+class WordVectors(nn.Module):
+    """The text tower: a layer on word vectors, the maximum over the positions, and a layer on that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.word_embd = nn.Embedding(WORDS + 1, 300)
+        self.fc1 = nn.Linear(300, 2048)
+        self.fc2 = nn.Linear(2048, 512)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the (B, 512) embeddings of (B, positions) token ids; position 0 of the table counts like any other."""
+        vectors = functional.relu(self.fc1(self.word_embd(tokens)))
+        embedding: Tensor = self.fc2(vectors.amax(dim=1))
+        return embedding
+
+
+class S3D(nn.Module):
+    """The video network; ``text_module`` is its text tower.
+
+    output: ``mixed_5c`` (1024), the mean of the last feature map, or ``video_embedding`` (512), comparable with texts
+    by the dot product. Neither is normalised, unless ``normalise``.
+    """
+
+    def __init__(self, output: str, *, normalise: bool = False) -> None:
+        super().__init__()
+        self.output = output
+        self.normalise = normalise
+        self.conv1 = Convolution(24, 64, STEM)
+        self.conv_2b = Convolution(64, 64, POINT)
+        self.conv_2c = Convolution(64, 192, SPACE, TIME)
+        self.gating = Gating(192)
+        self.mixed_3b = Inception(192, 64, (96, 128), (16, 32), 32)
+        self.mixed_3c = Inception(256, 128, (128, 192), (32, 96), 64)
+        self.mixed_4b = Inception(480, 192, (96, 208), (16, 48), 64)
+        self.mixed_4c = Inception(512, 160, (112, 224), (24, 64), 64)
+        self.mixed_4d = Inception(512, 128, (128, 256), (24, 64), 64)
+        self.mixed_4e = Inception(512, 112, (144, 288), (32, 64), 64)
+        self.mixed_4f = Inception(528, 256, (160, 320), (32, 128), 128)
+        self.mixed_5b = Inception(832, 256, (160, 320), (32, 128), 128)
+        self.mixed_5c = Inception(832, 384, (192, 384), (48, 128), 128)
+        self.fc = nn.Linear(1024, 512)
+        self.text_module = WordVectors()
+
+    def forward(self, clips: Tensor) -> Tensor:
+        """Return the (B, D) vectors of (B, 3, T, H, W) clips, RGB in [0, 1]; T, H and W are even."""
+        x = self.conv1(space_to_depth(clips))[:, :, 1:, 1:, 1:]
+        x = pool(x, (1, 3, 3), (1, 2, 2))
+        x = self.gating(self.conv_2c(self.conv_2b(x)))
+        x = pool(x, (1, 3, 3), (1, 2, 2))
+        x = self.mixed_3c(self.mixed_3b(x))
+        x = pool(x, (3, 3, 3), (2, 2, 2))
+        for mixed in (self.mixed_4b, self.mixed_4c, self.mixed_4d, self.mixed_4e, self.mixed_4f):
+            x = mixed(x)
+        x = pool(x, (2, 2, 2), (2, 2, 2))
+        x = self.mixed_5c(self.mixed_5b(x)).mean((2, 3, 4))
+        if self.output == "video_embedding":
+            x = self.fc(x)
+        return functional.normalize(x, dim=1) if self.normalise else x
+
+
+def space_to_depth(clips: Tensor) -> Tensor:
+    """Return (B, 3, T, H, W) clips as (B, 24, T/2, H/2, W/2): by offset in time, row and column, then by colour."""
+    batch, _, frames, height, width = clips.shape
+    x = clips.reshape(batch, 3, frames // 2, 2, height // 2, 2, width // 2, 2)
+    return x.permute(0, 3, 5, 7, 1, 2, 4, 6).flatten(1, 4)
+
+
+def pool(x: Tensor, kernel: Kernel, stride: Kernel) -> Tensor:
+    """Return the maxima of windows that cover ``x``, padded by zeros as by TensorFlow's SAME: fewer of them before."""
+    padding: list[int] = []
+    for size, step in zip(reversed(kernel), reversed(stride), strict=True):
+        padding += [(size - step) // 2, (size - step + 1) // 2]
+    return functional.max_pool3d(functional.pad(x, padding), kernel, stride, ceil_mode=True)
+
+
+def folded(network: S3D) -> S3D:
+    """Make the network, in place, the one that extraction runs: BatchNorm folded, weights laid out channels last."""
+    network.eval().requires_grad_(False)
+    for module in list(network.modules()):
+        if isinstance(module, Convolution):
+            module.fold()
+    return network.to(memory_format=torch.channels_last_3d)  # type: ignore[call-overload,no-any-return]
+
+
+def load(spec: ClipSpec, files: Mapping[str, Path]) -> S3D:
+    """Return the network of ``spec`` with the published weights; what raises is said in ``checkpoint``."""
+    return folded(_loaded(S3D(spec.output, normalise=spec.normalise), files))
+
+
+def _loaded(network: S3D, files: Mapping[str, Path]) -> S3D:
+    path = files["s3d_howto100m.pth"]
+    checkpoint.load(network, checkpoint.state(path, inside=(), prefix=""), model="s3d", path=path)
+    return network
+
+
+class TextEncoder:
+    """The text tower with its dictionary."""
+
+    def __init__(self, spec: TextSpec, tower: WordVectors, words: Path) -> None:
+        """Read the dictionary ``words``; raise StoreError where it is not one of 66,249 words."""
+        self.spec = spec
+        self._tower = tower.eval().requires_grad_(False)
+        try:
+            listed = np.load(words, allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise StoreError(f"{words} is not a dictionary of words: {error}") from None
+        if listed.shape != (WORDS,) or listed.dtype.kind != "U":
+            raise StoreError(f"{words} is not the dictionary of {WORDS} words that stands beside s3d_howto100m.pth")
+        self._tokens = {word: number for number, word in enumerate(listed.tolist(), 1)}
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the ids of the first known words, filled up with 0; other words are dropped."""
+        known = [self._tokens[word] for word in re.findall(r"[\w']+", text.lower()) if word in self._tokens]
+        return (known + [0] * self.spec.max_tokens)[: self.spec.max_tokens]
+
+    def encode(self, tokens: list[int]) -> NDArray[np.float32]:
+        """Return the (512,) embedding of one text's tokens."""
+        with torch.inference_mode():
+            vector: NDArray[np.float32] = self._tower(torch.tensor([tokens]))[0].numpy()
+        return vector
+
+
+def load_text(spec: TextSpec, files: Mapping[str, Path]) -> TextEncoder:
+    """Return the text tower with the published weights and words; what raises is said in ``checkpoint``."""
+    return TextEncoder(spec, _loaded(S3D("video_embedding"), files).text_module, files["s3d_dict.npy"])
