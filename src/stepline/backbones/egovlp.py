@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from stepline.backbones import checkpoint
 from stepline.backbones.torchvision import make_importable
+from stepline.errors import StoreError
 from stepline.spec import ClipSpec, TextSpec
 
 CHECKPOINT = "EgoVLP_PT_BEST.pth"
@@ -201,12 +202,18 @@ class TextEncoder:
     """The text tower with DistilBERT's tokenizer. Each text is encoded alone and unpadded."""
 
     def __init__(self, spec: TextSpec, tower: TextTower, tokenizer: Path) -> None:
-        """Read the ``tokenizer``, a tokenizer.json."""
+        """Read the ``tokenizer``, a tokenizer.json; raise StoreError where its tokens are not the network's."""
         from tokenizers import Tokenizer
 
         self.spec = spec
         self._tower = tower
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
+        known, found = tower.text_model.config.vocab_size, self._tokenizer.get_vocab_size()
+        if found != known:
+            raise StoreError(
+                f"{tokenizer} has {found} tokens, the network {known}: put DistilBERT's there, the tokenizer.json of "
+                "https://huggingface.co/distilbert/distilbert-base-uncased"
+            )
         self._tokenizer.enable_truncation(max_length=spec.max_tokens)
         self._tokenizer.no_padding()
 

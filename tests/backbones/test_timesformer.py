@@ -1,0 +1,208 @@
+"""TimeSformer: the reference's outputs, mistakes that the check catches, and the checkpoint's forms."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from stepline.backbones import timesformer
+from stepline.backbones.parity import TOLERANCE, check, recipe, weights
+from stepline.backbones.parity.timesformer import config_of, outputs
+from stepline.backbones.presets.timesformer import DISTANT, HTSTEP, HTSTEP_AS_RELEASED
+from stepline.backbones.timesformer import CHECKPOINT, STEPS, Timesformer, load
+from stepline.errors import StoreError
+
+CASE = "tiny_4x64"
+
+
+@pytest.fixture(scope="module")
+def manifest(parity: Path) -> Any:
+    return json.loads((parity / "timesformer/manifest.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def golden(parity: Path) -> dict[str, Any]:
+    """The golden file with its tiny case alone."""
+    with np.load(parity / "timesformer/golden_a.npz") as loaded:
+        arrays = {name: loaded[name] for name in loaded.files if name.startswith(f"{CASE}/")}
+        made = {"case": {CASE: recipe(loaded)["case"][CASE]}}
+    return arrays | {"recipe_json": np.array(json.dumps(made))}
+
+
+@pytest.fixture
+def published(manifest: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, torch.Tensor]:
+    """Tensors by the names of the published checkpoint, of tiny dimensions, and a network of such."""
+    described = manifest["configs"]["tiny"]
+    monkeypatch.setattr(timesformer, "Config", lambda: config_of(described["args"]))
+    filled = weights(described["keys"], described["digest_sha256"])
+    tensors = {name: torch.from_numpy(each) for name, each in filled.items()}
+    return tensors | {"head.weight": torch.zeros(STEPS, 48), "head.bias": torch.zeros(STEPS)}
+
+
+def _saved(held: Any, folder: Path) -> dict[str, Path]:
+    torch.save(held, folder / CHECKPOINT)
+    return {CHECKPOINT: folder / CHECKPOINT}
+
+
+def _clips(count: int = 2, frames: int = 4) -> torch.Tensor:
+    return torch.randn(count, 3, frames, 64, 64, generator=torch.Generator().manual_seed(0))
+
+
+def _errors(manifest: Any, golden: dict[str, Any], folder: Path) -> dict[str, float]:
+    return {output.name: output.error for output in outputs(manifest, golden, folder)}
+
+
+def test_the_tiny_network_gives_the_references_outputs(manifest: Any, golden: dict[str, Any], parity: Path) -> None:
+    errors = _errors(manifest, golden, parity)
+    assert set(errors) == set(golden) - {"recipe_json"}
+    assert max(errors.values()) <= TOLERANCE
+
+
+@pytest.mark.slow
+def test_the_published_network_gives_the_references_outputs(parity: Path) -> None:
+    folder = parity / "timesformer"
+    for output in check("timesformer", folder / "manifest.json", folder / "golden_a.npz"):
+        assert output.error <= TOLERANCE, output.name
+
+
+def _imagenet(network: Timesformer, clips: torch.Tensor) -> torch.Tensor:
+    mean, std = (torch.tensor(each)[:, None, None, None] for each in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+    return (clips * 0.225 + 0.45 - mean) / std
+
+
+def _eps(network: Timesformer, clips: torch.Tensor) -> torch.Tensor:
+    for module in network.modules():
+        if isinstance(module, torch.nn.LayerNorm):
+            module.eps = 1e-5
+    return clips
+
+
+def _without(table: str, rows: slice = slice(None)) -> Callable[[Timesformer, torch.Tensor], torch.Tensor]:
+    def mistaken(network: Timesformer, clips: torch.Tensor) -> torch.Tensor:
+        getattr(network.model.embeddings, table)[:, rows] = 0
+        return clips
+
+    return mistaken
+
+
+MISTAKES: dict[str, Callable[[Timesformer, torch.Tensor], torch.Tensor]] = {
+    "bgr": lambda _, clips: clips.flip(1),
+    "time_reversed": lambda _, clips: clips.flip(2),
+    "imagenet mean/std": _imagenet,
+    "ln eps 1e-5": _eps,
+    "no time_embed": _without("time_embeddings"),
+    "no pos_embed": _without("position_embeddings"),
+    "no pos on cls": _without("position_embeddings", slice(0, 1)),
+}
+
+
+def test_every_listed_mistake_is_made(parity: Path) -> None:
+    assert set(MISTAKES) == set(json.loads((parity / "timesformer/mutations.json").read_text()))
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_the_check_catches(
+    mistake: str, manifest: Any, golden: dict[str, Any], parity: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = Timesformer.tokens
+    monkeypatch.setattr(
+        Timesformer, "tokens", lambda network, clips: tokens(network, MISTAKES[mistake](network, clips))
+    )
+    assert _errors(manifest, golden, parity)[f"{CASE}/cls_feature"] > 3 * TOLERANCE
+
+
+def test_the_check_refuses_another_input(manifest: Any, golden: dict[str, Any], parity: Path) -> None:
+    made = recipe(golden)
+    made["case"][CASE]["name"] = "timesformer/other"
+    with pytest.raises(StoreError, match="timesformer/other is not that of the golden file"):
+        list(outputs(manifest, golden | {"recipe_json": np.array(json.dumps(made))}, parity))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda held: {
+            "epoch": 14,
+            "model_state": {f"model.{name}": each for name, each in held.items()},
+            "optimizer_state": {"state": {}},
+            "cfg": "TRAIN: {}",
+        },
+        lambda held: {"state_dict": {f"module.{name}": each for name, each in held.items()}},
+        lambda held: {"model": held},
+        lambda held: held,
+        lambda held: held | {"head2.weight": torch.zeros(1), "text_lp.bias": torch.zeros(1)},
+    ],
+    ids=["of the repository", "of several GPUs", "nested", "bare", "with texts"],
+)
+def test_a_checkpoint_loads_in_each_public_form(
+    form: Callable[[Any], Any], published: dict[str, torch.Tensor], manifest: Any, tmp_path: Path
+) -> None:
+    expected = Timesformer(config_of(manifest["configs"]["tiny"]["args"])).eval()
+    timesformer.fill(expected, published, Path("made"))
+    network = load(HTSTEP, _saved(form(published), tmp_path))
+    assert not network.training
+    with torch.inference_mode():
+        found, wanted = network(_clips()), expected(_clips())
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+
+def test_weights_in_half_precision_compute_in_single(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    network = load(HTSTEP, _saved({name: each.half() for name, each in published.items()}, tmp_path))
+    found = network.model.state_dict()["layernorm.weight"]
+    torch.testing.assert_close(found, published["norm.weight"].half().float(), rtol=0, atol=0)
+
+
+def test_the_other_public_network_of_howto100m_is_named(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    other = published | {"head.weight": torch.zeros(1059, 48), "head.bias": torch.zeros(1059)}
+    with pytest.raises(StoreError, match="tells 1059 classes apart, not the 10588 steps of distant supervision"):
+        load(HTSTEP, _saved({"model_state": {f"model.{name}": each for name, each in other.items()}}, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda held: held.pop("time_embed"), "missing .*time_embeddings"),
+        (lambda held: held.update(fc1=torch.zeros(1)), "unexpected .*fc1"),
+        (lambda held: held.update(time_embed=torch.zeros(1, 8, 48)), r"time_embeddings is \[1, 8, 48\]"),
+        (lambda held: held.update({"blocks.2.norm1.bias": torch.zeros(48)}), "unexpected .*layer.2"),
+    ],
+)
+def test_a_checkpoint_must_fit(
+    change: Callable[[Any], Any], message: str, published: dict[str, torch.Tensor], tmp_path: Path
+) -> None:
+    change(published)
+    with pytest.raises(StoreError, match=message):
+        load(HTSTEP, _saved(published, tmp_path))
+
+
+def test_a_vector_depends_on_its_clip_alone(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    network = load(HTSTEP, _saved(published, tmp_path))
+    with torch.inference_mode():
+        together = network(_clips(3))
+        longer = network(_clips(1, 8))
+        alone = torch.cat([network(clip[None]) for clip in _clips(3)])
+    assert longer.shape == (1, 48)
+    torch.testing.assert_close(together, alone, rtol=1e-5, atol=1e-5)
+
+
+def test_nothing_is_bound_to_the_cpu(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    network = load(HTSTEP, _saved(published, tmp_path)).to("meta")
+    assert network(_clips(2, 8).to("meta")).shape == (2, 48)
+
+
+def test_vectors_are_of_unit_length_where_asked(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    network = load(replace(HTSTEP, normalise=True), _saved(published, tmp_path))
+    with torch.inference_mode():
+        torch.testing.assert_close(network(_clips()).norm(dim=1), torch.ones(2))
+
+
+def test_presets_are_sampled_as_published() -> None:
+    assert HTSTEP.hop_s == 1
+    assert HTSTEP.num_frames * HTSTEP.interval == HTSTEP.hop
+    assert replace(HTSTEP_AS_RELEASED, name=HTSTEP.name, frame_rule="at_or_before", tail="repeat") == HTSTEP
+    assert (DISTANT.placement, DISTANT.steps[0][1:3]) == ("ends", (640, 360))
