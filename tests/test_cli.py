@@ -11,7 +11,7 @@ import pytest
 
 from stepline import __version__, cli, paths
 from stepline.availability import read_manifest
-from stepline.backbones.registry import frame_spec
+from stepline.backbones.histogram import HistogramSpec
 from stepline.io import sha256_file
 from tests.conftest import ROOT
 
@@ -94,8 +94,8 @@ WRONG = {
     "fetch ../../x": "study '..' is not known",
     "fetch nope/videos": "dataset 'nope' is not known",
     "fetch spacewalk/videos/999": "spacewalk has no shard '999'; choose from 000, 001, ",
-    "fetch weights/clip": "weights 'clip' are not known; choose from mpnet, egovlp, videoclip, internvideo",
-    "fetch weights/egovlp": "egovlp cannot be downloaded: get it from https://github.com/showlab/EgoVLP, then ",
+    "fetch weights/clip": "weights 'clip' are not known; choose from s3d, timesformer, internvideo, internvideo-mm",
+    "fetch weights/egovlp": "EgoVLP_PT_BEST.pth of egovlp cannot be downloaded: open https://drive.google.com/",
     "fetch weights/mpnet": "huggingface.co is unreachable",
     "fetch spacewalk/v2": "spacewalk/v2/data/annotation.json is required: raw.githubusercontent.com is unreachable",
     "fetch demo/demo": "demo/release/annotation.json is required, and the mirror (STEPLINE_MIRROR is unset)",
@@ -159,7 +159,7 @@ def test_decoding_obeys_the_configured_reader_and_limits() -> None:
     assert cli.main(["fetch", "mine/videos/000"]) == 0
     least = {"least_s": 0.001, "s_per_video_s": 0.001}
     Path("config.yaml").write_text(json.dumps(config | {"media": {"reader": "decord", "limits": least}}))
-    spec = frame_spec("histogram", "decord")
+    spec = HistogramSpec(reader="decord")
     shard = "mine", "--shard", "000"
     for arguments in (["media", *shard], ["extract", *shard, "--backbone", "histogram"]):
         assert cli.main(arguments) == 0

@@ -103,7 +103,7 @@ class _Filling:
                 self.shelves[n].fail(record, str(message))
             return
         if isinstance(message, Ended):
-            for n in numbers:
+            for n in set(numbers) - self.errors.keys():
                 self.shelves[n].finish(record)
             self.meter.ended()
             return

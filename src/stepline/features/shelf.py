@@ -62,7 +62,10 @@ class Shelf:
     def has(self, record: Record) -> bool:
         """Return whether all rows of a video are there, or have failed in this run."""
         key = self._key(record)
-        return key in self._stored or self._whole(key).exists() or key in self.failures
+        return self._unlisted(record) or key in self._stored or self._whole(key).exists() or key in self.failures
+
+    def _unlisted(self, record: Record) -> bool:
+        return bool(self.listed) and not self.clips(record.video)
 
     def done(self, record: Record) -> int:
         """Return how many rows of a video are staged, in the order in which they come."""
@@ -120,6 +123,9 @@ class Shelf:
         kept = 0
         for record in records:
             key = self._key(record)
+            if self._unlisted(record):
+                made[record.video] = {"status": "present", "reason": "no clip of it is listed", "n_rows": 0}
+                continue
             if key in self.failures:
                 made[record.video] = {"status": "failed", "reason": self.failures[key]}
                 continue
@@ -148,15 +154,16 @@ class Shelf:
             if [store.digest(part) for part in np.split(rows, offsets)] == [block.sha256 for block in blocks]:
                 k = [round(Fraction(block.t0_s) / self.hop) + np.arange(block.length) for block in blocks]
                 span = np.repeat(np.arange(len(blocks)), [block.length for block in blocks])
-                found[self._key_of(video, blocks[0].source_sha256, spans)] = rows, np.concatenate(k), span
+                clips = list(bank.clips.get(video, ()))
+                found[self._key_of(video, blocks[0].source_sha256, spans, clips)] = rows, np.concatenate(k), span
         return found
 
     def _key(self, record: Record) -> str:
-        return self._key_of(record.video, record.sha256, record.spans)
+        return self._key_of(record.video, record.sha256, record.spans, self.clips(record.video))
 
-    def _key_of(self, video: str, sha256: str, spans: Spans) -> str:
+    def _key_of(self, video: str, sha256: str, spans: Spans, clips: Clips) -> str:
         """Return what a video's rows are known by: its id, and what they are made from."""
-        return f"{video}.{digest([sha256, spans, self.clips(video), self.spec.record()])}"
+        return f"{video}.{digest([sha256, spans, clips, self.spec.record()])}"
 
     def _whole(self, key: str) -> Path:
         return self._staged / f"{key}.npz"

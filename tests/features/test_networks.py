@@ -1,0 +1,261 @@
+"""Extraction with networks: one decode for all specs, what they compute, and what becomes of their failures."""
+
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from stepline.availability import Record, read_manifest, write_availability
+from stepline.backbones import registry
+from stepline.backbones.histogram import HistogramSpec
+from stepline.backbones.picture import Pictures
+from stepline.errors import StoreError
+from stepline.features.bank import Bank
+from stepline.features.extract import Work
+from stepline.features.network import Network
+from stepline.media.decode import frames
+from stepline.media.timeline import scan
+from stepline.spec import ClipSpec, FrameSpec
+from tests.conftest import ROOT
+from tests.features import toy
+from tests.features.test_extract import decoded, present, store
+from tests.media.clips import CFR_25, VFR, make
+
+__all__ = ["decoded"]
+TOY, HISTOGRAM = toy.SPEC, HistogramSpec()
+WIDE = replace(TOY, name="wide", fps=8, num_frames=8, hop=8, dimension=24)
+ONE = replace(TOY, name="one", fps=1, num_frames=2, hop=1, interval=1, tail="repeat", dtype="float32")
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.FAMILIES, "toy", "tests.features.toy")
+
+
+def work(tmp_path: Path, spec: FrameSpec, **more: Any) -> Work:
+    return Work(spec=spec, folder=tmp_path / "features" / spec.name / "000", **more)
+
+
+def shard(tmp_path: Path, *records: Record) -> None:
+    write_availability(tmp_path / "availability.json", list(records))
+
+
+def bank(tmp_path: Path, spec: FrameSpec) -> Bank:
+    return Bank.open([tmp_path / "features" / spec.name / "000"], spec)
+
+
+def expected(video: Path, spec: ClipSpec, times: list[Fraction]) -> np.ndarray:
+    """Return the rows by the definition: the last frame at or before each time, one clip at a time, all in float32."""
+    pictures = [Pictures(frame).after(spec.steps) for frame in frames(video)]
+    timeline = scan(video)
+    end = timeline.end * timeline.time_base
+    network, rows, k = toy.load(spec, {}), [], 0
+    while Fraction(k * spec.hop, int(spec.fps)) < end:
+        clip = np.zeros((spec.num_frames, 32, 32, 3), np.float32)
+        for i in range(spec.num_frames):
+            t = Fraction(k * spec.hop + i * spec.interval, int(spec.fps))
+            last = (end * int(spec.fps)).__ceil__() - 1
+            if t >= end and spec.tail == "zero":
+                continue
+            t = min(t, Fraction(last, int(spec.fps)))
+            index = max(j for j, at in enumerate(times) if at <= t)
+            clip[i] = (pictures[index] / np.float32(255) - np.float32(spec.mean)) / np.float32(spec.std)
+        with torch.inference_mode():
+            rows.append(network(torch.from_numpy(clip.transpose(3, 0, 1, 2)[None]))[0].numpy())
+        k += 1
+    return np.stack(rows)
+
+
+def test_rows_are_what_the_network_makes_of_each_clip_and_a_video_is_decoded_once(
+    tmp_path: Path, decoded: list[str]
+) -> None:
+    a, b = make(tmp_path / "a.mp4", CFR_25), make(tmp_path / "b.mp4", VFR)
+    shard(tmp_path, present(a), present(b))
+    specs = [TOY, WIDE, ONE, HISTOGRAM]
+    store(tmp_path, *(work(tmp_path, spec) for spec in specs))
+    assert decoded == ["a", "b"]
+    for spec in specs[:3]:
+        stored = bank(tmp_path, spec)
+        for video, times in ((a, CFR_25), (b, VFR)):
+            rows, wanted = np.asarray(stored.rows[video.stem], np.float32), expected(video, spec, times)
+            assert rows.shape == wanted.shape
+            error = np.linalg.norm(rows - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+            assert error.max() <= (5e-4 if spec.dtype == "float16" else 1e-5)
+    assert stored.rows["a"].dtype == np.float32
+    assert bank(tmp_path, TOY).rows["a"].dtype == np.float16
+    for spec in specs[1:]:
+        store(tmp_path, work(tmp_path, spec), *(work(tmp_path, other) for other in specs if other != spec))
+        assert read_manifest(tmp_path / "manifest.json")["a"]["n_rows"] == len(bank(tmp_path, spec).rows["a"])
+    assert decoded == ["a", "b"]
+
+
+def test_rows_depend_on_no_neighbour_and_hardly_on_the_batch(tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a.mp4", CFR_25), make(tmp_path / "b.mp4", VFR)
+    shard(tmp_path, present(a), present(b))
+    rows = {}
+    for size in (1, 3, 8):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        shard(folder, present(a), present(b))
+        store(folder, work(folder, TOY), batch_size=size)
+        rows[size] = np.asarray(bank(folder, TOY).rows["a"])
+    for size in (3, 8):
+        apart = rows[size].view(np.int16).astype(int) - rows[1].view(np.int16).astype(int)
+        assert np.abs(apart).max() <= 1
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    shard(alone, present(a))
+    store(alone, work(alone, TOY), batch_size=3)
+    assert bank(alone, TOY).rows["a"].tobytes() == rows[3].tobytes()
+
+
+def test_several_decoders_give_the_same_bytes(tmp_path: Path) -> None:
+    videos = [make(tmp_path / f"{name}.mp4", CFR_25[: 40 + 9 * i]) for i, name in enumerate("abcd")]
+    folders = {}
+    for decoders in (1, 3):
+        folders[decoders] = tmp_path / str(decoders)
+        folders[decoders].mkdir()
+        shard(folders[decoders], *map(present, videos))
+        store(folders[decoders], work(folders[decoders], TOY), work(folders[decoders], WIDE), decoders=decoders)
+    for file in ("toy/000/features/c/0/0", "wide/000/features/c/0/0", "toy/000/index.parquet"):
+        one, three = (folder / "features" / file for folder in folders.values())
+        assert one.read_bytes() == three.read_bytes()
+
+
+def test_a_network_that_fails_stops_its_own_job_alone(tmp_path: Path, decoded: list[str]) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+    bad = replace(TOY, name="bad", architecture="bad")
+    works = [work(tmp_path, TOY), work(tmp_path, bad)]
+    registry.FAMILIES["bad"] = "tests.features.bad"
+    try:
+        store(tmp_path, *works)
+        with pytest.raises(StoreError, match="^bad: its layer second gives values that are not finite$"):
+            store(tmp_path, *reversed(works), manifest="bad.json")
+    finally:
+        del registry.FAMILIES["bad"]
+    assert bank(tmp_path, TOY).videos == {"a"}
+    assert not (tmp_path / "bad.json").exists()
+    assert not (tmp_path / "features/bad/000").exists()
+
+
+def test_values_beyond_float16_are_an_error_that_names_the_video(tmp_path: Path) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+    large = replace(TOY, std=(1e-5, 1e-5, 1e-5))
+    with pytest.raises(StoreError, match="a: .*float16"):
+        store(tmp_path, work(tmp_path, large))
+    store(tmp_path, work(tmp_path, replace(large, name="large", dtype="float32")))
+
+
+def test_what_no_row_can_be_made_of_is_a_record_for_that_spec_alone(tmp_path: Path, decoded: list[str]) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25[:15])))
+    long = replace(TOY, name="long", tail="drop")
+    big = replace(TOY, name="big", steps=(("centre_crop", 4000, "round"),))
+    works = [work(tmp_path, spec) for spec in (TOY, long, big)]
+    reasons = []
+    for _ in works:
+        store(tmp_path, *works)
+        reasons.append(read_manifest(tmp_path / "manifest.json")["a"]["reason"])
+        works.append(works.pop(0))
+    assert reasons[:2] == ["", "it is shorter than one clip"]
+    assert "centre_crop" in reasons[2]
+
+
+def test_a_video_that_fails_is_decoded_once_in_a_run(
+    tmp_path: Path, decoded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.mp4").write_text("no video")
+    shard(tmp_path, present(tmp_path / "text.mp4"))
+    works = [work(tmp_path, TOY), work(tmp_path, WIDE)]
+    monkeypatch.setenv("STEPLINE_RUN", "first")
+    store(tmp_path, *works)
+    store(tmp_path, *reversed(works))
+    assert decoded == ["text"]
+    assert read_manifest(tmp_path / "manifest.json")["text"]["status"] == "failed"
+    monkeypatch.setenv("STEPLINE_RUN", "second")
+    store(tmp_path, *works)
+    assert decoded == ["text", "text"]
+
+
+def test_listed_clips_are_rows_in_the_order_of_the_list(tmp_path: Path, decoded: list[str]) -> None:
+    a, b = make(tmp_path / "a.mp4", CFR_25), make(tmp_path / "b.mp4", VFR)
+    shard(tmp_path, present(a), present(b))
+    spec = replace(TOY, name="listed", placement="middles", dtype="float32")
+    clips = [(0.0, 2.0), (0.0, 2.9), (0.5, 1.0), (1.0, 3.0)]
+    store(tmp_path, work(tmp_path, spec, listed={"a": clips}))
+    pictures = [Pictures(frame).after(spec.steps) for frame in frames(a)]
+    for start_s, end_s in clips:
+        times = [start_s + (i + 0.5) / 4 * (end_s - start_s) for i in range(4)]
+        clip = np.stack([pictures[max(j for j, at in enumerate(CFR_25) if at <= t)] for t in times])
+        network = Network(spec, {}, "cpu", 1)
+        wanted = network(clip[None], np.ones((1, 4), bool))[0]
+        row = bank(tmp_path, spec).clip("a", start_s, end_s)
+        assert np.linalg.norm(row - wanted) <= 1e-5 * np.linalg.norm(wanted)
+    store(tmp_path, work(tmp_path, spec, listed={"a": clips}))
+    assert decoded == ["a"]
+    assert read_manifest(tmp_path / "manifest.json")["b"]["reason"] == "no clip of it is listed"
+    store(tmp_path, work(tmp_path, spec, listed={"a": clips[:2]}))
+    assert decoded == ["a", "a"]
+    assert len(bank(tmp_path, spec).rows["a"]) == 2
+
+
+def test_a_device_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+    with pytest.raises(StoreError, match="torch sees no GPU"):
+        store(tmp_path, work(tmp_path, TOY), device="cuda")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from stepline.backbones import registry
+from stepline.features import network, shelf
+from tests.features import test_networks as tests
+registry.FAMILIES["toy"] = "tests.features.toy"
+shelf.CHUNK = 4
+left, call = int(sys.argv[2]), network.Network.__call__
+def counted(*arguments):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return call(*arguments)
+network.Network.__call__ = counted
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    works = [tests.work(folder, tests.LISTED, listed=tests.CLIPS), tests.work(folder, tests.WIDE)]
+    tests.store(folder, *works, batch_size=2)
+    print(left)
+"""
+LISTED = replace(TOY, name="listed", placement="middles")
+CLIPS = {"a": [(i / 10, 3 - i / 10) for i in range(9)], "b": [(0.2, 1.0)]}
+
+
+@pytest.mark.slow
+def test_killed_at_any_batch_it_goes_on_and_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a.mp4", CFR_25), make(tmp_path / "b.mp4", VFR)
+
+    def run(folder: Path, batches: int) -> subprocess.CompletedProcess[str]:
+        folder.mkdir(exist_ok=True)
+        shard(folder, present(a), present(b))
+        command = [sys.executable, "-c", KILLED, str(folder), str(batches)]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    def content(folder: Path) -> dict[str, bytes]:
+        kept = [path for path in (folder / "features").rglob("*") if path.is_file() and path.suffix != ".lock"]
+        return {str(path.relative_to(folder)): path.read_bytes() for path in [*kept, folder / "manifest.json"]}
+
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    left = [run(whole, 1000)] + [run(killed, batches) for batches in (4, 2, 1000)]
+    codes = [0, -signal.SIGKILL, -signal.SIGKILL, 0]
+    assert [done.returncode for done in left] == codes, [done.stderr for done in left]
+    assert int(left[0].stdout) < int(left[-1].stdout)
+    assert content(killed) == content(whole)
