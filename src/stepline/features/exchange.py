@@ -1,0 +1,259 @@
+"""Features in the forms that other code writes and reads: import into a bank, export from it."""
+
+import hashlib
+import pickle
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from stepline import paths
+from stepline.availability import check_video_id
+from stepline.backbones import checkpoint
+from stepline.errors import ConfigError, ReleaseError, StoreError
+from stepline.features import store
+from stepline.features.bank import Bank
+from stepline.features.store import Rows
+from stepline.io import atomic_path, sha256_file, write_json
+from stepline.spec import Spec
+
+Form = Literal["npy", "dict", "hdf5", "pt"]
+"""A file per video with its (T, D) array; a dictionary in such a file; one HDF5 file, a dataset per video; a file per
+video with its tensor."""
+FORMS = get_args(Form)
+KEY = "frames_features"
+"""Where in a dictionary the rows are, as in the files of P3IV (Zhao et al., 2022)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportedSpec(Spec):
+    """What decides an imported bank. files_sha256: of the lines ``<video> <sha256 of its file>``, in order of ids."""
+
+    label: str = "imported"
+    revision: int = 1
+    hop_s: float
+    dimension: int
+    dtype: str
+    files_sha256: str
+
+
+class Folder(Mapping[str, Rows]):
+    """Users' features by video: (T, D) float16 or float32, read when they are asked for. files: what each is in."""
+
+    def __init__(self, path: Path, *, prefix: str = "", suffix: str = "", key: str = KEY) -> None:
+        """Look at the ``.npy``, ``.pt`` and HDF5 files in the folder ``path``, or at that one file.
+
+        A video's id is the file's name without its form's ending, or the dataset's, without what the regular
+        expressions ``prefix`` and ``suffix`` match at its ends; what does not match them is left out. key: of the rows
+        in dictionaries. Raises StoreError where nothing is found, where an id is not allowed, or found twice.
+        """
+        self.files: dict[str, Path] = {}
+        self.skipped = 0
+        self._read: dict[str, Callable[[], Any]] = {}
+        try:
+            name = re.compile(f"(?:{prefix})(.+?)(?:{suffix})")
+        except re.error as error:
+            raise ConfigError(f"prefix {prefix!r} or suffix {suffix!r} is no regular expression: {error}") from None
+        for file, stem, read in _found(path, key):
+            match = name.fullmatch(stem)
+            if match is None:
+                self.skipped += 1
+                continue
+            try:
+                video = check_video_id(match[1])
+            except ReleaseError as error:
+                raise StoreError(f"{file}: {error}; or name what is no part of it by --prefix, --suffix") from None
+            if video in self.files:
+                raise StoreError(f"{video} is in {self.files[video]} and in {file}: remove one of them")
+            self.files[video], self._read[video] = file, read
+        if not self.files:
+            raise StoreError(
+                f"{path} holds no features: give .npy, .pt, .h5 or .hdf5 files, named by --prefix, --suffix"
+            )
+
+    def __getitem__(self, video: str) -> Rows:
+        """Return the rows; raise StoreError, naming the file, where they are no finite (T, D) floats."""
+        file, rows = self.files[video], self._read[video]()
+        if not isinstance(rows, np.ndarray) or rows.dtype.kind != "f" or rows.ndim != 2 or not rows.size:
+            form = f"{rows.dtype} {rows.shape}" if isinstance(rows, np.ndarray) else type(rows).__name__
+            raise StoreError(f"{file}: the features of {video} must be a (T, D) array of floats, not {form}")
+        bad = ~np.isfinite(rows).all(axis=1)
+        if bad.any():
+            raise StoreError(f"{file}: the features of {video} are not finite in row {bad.argmax()}")
+        return np.asarray(rows, np.float16 if rows.dtype.itemsize == 2 else np.float32)
+
+    def __contains__(self, video: object) -> bool:
+        return video in self.files
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self.files))
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+def import_folder(folder: Folder, name: str, dataset: str, hop_s: float) -> Path:
+    """Write users' features as the bank ``features/<name>/imported-<hash>``, one row each ``hop_s``, and return that.
+
+    Rows stay as they are: float16 where all files are, else float32; float64 is rounded to float32.
+    Raises ConfigError where a name is not allowed, StoreError where files are wrong or differ in D.
+    """
+    for what, given in (("name", name), ("dataset", dataset)):
+        if not re.fullmatch("[a-z0-9][a-z0-9_.-]*", given):
+            raise ConfigError(f"{what} {given!r} is not allowed: use small letters, digits, '_', '-' and '.'")
+    if not 0 < hop_s < float("inf"):
+        raise ConfigError(f"{hop_s:g} s from row to row is not above 0")
+    digests = {file: sha256_file(file) for file in set(folder.files.values())}
+    sources = {video: digests[folder.files[video]] for video in folder}
+    dtypes, first = set(), next(iter(folder))
+    dimension = folder[first].shape[1]
+    for video, rows in folder.items():
+        dtypes.add(rows.dtype)
+        if rows.shape[1] != dimension:
+            raise StoreError(
+                f"{folder.files[video]}: the features of {video} have {rows.shape[1]} dimensions, those of {first} "
+                f"in {folder.files[first]} {dimension}"
+            )
+    lines = "".join(f"{video} {sha256}\n" for video, sha256 in sources.items())
+    spec = ImportedSpec(
+        name=name,
+        hop_s=hop_s,
+        dimension=dimension,
+        dtype=np.result_type(*dtypes).name,
+        files_sha256=hashlib.sha256(lines.encode()).hexdigest(),
+    )
+    write_json(paths.spec_record(spec), spec.record())
+    store.write(paths.features(dataset, "000", spec), spec, folder, hop_s, sources=sources)
+    return paths.spec_record(spec).parent
+
+
+def export(bank: Bank, out: Path, form: Form, *, prefix: str = "", suffix: str = "") -> None:
+    """Write each video's rows to the folder ``out``, as ``<prefix><video><suffix>``; HDF5 to ``features.h5`` in it.
+
+    Raises StoreError, before anything is written, where a video's rows are not one each hop from 0 s on.
+    """
+    for video, blocks in bank.blocks.items():
+        if video in bank.clips or len(blocks) > 1 or blocks[0].t0_s:
+            raise StoreError(f"{video} has features of parts of it: files of rows alone would not say of which")
+    if form == "hdf5":
+        import h5py
+
+        with atomic_path(out / "features.h5") as part, h5py.File(part, "w") as file:
+            for video, rows in bank.items():
+                file.create_dataset(f"{prefix}{video}{suffix}", data=rows)
+        return
+    for video, rows in bank.items():
+        with atomic_path(out / f"{prefix}{video}{suffix}.{'pt' if form == 'pt' else 'npy'}") as part:
+            if form == "pt":
+                import torch
+
+                torch.save(torch.from_numpy(np.array(rows)), part)
+            elif form == "dict":
+                np.save(part, np.array({KEY: np.array(rows), "name": video}, object))
+            else:
+                np.save(part, rows)
+
+
+def _found(path: Path, key: str) -> Iterator[tuple[Path, str, Callable[[], Any]]]:
+    """Yield each file, the name of a video's features in it, and what reads them."""
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        if file.suffix == ".npy":
+            yield file, file.stem, partial(_npy, file, key)
+        elif file.suffix == ".pt":
+            yield file, file.stem, partial(_tensor, file)
+        elif file.suffix in (".h5", ".hdf5"):
+            import h5py
+
+            with _damage_is_one_line(file):
+                opened = h5py.File(file)
+                names = list(opened)
+            for name in names:
+                yield file, name, partial(_dataset, file, opened, name)
+
+
+@contextmanager
+def _damage_is_one_line(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except _DAMAGE as error:
+        line = str(error) or type(error).__name__
+        raise StoreError(f"{file} holds no features, or is damaged ({line})") from None
+
+
+_DAMAGE = (
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    OverflowError,
+    TypeError,
+    ValueError,
+    pickle.UnpicklingError,
+)
+"""What the reading of a damaged or hostile file raises."""
+
+
+def _npy(file: Path, key: str) -> Any:
+    with _damage_is_one_line(file), open(file, "rb") as opened:
+        version = np.lib.format.read_magic(opened)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        if not header(opened)[2].hasobject:
+            return np.load(file, mmap_mode="r", allow_pickle=False)
+        content = _Unpickler(opened).load()[()]
+    if not isinstance(content, dict) or key not in content:
+        keys = ", ".join(map(str, content)) if isinstance(content, dict) else type(content).__name__
+        raise StoreError(f"{file} has no {key!r}: name by --key which of these its features are: {keys}")
+    return content[key]
+
+
+def _tensor(file: Path) -> Any:
+    import torch
+
+    content = checkpoint.read(file)
+    if not isinstance(content, torch.Tensor):
+        return content
+    return (content.float() if content.dtype == torch.bfloat16 else content).numpy()
+
+
+def _dataset(file: Path, opened: Any, name: str) -> Any:
+    with _damage_is_one_line(file):
+        return opened[name][()]
+
+
+def _latin1(text: str, encoding: str) -> bytes:
+    """Return bytes as old pickles write them."""
+    if encoding != "latin1":
+        raise pickle.UnpicklingError(f"bytes as {encoding}")
+    return text.encode("latin1")
+
+
+_ALLOWED = {
+    "builtins.frozenset",
+    "builtins.set",
+    "numpy._core.multiarray._reconstruct",
+    "numpy._core.multiarray.scalar",
+    "numpy._core.numeric._frombuffer",
+    "numpy.dtype",
+    "numpy.ndarray",
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads arrays, numbers, texts and plain containers; whatever else a file names is an error and is not run."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what may be called."""
+        module = module.replace("numpy.core.", "numpy._core.").replace("__builtin__", "builtins")
+        if (module, name) == ("_codecs", "encode"):
+            return _latin1
+        if f"{module}.{name}" not in _ALLOWED:
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which is not run")
+        return super().find_class(module, name)

@@ -1,0 +1,218 @@
+import hashlib
+import pickle
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepline
+from stepline.backbones.histogram import HistogramSpec
+from stepline.errors import ConfigError, StoreError
+from stepline.features import store
+from stepline.features.bank import Bank
+from stepline.features.exchange import FORMS, Folder, Form, export, import_folder
+from stepline.features.store import Part
+from stepline.io import read_json, sha256_file
+
+pytest.importorskip("zarr")
+SPEC = HistogramSpec(dtype="float16")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of the users' files in a work folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "theirs").mkdir()
+    return Path("theirs")
+
+
+def rows(n: int, seed: int = 0, dtype: str = "float32", d: int = 7) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(dtype)
+
+
+def needs(form: Form) -> None:
+    pytest.importorskip({"pt": "torch", "hdf5": "h5py"}.get(form, "numpy"))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_exported_comes_back_exactly(folder: Path, form: Form, dtype: str) -> None:
+    needs(form)
+    spec = HistogramSpec(dtype=dtype)
+    parts = {"a": rows(300, 1, dtype), "0-_b.c": rows(2, 2, dtype)}
+    store.write(Path("s"), spec, parts, 0.5)
+    export(Bank.open([Path("s")], spec), folder, form, prefix="COIN_", suffix=".mp4")
+    bank = stepline.open_bank(import_folder(Folder(folder, prefix="COIN_", suffix=r"\.mp4"), "theirs", "mine", 0.5))
+    assert bank.spec["dtype"] == dtype
+    assert bank.videos == parts.keys()
+    assert all(np.array_equal(bank[video], part) and bank[video].dtype == dtype for video, part in parts.items())
+    assert bank.at("a", [0.5])[0].tolist() == parts["a"][1].tolist()
+
+
+def test_each_form_is_what_others_read(folder: Path) -> None:
+    for form in FORMS:
+        needs(form)
+    import h5py
+    import torch
+
+    store.write(Path("s"), SPEC, {"a": rows(5), "b": rows(900)}, 1)
+    bank = Bank.open([Path("s")], SPEC)
+    for form in FORMS:
+        export(bank, folder / form, form, suffix=".mp4")
+    assert np.array_equal(np.load(folder / "npy/a.mp4.npy"), bank["a"])
+    held = np.load(folder / "dict/a.mp4.npy", allow_pickle=True).item()
+    assert (held["name"], held["frames_features"].tolist()) == ("a", bank["a"].tolist())
+    with h5py.File(folder / "hdf5/features.h5") as file:
+        assert (list(file), file["a.mp4"][()].tolist()) == (["a.mp4", "b.mp4"], bank["a"].tolist())
+    assert torch.load(folder / "pt/a.mp4.pt", weights_only=True).tolist() == bank["a"].tolist()
+    assert (folder / "pt/a.mp4.pt").stat().st_size < 3000
+
+
+def test_an_imported_bank_says_what_it_is_made_of(folder: Path) -> None:
+    np.save(folder / "COIN_b.npy", rows(4, 1).astype(">f4"))
+    np.save(folder / "COIN_a.npy", np.asfortranarray(rows(3)))
+    np.save(folder / "CrossTask_c.npy", rows(3, d=5))
+    (folder / "readme.txt").write_text("theirs")
+    found = Folder(folder, prefix="COIN_")
+    made = import_folder(found, "videoclip", "coin", 3.2)
+    assert (list(found), found.skipped) == (["a", "b"], 1)
+    digests = {video: sha256_file(folder / f"COIN_{video}.npy") for video in "ab"}
+    lines = "".join(f"{video} {sha256}\n" for video, sha256 in digests.items())
+    record = read_json(made / "spec.json")
+    assert record == {
+        "name": "videoclip",
+        "label": "imported",
+        "revision": 1,
+        "hop_s": 3.2,
+        "dimension": 7,
+        "dtype": "float32",
+        "files_sha256": hashlib.sha256(lines.encode()).hexdigest(),
+    }
+    bank = stepline.open_bank("videoclip", "coin")
+    assert {video: blocks[0].source_sha256 for video, blocks in bank.blocks.items()} == digests
+    assert np.array_equal(bank["b"], rows(4, 1))
+    before = (made / "coin/000/features/c/0/0").read_bytes()
+    assert import_folder(found, "videoclip", "coin", 3.2) == made
+    assert (made / "coin/000/features/c/0/0").read_bytes() == before
+    assert import_folder(found, "videoclip", "coin", 1) != made
+
+
+def test_files_of_different_precision_are_stored_in_the_larger(folder: Path) -> None:
+    np.save(folder / "a.npy", rows(3, dtype="float16"))
+    np.save(folder / "b.npy", rows(3, dtype="float64"))
+    bank = stepline.open_bank(import_folder(Folder(folder), "theirs", "mine", 1))
+    assert bank.spec["dtype"] == "float32"
+    assert np.array_equal(bank["a"], rows(3, dtype="float16"))
+    assert np.array_equal(bank["b"], rows(3, dtype="float64").astype(np.float32))
+
+
+def p3iv(**more: Any) -> dict[str, Any]:
+    return {"frames_features": rows(6), "name": "x", "start": [1, 2.5], "ids": np.array(["a", None], object), **more}
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_dictionaries_are_read_without_running_what_they_name(folder: Path, protocol: int) -> None:
+    with open(folder / "a.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "|O", "fortran_order": False, "shape": ()})
+        content = p3iv(score=np.float64(0.5), seen={1, 2}, other=rows(2))
+        pickle.dump(np.array(content, object), file, protocol=protocol)
+    assert np.array_equal(Folder(folder)["a"], rows(6))
+    assert np.array_equal(Folder(folder, key="other")["a"], rows(2))
+    with pytest.raises(StoreError, match="^theirs/a.npy has no 'clips': name by --key which .*: frames_features, name"):
+        Folder(folder, key="clips")["a"]
+
+
+class Run:
+    def __init__(self, call: Callable[..., Any], *arguments: Any) -> None:
+        self.reduced = call, arguments
+
+    def __reduce__(self) -> Any:
+        return self.reduced
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        Run(Path.touch, Path("run")),
+        Run(exec, "open('run', 'w')"),
+        Run(getattr, "x", "upper"),
+        Run(np.load, "x"),
+        OrderedDict(a=1),
+        Run(bytearray, 10**12),
+    ],
+)
+def test_a_hostile_file_runs_nothing(folder: Path, hostile: object) -> None:
+    np.save(folder / "a.npy", np.array(p3iv(more=hostile), object))
+    with pytest.raises(
+        StoreError, match="^theirs/a.npy holds no features, or is damaged .it names .*, which is not run"
+    ):
+        Folder(folder)["a"]
+    assert not Path("run").exists()
+
+
+def save_h5(path: Path, **datasets: Any) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        for name, content in datasets.items():
+            file.create_dataset(name, data=content)
+
+
+def save_pt(path: Path, content: Any) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save(torch.from_numpy(content) if isinstance(content, np.ndarray) else content, path)
+
+
+NAN = np.where(np.arange(28).reshape(4, 7) == 15, np.nan, 1.0)
+IMPORT = "^theirs/x.npy: the features of x "
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: None, "^theirs holds no features: give .npy, .pt, .h5 or .hdf5 files"),
+        (lambda folder: np.save(folder / "x.npy", rows(3)[0]), IMPORT + r"must be a .T, D. .* not float32 \(7,\)$"),
+        (lambda folder: np.save(folder / "x.npy", rows(3)[None]), r"not float32 \(1, 3, 7\)$"),
+        (lambda folder: np.save(folder / "x.npy", rows(0)), r"not float32 \(0, 7\)$"),
+        (lambda folder: np.save(folder / "x.npy", np.ones((3, 7), int)), r"not int64 \(3, 7\)$"),
+        (lambda folder: np.save(folder / "x.npy", NAN), IMPORT + "are not finite in row 2$"),
+        (lambda folder: np.save(folder / "x.npy", np.array([1, None])), "has no 'frames_features'.*: ndarray$"),
+        (lambda folder: np.save(folder / "x.npy", rows(3, d=6)), IMPORT + "have 6 dimensions, .* of a in .*a.npy 7$"),
+        (lambda folder: (folder / "x.npy").write_bytes(b"\x93NUMPY"), "^theirs/x.npy holds no features, or is damaged"),
+        (lambda folder: (folder / "x.npy").write_bytes(b""), "^theirs/x.npy holds no features, or is damaged"),
+        (lambda folder: np.save(folder / "x y.npy", rows(3)), "^theirs/x y.npy: video id 'x y' .* --prefix, --suffix$"),
+        (lambda folder: save_h5(folder / "f.h5", a=rows(3)), "^a is in theirs/a.npy and in theirs/f.h5: remove one"),
+        (lambda folder: save_h5(folder / "f.hdf5", x=rows(3)[0]), r"^theirs/f.hdf5: the features of x must be"),
+        (lambda folder: (folder / "f.h5").write_bytes(b"no"), "^theirs/f.h5 holds no features, or is damaged"),
+        (lambda folder: save_pt(folder / "x.pt", {"a": 1}), "^theirs/x.pt: the features of x must be .* not dict$"),
+        (lambda folder: (folder / "x.pt").write_bytes(b"no"), "theirs/x.pt"),
+    ],
+)
+def test_what_is_wrong_is_one_line_that_names_the_file(
+    folder: Path, make: Callable[[Path], object], message: str
+) -> None:
+    make(folder)
+    if any(folder.iterdir()):
+        np.save(folder / "a.npy", rows(5))
+    with pytest.raises(StoreError, match=message) as raised:
+        import_folder(Folder(folder), "theirs", "mine", 1)
+    assert "\n" not in str(raised.value)
+    assert not Path("features").exists()
+
+
+def test_names_and_hops_are_checked(folder: Path) -> None:
+    np.save(folder / "a.npy", rows(5))
+    for name, dataset, hop_s in (("../x", "mine", 1), ("theirs", "Mine", 1), ("theirs", "mine", 0)):
+        with pytest.raises(ConfigError):
+            import_folder(Folder(folder), name, dataset, hop_s)
+    with pytest.raises(ConfigError, match="is no regular expression: "):
+        Folder(folder, prefix="(")
+
+
+def test_parts_of_videos_are_not_exported(folder: Path) -> None:
+    store.write(Path("s"), SPEC, {"a": [Part(rows(3), 2.0, 2.0, 5.0)]}, 1)
+    with pytest.raises(StoreError, match="^a has features of parts of it"):
+        export(Bank.open([Path("s")], SPEC), folder, "npy")
+    assert not any(folder.iterdir())
