@@ -11,6 +11,7 @@ import pytest
 
 from stepline import fetch
 from stepline.availability import read_availability, write_availability
+from stepline.backbones.weights import WEIGHTS, Weights
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.datasets import shards
@@ -389,7 +390,8 @@ def test_all_that_is_configured_is_listed_to_be_fetched(folder: Path) -> None:
     weights = {f"weights/{name}" for name in ("mpnet", "egovlp", "videoclip", "internvideo")}
     assert set(listed) == {"spacewalk/v0", "spacewalk/v1", "spacewalk/v2", "mine/videos"} | weights
     assert listed["mine/videos"]() == "1 of 1 videos"
-    assert listed["weights/egovlp"]() == "needs `mkdir -p weights/egovlp/ && cp EgoVLP_PT_BEST.pth weights/egovlp/`"
+    command = "mkdir -p weights/egovlp/ && cp EgoVLP_PT_BEST.pth weights/egovlp/ && stepline fetch weights/egovlp"
+    assert listed["weights/egovlp"]() == f"needs `{command}`"
     heard = validate({"demo": {"transcripts": "asr"}, "asr": {"engine": "whisper"}})
     assert {"demo/videos", "weights/whisper/small.en"} <= fetch.items([plan(heard, "demo")]).keys()
 
@@ -397,33 +399,55 @@ def test_all_that_is_configured_is_listed_to_be_fetched(folder: Path) -> None:
 # Weights
 
 
+def offered(server: FileServer, name: str, monkeypatch: pytest.MonkeyPatch, **pins: str) -> Weights:
+    """Let the server offer the files of weights that have an address; each holds its own name, and ``pins`` are set."""
+    weights = WEIGHTS[name]
+    files = tuple(replace(file, url=file.url and f"{server.url}/{file.name}", **pins) for file in weights.files)
+    monkeypatch.setitem(WEIGHTS, name, replace(weights, files=files))
+    server.files = {f"/{file.name}": file.name.encode() for file in files}
+    return WEIGHTS[name]
+
+
 def test_weights_in_the_mirror_are_not_downloaded(mirror: Path, tmp_path: Path) -> None:
-    (mirror / "weights/egovlp").mkdir(parents=True)
-    (mirror / "weights/egovlp/EgoVLP_PT_BEST.pth").write_bytes(b"x")
-    fetch_weights("egovlp")
+    (mirror / "weights/timesformer").mkdir(parents=True)
+    (mirror / "weights/timesformer" / WEIGHTS["timesformer"].files[0].name).write_bytes(b"x")
+    fetch_weights("timesformer")
     assert not (tmp_path / "weights").exists()
 
 
 def test_weights_that_nobody_offers_are_one_line_with_a_command() -> None:
     with pytest.raises(MissingError) as error:
         fetch_weights("egovlp")
-    assert "https://github.com/showlab/EgoVLP" in str(error.value)
-    assert "cp EgoVLP_PT_BEST.pth weights/egovlp/" in str(error.value)
+    assert "https://drive.google.com/file/d/1-cP3Gcg0NGDcMZalgJ_615BQdbFIbcj7/view in a browser" in str(error.value)
+    assert "cp EgoVLP_PT_BEST.pth weights/egovlp/ && stepline fetch weights/egovlp`" in str(error.value)
+
+
+@pytest.mark.parametrize("place", ["weights/egovlp", "mirror"])
+def test_what_was_got_by_hand_is_completed(
+    place: str, mirror: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered(server, "egovlp", monkeypatch)
+    folder = mirror / "weights/egovlp" if place == "mirror" else Path(place)
+    folder.mkdir(parents=True)
+    (folder / "EgoVLP_PT_BEST.pth").write_bytes(b"by hand")
+    fetch_weights("egovlp")
+    assert [path for path, _ in server.gets] == ["/tokenizer.json"]
+    assert Path("weights/egovlp/EgoVLP_PT_BEST.pth").read_bytes() == b"by hand"
+    assert read_json("weights/egovlp/sha256.json") == {
+        "EgoVLP_PT_BEST.pth": sha256(b"by hand"),
+        "tokenizer.json": sha256(b"tokenizer.json"),
+    }
 
 
 def test_weights_are_downloaded_where_they_can_be(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = fetch.WEIGHTS["mpnet"]
-    urls = tuple(f"{server.url}/{name}" for name in weights.files)
-    monkeypatch.setitem(fetch.WEIGHTS, "mpnet", replace(weights, urls=urls))
-    server.files = {f"/{name}": name.encode() for name in weights.files}
+    weights = offered(server, "mpnet", monkeypatch)
     fetch_weights("mpnet")
     fetch_weights("mpnet")
     folder = Path("weights/mpnet")
-    assert {name: (folder / name).read_bytes() for name in weights.files} == {
-        name: name.encode() for name in weights.files
-    }
+    names = [file.name for file in weights.files]
+    assert {name: (folder / name).read_bytes() for name in names} == {name: name.encode() for name in names}
     assert len(server.gets) == 3
-    assert read_json(folder / "sha256.json") == {name: sha256(name.encode()) for name in weights.files}
+    assert read_json(folder / "sha256.json") == {name: sha256(name.encode()) for name in names}
     assert len(list(folder.iterdir())) == 4
 
     (folder / "tokenizer.json").unlink()
@@ -433,9 +457,43 @@ def test_weights_are_downloaded_where_they_can_be(server: FileServer, monkeypatc
     assert not (folder / "tokenizer.json").exists()
 
 
-@pytest.mark.parametrize("name", ["", "EgoVLP", "../x"])
+def test_a_dead_address_is_one_line_that_says_what_to_do_instead(
+    server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered(server, "s3d", monkeypatch)
+    server.files = {}
+    line = "HTTP 404; or get it by a link of https://github.com/antoine77340/S3D_HowTo100M/issues/14, then `cp s3d_how"
+    with pytest.raises(DownloadError, match=line):
+        fetch_weights("s3d")
+
+
+def test_pinned_weights_are_what_was_published(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered(server, "eva_clip", monkeypatch, size=17, sha256=sha256(b"eva_clip_psz14.pt"))
+    server.files["/eva_clip_psz14.pt"] = b"of the same size."
+    with pytest.raises(
+        DownloadError, match=r"wrong checksum: sha256 is .*; or get it from https://github.com/baaivision"
+    ):
+        fetch_weights("eva_clip")
+    assert not Path("weights/eva_clip/eva_clip_psz14.pt").exists()
+    server.files["/eva_clip_psz14.pt"] = b"eva_clip_psz14.pt"
+    fetch_weights("eva_clip")
+    assert Path("weights/eva_clip/eva_clip_psz14.pt").read_bytes() == b"eva_clip_psz14.pt"
+
+
+def test_pinned_weights_are_linked_from_anywhere_in_the_mirror(
+    mirror: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered(server, "eva_clip", monkeypatch, size=17, sha256=sha256(b"eva_clip_psz14.pt"))
+    (mirror / "elsewhere").mkdir()
+    (mirror / "elsewhere/another.pt").write_bytes(b"eva_clip_psz14.pt")
+    fetch_weights("eva_clip")
+    assert Path("weights/eva_clip/eva_clip_psz14.pt").resolve() == (mirror / "elsewhere/another.pt").resolve()
+    assert server.gets == []
+
+
+@pytest.mark.parametrize("name", ["", "EgoVLP", "../x", "whisper/x"])
 def test_unknown_weights_are_one_line(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"^weights '{name}' are not known; choose from mpnet, egovlp"):
+    with pytest.raises(ConfigError, match=f"^weights '{name}' are not known; choose from s3d, timesformer"):
         fetch_weights(name)
 
 

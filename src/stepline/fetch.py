@@ -9,18 +9,18 @@ from pathlib import Path
 from stepline import paths
 from stepline.asr import weights as recognisers
 from stepline.availability import Record, check_video_id, read_availability, write_availability, write_manifest
-from stepline.backbones.weights import DIGESTS, WEIGHTS, how_to_get, locate
+from stepline.backbones.weights import DIGESTS, WEIGHTS, check, how_to_get, locate, trusted, weights_of
 from stepline.datasets import shards
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.schema import Video
 from stepline.datasets.spacewalk import ReleaseFile
 from stepline.datasets.studies import Study
 from stepline.download import DownloadOptions, fetch_file, fetch_video
-from stepline.errors import ConfigError, DownloadError, MissingError, ReleaseError
+from stepline.errors import DownloadError, MissingError, ReleaseError
 from stepline.io import read_json, sha256_file, write_bytes, write_json
 from stepline.media.headers import Headers
 from stepline.media.process import Limits
-from stepline.mirror import find, mirror_root
+from stepline.mirror import Wanted, find, mirror_root
 from stepline.pipeline import Pipeline, how_to_fill
 from stepline.progress import progress
 
@@ -202,9 +202,10 @@ def _weights_line(name: str) -> str:
 def fetch_weights(name: str) -> None:
     """Bring the weights of a backbone or of Whisper to ``weights/``, unless they are there or in the mirror.
 
-    Their addresses move with the hub, so trust is on first use: ``sha256.json`` beside them holds what came, and
-    `locate` checks it ever after. Raises ConfigError where the name is unknown, MissingError where nobody offers them
-    without an account, StoreError where they are no longer what came.
+    A file that is pinned, or that has no address, is linked where the mirror holds it. Of the others the addresses move
+    with the hub, so trust is on first use: ``sha256.json`` beside them holds what came, and `locate` checks it ever
+    after. Raises ConfigError where the name is unknown, MissingError where nobody offers a file without an account,
+    StoreError where one is not the published one or no longer what came.
     """
     engine, _, model = name.partition("/")
     if engine == "whisper" and model in recognisers.WHISPER:
@@ -212,17 +213,27 @@ def fetch_weights(name: str) -> None:
             url, sha256 = recognisers.WHISPER[model]
             fetch_file(url, Path("weights", engine, f"{model}.pt"), sha256=sha256)
         return
-    if name not in WEIGHTS:
-        known = [*WEIGHTS, *(f"whisper/{each}" for each in recognisers.WHISPER)]
-        raise ConfigError(f"weights {name!r} are not known; choose from {', '.join(known)}")
-    weights = WEIGHTS[name]
+    weights = weights_of(name)
     if locate(name) is not None:
         return
-    if not weights.urls:
-        raise MissingError(f"{name} cannot be downloaded: get it from {weights.origin}, then {how_to_get(name)}")
-    folder = Path("weights", name)
-    known = read_json(folder / DIGESTS) if (folder / DIGESTS).exists() else {}
-    for file, url in zip(weights.files, weights.urls, strict=True):
-        if not (folder / file).exists():
-            fetch_file(url, folder / file, sha256=known.get(file, ""))
-    write_json(folder / DIGESTS, {file: sha256_file(folder / file) for file in weights.files})
+    folder = Path("weights", weights.name)
+    known = trusted(folder)
+    by_hand = f"{weights.by_hand or f'get it from {weights.origin}'}, then "
+    lacking = [file for file in weights.files if not (folder / file.name).exists()]
+    for file in lacking:
+        wanted = Wanted(path=f"weights/{weights.name}/{file.name}", sha256=file.sha256, size=file.size)
+        if (file.sha256 or not file.url) and (held := find(wanted)):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / file.name).unlink(missing_ok=True)
+            (folder / file.name).symlink_to(held)
+        elif not file.url:
+            raise MissingError(f"{file.name} of {name} cannot be downloaded: {by_hand}`{how_to_get(name)}`")
+    for file in lacking:
+        path = folder / file.name
+        if not path.exists():
+            try:
+                fetch_file(file.url, path, sha256=file.sha256 or known.get(file.name, ""), size=file.size)
+            except DownloadError as error:
+                raise DownloadError(f"{error}; or {by_hand}`cp {file.name} {folder}/`") from None
+    check(name, folder)
+    write_json(folder / DIGESTS, {file.name: sha256_file(folder / file.name) for file in weights.files})

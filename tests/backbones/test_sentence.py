@@ -87,3 +87,48 @@ def test_weights_that_are_supplied_are_those_that_the_spec_names(tmp_path: Path)
     assert one.weights_sha256 == other.weights_sha256
     assert one.tokenizer_sha256 != other.tokenizer_sha256
     assert one.id != other.id
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """The files of a small MPNet with random weights in place of paraphrase-mpnet's. It counts words."""
+    import torch
+    import transformers
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    folder = tmp_path / "weights/paraphrase-mpnet"
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    config = transformers.MPNetConfig(vocab_size=4, max_position_embeddings=514, **sizes)
+    transformers.MPNetModel(config).save_pretrained(folder)
+    tokenizer = Tokenizer(models.WordLevel({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.BertProcessing(("</s>", 2), ("<s>", 0))
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def test_paraphrase_mpnet_is_the_mean_of_at_most_512_tokens_as_it_is(tiny: Path) -> None:
+    import torch
+    import transformers
+
+    encoder = SentenceEncoder("paraphrase-mpnet")
+    tokens = encoder.tokens("bolt " * 600)
+    assert (len(tokens), tokens[0], tokens[-1]) == (512, 0, 2)
+    with torch.inference_mode():
+        hidden = transformers.MPNetModel.from_pretrained(tiny).eval()(torch.tensor([tokens])).last_hidden_state
+    made = encoder.encode(tokens)
+    np.testing.assert_allclose(made, hidden[0].mean(dim=0).numpy(), rtol=0, atol=1e-6)
+    assert abs(np.linalg.norm(made) - 1) > 0.1
+    assert sentence_spec("paraphrase-mpnet").dimension == MODELS["mpnet"].dimension == 768
+
+
+def test_weights_that_lack_a_tensor_are_one_line(tiny: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(tiny / "model.safetensors")
+    del tensors["encoder.layer.0.output.dense.weight"]
+    save_file(tensors, tiny / "model.safetensors")
+    encoder = SentenceEncoder("paraphrase-mpnet")
+    with pytest.raises(StoreError, match=r"is not .*base-v2: 1 missing \(encoder.layer.0.output.dense"):
+        encoder.encode([0, 2])

@@ -1,4 +1,4 @@
-"""Sentence encoders: a Hugging Face transformer, mean pooling over tokens, L2 norm (Reimers and Gurevych, 2019)."""
+"""Sentence encoders: a Hugging Face transformer, mean pooling over tokens (Reimers and Gurevych, 2019)."""
 
 import os
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepline.backbones import checkpoint
 from stepline.backbones.torchvision import make_importable
 from stepline.backbones.weights import how_to_get, locate
 from stepline.errors import MissingError, StoreError
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceSpec(Spec):
-    """What decides a sentence embedding: (D,) float32 of unit norm from at most ``max_tokens`` tokens of a text.
+    """What decides a sentence embedding: (D,) float32 from at most ``max_tokens`` tokens of a text.
 
-    max_tokens counts the two special tokens. weights_sha256, tokenizer_sha256: "" until they are known. Each text is
-    encoded alone and unpadded on one thread, so that its vector depends on nothing else.
+    max_tokens counts the two special tokens. normalise: whether the vector is L2-normalised, as the published pipeline
+    has it. weights_sha256, tokenizer_sha256: "" until they are known. Each text is encoded alone and unpadded on one
+    thread, so that its vector depends on nothing else.
     """
 
     revision: int = 1
@@ -34,6 +36,7 @@ class SentenceSpec(Spec):
     weights_sha256: str = ""
     tokenizer_sha256: str = ""
     pooling: str = "mean"
+    normalise: bool = True
     dtype: str = "float32"
 
 
@@ -57,6 +60,15 @@ MODELS = {
             licence="Apache-2.0",
             dimension=768,
             max_tokens=384,
+        ),
+        SentenceSpec(
+            name="paraphrase-mpnet",
+            label="mean512",
+            model="sentence-transformers/paraphrase-mpnet-base-v2",
+            licence="Apache-2.0",
+            dimension=768,
+            max_tokens=512,
+            normalise=False,
         ),
     )
 }
@@ -131,7 +143,9 @@ class SentenceEncoder:
             self._model = self._load()
         with torch.inference_mode():
             hidden = self._model(input_ids=torch.tensor([tokens])).last_hidden_state[0]
-            vector = torch.nn.functional.normalize(hidden.mean(dim=0), dim=0)
+            vector = hidden.mean(dim=0)
+            if self.spec.normalise:
+                vector = torch.nn.functional.normalize(vector, dim=0)
         array: NDArray[np.float32] = vector.numpy()
         return array
 
@@ -140,13 +154,14 @@ class SentenceEncoder:
         import torch
 
         make_importable()
-        from transformers import AutoModel
-        from transformers.utils import logging
+        from transformers import AutoConfig, AutoModel
 
         torch.set_num_threads(1)
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        folder = self._files["model.safetensors"].parent
-        model: torch.nn.Module = AutoModel.from_pretrained(
-            folder, local_files_only=True, use_safetensors=True, dtype=torch.float32
+        path = self._files["model.safetensors"]
+        config = AutoConfig.from_pretrained(path.parent, local_files_only=True)
+        model: torch.nn.Module = AutoModel.from_config(  # type: ignore[no-untyped-call]
+            config, add_pooling_layer=False, dtype=torch.float32
         )
+        ignore = ("pooler.*", "embeddings.position_ids")
+        checkpoint.load(model, checkpoint.state(path), model=self.spec.model, path=path, ignore=ignore)
         return model.eval()

@@ -1,85 +1,219 @@
 """Weights that a user supplies or fetches: which files, from where, under which licence."""
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
-from stepline.errors import StoreError
+from stepline.errors import ConfigError, StoreError
 from stepline.io import read_json
 from stepline.mirror import cached_sha256, mirror_root
 
-_HUB = "https://huggingface.co/sentence-transformers/all-mpnet-base-v2/resolve/main"
+_HUB = "https://huggingface.co"
 DIGESTS = "sha256.json"
 """Beside fetched weights: the sha256 of each file as it came."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weights:
-    """The files of one backbone. They stand in ``weights/<name>/``, here or in the mirror; never some here, some there.
+class File:
+    """One file. url: where it can be downloaded without an account, "" for nowhere.
 
-    None has a published sha256: what was fetched first is trusted, see ``DIGESTS``; what a user supplies is as it is.
-    urls: where each can be downloaded without an account, in the order of ``files``; empty where that is nowhere.
+    size, sha256: in bytes and in hex, as they were published; 0 and "" where they were not.
     """
 
     name: str
-    files: tuple[str, ...]
+    url: str = ""
+    size: int = 0
+    sha256: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """The files of one model. They stand in ``weights/<name>/``, here or in the mirror; never some here, some there.
+
+    Of a file without a published sha256 what was fetched first is trusted, see ``DIGESTS``; what a user supplies is as
+    it is. by_hand: what to do where a file cannot be downloaded; default: get it from ``origin``.
+    """
+
+    name: str
+    files: tuple[File, ...]
     origin: str
     licence: str
-    urls: tuple[str, ...] = ()
+    by_hand: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError where a name is more than the name of a file or folder."""
+        for name in (self.name, *(file.name for file in self.files)):
+            if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", name):
+                raise ConfigError(f"weights: {name!r} is not the name of a file or folder")
 
 
+def _sentence_encoder(name: str, model: str) -> Weights:
+    origin = f"{_HUB}/sentence-transformers/{model}"
+    files = ("config.json", "model.safetensors", "tokenizer.json")
+    return Weights(
+        name=name,
+        files=tuple(File(name=file, url=f"{origin}/resolve/main/{file}") for file in files),
+        origin=origin,
+        licence="Apache-2.0",
+    )
+
+
+_S3D = "https://www.rocq.inria.fr/cluster-willow/amiech/howto100m"
+_INTERNVIDEO = "https://pjlab-gvm-data.oss-cn-shanghai.aliyuncs.com/internvideo/retrieval/msrvtt"
 WEIGHTS = {
     weights.name: weights
     for weights in (
         Weights(
-            name="mpnet",
-            files=("config.json", "model.safetensors", "tokenizer.json"),
-            origin="https://huggingface.co/sentence-transformers/all-mpnet-base-v2",
-            licence="Apache-2.0",
-            urls=(f"{_HUB}/config.json", f"{_HUB}/model.safetensors", f"{_HUB}/tokenizer.json"),
+            name="s3d",
+            files=(
+                File(name="s3d_howto100m.pth", url=f"{_S3D}/s3d_howto100m.pth"),
+                File(name="s3d_dict.npy", url=f"{_S3D}/s3d_dict.npy"),
+            ),
+            origin="https://github.com/antoine77340/S3D_HowTo100M",
+            licence="none stated",
+            by_hand="get it by a link of https://github.com/antoine77340/S3D_HowTo100M/issues/14",
         ),
         Weights(
-            name="egovlp",
-            files=("EgoVLP_PT_BEST.pth",),
-            origin="https://github.com/showlab/EgoVLP",
-            licence="MIT",
-        ),
-        Weights(
-            name="videoclip",
-            files=("checkpoint_best.pt", "s3d_howto100m.pth", "s3d_dict.npy"),
-            origin="https://github.com/facebookresearch/fairseq/tree/main/examples/MMPT",
-            licence="CC-BY-NC-4.0",
+            name="timesformer",
+            files=(
+                File(
+                    name="TimeSformer_divST_8x32_224_HowTo100M_pretrained.pth",
+                    url="https://dl.fbaipublicfiles.com/video-distant-supervision/"
+                    "TimeSformer_divST_8x32_224_HowTo100M_pretrained.pth",
+                ),
+            ),
+            origin="https://github.com/facebookresearch/video-distant-supervision",
+            licence="CC-BY-NC-SA-3.0",
         ),
         Weights(
             name="internvideo",
-            files=("pytorch_model.bin",),
+            files=(
+                File(
+                    name="pytorch_model.bin",
+                    url=f"{_INTERNVIDEO}/kc4_finetune_1e-32e-3_77words_12frames_128_16_bothdsl/pytorch_model.bin",
+                ),
+            ),
             origin="https://github.com/OpenGVLab/InternVideo",
             licence="Apache-2.0",
+            by_hand=f"get the file fine-tuned on MSR-VTT from {_HUB}/OpenGVLab/InternVideo1.0",
         ),
+        Weights(
+            name="internvideo-mm",
+            files=(
+                File(
+                    name="InternVideo-MM-L-14.ckpt",
+                    url=f"{_HUB}/OpenGVLab/InternVideo1.0/resolve/main/InternVideo-MM-L-14.ckpt",
+                ),
+            ),
+            origin="https://github.com/OpenGVLab/InternVideo",
+            licence="Apache-2.0",
+            by_hand=f"get it from {_HUB}/OpenGVLab/InternVideo1.0",
+        ),
+        Weights(
+            name="eva_clip",
+            files=(
+                File(
+                    name="eva_clip_psz14.pt",
+                    url=f"{_HUB}/BAAI/EVA/resolve/main/eva_clip_psz14.pt",
+                    size=2273012515,
+                    sha256="fe1d3a90bb88c3816a8c708b8a16c11c93cc323ec9e7bc7a0e8b979449fa9785",
+                ),
+            ),
+            origin="https://github.com/baaivision/EVA",
+            licence="MIT",
+        ),
+        Weights(
+            name="egovlp",
+            files=(
+                File(name="EgoVLP_PT_BEST.pth"),
+                File(
+                    name="tokenizer.json",
+                    url=f"{_HUB}/distilbert/distilbert-base-uncased/resolve/main/tokenizer.json",
+                ),
+            ),
+            origin="https://github.com/showlab/EgoVLP",
+            licence="MIT",
+            by_hand="open https://drive.google.com/file/d/1-cP3Gcg0NGDcMZalgJ_615BQdbFIbcj7/view in a browser and save "
+            "it as EgoVLP_PT_BEST.pth",
+        ),
+        Weights(
+            name="videoclip",
+            files=(
+                File(
+                    name="checkpoint_best.pt",
+                    url="https://dl.fbaipublicfiles.com/MMPT/retri/videoclip/checkpoint_best.pt",
+                ),
+                File(name="tokenizer.json", url=f"{_HUB}/google-bert/bert-base-uncased/resolve/main/tokenizer.json"),
+            ),
+            origin="https://github.com/facebookresearch/fairseq/tree/main/examples/MMPT",
+            licence="CC-BY-NC-4.0",
+        ),
+        _sentence_encoder("mpnet", "all-mpnet-base-v2"),
+        _sentence_encoder("paraphrase-mpnet", "paraphrase-mpnet-base-v2"),
     )
 }
+"""The weights of the published models by name; ``weights_of`` knows those of models by name (``timm:...``) too."""
+
+
+def weights_of(name: str) -> Weights:
+    """Return the weights of that name; raise ConfigError where it is unknown."""
+    if ":" in name:
+        found: Weights = import_module("stepline.backbones.named").weights(name)
+        return found
+    if name not in WEIGHTS:
+        raise ConfigError(f"weights {name!r} are not known; choose from {', '.join(WEIGHTS)}, or whisper/<model>")
+    return WEIGHTS[name]
+
+
+def place(weights: Weights) -> Path | None:
+    """Return the folder that has all the files, fetched or in the mirror, or None."""
+    root = mirror_root()
+    for folder in (Path("weights", weights.name), *([root / "weights" / weights.name] if root else [])):
+        if all((folder / file.name).is_file() for file in weights.files):
+            return folder
+    return None
 
 
 def locate(name: str) -> dict[str, Path] | None:
     """Return the weights' files by name, all of one folder, fetched or in the mirror, or None where none has them all.
 
-    Raises StoreError where a fetched file is no longer what came with the first fetch.
+    Raises StoreError where a file is not the published one, or no longer what came with the first fetch.
     """
-    root = mirror_root()
-    for folder in (Path("weights", name), *([root / "weights" / name] if root else [])):
-        found = {file: folder / file for file in WEIGHTS[name].files}
-        if all(path.is_file() for path in found.values()):
-            digests = read_json(folder / DIGESTS) if (folder / DIGESTS).is_file() else {}
-            for file, path in found.items():
-                if file in digests and cached_sha256(path) != digests[file]:
-                    raise StoreError(f"{path} is not what was fetched: remove {folder} and run `{how_to_get(name)}`")
-            return found
-    return None
+    weights = weights_of(name)
+    folder = place(weights)
+    if folder is None:
+        return None
+    check(name, folder)
+    return {file.name: folder / file.name for file in weights.files}
+
+
+def check(name: str, folder: Path, sha256_of: Callable[[Path], str] = cached_sha256) -> None:
+    """Raise StoreError where a file in ``folder`` has not the size or sha256 that it was published or fetched with."""
+    remedy = f"remove {folder} and run `stepline fetch weights/{name}`"
+    fetched = trusted(folder)
+    for file in weights_of(name).files:
+        path = folder / file.name
+        size = path.stat().st_size
+        if file.size and size != file.size:
+            raise StoreError(f"{path} is not the published file: {size} bytes, expected {file.size}: {remedy}")
+        expected = file.sha256 or fetched.get(file.name, "")
+        if expected and (found := sha256_of(path)) != expected:
+            what = "the published file" if file.sha256 else "what was fetched"
+            raise StoreError(f"{path} is not {what}: sha256 {found}, expected {expected}: {remedy}")
+
+
+def trusted(folder: Path) -> dict[str, str]:
+    """Return the sha256 of each file as it was first fetched to ``folder``, none where a user filled it."""
+    found: dict[str, str] = read_json(folder / DIGESTS) if (folder / DIGESTS).is_file() else {}
+    return found
 
 
 def how_to_get(name: str) -> str:
     """Return a command that brings the weights."""
-    weights = WEIGHTS[name]
-    if weights.urls:
-        return f"stepline fetch weights/{name}"
-    folder = f"weights/{name}/"
-    return f"mkdir -p {folder} && cp {' '.join(weights.files)} {folder}"
+    weights = weights_of(name)
+    folder = Path("weights", weights.name)
+    supplied = [file.name for file in weights.files if not file.url and not (folder / file.name).is_file()]
+    fetch = f"stepline fetch weights/{name}"
+    return f"mkdir -p {folder}/ && cp {' '.join(supplied)} {folder}/ && {fetch}" if supplied else fetch

@@ -122,7 +122,7 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"encoder": ""}, "encoder: '' is not allowed; choose from tfidf"),
         ({"kind": "sentence", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from minilm, mpnet"),
         ({"kind": "video", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from histogram"),
-        ({"kind": "unavailable", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from mpnet, egovlp"),
+        ({"kind": "unavailable", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from s3d, timesformer"),
         ({"settings": {"fit": "nonsense"}}, "settings.fit: 'nonsense' is not allowed; choose from video, train"),
         ({"settings": {}}, "settings.fit: None is not allowed; choose from video, train"),
         ({"settings": {"fit": ["video"]}}, "settings.fit: ['video'] is not allowed"),
@@ -200,7 +200,7 @@ def test_what_an_entry_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
     for file in WEIGHTS["mpnet"].files:
         assert lacking("2a-senttransformer-zero-shot") == ("weights:mpnet",)
-        (folder / file).touch()
+        (folder / file.name).touch()
     assert lacking("2a-senttransformer-zero-shot") == ()
     assert lacking("2b-senttransformer-last-layer") == ("stepline:newer",)
 
