@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -21,23 +22,23 @@ STEPS = 10_588
 NOT_FEATURES = ("head.*", "head2.*", "text_*")
 """Parameters that make no features: the classifiers, and what compared their steps with texts."""
 PARTS = {
-    "cls_token": "embeddings.cls_token",
-    "pos_embed": "embeddings.position_embeddings",
-    "time_embed": "embeddings.time_embeddings",
-    "patch_embed.proj": "embeddings.patch_embeddings.projection",
-    "norm": "layernorm",
-    "temporal_norm1": "temporal_layernorm",
-    "temporal_attn.qkv": "temporal_attention.attention.qkv",
-    "temporal_attn.proj": "temporal_attention.output.dense",
-    "temporal_fc": "temporal_dense",
-    "norm1": "layernorm_before",
-    "attn.qkv": "attention.attention.qkv",
-    "attn.proj": "attention.output.dense",
-    "norm2": "layernorm_after",
-    "mlp.fc1": "intermediate.dense",
-    "mlp.fc2": "output.dense",
+    "embeddings.cls_token": "cls_token",
+    "embeddings.position_embeddings": "pos_embed",
+    "embeddings.time_embeddings": "time_embed",
+    "embeddings.patch_embeddings.projection": "patch_embed.proj",
+    "layernorm": "norm",
+    "temporal_layernorm": "temporal_norm1",
+    "temporal_attention.attention.qkv": "temporal_attn.qkv",
+    "temporal_attention.output.dense": "temporal_attn.proj",
+    "temporal_dense": "temporal_fc",
+    "layernorm_before": "norm1",
+    "attention.attention.qkv": "attn.qkv",
+    "attention.output.dense": "attn.proj",
+    "layernorm_after": "norm2",
+    "intermediate.dense": "mlp.fc1",
+    "output.dense": "mlp.fc2",
 }
-"""The library's name of each part of the network, or of one of its blocks."""
+"""The checkpoint's name of each part of the network, or of one of its blocks, by that of the library."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,10 @@ class Config:
 
 
 class Timesformer(torch.nn.Module):
-    """The network; its output is the class token after the last norm, L2-normalised where ``normalise``."""
+    """The network; its output is the class token after the last norm, L2-normalised where ``normalise``.
+
+    Its state has the checkpoint's names instead of the library's.
+    """
 
     def __init__(self, config: Config, *, normalise: bool = False) -> None:
         super().__init__()
@@ -73,6 +77,18 @@ class Timesformer(torch.nn.Module):
                 layer_norm_eps=1e-6,
             )
         )
+        names = {f"model.{name}": _published(name) for name in self.model.state_dict()}
+
+        def publish(_: torch.nn.Module, state: checkpoint.Tensors, *__: Any) -> None:
+            for ours, published in names.items():
+                state[published] = state.pop(ours)
+
+        def take(_: torch.nn.Module, state: checkpoint.Tensors, *__: Any) -> None:
+            for ours, published in names.items():
+                state[ours] = state.pop(published)
+
+        self.register_state_dict_post_hook(publish)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_pre_hook(take)  # type: ignore[no-untyped-call]
 
     def tokens(self, clips: torch.Tensor) -> torch.Tensor:
         """Return the (B, 1 + patches, D) tokens of (B, 3, T, H, W) clips: the class token, then all patches.
@@ -90,18 +106,16 @@ class Timesformer(torch.nn.Module):
         return torch.nn.functional.normalize(feature, dim=1) if self.normalise else feature
 
 
+def _published(name: str) -> str:
+    """Return the checkpoint's name of one of the library's parameters."""
+    name = name.replace("encoder.layer.", "blocks.")
+    part = re.sub(r"^blocks\.\d+\.|\.(weight|bias)$", "", name)
+    return name.replace(part, PARTS[part])
+
+
 def fill(network: Timesformer, tensors: checkpoint.Tensors, path: Path) -> None:
     """Load the checkpoint's tensors into the network; raise StoreError where they are not all of its own."""
-    renamed = {_library_name(name): tensor for name, tensor in tensors.items()}
-    checkpoint.load(network.model, renamed, model="TimeSformer", path=path, ignore=NOT_FEATURES)
-
-
-def _library_name(name: str) -> str:
-    found = re.fullmatch(r"(?:blocks\.(\d+)\.)?(.+?)(\.weight|\.bias)?", name)
-    if found is None or found[2] not in PARTS:
-        return name
-    block = f"encoder.layer.{found[1]}." if found[1] else ""
-    return f"{block}{PARTS[found[2]]}{found[3] or ''}"
+    checkpoint.load(network, tensors, model="TimeSformer", path=path, ignore=NOT_FEATURES)
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> Timesformer:
