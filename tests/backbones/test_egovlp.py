@@ -17,6 +17,7 @@ from stepline.backbones.egovlp import CHECKPOINT, TOKENIZER, SpaceTimeTransforme
 from stepline.backbones.parity import TOLERANCE, check, recipe, weights
 from stepline.backbones.parity.egovlp import config_of, outputs
 from stepline.backbones.presets.egovlp import NLQ, SPACEWALK, TOWERS
+from stepline.backbones.weights import WEIGHTS
 from stepline.errors import StoreError
 
 
@@ -227,6 +228,11 @@ def test_another_networks_tokenizer_is_refused(published: dict[str, torch.Tensor
     files[TOKENIZER].write_text(json.dumps(held))
     with pytest.raises(StoreError, match="has 499 tokens, the network 500"):
         load_text(TOWERS[0], files)
+
+
+def test_the_files_are_those_of_the_weights() -> None:
+    for spec in (SPACEWALK, NLQ, *TOWERS):
+        assert {CHECKPOINT, TOKENIZER} <= {file.name for name in spec.weights for file in WEIGHTS[name].files}
 
 
 def test_presets_are_sampled_as_published() -> None:

@@ -15,6 +15,7 @@ from stepline.backbones.parity import TOLERANCE, check, recipe, weights
 from stepline.backbones.parity.timesformer import config_of, outputs
 from stepline.backbones.presets.timesformer import DISTANT, HTSTEP, HTSTEP_AS_RELEASED
 from stepline.backbones.timesformer import CHECKPOINT, STEPS, Timesformer, load
+from stepline.backbones.weights import WEIGHTS
 from stepline.errors import StoreError
 
 CASE = "tiny_4x64"
@@ -199,6 +200,11 @@ def test_vectors_are_of_unit_length_where_asked(published: dict[str, torch.Tenso
     network = load(replace(HTSTEP, normalise=True), _saved(published, tmp_path))
     with torch.inference_mode():
         torch.testing.assert_close(network(_clips()).norm(dim=1), torch.ones(2))
+
+
+def test_the_files_are_those_of_the_weights() -> None:
+    for spec in (HTSTEP, HTSTEP_AS_RELEASED, DISTANT):
+        assert CHECKPOINT in {file.name for name in spec.weights for file in WEIGHTS[name].files}
 
 
 def test_presets_are_sampled_as_published() -> None:

@@ -171,7 +171,7 @@ NOT_OF = {
 
 def fill(tower: VideoTower | TextTower, tensors: checkpoint.Tensors, path: Path) -> None:
     """Load the checkpoint's tensors into a tower; raise StoreError where they are not EgoVLP's."""
-    checkpoint.load(tower, tensors, model="egovlp", path=path, ignore=NOT_OF[type(tower)])
+    checkpoint.load(tower, tensors, model="EgoVLP", path=path, ignore=NOT_OF[type(tower)])
 
 
 def resized(tensors: checkpoint.Tensors, frames: int) -> checkpoint.Tensors:
