@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import yaml
 
-from stepline.backbones.registry import FRAME_BACKBONES
 from stepline.config import load, validate
 from stepline.datasets.studies import STUDIES
 from stepline.errors import ConfigError
@@ -15,7 +14,10 @@ from tests.conftest import ROOT
 SCHEMA = yaml.safe_load(files("stepline").joinpath("config.schema.yaml").read_text(encoding="utf-8"))
 
 WRONG: dict[str, tuple[Any, list[str]]] = {
-    "unknown key": ({"strct": True}, ["strct: unknown key", "did you mean 'strict'?", "allowed: asr, datasets, demo"]),
+    "unknown key": (
+        {"strct": True},
+        ["strct: unknown key", "did you mean 'strict'?", "allowed: asr, backbones, datasets, demo"],
+    ),
     "unknown key, far from all": ({"qqq": 1}, ["qqq: unknown key; allowed: "]),
     "unknown key, nested": (
         {"spacewalk": {"text_encoder": ["tfidf"]}},
@@ -74,9 +76,16 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     "a dataset named like a study": ({"datasets": {"demo": {"videos": "x"}}}, ["datasets: 'demo' is taken"]),
     "a dataset named like what is fetched": ({"datasets": {"weights": {"videos": "x"}}}, ["'weights' is taken"]),
     "a backbone of a dataset": (
-        {"datasets": {"mine": {"videos": "x", "backbones": ["tfidf"]}}},
-        ["datasets.mine.backbones[0]: 'tfidf' is not allowed; choose from histogram"],
+        {"datasets": {"mine": {"videos": "x", "backbones": [3]}}},
+        ["datasets.mine.backbones[0]: 3 is not of type string; put it in quotes"],
     ),
+    "a network's name": ({"backbones": {"My Net": {"path": "x.py"}}}, ["backbones: 'My Net' does not match"]),
+    "a network without a file": ({"backbones": {"mine": {}}}, ["backbones.mine: 'path' is a required property"]),
+    "a precision": (
+        {"features": {"compute": "int8"}},
+        ["features.compute: 'int8' is not allowed; choose from float32, bfloat16, float16"],
+    ),
+    "no batch": ({"features": {"batch_size": 0}}, ["features.batch_size: 0 is less than the minimum of 1"]),
     "a rate that is a number": (
         {"download": {"rate_limit": 500000}},
         ["download.rate_limit: 500000 is not of type string or null; put it in quotes"],
@@ -184,10 +193,6 @@ def test_a_datasets_defaults_are_filled() -> None:
 def test_no_dataset_can_take_a_studys_name() -> None:
     taken = SCHEMA["properties"]["datasets"]["propertyNames"]["not"]["enum"]
     assert taken == [*STUDIES, "weights"]
-
-
-def test_a_dataset_can_have_every_frame_backbone() -> None:
-    assert SCHEMA["$defs"]["dataset"]["properties"]["backbones"]["items"]["enum"] == [*FRAME_BACKBONES]
 
 
 def test_filled_defaults_are_not_shared() -> None:

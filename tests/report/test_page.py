@@ -101,11 +101,11 @@ def test_what_a_recogniser_lacks_stands_with_its_command(pipeline: Pipeline) -> 
     assert made.command == "export DEEPGRAM_API_KEY=..."
     assert made.rows[0]["sentences"] == ""
     write_page(wanting, PAGE)
-    needed = "Transcripts need key:DEEPGRAM_API_KEY: <code>export DEEPGRAM_API_KEY=...</code>, then the same run again."
+    needed = "The rest needs key:DEEPGRAM_API_KEY: <code>export DEEPGRAM_API_KEY=...</code>, then the same run again."
     assert needed in PAGE.read_text()
     write_summary(wanting)
     last = Path("results/mine/videos.md").read_text().splitlines()[-1]
-    assert last == "Transcripts need key:DEEPGRAM_API_KEY: `export DEEPGRAM_API_KEY=...`, then the same run again."
+    assert last == "The rest needs key:DEEPGRAM_API_KEY: `export DEEPGRAM_API_KEY=...`, then the same run again."
 
 
 def test_what_was_heard_stays_where_the_recogniser_lacks_something_since(

@@ -121,7 +121,6 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"encoder": "bert"}, "encoder: 'bert' is not allowed; choose from tfidf"),
         ({"encoder": ""}, "encoder: '' is not allowed; choose from tfidf"),
         ({"kind": "sentence", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from minilm, mpnet"),
-        ({"kind": "video", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from histogram"),
         ({"kind": "unavailable", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from s3d, timesformer"),
         ({"settings": {"fit": "nonsense"}}, "settings.fit: 'nonsense' is not allowed; choose from video, train"),
         ({"settings": {}}, "settings.fit: None is not allowed; choose from video, train"),

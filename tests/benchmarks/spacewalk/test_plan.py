@@ -166,3 +166,26 @@ def test_a_damaged_record_is_one_line(content: str, damaged: Path) -> None:
     damaged.write_text(content)
     with pytest.raises(StoreError, match=f"^{damaged} .*remove it"):
         made.check_records()
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        (
+            {"entries": {"2a-histogram-zero-shot": {"encoder": "tfidf"}}},
+            "entries.2a-histogram-zero-shot.encoder: backbone 'tfidf' is not known; choose from histogram, s3d",
+        ),
+        ({"video_encoders": ["histogramm"]}, "video_encoders: backbone 'histogramm' is not known; did you mean"),
+    ],
+)
+def test_a_backbone_that_is_not_known_is_one_line_that_names_its_key(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Plan.of(validate({"spacewalk": changes}), "spacewalk")
+    assert str(error.value).startswith(f"config: spacewalk.{problem}")
+
+
+def test_an_entry_of_listed_clips_is_refused_at_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Plan, "backbone_lacks", lambda *_: ())
+    entry = {"2a-histogram-zero-shot": {"encoder": "egovlp-spacewalk"}}
+    with pytest.raises(ConfigError, match="egovlp-spacewalk describes listed clips"):
+        Plan.of(validate({"spacewalk": {"entries": entry, "video_encoders": ["egovlp-spacewalk"]}}), "spacewalk")
