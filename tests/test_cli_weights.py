@@ -86,10 +86,15 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise StoreError(f"{files['s3d_howto100m.pth']} is not S3D: it looks like BERT")
         loaded.append(spec.name)
 
-    def spec(name: str, weights: str) -> Any:
-        return SimpleNamespace(name=name, architecture="toy", model="", weights=(weights,))
+    def spec(name: str, *weights: str) -> Any:
+        return SimpleNamespace(name=name, architecture="toy", model="", weights=weights)
 
-    specs = [spec("one", "timesformer"), spec("same", "timesformer"), spec("two", "s3d")]
+    specs = [
+        spec("one", "timesformer"),
+        spec("same", "timesformer"),
+        spec("two", "s3d"),
+        spec("on", "s3d", "timesformer"),
+    ]
     monkeypatch.setattr(registry, "networks_of", lambda name: [each for each in specs if name in each.weights])
     monkeypatch.setattr(registry, "towers", lambda: {"tower": spec("tower", "timesformer")})
     monkeypatch.setitem(registry.FAMILIES, "toy", "toy")

@@ -83,7 +83,10 @@ def _check(parsed: argparse.Namespace) -> None:
 
 
 def _loaded(name: str, folder: Path) -> list[str]:
-    """Check the files and load each network, text tower and sentence encoder that they are for; return their names."""
+    """Check the files and load each network, text tower and sentence encoder that they are for; return their names.
+
+    Those that need other weights too are for the first that they name.
+    """
     from stepline.backbones import registry, weights
     from stepline.backbones.sentence import MODELS, SentenceEncoder
     from stepline.io import sha256_file
@@ -93,8 +96,8 @@ def _loaded(name: str, folder: Path) -> list[str]:
         encoder = SentenceEncoder(name)
         encoder.encode(encoder.tokens(""))
         return [MODELS[name].model]
-    networks = registry.networks_of(name)
-    towers = [spec for spec in registry.towers().values() if name in spec.weights]
+    networks = [spec for spec in registry.networks_of(name) if spec.weights[0] == name]
+    towers = [spec for spec in registry.towers().values() if spec.weights[0] == name]
     for spec in {(spec.architecture, spec.model, spec.weights): spec for spec in networks}.values():
         import_module(registry.FAMILIES[spec.architecture]).load(spec, registry.files_of(spec.weights))
     for tower in towers:
