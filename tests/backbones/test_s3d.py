@@ -1,0 +1,215 @@
+"""S3D: the reference's outputs, what each mistake would do to them, and how the files are loaded."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from stepline.backbones import parity as recipe
+from stepline.backbones import s3d
+from stepline.backbones.parity import TOLERANCE
+from stepline.backbones.parity import s3d as check
+from stepline.backbones.presets.s3d import PRESETS, TOWERS
+from stepline.errors import StoreError
+
+PRESET = {spec.name: spec for spec in PRESETS}
+MIXED, EMBEDDING = PRESET["s3d-htstep"], PRESET["s3d-oepp"]
+weights = cache(lambda folder: recipe.weights(**_described(folder)))
+
+
+def _described(folder: Path) -> dict[str, Any]:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    return {"keys": manifest["keys"], "digest": manifest["digest_sha256"]}
+
+
+@pytest.fixture
+def errors(parity: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, float]]:
+    """The relative error of each output of one case, or of all."""
+    folder = parity / "s3d"
+    monkeypatch.setattr(check, "weights", lambda keys, digest: weights(folder))
+
+    def compute(case: str = "") -> dict[str, float]:
+        with np.load(folder / "golden_a.npz") as loaded:
+            golden = {key: array for key, array in loaded.items() if key == "recipe_json" or key.startswith(case)}
+        manifest = json.loads((folder / "manifest.json").read_text())
+        return {output.name: output.error for output in check.outputs(manifest, golden, folder)}
+
+    return compute
+
+
+@pytest.mark.slow
+def test_every_output_is_the_references(errors: Callable[..., dict[str, float]]) -> None:
+    found = errors()
+    assert len(found) == 12
+    assert max(found.values()) <= TOLERANCE
+
+
+def video(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    def apply(monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(check, "video01", lambda *made: np.ascontiguousarray(change(recipe.video01(*made))))
+
+    return apply
+
+
+def norms(change: Callable[[Any], object]) -> Callable[[pytest.MonkeyPatch], None]:
+    def apply(monkeypatch: pytest.MonkeyPatch) -> None:
+        def changed(network: s3d.S3D) -> s3d.S3D:
+            for module in network.modules():
+                if isinstance(module, torch.nn.BatchNorm3d):
+                    change(module)
+            return s3d.folded(network)
+
+        monkeypatch.setattr(check, "folded", changed)
+
+    return apply
+
+
+def floor_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = torch.nn.functional.max_pool3d
+    monkeypatch.setattr(
+        torch.nn.functional,
+        "max_pool3d",
+        lambda *arguments, **options: pool(*arguments, **options | {"ceil_mode": False}),
+    )
+
+
+MISTAKES = {
+    "bgr": video(lambda clips: clips[:, ::-1]),
+    "time_reversed": video(lambda clips: clips[:, :, ::-1]),
+    "hflip": video(lambda clips: clips[..., ::-1]),
+    "0..255 range": video(lambda clips: clips * np.float32(255)),
+    "bn eps 1e-3": norms(lambda norm: setattr(norm, "eps", 1e-3)),
+    "bn bias zero": norms(lambda norm: torch.nn.init.zeros_(norm.bias)),
+    "floor maxpool": floor_pool,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_seen(
+    mistake: str, errors: Callable[..., dict[str, float]], parity: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = json.loads((parity / "s3d/mutations.json").read_text())
+    assert listed.keys() == MISTAKES.keys()
+    MISTAKES[mistake](monkeypatch)
+    error = errors("v16_200/")["v16_200/video_embedding"]
+    assert error > TOLERANCE
+    assert error == pytest.approx(listed[mistake], rel=1e-3)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A checkpoint and a dictionary in the published form, of random weights."""
+    folder = tmp_path_factory.mktemp("s3d")
+    torch.manual_seed(0)
+    network = s3d.S3D("mixed_5c")
+    for name, tensor in network.state_dict().items():
+        if name.endswith(("running_mean", "running_var")):
+            tensor.uniform_(0.5, 1.5)
+    torch.save(network.state_dict(), folder / "s3d_howto100m.pth")
+    np.save(folder / "s3d_dict.npy", np.array([f"word{number}" for number in range(1, s3d.WORDS + 1)]))
+    return {name: folder / name for name in ("s3d_howto100m.pth", "s3d_dict.npy")}
+
+
+@pytest.fixture
+def clips() -> Any:
+    return torch.rand(2, 3, 4, 64, 48, generator=torch.Generator().manual_seed(0))
+
+
+def test_folding_changes_no_value_and_leaves_no_norm(files: dict[str, Path], clips: Any) -> None:
+    plain = s3d.S3D("mixed_5c").eval()
+    plain.load_state_dict(torch.load(files["s3d_howto100m.pth"]))
+    network = s3d.load(MIXED, files)
+    assert not [module for module in network.modules() if isinstance(module, torch.nn.BatchNorm3d)]
+    assert {parameter.dtype for parameter in network.parameters()} == {torch.float32}
+    weight = network.conv_2c.get_submodule("conv1").weight
+    assert weight.is_contiguous(memory_format=torch.channels_last_3d)
+    torch.testing.assert_close(network(clips), plain(clips), rtol=1e-5, atol=1e-6)
+
+
+def test_the_spec_says_which_layer_and_whether_it_is_normalised(files: dict[str, Path], clips: Any) -> None:
+    mixed, embedding = s3d.load(MIXED, files), s3d.load(EMBEDDING, files)
+    assert mixed(clips).shape == (2, MIXED.dimension)
+    assert embedding(clips).shape == (2, EMBEDDING.dimension)
+    torch.testing.assert_close(embedding(clips), embedding.fc(mixed(clips)))
+    unit = s3d.load(replace(EMBEDDING, normalise=True), files)(clips)
+    torch.testing.assert_close(unit, embedding(clips) / embedding(clips).norm(dim=1, keepdim=True))
+
+
+def test_a_clip_has_the_same_vector_in_any_batch(files: dict[str, Path], clips: Any) -> None:
+    network = s3d.load(MIXED, files)
+    torch.testing.assert_close(network(clips)[1:], network(clips[1:]), rtol=1e-5, atol=1e-6)
+
+
+def test_offsets_go_before_colours() -> None:
+    clips = torch.zeros(1, 3, 2, 2, 2)
+    clips[0, 2, 1, 0, 1] = 1
+    assert s3d.space_to_depth(clips).flatten().nonzero().item() == (1 * 4 + 0 * 2 + 1) * 3 + 2
+
+
+def test_a_file_without_the_text_tower_is_one_line(files: dict[str, Path], tmp_path: Path) -> None:
+    held = torch.load(files["s3d_howto100m.pth"])
+    torch.save({name: each for name, each in held.items() if not name.startswith("text_")}, tmp_path / "half.pth")
+    with pytest.raises(StoreError, match="half.pth is not s3d: 5 missing"):
+        s3d.load(MIXED, files | {"s3d_howto100m.pth": tmp_path / "half.pth"})
+
+
+def test_known_words_are_numbered_from_one_and_filled_up_with_zeros(files: dict[str, Path]) -> None:
+    encoder = s3d.load_text(TOWERS[0], files)
+    assert encoder.tokens("Word2, unknown WORD66249!") == [2, 66249, *[0] * 14]
+    assert encoder.tokens("") == encoder.tokens("unknown") == [0] * 16
+    assert encoder.tokens(" ".join(f"word{number}" for number in range(1, 30))) == [*range(1, 17)]
+    assert encoder.encode(encoder.tokens("word1")).shape == (512,)
+
+
+def test_word_zero_takes_part_in_the_maximum(files: dict[str, Path]) -> None:
+    encoder = s3d.load_text(TOWERS[0], files)
+    alone, filled = encoder.encode([7] * 16), encoder.encode([7, *[0] * 15])
+    assert not np.allclose(alone, filled)
+    np.testing.assert_allclose(filled, encoder.encode([0, 7] * 8), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (np.array(["word"]), "is not the dictionary of 66249 words"),
+        (np.zeros(s3d.WORDS), "is not the dictionary of 66249 words"),
+        (np.array([{"a": 1}], dtype=object), "is not a dictionary of words"),
+    ],
+)
+def test_another_dictionary_is_one_line(words: Any, message: str, files: dict[str, Path], tmp_path: Path) -> None:
+    np.save(tmp_path / "s3d_dict.npy", words, allow_pickle=True)
+    with pytest.raises(StoreError, match=message):
+        s3d.load_text(TOWERS[0], files | {"s3d_dict.npy": tmp_path / "s3d_dict.npy"})
+
+
+def test_presets_differ_from_what_was_released_in_frames_and_pictures_only() -> None:
+    for name in ("s3d-htstep", "s3d-oepp", "s3d-dropdtw", "s3d-mmpt"):
+        exact, released = PRESET[name], PRESET[f"{name}-as-released"]
+        assert (exact.frame_rule, released.frame_rule) == ("at_or_before", "ffmpeg_near")
+        same = replace(released, name=exact.name, frame_rule=exact.frame_rule)
+        assert replace(same, steps=tuple(step for step in same.steps if step != ("jpeg", 95))) == exact
+
+
+@pytest.mark.parametrize(
+    ("name", "hop_s", "dimension"),
+    [
+        ("s3d-htstep", 1, 1024),
+        ("s3d-oepp", 1, 512),
+        ("s3d-dropdtw", 3.2, 512),
+        ("s3d-mmpt", 1, 512),
+        ("s3d-pss", 1, 512),
+    ],
+)
+def test_a_preset_has_the_papers_rate(name: str, hop_s: float, dimension: int) -> None:
+    spec = PRESET[name]
+    assert (spec.hop_s, spec.num_frames / spec.fps, spec.dimension) == (hop_s, hop_s, dimension)
