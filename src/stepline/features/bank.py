@@ -67,6 +67,17 @@ class Bank(Mapping[str, Rows]):
         return next((rows.shape[1] for rows in self.rows.values()), 0)
 
     @property
+    def hop_s(self) -> float:
+        """Seconds from row to row; 0 where the bank has no video."""
+        return next((blocks[0].hop_s for blocks in self.blocks.values()), 0.0)
+
+    def check_whole(self) -> None:
+        """Raise StoreError where a video's rows are not one each hop from 0 s on."""
+        for video, blocks in self.blocks.items():
+            if video in self.clips or len(blocks) > 1 or blocks[0].t0_s:
+                raise StoreError(f"{video} has features of parts of it: rows alone would not say of which")
+
+    @property
     def videos(self) -> frozenset[str]:
         """The videos of which there are features."""
         return frozenset(self.blocks)

@@ -137,9 +137,7 @@ def export(bank: Bank, out: Path, form: Form, *, prefix: str = "", suffix: str =
 
     Raises StoreError, before anything is written, where a video's rows are not one each hop from 0 s on.
     """
-    for video, blocks in bank.blocks.items():
-        if video in bank.clips or len(blocks) > 1 or blocks[0].t0_s:
-            raise StoreError(f"{video} has features of parts of it: files of rows alone would not say of which")
+    bank.check_whole()
     if form == "hdf5":
         import h5py
 

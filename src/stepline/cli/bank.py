@@ -1,0 +1,141 @@
+"""The verbs `bank` and `verify`: features from and for elsewhere, and whether they are whole."""
+
+import argparse
+from math import isnan
+from pathlib import Path
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
+
+from stepline.errors import ConfigError, StoreError
+
+if TYPE_CHECKING:
+    from stepline.features.compare import Timed
+    from stepline.features.exchange import Folder
+
+    Verbs = argparse._SubParsersAction[Any]
+
+
+def add(verbs: "Verbs") -> None:
+    """Add the verbs."""
+    verb = verbs.add_parser("bank", help="compare, import and export features")
+    actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    action = actions.add_parser("compare", help="cosine by time, and which of two is late")
+    for name in ("first", "second"):
+        action.add_argument(
+            name, metavar=name.upper(), help="features/<backbone>/<spec>, or a folder of users' features"
+        )
+    action.add_argument("--dataset", help="default: the only one of a bank")
+    action.add_argument("--hop-s", type=float, help="seconds from row to row of users' features")
+    _naming(action)
+    action.set_defaults(run=_compare)
+
+    action = actions.add_parser("import", help="a bank from .npy, .pt or HDF5 files")
+    action.add_argument("folder", metavar="FOLDER", type=Path, help="with a file per video; or one HDF5 file")
+    action.add_argument("--name", required=True, help="of the backbone, under features/")
+    action.add_argument("--dataset", required=True)
+    action.add_argument("--hop-s", type=float, required=True, help="seconds from row to row")
+    _naming(action)
+    action.set_defaults(run=_import)
+
+    action = actions.add_parser("export", help="files that other code reads, from a bank")
+    action.add_argument("bank", metavar="BANK", help="features/<backbone>/<spec>")
+    action.add_argument("dataset", metavar="DATASET")
+    action.add_argument("out", metavar="OUT", type=Path, help="folder")
+    action.add_argument("--form", choices=("npy", "dict", "hdf5", "pt"), required=True)
+    action.add_argument("--prefix", default="", help="put before a video's id")
+    action.add_argument("--suffix", default="", help="put after a video's id, such as .mp4")
+    action.set_defaults(run=_export)
+
+    verb = verbs.add_parser("verify", help="find damaged features; the next run makes these videos' anew")
+    verb.add_argument("folders", metavar="SPEC_FOLDER", type=Path, nargs="*", help="default: all features/*/*")
+    verb.set_defaults(run=_verify)
+
+
+def _naming(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--prefix", default="", help="regular expression of what stands before ids in names of files")
+    action.add_argument("--suffix", default="", help=r"the same after them, such as '\.mp4'")
+    action.add_argument("--key", default="frames_features", help="of dictionaries (default: %(default)s)")
+
+
+def _folder(parsed: argparse.Namespace, path: Path) -> "Folder":
+    from stepline.features.exchange import Folder
+
+    return Folder(path, prefix=parsed.prefix, suffix=parsed.suffix, key=parsed.key)
+
+
+def _import(parsed: argparse.Namespace) -> None:
+    from stepline.features.exchange import import_folder
+
+    folder = _folder(parsed, parsed.folder)
+    made = import_folder(folder, parsed.name, parsed.dataset, parsed.hop_s)
+    print(f"{made}: {len(folder)} videos of {parsed.dataset}, {folder.skipped} names do not match")
+
+
+def _export(parsed: argparse.Namespace) -> None:
+    from stepline.features.bank import open_bank
+    from stepline.features.exchange import export
+
+    bank = open_bank(parsed.bank, parsed.dataset)
+    export(bank, parsed.out, parsed.form, prefix=parsed.prefix, suffix=parsed.suffix)
+    print(f"{parsed.out}: {len(bank)} videos")
+
+
+def _verify(parsed: argparse.Namespace) -> None:
+    from stepline.features.verify import verify
+
+    stores = damaged = 0
+    for folder in parsed.folders or sorted(path.parent for path in Path("features").glob("*/*/spec.json")):
+        for checked in verify(folder):
+            stores += 1
+            damaged += checked.damaged != []
+            if checked.damaged is None:
+                print(f"{checked.folder} is absent or damaged", flush=True)
+            for video in checked.damaged or ():
+                print(f"{checked.folder}: {video} is damaged", flush=True)
+    if damaged:
+        raise StoreError(
+            f"{damaged} of {stores} stores are damaged: run `snakemake` again, which makes only what is lost; what was "
+            "imported must be imported again"
+        )
+    print(f"{stores} stores are whole")
+
+
+def _compare(parsed: argparse.Namespace) -> None:
+    from stepline.features.compare import compare
+
+    made = []
+    print(f"{'video':32}{'rows':>8}{'cosine':>9}{'least':>9}{'at s':>9}{'lag s':>8}{'there':>9}")
+    for each in compare(_timed(parsed, parsed.first), _timed(parsed, parsed.second)):
+        made.append(each)
+        numbers = f"{each.n_rows:8}{each.mean:9.5f}{each.least:9.5f}{each.least_s:9.1f}"
+        print(f"{each.video:32}{numbers}{each.lag_s:8.2f}{each.mean_at_lag:9.5f}", flush=True)
+    known = [each for each in made if not isnan(each.mean)]
+    late = [each for each in made if not isnan(each.lag_s)]
+    if not known:
+        raise StoreError(f"{parsed.first} and {parsed.second} have no time in common")
+    worst = min(known, key=lambda each: each.least)
+    print(
+        f"{len(made)} videos: mean cosine {fmean(each.mean for each in known):.5f}, least {worst.least:.5f} "
+        f"({worst.video} at {worst.least_s:.1f} s)"
+    )
+    if late:
+        print(
+            f"best lag {median(each.lag_s for each in late):+.2f} s (median; above 0 the second is late), "
+            f"mean cosine there {fmean(each.mean_at_lag for each in late):.5f}"
+        )
+
+
+def _timed(parsed: argparse.Namespace, source: str) -> "Timed":
+    """Open a bank, or users' features: what has no ``spec.json``."""
+    from stepline.features.bank import open_bank
+    from stepline.features.compare import Timed
+
+    path = Path(source)
+    if not path.exists() or (path / "spec.json").exists() or any(path.glob("*/spec.json")):
+        bank = open_bank(source, parsed.dataset)
+        bank.check_whole()
+        return Timed(name=source, rows=bank, hop_s=bank.hop_s)
+    if parsed.hop_s is None or not parsed.hop_s > 0:
+        raise ConfigError(f"{source} does not say when its rows are: name by --hop-s the seconds from row to row")
+    return Timed(name=source, rows=_folder(parsed, path), hop_s=parsed.hop_s)

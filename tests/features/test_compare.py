@@ -1,0 +1,139 @@
+from collections.abc import Iterator
+from fractions import Fraction
+from math import isnan
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepline import paths
+from stepline.availability import Record, write_availability
+from stepline.backbones.histogram import HistogramSpec
+from stepline.cli import main
+from stepline.errors import StoreError
+from stepline.features import store
+from stepline.features.compare import Comparison, Timed, compare
+from stepline.features.extract import Work, extract
+from stepline.io import sha256_file, write_json
+from tests.media.clips import LIMITS, make
+
+pytest.importorskip("cv2")
+pytest.importorskip("zarr")
+
+
+def scene(times_s: np.ndarray, d: int = 32, seed: int = 0) -> np.ndarray:
+    """Return (T, d) features of a video in which all moves slowly, beside something that never changes."""
+    rng = np.random.default_rng(seed)
+    speeds, starts = rng.uniform(0.2, 1.2, d), rng.uniform(0, 6, d)
+    return np.sin(times_s[:, None] * speeds + starts).astype(np.float32) + 2
+
+
+def timed(rows: np.ndarray, hop_s: float = 1.0, name: str = "one") -> Timed:
+    return Timed(name=name, rows={"v": rows}, hop_s=hop_s)
+
+
+def the(comparisons: Iterator[Comparison]) -> Comparison:
+    [comparison] = comparisons
+    return comparison
+
+
+SECONDS = np.arange(60.0)
+
+
+def test_equal_rows_are_alike_without_lag() -> None:
+    found = the(compare(timed(scene(SECONDS)), timed(scene(SECONDS))))
+    assert (found.video, found.n_rows, found.lag_s) == ("v", 60, 0)
+    assert (found.mean, found.least, found.mean_at_lag) == pytest.approx((1, 1, 1), abs=1e-6)
+
+
+def test_the_worst_second_is_named() -> None:
+    other = scene(SECONDS)
+    other[17] = -other[17]
+    other[20] = 0
+    found = the(compare(timed(scene(SECONDS)), timed(other)))
+    assert (found.least, found.least_s) == (pytest.approx(-1), 17)
+    assert found.mean == pytest.approx(57 / 60)
+
+
+@pytest.mark.parametrize("hops_s", [(1.0, 1.0), (1.0, 0.25), (0.25, 1.0), (0.5, 0.5), (1.0, 0.4)])
+@pytest.mark.parametrize("lag_s", [0, 0.5, -0.5, 0.2, 3, -4.5])
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_a_lag_is_found_by_time(hops_s: tuple[float, float], lag_s: float, noise: float) -> None:
+    rng = np.random.default_rng(1)
+    banks = []
+    for hop_s, late_s in zip(hops_s, (0, lag_s), strict=True):
+        rows = scene(np.arange(round(90 / hop_s)) * hop_s + late_s)
+        banks.append(timed(rows + noise * rng.normal(size=rows.shape).astype(np.float32), hop_s))
+    found = the(compare(*banks))
+    assert found.lag_s == pytest.approx(lag_s, abs=0.1)
+    assert found.mean_at_lag > 0.99
+
+
+def test_noise_alone_moves_nothing() -> None:
+    """Between two rows lies their mean, which has less noise than either: that must not pass for a lag."""
+    rng = np.random.default_rng(2)
+    noisy = [scene(SECONDS / 20) + 0.05 * rng.normal(size=(60, 32)).astype(np.float32) for _ in range(2)]
+    assert the(compare(timed(noisy[0]), timed(noisy[1]))).lag_s == pytest.approx(0, abs=0.3)
+
+
+@pytest.mark.parametrize("rows", [scene(SECONDS)[:2], np.ones((60, 32), np.float32), np.zeros((60, 32), np.float32)])
+def test_where_nothing_changes_there_is_no_lag(rows: np.ndarray) -> None:
+    found = the(compare(timed(rows), timed(rows)))
+    assert isnan(found.lag_s)
+    assert isnan(found.mean_at_lag)
+    assert found.mean == pytest.approx(1)
+
+
+def test_other_dimensions_and_other_videos_are_one_line() -> None:
+    with pytest.raises(StoreError, match="^one has 32 dimensions, two has 16, in v$"):
+        list(compare(timed(scene(SECONDS)), timed(scene(SECONDS, 16), name="two")))
+    with pytest.raises(StoreError, match="^one and two have no video in common: see --prefix and --suffix$"):
+        list(compare(timed(scene(SECONDS)), Timed(name="two", rows={"w": scene(SECONDS)}, hop_s=1)))
+
+
+def moving(index: int) -> np.ndarray:
+    """Return a picture in which a bar wanders, at 30 a second."""
+    second = index / 30
+    picture = np.full((64, 320, 3), 40, np.uint8)
+    left = int(140 + 90 * np.sin(0.4 * second) + 40 * np.sin(0.7 * second + 1))
+    picture[8:56, left : left + 40] = (250, 120, 30)
+    return picture
+
+
+def test_the_half_second_of_ffmpeg_s_fps_filter_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    clip = make(tmp_path / "a.mp4", [Fraction(i, 30) for i in range(900)], picture=moving)
+    write_availability("a.json", [Record(video="a", status="present", path=str(clip), sha256=sha256_file(clip))])
+    specs = [HistogramSpec(fps=1), HistogramSpec(fps=1, frame_rule="ffmpeg_near")]
+    works = [Work(spec=spec, folder=paths.features("clip", "000", spec)) for spec in specs]
+    options = {"device": "cpu", "batch_size": None, "decoders": 1}
+    extract(Path("a.json"), works, Path("m.json"), lock=Path("lock"), limits=LIMITS, options=options)
+    for spec in specs:
+        write_json(paths.spec_record(spec), spec.record())
+    folders = [str(paths.spec_record(spec).parent) for spec in specs]
+    for order, wanted in ((folders, 0.5), (folders[::-1], -0.5)):
+        assert main(["bank", "compare", *order, "--dataset", "clip"]) == 0
+        line = capsys.readouterr().out.splitlines()[1].split()
+        assert line[:2] == ["a", "30"]
+        assert float(line[5]) == pytest.approx(wanted, abs=0.1)
+        assert float(line[6]) > float(line[2])
+
+
+def test_users_features_are_compared_with_a_bank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = HistogramSpec()
+    write_json(paths.spec_record(spec), spec.record())
+    store.write(paths.features("mine", "000", spec), spec, {"v": scene(SECONDS), "w": scene(SECONDS)}, 1)
+    Path("theirs").mkdir()
+    np.save("theirs/v.mp4.npy", scene(SECONDS + 2))
+    command = ["bank", "compare", "histogram", "theirs", "--suffix", r"\.mp4"]
+    assert main(command) == 2
+    assert "error: theirs does not say when its rows are: name by --hop-s" in capsys.readouterr().err
+    assert main([*command, "--hop-s", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert lines[-1].startswith("best lag +2.00 s (median; above 0 the second is late), mean cosine there 1.0")
