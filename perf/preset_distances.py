@@ -1,0 +1,122 @@
+"""How far each preset is from the same one as it was released, on real clips: a Markdown table.
+
+Times: how much later the released one's frames are, mean over all rows. Pictures and vectors are of the first rows of
+each clip; vectors are of networks that are filled by the recipe of ``--parity``, as the small ones are.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from stepline.backbones.parity import weights
+from stepline.backbones.picture import picture
+from stepline.backbones.registry import FAMILIES, presets
+from stepline.features.clips import OUTSIDE, rows
+from stepline.media.read import pyav
+from stepline.media.timeline import Timeline, scan
+from stepline.spec import ClipSpec
+
+ROWS = 2
+SUFFIX = "-as-released"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a network sees of a clip. t_s: (N, T), nan where it sees zeros; clips: (ROWS, T, H, W, 3), [0, 255]."""
+
+    t_s: NDArray[np.float64]
+    clips: NDArray[np.float32]
+    shown: NDArray[np.bool_]
+
+
+def seen(path: Path, timeline: Timeline, spec: ClipSpec) -> Seen:
+    """Return the times of all rows, and the pictures of the first."""
+    frames = rows(spec, timeline).frames
+    first = frames[:ROWS]
+    wanted = np.unique(first[first != OUTSIDE])
+    made = {}
+    for index, frame in zip(wanted.tolist(), pyav(path, timeline, wanted), strict=True):
+        made[index] = picture(frame, spec.steps).astype(np.float32)
+    zeros = np.zeros_like(next(iter(made.values())))
+    clips = np.stack([np.stack([made.get(index, zeros) for index in row]) for row in first.tolist()])
+    return Seen(np.where(frames == OUTSIDE, np.nan, timeline.t_s[frames]), clips, first != OUTSIDE)
+
+
+def filled(parity: Path, folder: Path) -> dict[str, dict[str, Path]]:
+    """Write checkpoints that the recipe fills, and return the files of each architecture that has them."""
+    files = {}
+    for name, file, config, prefix in (
+        ("s3d", "s3d_howto100m.pth", "", ""),
+        ("timesformer", "TimeSformer_divST_8x32_224_HowTo100M_pretrained.pth", "full", ""),
+        ("videoclip", "checkpoint_best.pt", "full", "mmmodel."),
+    ):
+        manifest = json.loads((parity / name / "manifest.json").read_text(encoding="utf-8"))
+        described = manifest["configs"][config] if config else manifest
+        arrays = weights(described["keys"], described["digest_sha256"])
+        tensors = {prefix + key: torch.from_numpy(np.asarray(array)) for key, array in arrays.items()}
+        torch.save({"model": tensors} if prefix else tensors, folder / file)
+        files[name] = {file: folder / file}
+    files["videoclip"] |= files["s3d"]
+    return files
+
+
+def vectors(spec: ClipSpec, files: Mapping[str, Path], clips: list[Seen]) -> NDArray[np.float32]:
+    """Return the vectors of the first rows of all clips."""
+    network = import_module(FAMILIES[spec.architecture]).load(spec, files)
+    mean, std = (torch.tensor(each).view(3, 1, 1, 1) for each in (spec.mean, spec.std))
+    made = []
+    with torch.inference_mode():
+        for each in clips:
+            for clip, shown in zip(each.clips, each.shown, strict=True):
+                inputs = (torch.from_numpy(clip).permute(3, 0, 1, 2) / 255 - mean) / std
+                made.append(network((inputs * torch.from_numpy(shown).view(1, -1, 1, 1))[None])[0].numpy())
+    return np.stack(made)
+
+
+def cosine_distance(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    """Return the mean cosine distance of corresponding rows."""
+    norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    return float(np.mean(1 - (a * b).sum(axis=1, dtype=np.float64) / norms))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument(
+        "clips", nargs="?", type=Path, help="a folder; by default spacewalk/clips of STEPLINE_REAL_DATA"
+    )
+    parser.add_argument("--parity", type=Path, help="a folder with the reference outputs")
+    given = parser.parse_args()
+    folder = given.clips or Path(os.environ["STEPLINE_REAL_DATA"], "spacewalk/clips")
+    timelines = {path: scan(path) for path in sorted(folder.glob("*.mp4"))}
+    print("| preset | frames later by (s) | pictures differ by (levels) | cosine distance of vectors |")
+    print("|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as staged:
+        files = filled(given.parity, Path(staged)) if given.parity else {}
+        for name, spec in presets().items():
+            if not (released := presets().get(name + SUFFIX)):
+                continue
+            ours, theirs = ([seen(*each, version) for each in timelines.items()] for version in (spec, released))
+            common = [min(len(a.t_s), len(b.t_s)) for a, b in zip(ours, theirs, strict=True)]
+            later = [(b.t_s[:n] - a.t_s[:n]).ravel() for a, b, n in zip(ours, theirs, common, strict=True)]
+            levels = [np.abs(a.clips - b.clips).mean() for a, b in zip(ours, theirs, strict=True)]
+            apart = "not computed"
+            if spec.architecture in files:
+                both = (
+                    vectors(version, files[spec.architecture], of) for version, of in ((spec, ours), (released, theirs))
+                )
+                apart = f"{cosine_distance(*both):.2g}"
+            print(f"| {name} | {np.nanmean(np.concatenate(later)):.4f} | {np.mean(levels):.2f} | {apart} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
