@@ -1,19 +1,18 @@
 """EVA-01-CLIP's reference outputs: vectors of pictures and of texts, and token ids; and its public example."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from PIL.Image import Image
-from PIL.Image import open as open_picture
+from PIL import Image
 
 from stepline.backbones import clip_text, eva_clip
 from stepline.backbones.parity import Anchor, Golden, Output, recipe, weights
 from stepline.backbones.parity.clip_input import clip_input
+from stepline.backbones.photo import Photo
 from stepline.backbones.picture import picture
 from stepline.backbones.presets.clip import MEAN, STD
 from stepline.backbones.presets.eva_clip import HIREST, TOWERS
@@ -56,8 +55,8 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
 
 def anchors(folder: Path) -> Iterator[Anchor]:
     """Yield how far the repository's example with the real weights is: the largest difference of log probabilities."""
-    shown = Still(open_picture(folder / "eva_CLIP.png").convert("RGB"))
-    pixels = picture(shown, HIREST.steps).transpose(2, 0, 1).astype(np.float32)
+    photo = Photo(Image.open(folder / "eva_CLIP.png").convert("RGB"))
+    pixels = picture(photo, HIREST.steps).transpose(2, 0, 1).astype(np.float32)
     mean, std = (np.array(each, np.float32)[:, None, None] for each in (MEAN, STD))
     files = files_of(HIREST.weights)
     network = eva_clip.load(HIREST, files)
@@ -69,17 +68,6 @@ def anchors(folder: Path) -> Iterator[Anchor]:
     logits = 100 * (texts @ image).astype(np.float64)
     ours = logits - np.logaddexp.reduce(logits)
     yield Anchor("eva_CLIP.png", float(np.abs(ours - np.log(list(EXAMPLE.values()))).max()), ALLOWED)
-
-
-@dataclass(frozen=True)
-class Still:
-    """A picture as a frame."""
-
-    picture: Image
-
-    def rgb(self, width: int = 0, height: int = 0) -> NDArray[np.uint8]:
-        """Return it as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
-        return np.asarray(self.picture.resize((width, height)) if width else self.picture)
 
 
 def config_of(described: Any) -> eva_clip.Config:

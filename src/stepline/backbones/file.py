@@ -1,0 +1,87 @@
+"""A model by file: a user's own Python file that says what a network sees, and loads it.
+
+The file is the user's code and runs: once where its ``SPEC`` is read, again where it computes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stepline.errors import ConfigError
+from stepline.mirror import cached_sha256
+from stepline.spec import ClipSpec, TextSpec
+
+if TYPE_CHECKING:
+    import torch
+
+    from stepline.features.text import TextEncoder
+
+AnySpec = TypeVar("AnySpec", ClipSpec, TextSpec)
+
+
+def spec(name: str, path: Path) -> ClipSpec:
+    """Return the file's ``SPEC`` under the configured name, with the file's own sha256 among those of its weights.
+
+    Raises ConfigError where the file is absent, cannot be imported or has no such ``SPEC``.
+    """
+    return _named(name, path, "SPEC", ClipSpec)
+
+
+def text_spec(name: str, path: Path) -> TextSpec:
+    """Return the file's ``TEXT``, the spec of its text tower, as ``<name>-text``; raise what ``spec`` raises."""
+    return _named(f"{name}-text", path, "TEXT", TextSpec)
+
+
+def load(spec: ClipSpec, files: Mapping[str, Path]) -> "torch.nn.Module":
+    """Return what the file's ``load(spec, files)`` gives; files: those of its weights, and the Python file itself.
+
+    Raises ConfigError where that is no network.
+    """
+    import torch
+
+    path = _python(files)
+    network = _defined(path, "load")(spec, files)
+    if not isinstance(network, torch.nn.Module):
+        raise ConfigError(f"{path}: load(spec, files) gave a {type(network).__name__}, not a torch.nn.Module")
+    return network.eval()
+
+
+def load_text(spec: TextSpec, files: Mapping[str, Path]) -> "TextEncoder":
+    """Return what the file's ``load_text(spec, files)`` gives."""
+    encoder: TextEncoder = _defined(_python(files), "load_text")(spec, files)
+    return encoder
+
+
+def _named(name: str, path: Path, what: str, kind: type[AnySpec]) -> AnySpec:
+    found: Any = _defined(path, what)
+    if not isinstance(found, kind):
+        raise ConfigError(f"{path}: {what} is a {type(found).__name__}, not a stepline.spec.{kind.__name__}")
+    own = (path.name, cached_sha256(path))
+    return replace(found, name=name, architecture="file", weights_sha256=(*found.weights_sha256, own))
+
+
+def _python(files: Mapping[str, Path]) -> Path:
+    return next(path for name, path in files.items() if name.endswith(".py"))
+
+
+def _defined(path: Path, name: str) -> Any:
+    module = _imported(path)
+    if not hasattr(module, name):
+        raise ConfigError(f"{path} defines no {name}: see docs/own-backbones.md")
+    return getattr(module, name)
+
+
+def _imported(path: Path) -> ModuleType:
+    found = spec_from_file_location(f"stepline_file_{path.stem}", path)
+    if not path.is_file() or found is None or found.loader is None:
+        raise ConfigError(f"{path} is no Python file: `path` of a backbone names one, as seen from the work folder")
+    module = module_from_spec(found)
+    try:
+        found.loader.exec_module(module)
+    except Exception as error:
+        hint = "; import what only computing needs inside load()" if isinstance(error, ImportError) else ""
+        raise ConfigError(f"{path} cannot be imported: {type(error).__name__}: {error}{hint}") from error
+    return module

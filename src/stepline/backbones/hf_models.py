@@ -1,0 +1,202 @@
+"""The image models of Hugging Face's transformers: the pooled features, or both towers of a CLIP."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from PIL import Image
+from safetensors import safe_open
+from tokenizers import Tokenizer
+from transformers import AutoConfig, AutoImageProcessor, AutoModel
+
+from stepline.backbones import checkpoint
+from stepline.backbones.clip_text import TextEncoder
+from stepline.backbones.named import HUB, slug
+from stepline.backbones.photo import Photo
+from stepline.backbones.picture import picture
+from stepline.backbones.still import Still
+from stepline.backbones.weights import File, Weights
+from stepline.errors import ConfigError, StoreError
+from stepline.spec import ClipSpec, Step, TextSpec
+
+FILES = ("config.json", "model.safetensors", "preprocessor_config.json")
+TOKENIZER = "#tokenizer"
+"""Ends the name of the weights that hold a text tower's tokenizer."""
+METHODS = {2: "pil_bilinear", 3: "pil_bicubic"}
+"""By the numbers that Pillow gives them."""
+
+transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def weights(name: str, model: str) -> Weights:
+    """Return the repository's files at the revision."""
+    repository, at, revision = model.removesuffix(TOKENIZER).partition("@")
+    if not (at and revision and repository.count("/") == 1):
+        raise ConfigError(f"backbone {name!r} is not known: a model of the hub is hf:<owner>/<name>@<revision>")
+    files = ("tokenizer.json",) if model.endswith(TOKENIZER) else FILES
+    origin = f"{HUB}/{repository}"
+    return Weights(
+        name=slug(name),
+        files=tuple(File(name=file, url=f"{origin}/resolve/{revision}/{file}") for file in files),
+        origin=origin,
+        licence="see its origin",
+    )
+
+
+def describe(name: str, model: str, files: Mapping[str, Path]) -> tuple[ClipSpec, TextSpec | None]:
+    """Return the specs of the model, pictures prepared as its processor does."""
+    steps, mean, std, shape = _prepared(name, files["preprocessor_config.json"].parent)
+    config = _config(name, files)
+    with torch.device("meta"):
+        network, pictures = AutoModel.from_config(config).eval(), torch.zeros(1, *shape)  # type: ignore[no-untyped-call]
+    try:
+        output = _output(network, pictures, files["model.safetensors"])
+        dimension = _image(network, output)(pictures).shape[-1]
+    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"{name} is no model of single pictures that can be used by name: {reason}") from None
+    clip = ClipSpec(
+        name=slug(name),
+        label=output,
+        revision=1,
+        architecture="hf",
+        model=model,
+        weights=(name,),
+        licence="see its origin",
+        fps=1,
+        num_frames=1,
+        steps=steps,
+        mean=mean,
+        std=std,
+        output=output,
+        dimension=dimension,
+    )
+    if output != "image_embed":
+        return clip, None
+    text = TextSpec(
+        name=f"{clip.name}-text",
+        label="text_embed",
+        revision=1,
+        architecture="hf",
+        weights=(name, f"{name}{TOKENIZER}"),
+        licence="see its origin",
+        max_tokens=config.text_config.max_position_embeddings,
+        output="text_embed",
+        dimension=dimension,
+    )
+    return clip, text
+
+
+def load(spec: ClipSpec, files: Mapping[str, Path]) -> Still:
+    """Return the network with its weights."""
+    network = _loaded(spec.weights[0], files)
+    return Still(network, _image(network, spec.output), normalise=spec.normalise)
+
+
+def load_text(spec: TextSpec, files: Mapping[str, Path]) -> TextEncoder:
+    """Return the text tower with its weights; SigLIP sees padded texts, as it was trained."""
+    network = _loaded(spec.weights[0], files)
+    tokenizer = Tokenizer.from_file(str(files["tokenizer.json"]))
+    tokenizer.enable_truncation(max_length=spec.max_tokens)
+    tokenizer.no_padding()
+    config = network.config.text_config
+    if network.config.model_type.startswith("siglip"):
+        tokenizer.enable_padding(length=spec.max_tokens, pad_id=config.pad_token_id)
+    return TextEncoder(
+        spec,
+        lambda text: list(tokenizer.encode(text).ids),
+        lambda tokens: network.get_text_features(input_ids=tokens).pooler_output,
+    )
+
+
+def _config(name: str, files: Mapping[str, Path]) -> Any:
+    try:
+        return AutoConfig.from_pretrained(files["config.json"].parent, local_files_only=True, trust_remote_code=False)
+    except (OSError, KeyError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ConfigError(f"{name} has no configuration that transformers knows: {reason}") from None
+
+
+def _loaded(name: str, files: Mapping[str, Path]) -> Any:
+    path = files["model.safetensors"]
+    config = _config(name, files)
+    with torch.device("meta"):
+        kind = type(AutoModel.from_config(config))  # type: ignore[no-untyped-call]
+    try:
+        network, found = kind.from_pretrained(
+            None, config=config, state_dict=checkpoint.state(path), dtype=torch.float32, output_loading_info=True
+        )
+    except RuntimeError as error:
+        raise StoreError(f"{path} is not {name}: {' '.join(str(error).split())[:200]}") from None
+    missing = sorted(key for key in found["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise StoreError(f"{path} is not {name}: {len(missing)} missing ({', '.join(missing[:3])}, ...)")
+    return network.eval().requires_grad_(False)
+
+
+def _output(network: Any, pictures: torch.Tensor, path: Path) -> str:
+    """Return which output is the vector: a pooled one, unless the file lacks what pools; else the first token."""
+    if hasattr(network, "get_image_features"):
+        return "image_embed"
+    poolers = [name for name, _ in network.named_parameters() if name.startswith("pooler.")]
+    with safe_open(path, "pt") as file:
+        held = list(file.keys())
+    trained = all(any(name.endswith(pooler) for name in held) for pooler in poolers)
+    pooled = getattr(network(pixel_values=pictures), "pooler_output", None)
+    return "pooler_output" if trained and pooled is not None else "first_token"
+
+
+def _image(network: Any, output: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return what gives that output of (B, 3, H, W) pictures."""
+    return {
+        "image_embed": lambda pictures: network.get_image_features(pixel_values=pictures).pooler_output,
+        "pooler_output": lambda pictures: network(pixel_values=pictures).pooler_output.flatten(1),
+        "first_token": lambda pictures: network(pixel_values=pictures).last_hidden_state[:, 0],
+    }[output]
+
+
+def _prepared(name: str, folder: Path) -> tuple[tuple[Step, ...], Any, Any, tuple[int, ...]]:
+    """Return the processor's steps, mean, deviation and shape of pictures, as tried on a picture of noise."""
+    try:
+        processor: Any = AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
+            folder, local_files_only=True, trust_remote_code=False, backend="pil"
+        )
+    except (OSError, KeyError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ConfigError(f"{name} has no processor that transformers knows: {reason}") from None
+    noise = np.random.default_rng(0).integers(256, size=(457, 631, 3), dtype=np.uint8)
+    theirs = processor(noise, return_tensors="np")["pixel_values"][0]
+    mean, std = processor.image_mean, processor.image_std
+    if not processor.do_normalize:
+        mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+    for steps in _candidates(processor):
+        pixels = picture(Photo(Image.fromarray(noise)), steps)
+        ours = ((pixels / 255 - np.array(mean)) / np.array(std)).transpose(2, 0, 1)
+        if ours.shape == theirs.shape and np.allclose(ours, theirs, atol=1e-5):
+            return steps, tuple(mean), tuple(std), theirs.shape
+    raise ConfigError(f"{name} prepares pictures in a way that is not known here: write it as a model by file")
+
+
+def _candidates(processor: Any) -> Iterator[tuple[Step, ...]]:
+    """Yield what a processor may do by its settings."""
+    method, size = METHODS.get(processor.resample), processor.size
+    if method is None or not processor.do_resize:
+        return
+    if size.height:
+        scale: Step = ("exact", size.width, size.height, method)
+    elif size.shortest_edge:
+        scale = ("short_side", size.shortest_edge, method)
+    else:
+        return
+    if processor.do_center_crop:
+        yield scale, ("centre_crop", processor.crop_size.height, "floor")
+        return
+    yield (scale,)
+    if crop_pct := getattr(processor, "crop_pct", None):
+        edge = size.shortest_edge
+        yield ("short_side", int(edge / crop_pct), method), ("centre_crop", edge, "floor")
+        yield (("exact", edge, edge, method),)

@@ -1,0 +1,130 @@
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import save_file
+
+from stepline import config
+from stepline.backbones import file
+from stepline.benchmarks.spacewalk.entries import load_entries
+from stepline.errors import ConfigError
+from stepline.io import sha256_file
+from stepline.spec import ClipSpec, TextSpec
+from tests.conftest import ROOT
+
+PAGE = (ROOT / "docs" / "own-backbones.md").read_text(encoding="utf-8")
+CODE = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
+YAML = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def written(name: str, text: str) -> Path:
+    path = Path(name)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_page_s_example_gives_vectors() -> None:
+    path = written("mine.py", CODE["mine.py"])
+    spec = file.spec("colours", path)
+    assert isinstance(spec, ClipSpec)
+    assert (spec.name, spec.architecture) == ("colours", "file")
+    assert spec.weights_sha256 == (("mine.py", sha256_file(path)),)
+    network = file.load(spec, {path.name: path})
+    assert not network.training
+    vectors = network(torch.ones(2, 3, spec.num_frames, 64, 64))
+    torch.testing.assert_close(vectors, torch.ones(2, spec.dimension))
+
+
+def test_the_page_s_lines_enter_it_into_the_table() -> None:
+    _, lines = YAML
+    assert len(lines.splitlines()) <= 10
+    written("mine.py", CODE["mine.py"])
+    loaded = config.load(written("config.yaml", lines))
+    entries = {entry.id: entry for entry in load_entries("spacewalk", loaded["spacewalk"])}
+    assert (entries["2a-mine"].table, entries["2a-mine"].encoder) == ("2a", "mine")
+    assert loaded["spacewalk"]["video_encoders"] == [*loaded["backbones"]]
+    name, declared = next(iter(loaded["backbones"].items()))
+    assert file.spec(name, Path(declared["path"])).dimension == 48
+
+
+def test_the_page_s_names_are_allowed() -> None:
+    names = config.load(written("config.yaml", YAML[0]))["datasets"]["kitchen"]["backbones"]
+    assert names == yaml.safe_load(YAML[0])["datasets"]["kitchen"]["backbones"]
+
+
+def test_the_page_s_example_with_weights_follows_them() -> None:
+    path = written("trained.py", CODE["trained.py"])
+    specs = []
+    for value in (0.0, 1.0):
+        tensors = {"1.weight": torch.full((10, 768), value), "1.bias": torch.ones(10)}
+        save_file(tensors, "trained.safetensors")
+        specs.append(file.spec("trained", path))
+        network = file.load(specs[-1], {path.name: path})
+        assert network(torch.ones(1, 3, 1, 16, 16)).tolist() == [[768 * value + 1] * 10]
+    assert specs[0] != specs[1]
+    assert [name for name, _ in specs[0].weights_sha256] == ["trained.safetensors", "trained.py"]
+
+
+def test_a_change_of_the_file_is_another_spec() -> None:
+    path = written("mine.py", CODE["mine.py"])
+    before = file.spec("mine", path)
+    written("mine.py", CODE["mine.py"].replace("(1, 4, 4)", "(4, 4, 1)"))
+    assert file.spec("mine", path).id != before.id
+
+
+TEXT = """
+from stepline.spec import TextSpec
+TEXT = TextSpec(
+    name="", label="a", revision=1, architecture="", weights=(), licence="", max_tokens=9, output="text", dimension=48
+)
+def load_text(spec, files):
+    return spec, sorted(files)
+"""
+
+
+def test_a_file_may_have_a_text_tower() -> None:
+    path = written("mine.py", CODE["mine.py"] + TEXT)
+    spec = file.text_spec("mine", path)
+    assert isinstance(spec, TextSpec)
+    assert (spec.name, spec.architecture, spec.max_tokens) == ("mine-text", "file", 9)
+    weights = written("a.bin", "")
+    assert file.load_text(spec, {"a.bin": weights, "mine.py": path}) == (spec, ["a.bin", "mine.py"])
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "mine.py defines no SPEC: see docs/own-backbones.md"),
+        ("SPEC = {'fps': 1}", "mine.py: SPEC is a dict, not a stepline.spec.ClipSpec"),
+        ("SPEC = (", r"mine.py cannot be imported: SyntaxError: '\(' was never closed \(mine.py, line 1\)"),
+        ("raise RuntimeError('no')", "mine.py cannot be imported: RuntimeError: no"),
+        ("import absent_library", "No module named 'absent_library'; import what only computing needs inside load"),
+        ("from stepline.spec import ClipSpec\nSPEC = ClipSpec(name='a')", "cannot be imported: TypeError: .*missing"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_one_line(text: str, error: str) -> None:
+    with pytest.raises(ConfigError, match=error) as caught:
+        file.spec("mine", written("mine.py", text))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["absent.py", "mine.txt", "folder.py"])
+def test_what_is_no_python_file_is_one_line(name: str) -> None:
+    written("mine.txt", CODE["mine.py"])
+    Path("folder.py").mkdir()
+    with pytest.raises(ConfigError, match=f"^{name} is no Python file: `path` of a backbone names one"):
+        file.spec("mine", Path(name))
+
+
+def test_what_loads_no_network_is_one_line() -> None:
+    path = written("mine.py", CODE["mine.py"].replace("return", "return 1, "))
+    spec = file.spec("mine", path)
+    with pytest.raises(ConfigError, match=r"mine.py: load\(spec, files\) gave a tuple, not a torch.nn.Module"):
+        file.load(spec, {path.name: path})
+    written("mine.py", CODE["mine.py"].replace("def load", "def other"))
+    with pytest.raises(ConfigError, match="mine.py defines no load"):
+        file.load(spec, {path.name: path})
+    with pytest.raises(ConfigError, match="mine.py defines no TEXT"):
+        file.text_spec("mine", path)

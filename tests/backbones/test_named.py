@@ -1,0 +1,353 @@
+"""Tiny models, saved by the test as they stand on the hub, against the libraries' own way."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+
+from stepline.backbones import named
+from stepline.backbones.photo import Photo
+from stepline.backbones.picture import picture
+from stepline.backbones.torchvision import make_importable
+from stepline.errors import ConfigError, MissingError, StoreError
+from stepline.spec import ClipSpec
+
+make_importable()
+
+
+@pytest.fixture(scope="module")
+def photo() -> Image.Image:
+    """A picture whose sides and rest after scaling are odd, with detail at all scales."""
+    rng = np.random.default_rng(0)
+    coarse = Image.fromarray(rng.integers(256, size=(9, 13, 3), dtype=np.uint8)).resize(
+        (291, 203), Image.Resampling.BICUBIC
+    )
+    noise = rng.integers(-20, 20, size=(203, 291, 3))
+    return Image.fromarray(np.clip(np.asarray(coarse) + noise, 0, 255).astype(np.uint8))
+
+
+def clip_of(photo: Image.Image, spec: ClipSpec) -> torch.Tensor:
+    pixels = picture(Photo(photo), spec.steps)
+    normalised = (pixels / np.float32(255) - np.float32(spec.mean)) / np.float32(spec.std)
+    return torch.from_numpy(np.ascontiguousarray(normalised.transpose(2, 0, 1), np.float32))[None, :, None]
+
+
+def saved(name: str, **tensors: torch.Tensor) -> dict[str, Path]:
+    """Save tensors as the one file of the model's weights; return the files."""
+    weights = named.weights(name)
+    (file,) = weights.files
+    path = Path("weights", weights.name, file.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file({key: value.contiguous().clone() for key, value in tensors.items()}, path)
+    return {file.name: path}
+
+
+def random_values(network: torch.nn.Module) -> torch.nn.Module:
+    """Give every parameter and running mean a value that shows: some begin at zero."""
+    torch.manual_seed(0)
+    for name, value in network.state_dict().items():
+        if value.is_floating_point():
+            value.copy_(torch.rand_like(value) + 0.5 if "var" in name else torch.randn_like(value) * 0.1 + value)
+    return network.eval()
+
+
+@pytest.mark.parametrize("name", ["test_vit.r160_in1k", "test_resnet.r160_in1k", "test_convnext.r160_in1k"])
+def test_timm_models_give_what_timm_gives(name: str, photo: Image.Image) -> None:
+    import timm
+
+    theirs: Any = random_values(timm.create_model(name, pretrained=False))
+    files = saved(f"timm:{name}", **theirs.state_dict())
+    spec = named.spec(f"timm:{name}")
+    transform = timm.data.create_transform(**timm.data.resolve_model_data_config(theirs), is_training=False)
+    prepared = transform(photo)[None]
+    torch.testing.assert_close(clip_of(photo, spec)[:, :, 0], prepared, rtol=0, atol=1e-5)
+    features = theirs.forward_head(theirs.forward_features(prepared), pre_logits=True)
+    ours = named.load(spec, files)(prepared[:, :, None])
+    torch.testing.assert_close(ours, features, rtol=1e-5, atol=1e-5)
+    assert ours.shape == (1, spec.dimension)
+    assert features.std() > 0.01
+
+
+def test_a_timm_spec_says_all_that_decides() -> None:
+    spec = named.spec("timm:vit_base_patch16_224.augreg_in21k")
+    assert spec.name == "timm-vit_base_patch16_224.augreg_in21k"
+    assert spec.model == "vit_base_patch16_224.augreg_in21k"
+    assert spec.steps == (("short_side", 248, "pil_bicubic"), ("centre_crop", 224, "round"))
+    assert (spec.mean, spec.std) == ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+    assert (spec.dimension, spec.licence, spec.fps, spec.num_frames) == (768, "apache-2.0", 1, 1)
+    weights = named.weights("timm:vit_base_patch16_224.augreg_in21k")
+    assert weights.name == spec.name
+    (file,) = weights.files
+    assert file.url == "https://huggingface.co/timm/vit_base_patch16_224.augreg_in21k/resolve/main/model.safetensors"
+    assert named.spec("timm:vit_base_patch16_224").model == "vit_base_patch16_224.augreg2_in21k_ft_in1k"
+
+
+def test_a_timm_model_of_other_pictures_is_one_line() -> None:
+    with pytest.raises(ConfigError, match="takes 3 x 1024 x 768 values, .*: write it as a model by file"):
+        named.spec("timm:vit_base_patch16_sapiens2.fb")
+
+
+def test_open_clip_models_give_what_open_clip_gives(photo: Image.Image, monkeypatch: pytest.MonkeyPatch) -> None:
+    import open_clip
+
+    small = {
+        "embed_dim": 16,
+        "vision_cfg": {"image_size": 64, "layers": 2, "width": 64, "head_width": 32, "patch_size": 16},
+        "text_cfg": {"context_length": 20, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2},
+        "quick_gelu": True,
+    }
+    monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, "ViT-B-32-quickgelu", small)
+    name = "open_clip:ViT-B-32-quickgelu/openai"
+    theirs: Any = random_values(open_clip.create_model("ViT-B-32-quickgelu", load_weights=False))
+    files = saved(name, **theirs.state_dict())
+    spec, text = named.spec(name), named.text_spec(name)
+    prepared = open_clip.transform.image_transform_v2(open_clip.transform.PreprocessCfg(size=64), is_train=False)(
+        photo
+    )[None]
+    torch.testing.assert_close(clip_of(photo, spec)[:, :, 0], prepared, rtol=0, atol=1e-5)
+    ours = named.load(spec, files)(prepared[:, :, None])
+    torch.testing.assert_close(ours, theirs.encode_image(prepared), rtol=1e-5, atol=1e-5)
+    assert ours.shape == (1, spec.dimension) == (1, 16)
+    encoder = named.load_text(text, files)
+    tokens = open_clip.get_tokenizer("ViT-B-32-quickgelu")(["An astronaut"])
+    assert encoder.tokens("An astronaut") == tokens[0].tolist()
+    assert len(encoder.tokens("An astronaut")) == text.max_tokens == 20
+    vector = torch.from_numpy(encoder.encode(encoder.tokens("An astronaut")))
+    torch.testing.assert_close(vector, theirs.encode_text(tokens)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_open_clip_names_that_mislead_are_one_line() -> None:
+    with pytest.raises(ConfigError, match="name it open_clip:ViT-B-32-quickgelu/openai"):
+        named.spec("open_clip:ViT-B-32/openai")
+    with pytest.raises(ConfigError, match="has no text tower with a tokenizer that is at hand"):
+        named.text_spec("open_clip:ViT-B-16-SigLIP/webli")
+    assert named.spec("open_clip:ViT-B-16-SigLIP/webli").steps == (("exact", 224, 224, "pil_bicubic"),)
+
+
+Hub = Callable[..., dict[str, Path]]
+
+
+@pytest.fixture
+def hub() -> Hub:
+    """Save a model and its processor as the hub's repository would hold them, and return the files."""
+
+    def save(name: str, network: Any, processor: Any) -> dict[str, Path]:
+        folder = Path("weights", named.weights(name).name)
+        network.save_pretrained(folder)
+        processor.save_pretrained(folder)
+        return {file.name: folder / file.name for file in named.weights(name).files}
+
+    return save
+
+
+def small_clip() -> Any:
+    from transformers import CLIPConfig, CLIPModel
+
+    size = {"hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = CLIPConfig(
+        text_config={**size, "vocab_size": 300, "max_position_embeddings": 12, "eos_token_id": 299},
+        vision_config={**size, "image_size": 48, "patch_size": 16},
+        projection_dim=16,
+    )
+    return random_values(CLIPModel(config))
+
+
+def test_clips_of_the_hub_give_what_transformers_gives(photo: Image.Image, hub: Hub) -> None:
+    from transformers import AutoImageProcessor, CLIPImageProcessor
+
+    name = "hf:someone/small-clip@0123abc"
+    theirs = small_clip()
+    files = hub(name, theirs, CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
+    spec = named.spec(name)
+    processor = AutoImageProcessor.from_pretrained(files["config.json"].parent, backend="pil")
+    prepared = processor(photo, return_tensors="pt")["pixel_values"]
+    torch.testing.assert_close(clip_of(photo, spec)[:, :, 0], prepared, rtol=0, atol=1e-5)
+    ours = named.load(spec, files)(prepared[:, :, None])
+    expected = theirs.get_image_features(pixel_values=prepared).pooler_output
+    torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
+    assert (spec.name, spec.output, spec.dimension) == ("hf-someone-small-clip-0123abc", "image_embed", 16)
+
+
+def test_text_towers_of_the_hub_give_what_transformers_gives(hub: Hub) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import CLIPImageProcessor
+
+    name = "hf:someone/small-clip@0123abc"
+    theirs = small_clip()
+    files = hub(name, theirs, CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
+    words = {"<start>": 298, "<end>": 299, "an": 1, "astronaut": 2, "<unknown>": 0}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unknown>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<start> $A <end>", special_tokens=[("<start>", 298), ("<end>", 299)]
+    )
+    text = named.text_spec(name)
+    assert text.weights == (name, f"{name}#tokenizer")
+    weights = named.weights(text.weights[1])
+    (file,) = weights.files
+    assert file.url == "https://huggingface.co/someone/small-clip/resolve/0123abc/tokenizer.json"
+    path = Path("weights", weights.name, file.name)
+    path.parent.mkdir()
+    tokenizer.save(str(path))
+    encoder = named.load_text(text, files | {file.name: path})
+    assert encoder.tokens("an astronaut") == [298, 1, 2, 299]
+    assert encoder.tokens("an " * 50) == [298, *[1] * 10, 299]
+    expected = theirs.get_text_features(input_ids=torch.tensor([[298, 1, 2, 299]])).pooler_output[0]
+    ours = torch.from_numpy(encoder.encode(encoder.tokens("an astronaut")))
+    torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooler", [True, False])
+def test_vision_transformers_of_the_hub_give_what_is_pooled_or_the_first_token(
+    pooler: bool, photo: Image.Image, hub: Hub
+) -> None:
+    from transformers import AutoImageProcessor, ViTConfig, ViTForImageClassification, ViTImageProcessor, ViTModel
+
+    name = "hf:google/small-vit@main"
+    config = ViTConfig(
+        hidden_size=32, intermediate_size=37, num_hidden_layers=2, num_attention_heads=4, image_size=48, patch_size=16
+    )
+    theirs: Any = random_values(ViTModel(config) if pooler else ViTForImageClassification(config))
+    files = hub(name, theirs, ViTImageProcessor(size={"height": 48, "width": 48}))
+    spec = named.spec(name)
+    processor = AutoImageProcessor.from_pretrained(files["config.json"].parent, backend="pil")
+    prepared = processor(photo, return_tensors="pt")["pixel_values"]
+    torch.testing.assert_close(clip_of(photo, spec)[:, :, 0], prepared, rtol=0, atol=1e-5)
+    ours = named.load(spec, files)(prepared[:, :, None])
+    if pooler:
+        expected = theirs(pixel_values=prepared).pooler_output
+    else:
+        expected = theirs.vit(pixel_values=prepared).last_hidden_state[:, 0]
+    torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
+    assert spec.output == ("pooler_output" if pooler else "first_token")
+
+
+def test_convnexts_of_the_hub_are_prepared_as_their_processor_does(photo: Image.Image, hub: Hub) -> None:
+    from transformers import AutoImageProcessor, ConvNextConfig, ConvNextImageProcessor, ConvNextModel
+
+    name = "hf:facebook/small-convnext@main"
+    theirs: Any = random_values(ConvNextModel(ConvNextConfig(hidden_sizes=[8, 8, 8, 8], depths=[1, 1, 1, 1])))
+    files = hub(name, theirs, ConvNextImageProcessor(size={"shortest_edge": 64}, crop_pct=0.875))
+    spec = named.spec(name)
+    processor = AutoImageProcessor.from_pretrained(files["config.json"].parent, backend="pil")
+    prepared = processor(photo, return_tensors="pt")["pixel_values"]
+    torch.testing.assert_close(clip_of(photo, spec)[:, :, 0], prepared, rtol=0, atol=1e-5)
+    ours = named.load(spec, files)(prepared[:, :, None])
+    torch.testing.assert_close(ours, theirs(pixel_values=prepared).pooler_output, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("timm:vit_base_patch16_224.augreg_in21", "did you mean timm:vit_base_patch16_224.augreg_in21k"),
+        ("timm:resnet500", "did you mean timm:resnet50"),
+        ("open_clip:ViT-B-32/laion2b_s34b_b79", "did you mean open_clip:ViT-B-32/laion2b_s34b_b79k"),
+        ("open_clip:zzzzzzzz", "no known name is close"),
+        ("hf:google/vit-base", "a model of the hub is hf:<owner>/<name>@<revision>"),
+        ("keras:vit", "a model by name is timm:<name>"),
+        ("timm:", "a model by name is timm:<name>"),
+    ],
+)
+def test_an_unknown_name_is_one_line(name: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=f"^backbone '{name}' is not known: .*{hint}"):
+        named.weights(name)
+
+
+def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named, "find_spec", lambda _: None)
+    with pytest.raises(MissingError, match=r"needs the package open_clip_torch: install stepline\[vision\]"):
+        named.spec("open_clip:ViT-B-32/openai")
+
+
+def test_what_is_known_of_a_model_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "timm:test_vit.r160_in1k"
+    spec, weights = named.spec(name), named.weights(name)
+    monkeypatch.setattr(named, "_module", lambda _: pytest.fail("the library is imported"))
+    assert named.spec(name) == spec
+    assert named.weights(name) == weights
+    monkeypatch.setattr(named, "version", lambda _: "another")
+    with pytest.raises(pytest.fail.Exception):
+        named.spec(name)
+
+
+def test_the_hub_s_weights_are_asked_for_before_the_spec(hub: Hub) -> None:
+    from transformers import CLIPImageProcessor
+
+    name = "hf:someone/small-clip@0123abc"
+    with pytest.raises(MissingError, match=f"^weights {name} are absent: run `stepline fetch weights/{name}`$"):
+        named.spec(name)
+    files = hub(name, small_clip(), CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
+    assert named.spec(name).steps[0] == ("short_side", 48, "pil_bicubic")
+    CLIPImageProcessor(size={"shortest_edge": 50}, crop_size=48).save_pretrained(files["config.json"].parent)
+    assert named.spec(name).steps[0] == ("short_side", 50, "pil_bicubic")
+
+
+def test_files_of_another_model_are_one_line(hub: Hub) -> None:
+    from transformers import CLIPImageProcessor
+
+    name = "timm:test_vit.r160_in1k"
+    files = saved(name, weight=torch.zeros(3))
+    with pytest.raises(StoreError, match=r"model.safetensors is not test_vit.r160_in1k: .*Missing key"):
+        named.load(named.spec(name), files)
+    name = "open_clip:ViT-B-32-quickgelu/openai"
+    files = saved(name, weight=torch.zeros(3))
+    with pytest.raises(StoreError, match=r"is not ViT-B-32-quickgelu/openai: \d+ missing"):
+        named.load(named.spec(name), files)
+    name = "hf:someone/small-clip@0123abc"
+    files = hub(name, small_clip(), CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
+    spec = named.spec(name)
+    save_file({"weight": torch.zeros(3)}, files["model.safetensors"])
+    with pytest.raises(StoreError, match=rf"model.safetensors is not {name}: \d+ missing"):
+        named.load(spec, files)
+    other = {key: torch.zeros(3) for key in small_clip().state_dict()}
+    save_file(other, files["model.safetensors"])
+    with pytest.raises(StoreError, match=rf"model.safetensors is not {name}: "):
+        named.load(spec, files)
+
+
+def test_code_of_a_repository_is_never_run(hub: Hub) -> None:
+    from transformers import CLIPImageProcessor
+
+    name = "hf:someone/small-clip@0123abc"
+    files = hub(name, small_clip(), CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
+    config = json.loads(files["config.json"].read_text(encoding="utf-8"))
+    trap = "open('ran', 'w').close()\nclass Config: pass\nclass Model: pass\n"
+    (files["config.json"].parent / "own.py").write_text(trap, encoding="utf-8")
+    own = {"model_type": "own", "auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Model"}}
+    files["config.json"].write_text(json.dumps(config | own), encoding="utf-8")
+    with pytest.raises(ConfigError, match="has no configuration that transformers knows"):
+        named.spec(name)
+    assert not Path("ran").exists()
+
+
+def test_a_model_of_videos_cannot_be_used_by_name(hub: Hub) -> None:
+    from transformers import CLIPImageProcessor, VideoMAEConfig, VideoMAEModel
+
+    name = "hf:someone/small-videomae@main"
+    config = VideoMAEConfig(
+        hidden_size=32, intermediate_size=37, num_hidden_layers=1, num_attention_heads=4, image_size=48
+    )
+    hub(name, VideoMAEModel(config), CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
+    with pytest.raises(ConfigError, match="is no model of single pictures that can be used by name"):
+        named.spec(name)
+
+
+def test_a_vector_is_normalised_where_the_spec_says_so(photo: Image.Image) -> None:
+    import dataclasses
+
+    import timm
+
+    name = "timm:test_vit.r160_in1k"
+    files = saved(name, **random_values(timm.create_model("test_vit")).state_dict())
+    spec = named.spec(name)
+    clips = clip_of(photo, spec)
+    plain = named.load(spec, files)(clips)
+    normalised = named.load(dataclasses.replace(spec, normalise=True), files)(clips)
+    torch.testing.assert_close(normalised, torch.nn.functional.normalize(plain, dim=1))
+    assert abs(float(plain.norm()) - 1) > 0.1
