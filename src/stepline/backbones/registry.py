@@ -82,6 +82,21 @@ def _families() -> list[Any]:
     return [import_module(f"stepline.backbones.presets.{name}") for name in names]
 
 
+def tower_of(spec: ClipSpec) -> TextSpec | None:
+    """Return the text tower whose vectors share a space with the network's, its weights not looked at; None without."""
+    if spec.architecture in ("open_clip", "hf"):
+        try:
+            return import_module(FAMILIES[spec.architecture]).text_spec(spec.weights[0])  # type: ignore[no-any-return]
+        except ConfigError:
+            return None
+    return next((tower for tower in towers().values() if _share(tower, spec)), None)
+
+
+def _share(tower: TextSpec, spec: ClipSpec) -> bool:
+    same = (tower.architecture, tower.dimension) == (spec.architecture, spec.dimension)
+    return same and {*tower.weights} <= {*spec.weights}
+
+
 def networks_of(weights: str) -> list[ClipSpec]:
     """Return the presets that load these weights."""
     return [spec for spec in presets().values() if weights in spec.weights]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepline import __version__, paths
-from stepline.cli import backbone, bank, weights
+from stepline.cli import backbone, bank, search, weights
 from stepline.errors import ConfigError, DownloadError, SteplineError
 from stepline.mirror import mirror_root
 
@@ -148,6 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.set_defaults(run=_report)
     backbone.add(verbs)
     bank.add(verbs)
+    search.add(verbs)
     weights.add(verbs)
     return parser
 
