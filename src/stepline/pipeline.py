@@ -246,7 +246,7 @@ class Pipeline:
         own: str = self.config["backbones"].get(backbone, {}).get("env", "")
         if own:
             return os.path.abspath(os.path.expanduser(own))
-        return "vision" if isinstance(self.spec_of(backbone), ClipSpec) else "media"
+        return "vision" if self.networks else "media"
 
     @property
     def networks(self) -> bool:
@@ -367,7 +367,8 @@ def how_to_fill(item: str) -> str:
     """Return a command that brings what ``needs`` names: weights, videos, a key, a package; "" for anything else."""
     kind, _, what = item.partition(":")
     if kind == "weights":
-        return backbones.how_to_get(what) if what in backbones.WEIGHTS else recognisers.how_to_get(what)
+        known = what in backbones.WEIGHTS or ":" in what
+        return backbones.how_to_get(what) if known else recognisers.how_to_get(what)
     commands = {
         "videos": f"stepline fetch {what}/videos",
         "key": f"export {what}=...",

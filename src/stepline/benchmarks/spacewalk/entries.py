@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from stepline.backbones.registry import networks_of
 from stepline.backbones.sentence import MODELS
 from stepline.backbones.weights import WEIGHTS, locate
 from stepline.config import Config
@@ -265,8 +266,9 @@ def needs(entry: Entry, study: Study, study_config: Config) -> tuple[str, ...]:
         key = "text_encoders" if entry.encoder == "tfidf" or entry.encoder in MODELS else "video_encoders"
         lacking.append(f"config:{study.name}.{key}={entry.encoder}")
     lacking += absent_packages(entry.encoder)
-    if entry.encoder in WEIGHTS and locate(entry.encoder) is None:
-        lacking.append(f"weights:{entry.encoder}")
+    if entry.encoder in WEIGHTS:
+        loaded = [entry.encoder, *(name for spec in networks_of(entry.encoder) for name in spec.weights)]
+        lacking += [f"weights:{name}" for name in dict.fromkeys(loaded) if locate(name) is None]
     if entry.kind == "unavailable":
         if "V" in entry.modality:
             lacking.append(f"videos:{study.name}")

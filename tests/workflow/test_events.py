@@ -1,0 +1,256 @@
+"""What is computed again when something happens to videos, backbones, weights and settings: jobs and decodes counted.
+
+After each event one run makes the table that an empty ``results/`` would get, and a second run does nothing.
+"""
+
+import csv
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, snakemake
+from tests.media.clips import make
+from tests.workflow.runs import messages
+
+pytest.importorskip("av")
+pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
+TABLE = "results/mine/videos.csv"
+NETWORK = """
+import os
+import time
+from stepline.errors import StoreError
+from stepline.spec import ClipSpec
+SPEC = ClipSpec(
+    name="{name}", label="test", revision={revision}, fps={fps}, architecture="file", weights={weights}, licence="MIT",
+    num_frames=2, interval=1, hop={fps}, steps=(("exact", 16, 16, "swscale_bicubic"),), mean=(0, 0, 0), std=(1, 1, 1),
+    output="mean", dimension=3,
+)
+def load(spec, files):
+    import torch
+    if {failing}:
+        raise StoreError("it does not load")
+    class Mean(torch.nn.Module):
+        def forward(self, clips):
+            if os.path.exists("stuck"):
+                time.sleep(600)
+            return clips.mean(dim=(2, 3, 4)) + SPEC.revision
+    return Mean()
+"""
+
+
+@dataclass
+class Study:
+    """A work folder, and what should be true of it. made: pairs of video and backbone version that stores hold."""
+
+    folder: Path
+    videos: dict[str, int] = field(default_factory=dict)
+    known: list[str] = field(default_factory=list)
+    backbones: dict[str, int] = field(default_factory=dict)
+    fps: dict[str, int] = field(default_factory=lambda: {"one": 1, "two": 2, "heavy": 4})
+    failing: set[str] = field(default_factory=set)
+    weights: bool = False
+    least_s: int = 600
+    made: set[tuple[str, str, int]] = field(default_factory=set)
+
+    def write(self) -> None:
+        """Write the configuration and the networks."""
+        for name, revision in self.backbones.items():
+            needed = '("egovlp",)' if name == "heavy" else "()"
+            more = {"weights": needed, "failing": name in self.failing, "fps": self.fps[name], "revision": revision}
+            (self.folder / f"{name}.py").write_text(NETWORK.format(name=name, **more))
+        config = {
+            "datasets": {"mine": {"videos": "videos", "backbones": ["histogram", *self.backbones]}},
+            "backbones": {name: {"path": f"{name}.py"} for name in self.backbones},
+            "features": {"device": "cpu"},
+            "asr": {"engine": "deepgram"},
+            "media": {"limits": {"least_s": self.least_s}},
+            "shard_hours": 1e-3,
+        }
+        (self.folder / "mine.yaml").write_text(json.dumps(config))
+
+    def add(self, video: str, seconds: int = 2) -> None:
+        times = [Fraction(i, 10) for i in range(10 * seconds)]
+        (self.folder / "videos").mkdir(exist_ok=True)
+        make(self.folder / "videos" / f"{video}.mp4", times)
+        self.videos[video] = seconds
+        self.known += [] if video in self.known else [video]
+
+    def lose(self, video: str) -> None:
+        (self.folder / "videos" / f"{video}.mp4").unlink()
+        del self.videos[video]
+
+    def bring_weights(self) -> None:
+        folder = self.folder / "weights/egovlp"
+        folder.mkdir(parents=True)
+        for file in ("EgoVLP_PT_BEST.pth", "tokenizer.json"):
+            (folder / file).write_text(file)
+        self.weights = True
+
+    def working(self) -> dict[str, int]:
+        """Return the backbones that have what they need, and do not fail."""
+        lacking = self.failing | (set() if self.weights else {"heavy"})
+        return {"histogram": 1} | {name: by for name, by in self.backbones.items() if name not in lacking}
+
+    def expected(self) -> set[tuple[str, str, int]]:
+        return {(video, *backbone) for video in self.videos for backbone in self.working().items()}
+
+    def run(self, *options: str) -> subprocess.CompletedProcess[str]:
+        shutil.rmtree(self.folder / "logs/extract", ignore_errors=True)
+        options = "--cores", "2", "--keep-going", "--configfile", "mine.yaml", *options
+        return snakemake(*options, "--", TABLE, folder=self.folder)
+
+    def decoded(self) -> int:
+        """Return how many times the last run decoded a video for features."""
+        logs = "".join(path.read_text() for path in (self.folder / "logs/extract").rglob("*.log"))
+        return sum(map(int, re.findall(r"features: \d+/(\d+) videos", logs)))
+
+    def table(self) -> dict[str, dict[str, str]]:
+        with open(self.folder / TABLE, newline="", encoding="utf-8") as file:
+            return {row["video"]: row for row in csv.DictReader(file)}
+
+    def check(self, what: str) -> None:
+        """Run, and compare jobs, decodes and the table with what must be."""
+        self.write()
+        new = self.expected() - self.made
+        done = self.run()
+        assert (done.returncode == 0) == (not self.failing), f"{what}: {done.stderr}"
+        assert self.decoded() == len({video for video, *_ in new}), f"{what}: {messages(done)}"
+        self.made = {each for each in self.made | new if each[0] in self.videos}
+        if self.failing:
+            return
+        rows = self.table()
+        assert sorted(rows) == sorted(self.known), what
+        for video, row in rows.items():
+            assert row["status"] == ("present" if video in self.videos else "missing"), what
+            for backbone in self.working():
+                per_s = {"histogram": 5}.get(backbone, 1)
+                assert row[backbone] == (str(per_s * self.videos[video]) if video in self.videos else ""), what
+        before = (self.folder / TABLE).read_bytes()
+        again = self.run()
+        assert messages(again) == [], f"{what}, again: {again.stderr}"
+        shutil.rmtree(self.folder / "results")
+        assert messages(self.run()) == [TABLE], what
+        assert (self.folder / TABLE).read_bytes() == before, what
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    made = Study(tmp_path)
+    made.add("a")
+    made.add("b", seconds=3)
+    made.backbones = {"one": 1, "two": 1}
+    return made
+
+
+def test_each_event_makes_what_it_concerns_and_nothing_else(study: Study) -> None:
+    study.check("first run")
+    study.add("c")
+    study.check("a video more")
+    study.lose("b")
+    study.check("a video lost")
+    study.add("b", seconds=3)
+    study.least_s = 601
+    study.check("a video back, and another limit")
+    study.backbones["one"] = 2
+    study.check("a backbone changed")
+    study.backbones["one"] = 1
+    study.check("and changed back")
+    study.backbones["heavy"] = 1
+    study.check("a backbone more, whose weights are absent")
+    study.bring_weights()
+    study.check("its weights are there")
+    study.failing = {"two"}
+    study.backbones["two"] = 2
+    study.backbones["one"] = 3
+    study.check("two backbones changed, of which one fails")
+    study.failing = set()
+    study.check("it fails no longer")
+    del study.backbones["two"]
+    study.check("a backbone less")
+
+
+def toggle_video(study: Study, draw: random.Random) -> None:
+    video = draw.choice("abcd")
+    if video not in study.videos:
+        study.add(video)
+    elif len(study.videos) > 1:
+        study.lose(video)
+
+
+def toggle_backbone(study: Study, draw: random.Random) -> None:
+    name = draw.choice(("one", "two", "heavy"))
+    if study.backbones.pop(name, None) is None:
+        study.backbones[name] = draw.choice((1, 2))
+
+
+def change_backbone(study: Study, draw: random.Random) -> None:
+    if study.backbones:
+        study.backbones[draw.choice(sorted(study.backbones))] = draw.choice((1, 2))
+
+
+def change_limit(study: Study, draw: random.Random) -> None:
+    study.least_s += 1
+
+
+EVENTS: list[Callable[[Study, random.Random], None]] = [toggle_video, toggle_backbone, change_backbone, change_limit]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_random_history_ends_with_the_same(study: Study, seed: int) -> None:
+    draw = random.Random(seed)
+
+    study.check("first run")
+    for _ in range(3):
+        for event in draw.sample(EVENTS, 2):
+            event(study, draw)
+        study.check(f"after {study}")
+
+
+def test_a_run_killed_during_extraction_goes_on_to_the_same_bytes(study: Study) -> None:
+    study.write()
+    whole = Study(study.folder / "whole", videos=study.videos, known=study.known, backbones=study.backbones)
+    shutil.copytree(study.folder, whole.folder, ignore=shutil.ignore_patterns("whole"))
+    (study.folder / "stuck").touch()
+    command = [Path(sys.executable).parent / "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "2"]
+    options = ["--configfile", "mine.yaml", "--", TABLE]
+    with subprocess.Popen(
+        [*command, *options], cwd=study.folder, stderr=subprocess.DEVNULL, env=os.environ, start_new_session=True
+    ) as process:
+        try:
+            deadline = time.monotonic() + 120
+            while not list(study.folder.glob("features/histogram/*/mine/*.parts/*.npz")):
+                assert time.monotonic() < deadline
+                assert process.poll() is None
+                time.sleep(0.05)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    (study.folder / "stuck").unlink()
+    assert snakemake("--unlock", "--configfile", "mine.yaml", folder=study.folder).returncode == 0
+    for each in (study, whole):
+        done = each.run()
+        assert done.returncode == 0, done.stderr
+    stores = sorted(
+        path.relative_to(whole.folder) for path in whole.folder.glob("features/*/*/mine/*/**/*") if path.is_file()
+    )
+    assert len(stores) > 6
+    for path in stores:
+        assert (study.folder / path).read_bytes() == (whole.folder / path).read_bytes(), path
+    assert not list(study.folder.glob("features/*/*/mine/*.parts"))
+
+
+def test_no_rule_hides_what_changed() -> None:
+    for path in [ROOT / "Snakefile", *(ROOT / "workflow").rglob("*.smk")]:
+        assert "ancient" not in path.read_text(encoding="utf-8"), path
