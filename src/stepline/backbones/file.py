@@ -17,8 +17,6 @@ from stepline.spec import ClipSpec, TextSpec
 if TYPE_CHECKING:
     import torch
 
-    from stepline.features.text import TextEncoder
-
 AnySpec = TypeVar("AnySpec", ClipSpec, TextSpec)
 
 
@@ -49,10 +47,9 @@ def load(spec: ClipSpec, files: Mapping[str, Path]) -> "torch.nn.Module":
     return network.eval()
 
 
-def load_text(spec: TextSpec, files: Mapping[str, Path]) -> "TextEncoder":
-    """Return what the file's ``load_text(spec, files)`` gives."""
-    encoder: TextEncoder = _defined(_python(files), "load_text")(spec, files)
-    return encoder
+def load_text(spec: TextSpec, files: Mapping[str, Path]) -> Any:
+    """Return what the file's ``load_text(spec, files)`` gives, a ``stepline.features.text.TextEncoder``."""
+    return _defined(_python(files), "load_text")(spec, files)
 
 
 def _named(name: str, path: Path, what: str, kind: type[AnySpec]) -> AnySpec:

@@ -24,7 +24,7 @@ from stepline.spec import ClipSpec, TextSpec, digest
 if TYPE_CHECKING:
     import torch
 
-    from stepline.features.text import TextEncoder
+    from stepline.backbones.clip_text import TextEncoder
 
 CACHE = Path(".stepline/named")
 REVISION = 1
