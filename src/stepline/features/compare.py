@@ -15,6 +15,8 @@ SEARCHED_S = 5.0
 """How far a lag is looked for, either way."""
 LEAST_CHANGE = 1e-5
 """By how much the mean cosine must differ among lags: else nothing moves, and there is none to be found."""
+NO_FRACTION = 0.05
+"""Parts of a hop that are taken for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,15 +89,15 @@ def _lag(coarse: tuple[Rows, float], fine: tuple[Rows, float]) -> float:
     """Return at how much later a time ``fine`` shows what ``coarse`` shows, in seconds, to a tenth of its hop.
 
     Among lags of whole hops that leave half of the rows, that where the mean cosine is highest; of equal ones that
-    nearest to 0. A parabola through it and its neighbours, over the same rows, gives the fraction: rows interpolated at
-    fractions of a hop have less noise, and would be more alike there than at the true lag.
+    nearest to 0. From there, towards its better neighbour, as far as rows between the two are nearer.
     """
-    rows, hop_s = coarse
+    (rows, hop_s), (fine_rows, fine_hop_s) = coarse, fine
+    rows, fine_rows = _unit(rows), _unit(fine_rows)
     times_s = np.arange(len(rows)) * hop_s
-    most = int(SEARCHED_S / fine[1])
+    most = int(SEARCHED_S / fine_hop_s)
     found = np.full((2 * most + 3, len(rows)), nan)
     for line, step in zip(found, range(-most - 1, most + 2), strict=True):
-        moved, there = _at(times_s + step * fine[1], *fine)
+        moved, there = _at(times_s + step * fine_hop_s, fine_rows, fine_hop_s)
         line[there] = _cosines(rows[there], moved)
     known = np.isfinite(found)
     enough = [place for place in range(1, 2 * most + 2) if 2 * known[place].sum() >= len(rows)]
@@ -103,11 +105,31 @@ def _lag(coarse: tuple[Rows, float], fine: tuple[Rows, float]) -> float:
     if len(rows) < 3 or not means or max(means.values()) - min(means.values()) < LEAST_CHANGE:
         return nan
     best = max(sorted(means, key=lambda place: abs(place - most - 1)), key=means.__getitem__)
-    near = found[best - 1 : best + 2]
-    before, at, after = near[:, np.isfinite(near).all(axis=0)].mean(axis=1)
-    curve = 2 * at - before - after
-    aside = (after - before) / (2 * curve) if curve > 0 else 0.0
-    return float(round(best - most - 1 + aside, 1) * fine[1])
+    common = known[best - 1 : best + 2].all(axis=0)
+    side = 1 if found[best + 1, common].sum() > found[best - 1, common].sum() else -1
+    whole = best - most - 1
+    near, next_ = (_at(times_s[common] + step * fine_hop_s, fine_rows, fine_hop_s)[0] for step in (whole, whole + side))
+    return float(round(whole + side * _fraction(rows[common], near, next_), 1) * fine_hop_s)
+
+
+def _fraction(rows: Rows, near: Rows, following: Rows) -> float:
+    """Return where between ``near`` (0) and ``following`` (1) lie points that are nearest to ``rows``.
+
+    Points between two noisy ones have less noise than either, and so are nearer to any. Where the distance of ``rows``
+    from ``near`` could be such noise, and what is left of the step without it ends at ``near``, it is 0.
+    """
+    off, off_following, step = (
+        float(np.square(one - other).sum()) for one, other in ((rows, near), (rows, following), (near, following))
+    )
+    if step <= off or 0.5 + (off - off_following) / (2 * (step - off)) < NO_FRACTION:
+        return 0.0
+    return 0.5 + (off - off_following) / (2 * step)
+
+
+def _unit(rows: Rows) -> Rows:
+    """Return rows of length 1; those of 0 stay."""
+    unit: Rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    return unit
 
 
 def _at(times_s: NDArray[Any], rows: Rows, hop_s: float) -> tuple[Rows, NDArray[np.bool_]]:
