@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from stepline.asr.engines import REVISION as ASR
-from stepline.backbones.registry import FRAME_BACKBONES
+from stepline.backbones.named import REVISION as NAMED
+from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
 from stepline.backbones.sentence import sentence_spec
 from stepline.benchmarks.spacewalk.entries import KINDS
 from stepline.benchmarks.spacewalk.plan import SCORING
@@ -24,11 +25,27 @@ from stepline.media import SHOTS_REVISION as SHOTS
 SOURCE = Path(__file__).parents[2] / "src" / "stepline"
 RECORDED = Path(__file__).with_name("revisions.json")
 BENCHMARK = "benchmarks/spacewalk"
+ROWS = [
+    *(f"features/{name}.py" for name in ("clips", "frames", "shelf")),
+    *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
+]
+"""From a video to the rows of a backbone, whichever it is."""
+CLIPS = [*ROWS, "features/network.py", "backbones/picture.py"]
+"""The same for networks."""
+FAMILIES = {
+    "s3d": ["s3d"],
+    "videoclip": ["videoclip", "s3d"],
+    "timesformer": ["timesformer"],
+    "egovlp": ["egovlp"],
+    "internvideo": ["internvideo", "clip_text"],
+    "eva_clip": ["eva_clip", "clip_text"],
+}
 SOURCES = {
-    "histogram": [
-        "backbones/histogram.py",
-        "features/extract.py",
-        *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
+    "histogram": ["backbones/histogram.py", *ROWS],
+    **{family: [*(f"backbones/{name}.py" for name in names), *CLIPS] for family, names in FAMILIES.items()},
+    "named": [
+        *(f"backbones/{name}.py" for name in ("named", "hf_models", "open_clip_models", "still", "timm_models")),
+        *CLIPS,
     ],
     "media": [f"media/{name}.py" for name in ("audio", "cut", "decode", "one_pass", "prepare", "scores", "spans")],
     "shots": ["shots.py"],
@@ -58,6 +75,15 @@ SOURCES = {
 }
 REVISIONS = {
     "histogram": FRAME_BACKBONES["histogram"].spec.revision,
+    **{
+        family: {
+            spec.name: spec.revision
+            for spec in (*presets().values(), *towers().values())
+            if spec.architecture == family
+        }
+        for family in FAMILIES
+    },
+    "named": NAMED,
     "media": MEDIA,
     "shots": SHOTS,
     "asr": ASR,
@@ -67,6 +93,8 @@ REVISIONS = {
 }
 WHERE = {
     "histogram": "revision of HistogramSpec",
+    **{family: f"revision of the specs in backbones/presets/{family}.py" for family in FAMILIES},
+    "named": "REVISION in backbones/named.py",
     "media": "REVISION in media/__init__.py",
     "shots": "SHOTS_REVISION in media/__init__.py",
     "asr": "REVISION in asr/engines.py",
@@ -124,7 +152,7 @@ def test_the_revision_was_looked_at_since_the_source_changed(name: str) -> None:
 
 
 def test_every_module_of_a_backbone_is_recorded() -> None:
-    not_numbers = {"__init__.py", "registry.py", "weights.py"}
+    not_numbers = {"__init__.py", "registry.py", "weights.py", "checkpoint.py", "file.py", "torchvision.py"}
     modules = {path.name for path in (SOURCE / "backbones").glob("*.py")} - not_numbers
     assert modules == {Path(path).name for paths in SOURCES.values() for path in paths if path.startswith("backbones")}
     metrics = {f"metrics/{path.name}" for path in (SOURCE / "metrics").glob("*.py")} - {"metrics/__init__.py"}
