@@ -1,0 +1,402 @@
+"""Search: planted moments come first, by the rule that is written down, and what cannot be searched is one line.
+
+This module is itself a family: a network that gives a clip's mean colour, and a tower that knows three colours.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+pytest.importorskip("zarr")
+torch = pytest.importorskip("torch")
+
+from stepline import cli, paths  # noqa: E402
+from stepline.asr import transcript  # noqa: E402
+from stepline.asr.transcript import Sentence  # noqa: E402
+from stepline.availability import Record, write_availability, write_manifest  # noqa: E402
+from stepline.backbones import registry  # noqa: E402
+from stepline.backbones.registry import presets, tower_of, towers  # noqa: E402
+from stepline.backbones.sentence import MODELS, model_files  # noqa: E402
+from stepline.config import validate  # noqa: E402
+from stepline.datasets.studies import Study  # noqa: E402
+from stepline.errors import ConfigError, MissingError  # noqa: E402
+from stepline.features import search as module  # noqa: E402
+from stepline.features import store  # noqa: E402
+from stepline.features.extract import extract  # noqa: E402
+from stepline.features.search import Found, Moment, peaks, search  # noqa: E402
+from stepline.features.work import works  # noqa: E402
+from stepline.io import sha256_file, write_text  # noqa: E402
+from stepline.pipeline import Pipeline  # noqa: E402
+from stepline.plans import plan  # noqa: E402
+from stepline.spec import ClipSpec, TextSpec  # noqa: E402
+from tests.media.clips import LIMITS, make  # noqa: E402
+
+COLOURS = {"red": (1, -1, -1), "green": (-1, 1, -1), "blue": (-1, -1, 1)}
+SPEC = ClipSpec(
+    name="colours",
+    label="1fps",
+    revision=1,
+    fps=1,
+    architecture="colours",
+    weights=(),
+    licence="Apache-2.0",
+    num_frames=1,
+    steps=(("short_side", 32, "swscale_bicubic"), ("centre_crop", 32, "round")),
+    mean=(0.5, 0.5, 0.5),
+    std=(0.5, 0.5, 0.5),
+    output="mean",
+    dimension=3,
+)
+TOWER = TextSpec(
+    name="colours-text",
+    label="words2",
+    revision=1,
+    architecture="colours",
+    weights=(),
+    licence="Apache-2.0",
+    max_tokens=2,
+    output="sum",
+    dimension=3,
+)
+
+
+class Mean(torch.nn.Module):
+    def forward(self, clips: Any) -> Any:
+        return clips.mean(dim=(2, 3, 4))
+
+
+def load(spec: ClipSpec, files: Mapping[str, Path]) -> Any:
+    return Mean()
+
+
+class Tower:
+    spec = TOWER
+
+    def tokens(self, text: str) -> list[int]:
+        return [list(COLOURS).index(word) for word in text.split() if word in COLOURS][: TOWER.max_tokens]
+
+    def encode(self, tokens: list[int]) -> np.ndarray:
+        return np.float32([list(COLOURS.values())[token] for token in tokens]).sum(axis=0)
+
+
+def load_text(spec: TextSpec, files: Mapping[str, Path]) -> Tower:
+    return Tower()
+
+
+@pytest.fixture(autouse=True)
+def _family(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.FAMILIES, "colours", __name__)
+    monkeypatch.setattr(registry, "presets", lambda: {"colours": SPEC})
+    monkeypatch.setattr(registry, "towers", lambda: {TOWER.name: TOWER})
+
+
+class Words:
+    """A sentence encoder that counts words. encoded: how often it was asked for a vector, in all."""
+
+    encoded = 0
+
+    def __init__(self, name: str) -> None:
+        self.spec = MODELS[name]
+
+    def tokens(self, text: str) -> list[int]:
+        return [crc32(word.encode()) % 997 for word in text.lower().split()]
+
+    def encode(self, tokens: list[int]) -> np.ndarray:
+        Words.encoded += 1
+        return np.bincount(tokens, minlength=997).astype(np.float32)
+
+
+@pytest.fixture
+def words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SentenceEncoder", Words)
+
+
+def configured(*backbones: str, **more: Any) -> Pipeline:
+    """Return the pipeline of a data set with the videos a and b, which may be empty files."""
+    for name in ("a", "b"):
+        Path("clips").mkdir(exist_ok=True)
+        Path(f"clips/{name}.mp4").touch()
+    mine = {"videos": "clips", "backbones": list(backbones), **more}
+    return Pipeline.of(validate({"datasets": {"mine": mine}}), "mine")
+
+
+def put(pipeline: Pipeline, rows: Mapping[str, Any], spec: ClipSpec = SPEC) -> None:
+    """Store rows, a second apart, as the features of the network."""
+    made = {video: np.float32(each) for video, each in rows.items()}
+    store.write(paths.features("mine", "000", pipeline.spec_of("colours")), pipeline.spec_of("colours"), made, 1.0)
+
+
+def say(pipeline: Pipeline, said: Mapping[str, list[tuple[str, float]]]) -> None:
+    """Write transcripts in which each sentence lasts a second."""
+    folder = paths.transcripts("mine", "pocketsphinx")
+    for video, lines in said.items():
+        transcript.write(folder / f"{video}.parquet", [Sentence(text, at, at + 1) for text, at in lines])
+    videos = {video: {"status": "present", "reason": ""} for video in said}
+    silent = {"silent": {"status": "missing", "reason": "no audio stream"}}
+    write_manifest(paths.manifest(folder, "000"), videos | silent, **pipeline.recogniser)
+
+
+def find(pipeline: Pipeline, text: str, *, top: int = 10, window_s: float = 10.0, **more: Any) -> Found:
+    return search(pipeline, text, **{"backbone": None, "top": top, "window_s": window_s} | more)
+
+
+def places(moments: tuple[Moment, ...]) -> list[tuple[str, float]]:
+    return [(moment.video, moment.time_s) for moment in moments]
+
+
+def test_what_was_planted_in_videos_is_found_first() -> None:
+    def filmed(name: str, colour: str, start_s: int, end_s: int) -> None:
+        def picture(index: int) -> np.ndarray:
+            shown = colour if start_s <= index / 5 < end_s else "green"
+            return np.full((32, 32, 3), [255 * (value > 0) for value in COLOURS[shown]], np.uint8)
+
+        make(Path(f"clips/{name}.mp4"), [Fraction(i, 5) for i in range(150)], picture=picture)
+
+    pipeline = configured("histogram", "colours")
+    filmed("a", "blue", 12, 15)
+    filmed("b", "red", 20, 22)
+    records = [
+        Record(video=name, status="present", path=f"clips/{name}.mp4", sha256=sha256_file(f"clips/{name}.mp4"))
+        for name in ("a", "b")
+    ]
+    write_availability(paths.availability("mine", "000"), records)
+    work = works(pipeline, "colours", "000")
+    options = {"device": "cpu", "batch_size": None, "decoders": 1}
+    extract(
+        paths.availability("mine", "000"),
+        work,
+        Path("manifest.json"),
+        lock=Path("lock"),
+        limits=LIMITS,
+        options=options,
+    )
+    for colour, video, time_s in (("red", "b", 20.0), ("blue", "a", 12.0)):
+        found = find(pipeline, colour)
+        assert (found.backbone, found.similarity, found.searched, found.listed) == ("colours", "cosine", 2, 2)
+        assert places(found.videos)[0] == places(found.moments)[0] == (video, time_s)
+        assert found.moments[0].score > 0.95 > 0.5 > found.moments[1].score
+        assert find(pipeline, colour) == found
+
+
+def test_a_peak_is_no_less_than_all_within_the_window() -> None:
+    times_s, scores = np.arange(6.0), np.array([1.0, 3, 2, 2, 5, 5])
+    assert peaks(times_s, scores, 0).tolist() == [0, 1, 2, 3, 4, 5]
+    assert peaks(times_s, scores, 1).tolist() == [0, 1, 2, 3, 4, 5]
+    assert peaks(times_s, scores, 1.5).tolist() == [1, 4]
+    assert peaks(times_s, scores, 3).tolist() == [1, 4]
+    assert peaks(times_s, scores, 4).tolist() == [4]
+    assert peaks(np.zeros(3), np.ones(3), 1).tolist() == [0]
+
+
+def test_peaks_are_those_of_a_slow_search() -> None:
+    random = np.random.default_rng(0)
+    for window_s in (0.5, 2, 7, 1000):
+        times_s, scores = np.sort(random.integers(0, 60, 80) / 2), random.integers(0, 12, 80).astype(float)
+        expected = []
+        for i in range(80):
+            near = [j for j in range(80) if abs(times_s[j] - times_s[i]) < window_s]
+            if all((scores[i], -i) >= (scores[j], -j) for j in near):
+                expected.append(i)
+        assert peaks(times_s, scores, window_s).tolist() == expected
+
+
+def test_equal_moments_are_in_the_order_of_times_and_then_of_ids() -> None:
+    pipeline = configured("colours")
+    red, green = COLOURS["red"], COLOURS["green"]
+    put(pipeline, {"b": [red, green, red], "a": [green, green, red]})
+    found = find(pipeline, "red", window_s=1)
+    assert places(found.moments)[:3] == [("b", 0.0), ("a", 2.0), ("b", 2.0)]
+    assert places(found.videos) == [("b", 0.0), ("a", 2.0)]
+    assert places(find(pipeline, "red", window_s=1, top=1).moments) == [("b", 0.0)]
+    assert len(find(pipeline, "red", window_s=1, top=1).videos) == 1
+
+
+def test_lengths_count_where_the_networks_own_code_takes_the_dot_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = configured("colours")
+    put(pipeline, {"a": [(1, -1, -1), (9, -4, -4)]})
+    found = find(pipeline, "red")
+    assert (found.similarity, places(found.moments), found.moments[0].score) == ("cosine", [("a", 0.0)], 1.0)
+    monkeypatch.setattr(module, "DOT", ("colours",))
+    found = find(pipeline, "red")
+    assert (found.similarity, places(found.moments), found.moments[0].score) == ("dot product", [("a", 1.0)], 17.0)
+    monkeypatch.setattr(registry, "presets", lambda: {"colours": replace(SPEC, normalise=True)})
+    pipeline = configured("colours")
+    put(pipeline, {"a": [COLOURS["red"]]})
+    assert find(pipeline, "red").similarity == "cosine"
+
+
+def test_times_are_those_of_spans_and_of_listed_clips(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline, red, green = configured("colours"), COLOURS["red"], COLOURS["green"]
+    spans = [
+        store.Part(np.float32([green, green]), 5.0, 5.0, 7.0),
+        store.Part(np.float32([green, red]), 40.0, 40.0, 42.0),
+    ]
+    folder = paths.features("mine", "000", pipeline.spec_of("colours"))
+    store.write(folder, pipeline.spec_of("colours"), {"a": spans}, 1.0)
+    assert places(find(pipeline, "red").moments)[0] == ("a", 41.0)
+
+    monkeypatch.setattr(registry, "presets", lambda: {"colours": replace(SPEC, placement="middles")})
+    Path("clips.csv").write_text("video,start_s,end_s\na,3.5,5\na,20,25\n")
+    pipeline = configured("colours", clips="clips.csv")
+    folder = paths.features("mine", "000", pipeline.spec_of("colours"))
+    rows, clips = {"a": np.float32([green, red])}, {"a": [(3.5, 5.0), (20.0, 25.0)]}
+    store.write(folder, pipeline.spec_of("colours"), rows, 1.0, clips=clips)
+    assert places(find(pipeline, "red").moments) == [("a", 20.0), ("a", 3.5)]
+
+
+def test_words_that_the_tower_does_not_see_are_named() -> None:
+    pipeline = configured("colours")
+    put(pipeline, {"a": [COLOURS["red"]]})
+    assert find(pipeline, "red").unseen == ()
+    assert find(pipeline, "a red door").unseen == ("a", "door")
+    assert find(pipeline, "red blue green").unseen == ("green",)
+    with pytest.raises(ConfigError, match="colours-text knows no word of 'yellow door'"):
+        find(pipeline, "yellow door")
+
+
+def test_what_is_said_is_found_and_each_sentence_is_encoded_once(words: None) -> None:
+    pipeline = configured("histogram")
+    lines = [("now  cut the carrots", 4.0), ("boil the water", 31.5), ("", 40.0)]
+    say(pipeline, {"a": lines, "b": [("boil the big potatoes", 7.0)]})
+    Words.encoded = 0
+    found = find(pipeline, "boil water")
+    assert found.what == "what is said, by minilm on the pocketsphinx transcripts"
+    assert (found.moments[0].sentence, found.moments[0].time_s) == ("boil the water", 31.5)
+    assert places(found.videos) == [("a", 31.5), ("b", 7.0)]
+    assert Words.encoded == 4
+    assert find(pipeline, "boil water") == found
+    assert Words.encoded == 5
+    (made,) = Path("features").glob("minilm/*/mine/search/sentences/embeddings")
+    assert (made.parents[3] / "spec.json").exists()
+
+
+def test_a_network_with_a_tower_and_features_goes_before_what_is_said(words: None) -> None:
+    pipeline = configured("histogram", "colours")
+    say(pipeline, {"a": [("a red door", 2.0)]})
+    assert find(pipeline, "red").backbone == "minilm"
+    put(pipeline, {"a": [COLOURS["red"]]})
+    assert find(pipeline, "red").backbone == "colours"
+    assert find(pipeline, "red", backbone="minilm").moments[0].sentence == "a red door"
+
+
+@pytest.mark.slow
+def test_a_real_encoder_finds_what_is_meant() -> None:
+    if model_files("minilm") is None:
+        pytest.skip("all-MiniLM-L6-v2 is not installed")
+    pytest.importorskip("transformers")
+    pipeline = configured("histogram")
+    lines = [("first we chop the vegetables", 2.0), ("the bicycle needs a new tyre", 30.0), ("serve the soup", 60.0)]
+    say(pipeline, {"a": lines, "b": [("plant the tree in the garden", 5.0)]})
+    assert find(pipeline, "repairing a wheel").moments[0].sentence == "the bicycle needs a new tyre"
+    assert places(find(pipeline, "cutting carrots and onions").videos)[0] == ("a", 2.0)
+    assert places(find(pipeline, "digging a hole for a sapling").videos)[0] == ("b", 5.0)
+
+
+def test_released_transcripts_are_searched_where_they_are_configured(
+    words: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = plan(validate({"spacewalk": {"video_encoders": []}}), "spacewalk")
+    with pytest.raises(MissingError, match="spacewalk has neither transcripts nor features"):
+        find(pipeline, "the airlock")
+    write_text("datasets/spacewalk/v1/release.json", "{}")
+    write_text("v1/09122021.csv", "Sentence,Global start,Global end\nGo ahead,1,2\nOpen the airlock,60,62\n")
+    monkeypatch.setattr(Study, "load", lambda self, name: SimpleNamespace(recordings={"09122021": None}))
+    monkeypatch.setattr(Study, "release_file", lambda self, name, path: Path(name, Path(path).name))
+    found = find(pipeline, "the airlock", backbone="minilm")
+    assert found.what == "what is said, by minilm on the released transcripts"
+    assert (found.searched, found.listed) == (1, 18)
+    assert (found.moments[0].sentence, found.moments[0].time_s) == ("Open the airlock", 60.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "line"),
+    [
+        (" ", {}, "a text to search for has 1 to 500 characters that can be printed, not 0"),
+        ("a" * 501, {}, "has 1 to 500 characters that can be printed, not 501"),
+        ("a\x07", {}, "characters that can be printed"),
+        ("caf\udce9", {}, "characters that can be printed"),
+        ("red", {"top": 0}, "top must be at least 1"),
+        ("red", {"window_s": -1.0}, "window not negative"),
+        ("red", {"window_s": float("nan")}, "window not negative"),
+        ("red", {"backbone": "colors"}, "backbone 'colors' is not known; did you mean 'colours'?"),
+        ("red", {"backbone": "histogram"}, "backbone histogram has no text tower"),
+        ("red", {"backbone": "colours"}, "mine has no features of colours: add it to its backbones"),
+        ("red", {"backbone": "minilm"}, "mine has no transcripts in which something is said"),
+        ("red", {}, "mine has neither transcripts nor features of a network with a text tower"),
+    ],
+)
+def test_what_cannot_be_searched_is_one_line(text: str, more: dict[str, Any], line: str) -> None:
+    with pytest.raises((ConfigError, MissingError)) as error:
+        find(configured("histogram"), text, **more)
+    assert line in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_verb_prints_and_writes_the_same_each_time(words: None, capsys: pytest.CaptureFixture[str]) -> None:
+    say(configured("histogram"), {"a": [("boil the water", 3671.5)], "b": [("cut the bread", 1.0)]})
+    write_text("config.yaml", "datasets: {mine: {videos: clips}}\n")
+    arguments = ["search", "mine", "boil <b>water</b> & water", "--top", "1", "--window", "5"]
+    assert cli.main(arguments) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    first, *_, last = said.out.splitlines()
+    assert first == "what is said, by minilm on the pocketsphinx transcripts; cosine; 2 of 2 videos"
+    assert "   1  a       1:01:11     0.577  boil the water" in said.out.splitlines()
+    page = Path(last.removeprefix("The page: "))
+    assert page.parent == Path("results/mine/search")
+    content = page.read_bytes()
+    assert cli.main(arguments) == 0
+    assert capsys.readouterr().out == said.out
+    assert page.read_bytes() == content
+    assert cli.main(["search", "yours", "x"]) == 2
+    assert capsys.readouterr().err.startswith("error: dataset 'yours' is not known; choose from")
+
+
+def test_each_networks_tower_shares_its_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "towers", towers)
+    found = {name: tower.name if (tower := tower_of(spec)) else "" for name, spec in presets().items()}
+    assert {name: tower for name, tower in found.items() if not name.startswith("timesformer")} == {
+        "s3d-htstep": "",
+        "s3d-htstep-as-released": "",
+        "s3d-oepp": "s3d-text",
+        "s3d-oepp-as-released": "s3d-text",
+        "s3d-dropdtw": "s3d-text",
+        "s3d-dropdtw-as-released": "s3d-text",
+        "s3d-mmpt": "s3d-text",
+        "s3d-mmpt-as-released": "s3d-text",
+        "s3d-pss": "s3d-text",
+        "internvideo-spacewalk": "internvideo-text",
+        "internvideo-seconds": "internvideo-text",
+        "internvideo-mm": "internvideo-mm-text",
+        "internvideo-htstep": "internvideo-mm-text",
+        "internvideo-htstep-as-released": "internvideo-mm-text",
+        "eva_clip-hirest": "eva_clip-text",
+        "eva_clip-hirest-as-released": "eva_clip-text",
+        "egovlp-spacewalk": "egovlp-text",
+        "egovlp-nlq": "egovlp-text",
+        "videoclip-oepp": "videoclip-text",
+        "videoclip-oepp-as-released": "videoclip-text",
+        "videoclip-spacewalk": "videoclip-text",
+    }
+    assert not any(tower for name, tower in found.items() if name.startswith("timesformer"))
+
+
+def test_models_by_name_bring_their_own_tower(monkeypatch: pytest.MonkeyPatch) -> None:
+    from stepline.backbones import named
+
+    def text_spec(name: str) -> TextSpec:
+        if name != "open_clip:both/tag":
+            raise ConfigError(f"{name} has no text tower")
+        return TOWER
+
+    monkeypatch.setattr(named, "text_spec", text_spec)
+    by_name = replace(SPEC, architecture="open_clip", weights=("open_clip:both/tag",))
+    assert tower_of(by_name) is TOWER
+    assert tower_of(replace(by_name, architecture="hf", weights=("hf:pictures/alone@1",))) is None
