@@ -17,16 +17,27 @@ settings.load_profile("stepline")
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="session")
-def real_data() -> Path:
-    """The public release files; without them the test is skipped, except in continuous integration."""
-    folder = Path(os.environ.get("STEPLINE_REAL_DATA", ROOT.parent / "shared" / "data"))
+def _shared(variable: str, name: str, what: str) -> Path:
+    """Return the folder that ``variable`` names; without it skip the test, except in continuous integration."""
+    folder = Path(os.environ.get(variable, ROOT.parent / "shared" / name))
     if not folder.is_dir():
-        reason = f"{folder} is not there: set STEPLINE_REAL_DATA to a folder with the public releases"
+        reason = f"{folder} is not there: set {variable} to a folder with {what}"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
     return folder
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The public release files."""
+    return _shared("STEPLINE_REAL_DATA", "data", "the public releases")
+
+
+@pytest.fixture(scope="session")
+def parity() -> Path:
+    """Weights' recipes and reference outputs."""
+    return _shared("STEPLINE_PARITY", "parity", "the reference outputs")
 
 
 @pytest.fixture(autouse=True)
