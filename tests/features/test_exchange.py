@@ -202,6 +202,13 @@ def test_what_is_wrong_is_one_line_that_names_the_file(
     assert not Path("features").exists()
 
 
+def test_ids_stand_between_what_the_patterns_match(folder: Path) -> None:
+    for name in ("MakeTea_12_aB_3-_7890z.mp4", "MakeTea_12_0123456789_.webm", "MakeTea_12_short.mp4"):
+        np.save(folder / f"{name}.npy", rows(2))
+    found = Folder(folder, prefix=r".*_(?=.{11}\.)", suffix=r"\.(mp4|webm)")
+    assert (list(found), found.skipped) == (["0123456789_", "aB_3-_7890z"], 1)
+
+
 def test_names_and_hops_are_checked(folder: Path) -> None:
     np.save(folder / "a.npy", rows(5))
     for name, dataset, hop_s in (("../x", "mine", 1), ("theirs", "Mine", 1), ("theirs", "mine", 0)):
