@@ -203,6 +203,27 @@ def test_text_towers_of_the_hub_give_what_transformers_gives(hub: Hub) -> None:
     torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_a_siglip_sees_padded_texts(hub: Hub) -> None:
+    from tokenizers import Tokenizer, models
+    from transformers import SiglipConfig, SiglipImageProcessor, SiglipModel
+
+    name = "hf:google/small-siglip@main"
+    size = {"hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = SiglipConfig(
+        text_config={**size, "vocab_size": 300, "max_position_embeddings": 6, "projection_size": 32, "pad_token_id": 1},
+        vision_config={**size, "image_size": 48, "patch_size": 16},
+    )
+    theirs: Any = random_values(SiglipModel(config))
+    files = hub(name, theirs, SiglipImageProcessor(size={"height": 48, "width": 48}))
+    assert named.spec(name).steps == (("exact", 48, 48, "pil_bicubic"),)
+    Tokenizer(models.WordLevel({"astronaut": 2, "?": 0}, unk_token="?")).save("tokenizer.json")
+    encoder = named.load_text(named.text_spec(name), files | {"tokenizer.json": Path("tokenizer.json")})
+    assert encoder.tokens("astronaut") == [2, 1, 1, 1, 1, 1]
+    expected = theirs.get_text_features(input_ids=torch.tensor([[2, 1, 1, 1, 1, 1]])).pooler_output[0]
+    ours = torch.from_numpy(encoder.encode(encoder.tokens("astronaut")))
+    torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("pooler", [True, False])
 def test_vision_transformers_of_the_hub_give_what_is_pooled_or_the_first_token(
     pooler: bool, photo: Image.Image, hub: Hub

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 import transformers
 from PIL import Image
-from safetensors import safe_open
 from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoImageProcessor, AutoModel
 
@@ -49,14 +48,14 @@ def weights(name: str, model: str) -> Weights:
 
 def describe(name: str, model: str, files: Mapping[str, Path]) -> tuple[ClipSpec, TextSpec | None]:
     """Return the specs of the model, pictures prepared as its processor does."""
-    steps, mean, std, shape = _prepared(name, files["preprocessor_config.json"].parent)
     config = _config(name, files)
-    with torch.device("meta"):
-        network, pictures = AutoModel.from_config(config).eval(), torch.zeros(1, *shape)  # type: ignore[no-untyped-call]
     try:
+        steps, mean, std, shape = _prepared(name, files["preprocessor_config.json"].parent)
+        with torch.device("meta"):
+            network, pictures = AutoModel.from_config(config).eval(), torch.zeros(1, *shape)  # type: ignore[no-untyped-call]
         output = _output(network, pictures, files["model.safetensors"])
-        dimension = _image(network, output)(pictures).shape[-1]
-    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        _, dimension = _image(network, output)(pictures).shape
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"{name} is no model of single pictures that can be used by name: {reason}") from None
     clip = ClipSpec(
@@ -143,8 +142,7 @@ def _output(network: Any, pictures: torch.Tensor, path: Path) -> str:
     if hasattr(network, "get_image_features"):
         return "image_embed"
     poolers = [name for name, _ in network.named_parameters() if name.startswith("pooler.")]
-    with safe_open(path, "pt") as file:
-        held = list(file.keys())
+    held = checkpoint.state(path) if poolers else {}
     trained = all(any(name.endswith(pooler) for name in held) for pooler in poolers)
     pooled = getattr(network(pixel_values=pictures), "pooler_output", None)
     return "pooler_output" if trained and pooled is not None else "first_token"

@@ -26,38 +26,29 @@ NETWORK = ClipSpec(
     dimension=768,
 )
 PRETRAINED = replace(NETWORK, weights=("internvideo-mm",))
+HTSTEP = replace(
+    PRETRAINED,
+    name="internvideo-htstep",
+    label="8x8fps",
+    placement="grid",
+    fps=8,
+    num_frames=8,
+    hop=8,
+    tail="drop",
+    steps=SQUARE,
+)
 PRESETS = (
-    # Spacewalk-18: 12 frames of the window or animation, as the repository's retrieval with these weights chooses them.
+    # Spacewalk-18: 12 frames evenly from the first of a window or animation to its last, however short it is. Pictures
+    # as the repository prepares them for retrieval with these weights.
     NETWORK,
-    # Spacewalk-18, TW-FINCH and LFB: 12 frames at 1 fps, of the 12 s after each second.
+    # Spacewalk-18, TW-FINCH and LFB: 12 frames at 1 fps, those of the 12 s from each second on.
     replace(NETWORK, name="internvideo-seconds", label="12x1fps", placement="grid"),
     # The repository's demo: 8 frames of a clip.
     replace(PRETRAINED, name="internvideo-mm", label="8-frames", num_frames=8, steps=DEMO),
     # HT-Step, by TengdaHan/TemporalAlignNet: 8 frames of each second; a last second that is not whole has no vector.
-    replace(
-        PRETRAINED,
-        name="internvideo-htstep",
-        label="8x8fps",
-        placement="grid",
-        fps=8,
-        num_frames=8,
-        hop=8,
-        tail="drop",
-        steps=SQUARE,
-    ),
-    # The same as it was published: ffmpeg's fps filter puts each frame up to 1/16 s late.
-    replace(
-        PRETRAINED,
-        name="internvideo-htstep-as-released",
-        label="8x8fps",
-        placement="grid",
-        frame_rule="ffmpeg_near",
-        fps=8,
-        num_frames=8,
-        hop=8,
-        tail="drop",
-        steps=SQUARE,
-    ),
+    HTSTEP,
+    # The same as it was published: ffmpeg's fps filter gives frames that are up to 1/16 s late.
+    replace(HTSTEP, name="internvideo-htstep-as-released", frame_rule="ffmpeg_near"),
 )
 TOWER = TextSpec(
     name="internvideo-text",
