@@ -1,6 +1,7 @@
 """From a decoded frame to the picture that a network sees, before its mean and deviation."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 from typing import Protocol, cast
@@ -14,13 +15,49 @@ Image = NDArray[np.uint8]
 Picture = NDArray[np.uint8 | np.float32]
 ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"floor": floor, "round": round, "ceil": ceil}
 """How a length becomes a number of pixels; ``round`` takes halves to the even number."""
+SQUARE: Step = ("centre_square",)
 
 
 class Frame(Protocol):
     """A frame of a reader."""
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+
+    def square(self) -> "Frame":
+        """Return the largest square in the middle; its side and offsets are even where chroma is shared."""
+
     def rgb(self, width: int = 0, height: int = 0) -> Image:
         """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
+
+
+@dataclass(frozen=True)
+class Still:
+    """A (height, width, 3) RGB picture as a frame."""
+
+    image: Image
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        height, width, _ = self.image.shape
+        return width, height
+
+    def square(self) -> "Still":
+        """Return the largest square in the middle, as ffmpeg crops 4:2:0 video: its side and offsets are even."""
+        side = min(self.size) & ~1
+        left, top = ((length - side) // 2 & ~1 for length in self.size)
+        return Still(cast(Image, _crop(self.image, side, left, top)))
+
+    def rgb(self, width: int = 0, height: int = 0) -> Image:
+        """Return the picture, scaled to the given size (bicubic), else as it is."""
+        import av
+
+        if not width:
+            return self.image
+        whole = av.VideoFrame.from_ndarray(self.image, "rgb24")
+        return cast(Image, whole.reformat(width, height, interpolation="BICUBIC", threads=1).to_ndarray())
 
 
 class Pictures:
@@ -36,10 +73,10 @@ class Pictures:
 
         ("short_side", size, METHOD[, ROUNDING]): the aspect kept, the long side rounded, by default down.
         ("exact", width, height, METHOD): whatever the aspect.
-        ("centre_square",): the largest, as ffmpeg crops video of shared chroma: side and offsets are even.
+        ("centre_square",): the largest, as ffmpeg crops what the decoder gives; only as the first step.
         ("centre_crop", size, ROUNDING): a square of that size, half of the rest, rounded, cut off on top and left.
         ("jpeg", quality): written as JPEG and read again, by OpenCV.
-        METHOD: swscale_bicubic, ffmpeg's, as a first step straight from what the decoder gives; pil_bicubic and
+        METHOD: swscale_bicubic, ffmpeg's, straight from what the decoder gives, cropped or not; pil_bicubic and
         pil_bilinear; bilinear, that of ``torch.nn.functional.interpolate`` on floats: half-pixel centres, no antialias.
         ROUNDING: one of ``ROUNDINGS``.
         Raises ValueError, which names the step, where it is unknown or cannot be taken.
@@ -52,13 +89,12 @@ class Pictures:
         if not steps:
             return self._frame.rgb()
         *before, step = steps
-        if not before and "swscale_bicubic" in step:
-            return self._frame.rgb(*_scaled_size(step, *self._size()))
+        if steps == (SQUARE,):
+            return self._frame.square().rgb()
+        if before in ([], [SQUARE]) and "swscale_bicubic" in step:
+            frame = self._frame.square() if before else self._frame
+            return frame.rgb(*_scaled_size(step, *frame.size))
         return _taken(step, self.after(tuple(before)))
-
-    def _size(self) -> tuple[int, int]:
-        size: tuple[int, int] = getattr(self._frame, "size", None) or self.after(()).shape[1::-1]
-        return size
 
 
 def picture(frame: Frame, steps: tuple[Step, ...]) -> Picture:
@@ -71,9 +107,6 @@ def _taken(step: Step, image: Picture) -> Picture:
     match step:
         case ("short_side", int(), method, *_) | ("exact", int(), int(), method):
             return _scaled(step, image, str(method), *_scaled_size(step, width, height))
-        case ("centre_square",):
-            side = min(width, height) & ~1
-            return _crop(image, side, (width - side) // 2 & ~1, (height - side) // 2 & ~1)
         case ("centre_crop", int(size), str(rounding)) if rounding in ROUNDINGS:
             if not 1 <= size <= min(width, height):
                 raise ValueError(f"the step {step} cannot be taken: the picture has {width} x {height} pixels")
@@ -103,7 +136,7 @@ def _scaled(step: Step, image: Picture, method: str, width: int, height: int) ->
     if method == "bilinear":
         return _bilinear(image, width, height)
     if method == "swscale_bicubic":
-        return _swscale(_eight_bit(step, image), width, height)
+        return Still(_eight_bit(step, image)).rgb(width, height)
     if method in ("pil_bicubic", "pil_bilinear"):
         from PIL.Image import Resampling, fromarray
 
@@ -127,13 +160,6 @@ def _jpeg(image: Image, quality: int) -> Image:
 
     _, written = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality])
     return cast(Image, cv2.imdecode(written, cv2.IMREAD_COLOR_RGB))
-
-
-def _swscale(image: Image, width: int, height: int) -> Image:
-    import av
-
-    whole = av.VideoFrame.from_ndarray(image, "rgb24")
-    return cast(Image, whole.reformat(width, height, interpolation="BICUBIC", threads=1).to_ndarray())
 
 
 def _bilinear(image: Picture, width: int, height: int) -> NDArray[np.float32]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Container, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -35,6 +35,13 @@ class MissedKeyError(MediaError):
 class Frame(Protocol):
     """One frame of a reader."""
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+
+    def square(self) -> "Frame":
+        """Return the largest square in the middle, as ffmpeg crops 4:2:0 video: its side and offsets are even."""
+
     def rgb(self, width: int = 0, height: int = 0) -> Image:
         """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
 
@@ -63,6 +70,25 @@ class DecodedFrame:
     def end_s(self) -> float:
         """When the frame is no longer shown."""
         return float((self.pts + self.duration) * self.time_base)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        return self.picture.width, self.picture.height
+
+    def square(self) -> "DecodedFrame":
+        """Return the largest square in the middle, as ffmpeg crops it: where chroma is shared, offsets are even."""
+        import av
+
+        graph = av.filter.Graph()
+        width, height = self.size
+        source = graph.add_buffer(width=width, height=height, format=self.picture.format, time_base=self.time_base)
+        crop, sink = graph.add("crop", f"{min(self.size)}:{min(self.size)}"), graph.add("buffersink")
+        source.link_to(crop)
+        crop.link_to(sink)
+        graph.configure()
+        source.push(self.picture)
+        return replace(self, picture=cast("av.VideoFrame", sink.pull()))
 
     def rgb(self, width: int = 0, height: int = 0) -> Image:
         """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
