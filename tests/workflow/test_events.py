@@ -43,8 +43,10 @@ def load(spec, files):
     if {failing}:
         raise StoreError("it does not load")
     class Mean(torch.nn.Module):
+        calls = 0
         def forward(self, clips):
-            if os.path.exists("stuck"):
+            self.calls += 1
+            if self.calls > 1 and os.path.exists("stuck"):
                 time.sleep(600)
             return clips.mean(dim=(2, 3, 4)) + SPEC.revision
     return Mean()

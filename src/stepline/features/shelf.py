@@ -80,7 +80,8 @@ class Shelf:
     def add(self, record: Record, rows: NDArray[np.float32]) -> int:
         """Take the next rows of a video; return how many it will have. Raise StoreError where they cannot be stored."""
         coming = self._coming[record.video]
-        coming.rows.append(store.cast(rows, self.spec, record.video))
+        first = coming.staged + sum(map(len, coming.rows))
+        coming.rows.append(store.cast(rows, self.spec, record.video, first))
         if sum(map(len, coming.rows)) >= CHUNK:
             self._stage(record)
         return len(coming.order)

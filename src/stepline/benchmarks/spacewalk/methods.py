@@ -127,7 +127,9 @@ def _video(material: Material, context_s: float, video: str, items: list[Item]) 
     recording, normalise = material.release.recordings[video], material.study_config["normalise"]
 
     def mean(spans: Sequence[tuple[float, float]]) -> Scores:
-        return blocks([np.stack([material.bank.window(video, *span).mean(axis=0) for span in spans])], normalise)
+        return blocks(
+            [np.stack([material.bank.window(video, *span).mean(axis=0, dtype=np.float32) for span in spans])], normalise
+        )
 
     windows = [
         mean([window(t_s, context_s, recording.duration_s) for t_s in times])
