@@ -60,8 +60,7 @@ class Network:
         clips: (n, T, H, W, 3) RGB in [0, 255]. shown: (n, T), False where a frame is none and the network's input 0.
         Raises StoreError, naming the layer, where a value is not finite.
         """
-        more = self.batch_size - len(clips)
-        inputs = self._normalised(np.pad(clips, [(0, more)] + [(0, 0)] * 4), np.pad(shown, [(0, more), (0, 0)]))
+        inputs = self._normalised(clips, shown)
         precision = (
             nullcontext()
             if self.spec.compute == "float32"
@@ -75,12 +74,16 @@ class Network:
         return array
 
     def _normalised(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> torch.Tensor:
+        """Return the input of batch_size clips, the last of them zeros where there are fewer."""
+        if more := self.batch_size - len(clips):
+            clips, shown = np.pad(clips, [(0, more)] + [(0, 0)] * 4), np.pad(shown, [(0, more), (0, 0)])
         tensors = [torch.from_numpy(each) for each in (clips, shown)]
         if self.device.type == "cuda":
             tensors = [each.pin_memory().to(self.device, non_blocking=True) for each in tensors]
         pixels, there = tensors
-        scaled = (pixels.permute(0, 4, 1, 2, 3).float() / 255 - self._mean) / self._std
-        return scaled * there[:, None, :, None, None]
+        inputs = pixels.permute(0, 4, 1, 2, 3).to(torch.float32, copy=True)
+        inputs.div_(255).sub_(self._mean).div_(self._std)
+        return inputs.mul_(there[:, None, :, None, None])
 
     def _first_not_finite(self, inputs: torch.Tensor) -> str:
         """Return the name of the first layer, in order of computation, whose output is not finite."""
