@@ -74,10 +74,10 @@ def norms(change: Callable[[Any], object]) -> Callable[[pytest.MonkeyPatch], Non
 
 
 def floor_pool(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = torch.nn.functional.max_pool3d
+    pool = torch.nn.functional.max_pool2d
     monkeypatch.setattr(
         torch.nn.functional,
-        "max_pool3d",
+        "max_pool2d",
         lambda *arguments, **options: pool(*arguments, **options | {"ceil_mode": False}),
     )
 
