@@ -11,7 +11,7 @@ rule extract:
     priority: 1
     conda:
         lambda wildcards: environment(wildcards)
-    threads: NETWORKS and workflow.cores or 1
+    threads: (NETWORKS and workflow.resource_settings.cores) or 1
     resources:
         disk_gb=disk_gb("extract"),
         gpu=int(NETWORKS and config["features"]["device"] != "cpu"),

@@ -250,7 +250,7 @@ def load(network: "torch.nn.Module", tensors: Tensors, *, model: str, path: Path
     ]
     if wrong:
         raise StoreError(f"{path} is not {model}: {'; '.join(wrong)}; {looks_like(tensors)}")
-    network.load_state_dict(ours)
+    network.load_state_dict({name: value.to(wanted[name].dtype) for name, value in ours.items()}, assign=True)
 
 
 def _form(tensor: "torch.Tensor") -> str:

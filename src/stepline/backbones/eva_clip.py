@@ -51,9 +51,10 @@ class ImageTower(nn.Module):
                 depth=config.layers,
                 mlp_ratio=config.mlp_ratio,
             )
-        self.trunk = trunk.to_empty(device="cpu")
-        for no_bias_of_keys in self.trunk.buffers():
-            no_bias_of_keys.zero_()
+        for module in trunk.modules():
+            for no_bias_of_keys, buffer in module.named_buffers(recurse=False):
+                setattr(module, no_bias_of_keys, torch.zeros_like(buffer, device="cpu"))
+        self.trunk = trunk
 
     def forward(self, clips: Tensor) -> Tensor:
         """Return the (B, D) vectors of the first frame of normalised (B, 3, T, H, W) clips."""

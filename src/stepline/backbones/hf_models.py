@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from PIL import Image
 from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoImageProcessor, AutoModel
 
 from stepline.backbones import checkpoint
 from stepline.backbones.clip_text import TextEncoder
 from stepline.backbones.named import HUB, slug
-from stepline.backbones.photo import Photo
-from stepline.backbones.picture import picture
+from stepline.backbones.picture import StillFrame, picture
 from stepline.backbones.still import Still
 from stepline.backbones.weights import File, Weights
 from stepline.errors import ConfigError, StoreError
@@ -172,7 +170,7 @@ def _prepared(name: str, folder: Path) -> tuple[tuple[Step, ...], Any, Any, tupl
     if not processor.do_normalize:
         mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
     for steps in _candidates(processor):
-        pixels = picture(Photo(Image.fromarray(noise)), steps)
+        pixels = picture(StillFrame(noise), steps)
         ours = ((pixels / 255 - np.array(mean)) / np.array(std)).transpose(2, 0, 1)
         if ours.shape == theirs.shape and np.allclose(ours, theirs, atol=1e-5):
             return steps, tuple(mean), tuple(std), theirs.shape

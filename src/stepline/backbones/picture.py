@@ -33,7 +33,7 @@ class Frame(Protocol):
 
 
 @dataclass(frozen=True)
-class Still:
+class StillFrame:
     """A (height, width, 3) RGB picture as a frame."""
 
     image: Image
@@ -44,11 +44,11 @@ class Still:
         height, width, _ = self.image.shape
         return width, height
 
-    def square(self) -> "Still":
+    def square(self) -> "StillFrame":
         """Return the largest square in the middle, as ffmpeg crops 4:2:0 video: its side and offsets are even."""
         side = min(self.size) & ~1
         left, top = ((length - side) // 2 & ~1 for length in self.size)
-        return Still(cast(Image, _crop(self.image, side, left, top)))
+        return StillFrame(cast(Image, _crop(self.image, side, left, top)))
 
     def rgb(self, width: int = 0, height: int = 0) -> Image:
         """Return the picture, scaled to the given size (bicubic), else as it is."""
@@ -136,7 +136,7 @@ def _scaled(step: Step, image: Picture, method: str, width: int, height: int) ->
     if method == "bilinear":
         return _bilinear(image, width, height)
     if method == "swscale_bicubic":
-        return Still(_eight_bit(step, image)).rgb(width, height)
+        return StillFrame(_eight_bit(step, image)).rgb(width, height)
     if method in ("pil_bicubic", "pil_bilinear"):
         from PIL.Image import Resampling, fromarray
 

@@ -56,11 +56,11 @@ PACKAGES = {
     "videoclip": ("tokenizers", "transformers"),
     "timesformer": ("transformers",),
     "egovlp": ("tokenizers", "transformers"),
-    "internvideo": ("open_clip", "transformers"),
+    "internvideo": ("open_clip",),
     "eva_clip": ("open_clip", "timm"),
     "timm": ("timm",),
     "open_clip": ("open_clip",),
-    "hf": ("transformers",),
+    "hf": ("safetensors", "tokenizers", "transformers"),
 }
 """What must be installed for an architecture, besides what all networks need."""
 

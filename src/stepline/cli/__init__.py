@@ -146,10 +146,8 @@ def _parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("report", help="one HTML page to look at")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.set_defaults(run=_report)
-    backbone.add(verbs)
-    bank.add(verbs)
-    search.add(verbs)
-    weights.add(verbs)
+    for more in (search, bank, backbone, weights):
+        more.add(verbs)
     return parser
 
 

@@ -266,14 +266,19 @@ def needs(entry: Entry, study: Study, study_config: Config) -> tuple[str, ...]:
         key = "text_encoders" if entry.encoder == "tfidf" or entry.encoder in MODELS else "video_encoders"
         lacking.append(f"config:{study.name}.{key}={entry.encoder}")
     lacking += absent_packages(entry.encoder)
-    if entry.encoder in WEIGHTS:
-        loaded = [entry.encoder, *(name for spec in networks_of(entry.encoder) for name in spec.weights)]
-        lacking += [f"weights:{name}" for name in dict.fromkeys(loaded) if locate(name) is None]
+    lacking += [f"weights:{name}" for name in loaded(entry.encoder) if locate(name) is None]
     if entry.kind == "unavailable":
         if "V" in entry.modality:
             lacking.append(f"videos:{study.name}")
         lacking.append("stepline:newer")
     return tuple(lacking)
+
+
+def loaded(encoder: str) -> list[str]:
+    """Return the names of all weights that an encoder of a published name loads."""
+    if encoder not in WEIGHTS:
+        return []
+    return list(dict.fromkeys([encoder, *(name for spec in networks_of(encoder) for name in spec.weights)]))
 
 
 def absent_packages(*users: str) -> list[str]:

@@ -18,6 +18,7 @@ from stepline.benchmarks.spacewalk.entries import (
     absent_packages,
     is_listed,
     load_entries,
+    loaded,
     needs,
     options,
 )
@@ -135,7 +136,8 @@ class Plan(Pipeline):
         recognised = super().weights if self.study_config["transcripts"] == "asr" else []
         lacking = [item for name in self.configured_backbones for item in self.backbone_lacks(name)]
         networks = [item.removeprefix("weights:") for item in lacking if item.startswith("weights:")]
-        return list(dict.fromkeys([*(name for name in encoders if name in WEIGHTS), *networks, *recognised]))
+        declared = [name for encoder in encoders for name in loaded(encoder)]
+        return list(dict.fromkeys([*declared, *networks, *recognised]))
 
     @property
     def releases(self) -> list[str]:
