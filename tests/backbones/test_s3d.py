@@ -74,12 +74,12 @@ def norms(change: Callable[[Any], object]) -> Callable[[pytest.MonkeyPatch], Non
 
 
 def floor_pool(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = torch.nn.functional.max_pool2d
-    monkeypatch.setattr(
-        torch.nn.functional,
-        "max_pool2d",
-        lambda *arguments, **options: pool(*arguments, **options | {"ceil_mode": False}),
-    )
+    def pool(x: Any, kernel: s3d.Kernel, stride: s3d.Kernel) -> Any:
+        after = [size - step for size, step in zip(kernel[::-1], stride[::-1], strict=True)]
+        padded = torch.nn.functional.pad(x, (0, after[0], 0, after[1], 0, after[2]))
+        return torch.nn.functional.max_pool3d(padded, kernel, stride)
+
+    monkeypatch.setattr(s3d, "pool", pool)
 
 
 MISTAKES = {

@@ -33,7 +33,7 @@ class Convolution(nn.Module):
     def __init__(self, channels: int, filters: int, *kernels: Kernel) -> None:
         super().__init__()
         for number, kernel in enumerate(kernels, 1):
-            padding = (kernel[0] // 2, kernel[1] // 2, kernel[2] // 2)
+            padding = (0, 0, 0) if kernel == STEM else (kernel[0] // 2, kernel[1] // 2, kernel[2] // 2)
             self.add_module(f"conv{number}", nn.Conv3d(channels, filters, kernel, padding=padding, bias=False))
             self.add_module(f"bn{number}", nn.BatchNorm3d(filters))
             channels = filters
@@ -75,7 +75,7 @@ class Folded(nn.Module):
         if self.kernel == TIME:
             y = functional.conv2d(x.flatten(3), self.weight[..., 0], self.bias, padding=(1, 0))
             return y.reshape(batch, -1, frames, height, width)
-        return functional.conv3d(x, self.weight, self.bias, padding=(1, 2, 2))
+        return functional.conv3d(x, self.weight, self.bias)
 
 
 class Gating(nn.Module):
@@ -87,7 +87,7 @@ class Gating(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return ``x``, (B, C, T, H, W), weighted."""
-        weights: Tensor = torch.sigmoid(self.fc(x.mean((3, 4)).mean(2)))
+        weights: Tensor = torch.sigmoid(self.fc(x.movedim(1, -1).flatten(1, 3).mean(1)))
         return x * weights[:, :, None, None, None]
 
 
@@ -163,7 +163,8 @@ class S3D(nn.Module):
 
     def forward(self, clips: Tensor) -> Tensor:
         """Return the (B, D) vectors of (B, 3, T, H, W) clips, RGB in [0, 1]; T, H and W are even."""
-        x = self.conv1(space_to_depth(clips))[:, :, 1:, 1:, 1:]
+        # The reference pads by (1, 2, 2) and drops the first value of each axis: the same as one zero less before it.
+        x = self.conv1(functional.pad(space_to_depth(clips), (1, 2, 1, 2, 0, 1)))
         x = pool(x, (1, 3, 3), (1, 2, 2))
         x = self.gating(self.conv_2c(self.conv_2b(x)))
         x = pool(x, (1, 3, 3), (1, 2, 2))
