@@ -141,7 +141,8 @@ def test_what_is_not_there_or_not_known_is_one_line(line: str) -> None:
 def test_what_fails_does_not_keep_the_rest_from_being_fetched() -> None:
     Path("videos").mkdir()
     Path("videos/a.mp4").write_text("no video")
-    Path("config.yaml").write_text("{demo: {text_encoders: [mpnet], video_encoders: []}, datasets: {mine: {videos: videos}}}")
+    demo = "{text_encoders: [mpnet], video_encoders: []}"
+    Path("config.yaml").write_text(f"{{demo: {demo}, datasets: {{mine: {{videos: videos}}}}}}")
     done = stepline("fetch")
     assert done.returncode == 2
     shown, *errors = done.stdout.splitlines(), *done.stderr.splitlines()

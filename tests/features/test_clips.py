@@ -214,3 +214,12 @@ def test_a_video_too_short_for_a_frame_of_the_grid_has_no_rows() -> None:
 def test_rows_are_ordered_by_the_last_frame_that_they_wait_for(frames: list[list[int]]) -> None:
     found = order(np.array(frames, np.int64).reshape(-1, 3)).tolist()
     assert found == sorted(range(len(frames)), key=lambda row: (max(frames[row]), row))
+
+
+def test_seconds_are_every_rth_frame_and_zeros_after_the_last() -> None:
+    timeline = Timeline(np.arange(600) * 1001, Fraction(1, 30000), 600 * 1001, np.array([0]))
+    spec = replace(SPEC, placement="seconds", num_frames=12)
+    short, just, long = rows(spec, timeline, listed=[(1.0, 6.0), (0.0, 11.5), (0.0, 20.0)]).frames
+    assert short.tolist() == [29, 59, 89, 119, 149, 179, *[OUTSIDE] * 6]
+    assert just.tolist() == [30 * i for i in range(12)]
+    assert long.tolist() == [30 * i for i in np.linspace(0, 19, 12).astype(int)]

@@ -43,6 +43,8 @@ def rows(spec: FrameSpec, timeline: Timeline, *, spans: Spans = (), listed: Sequ
     equally near the earlier is nearest. Times from the video's end on, and before 0, are left to ``tail``.
     ends: with first the last frame with pts <= start_s and last the last one with pts < end_s, the frames
     linspace(first, last, num_frames), truncated, whatever the frame rule: all are in the video, so there is no tail.
+    seconds: every r-th of the frames from first to last, r being the mean frame rate, rounded; of more than num_frames
+    of them those at linspace, truncated; after fewer, the rest is ``OUTSIDE``.
     Raises ClipError for a clip that is empty, outside the video, not in one span or, where ``tail`` is drop, not wholly
     in the video, and where ``middles`` meets a rule that knows no times.
     """
@@ -96,11 +98,22 @@ def _clip(spec: ClipSpec, timeline: Timeline, clip: tuple[float, float]) -> Indi
         raise ClipError(f"the clip {_named(clip)} lies outside the video, which ends at {timeline.end_s:.3f} s")
     if spec.tail == "drop" and (start_s < 0 or end_s > timeline.end_s):
         raise ClipError(f"the clip {_named(clip)} runs out of the video, which ends at {timeline.end_s:.3f} s")
-    if spec.placement == "ends":
+    if spec.placement != "middles":
         first = int(timeline.at_or_before(start_s))
         last = max(first, int(np.searchsorted(timeline.t_s, end_s, side="left")) - 1)
-        return np.linspace(first, last, spec.num_frames).astype(np.int64)
+        return _ends(spec, first, last) if spec.placement == "ends" else _seconds(spec, timeline, first, last)
     return _middles(spec, timeline, Fraction(str(start_s)), Fraction(str(end_s)))
+
+
+def _ends(spec: ClipSpec, first: int, last: int) -> Indices:
+    return np.linspace(first, last, spec.num_frames).astype(np.int64)
+
+
+def _seconds(spec: ClipSpec, timeline: Timeline, first: int, last: int) -> Indices:
+    each = np.arange(first, last + 1, max(1, round(len(timeline.pts) / timeline.end_s)))
+    if len(each) > spec.num_frames:
+        return np.asarray(each[np.linspace(0, len(each) - 1, spec.num_frames).astype(np.int64)], np.int64)
+    return np.pad(each, (0, spec.num_frames - len(each)), constant_values=OUTSIDE)
 
 
 def _middles(spec: ClipSpec, timeline: Timeline, start: Fraction, end: Fraction) -> Indices:

@@ -41,6 +41,9 @@ PRESETS = (
     # Spacewalk-18: 12 frames evenly from the first of a window or animation to its last, however short it is. Pictures
     # as the repository prepares them for retrieval with these weights.
     NETWORK,
+    # The same as the repository's loader of these weights does it: every round(fps)-th frame; where that is fewer than
+    # 12, the rest of the input is zeros, which the network takes for pictures.
+    replace(NETWORK, name="internvideo-spacewalk-as-released", placement="seconds"),
     # Spacewalk-18, TW-FINCH and LFB: 12 frames at 1 fps, those of the 12 s from each second on.
     replace(NETWORK, name="internvideo-seconds", label="12x1fps", placement="grid"),
     # The repository's demo: 8 frames of a clip.
