@@ -145,10 +145,13 @@ def test_a_network_that_fails_stops_its_own_job_alone(tmp_path: Path, decoded: l
     assert not (tmp_path / "features/bad/000").exists()
 
 
-def test_values_beyond_float16_are_an_error_that_names_the_video(tmp_path: Path) -> None:
+def test_values_beyond_float16_are_an_error_that_names_the_layer(tmp_path: Path) -> None:
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
     large = replace(TOY, std=(1e-5, 1e-5, 1e-5))
-    with pytest.raises(StoreError, match="a: .*float16"):
+    with pytest.raises(
+        StoreError,
+        match="^toy: its output pooled reaches .* and float16 holds up to 65504: set features.dtype to float32$",
+    ):
         store(tmp_path, work(tmp_path, large))
     store(tmp_path, work(tmp_path, replace(large, name="large", dtype="float32")))
 
@@ -203,6 +206,13 @@ def test_listed_clips_are_rows_in_the_order_of_the_list(tmp_path: Path, decoded:
     store(tmp_path, work(tmp_path, spec, listed={"a": clips[:2]}))
     assert decoded == ["a", "a"]
     assert len(bank(tmp_path, spec).rows["a"]) == 2
+
+
+def test_vectors_of_another_length_are_an_error(tmp_path: Path) -> None:
+    network = Network(replace(TOY, dimension=15), {}, "cpu", 2)
+    network.spec = TOY
+    with pytest.raises(StoreError, match=r"toy: its output pooled has the shape \(2, 15\), not \(2, 16\)"):
+        network(np.zeros((1, 4, 32, 32, 3), np.uint8), np.ones((1, 4), bool))
 
 
 def test_a_device_that_is_not_there_is_one_line(tmp_path: Path) -> None:

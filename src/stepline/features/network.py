@@ -58,7 +58,8 @@ class Network:
         """Return the (n, D) vectors of n <= batch_size clips.
 
         clips: (n, T, H, W, 3) RGB in [0, 255]. shown: (n, T), False where a frame is none and the network's input 0.
-        Raises StoreError, naming the layer, where a value is not finite.
+        Raises StoreError, naming the layer, where a value is not finite or larger than what is stored can hold, and
+        where the vectors are not the spec's or the GPU's memory is full.
         """
         inputs = self._normalised(clips, shown)
         precision = (
@@ -66,12 +67,31 @@ class Network:
             if self.spec.compute == "float32"
             else torch.autocast(self.device.type, getattr(torch, self.spec.compute))
         )
-        with torch.inference_mode(), precision:
-            vectors = self.module(inputs)
-            if not bool(torch.isfinite(vectors[: len(clips)]).all()):
-                raise StoreError(f"{self.spec.name}: {self._first_not_finite(inputs)} gives values that are not finite")
+        try:
+            with torch.inference_mode(), precision:
+                vectors = self.module(inputs)
+                self._check(vectors, inputs, len(clips))
+        except torch.OutOfMemoryError:
+            raise StoreError(
+                f"{self.spec.name}: the GPU's memory is full with {self.batch_size} clips: lower features.batch_size"
+            ) from None
         array: NDArray[np.float32] = vectors[: len(clips)].float().cpu().numpy()
         return array
+
+    def _check(self, vectors: torch.Tensor, inputs: torch.Tensor, n: int) -> None:
+        name, wanted = self.spec.name, (self.batch_size, self.spec.dimension)
+        if tuple(vectors.shape) != wanted:
+            raise StoreError(
+                f"{name}: its output {self.spec.output} has the shape {tuple(vectors.shape)}, not {wanted}"
+            )
+        if not bool(torch.isfinite(vectors[:n]).all()):
+            raise StoreError(f"{name}: {self._first_not_finite(inputs)} gives values that are not finite")
+        largest, most = float(vectors[:n].abs().max()), float(np.finfo(self.spec.dtype).max)
+        if largest > most:
+            raise StoreError(
+                f"{name}: its output {self.spec.output} reaches {largest:g}, and {self.spec.dtype} holds up to {most:g}: "
+                "set features.dtype to float32"
+            )
 
     def _normalised(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> torch.Tensor:
         """Return the input of batch_size clips, the last of them zeros where there are fewer."""
