@@ -20,7 +20,7 @@ class Bad(torch.nn.Module):
         self.first, self.second, self.third = torch.nn.Identity(), Root(), torch.nn.Identity()
 
     def forward(self, clips: torch.Tensor) -> torch.Tensor:
-        return self.third(self.second(self.first(clips))).mean(dim=(1, 2, 3))
+        return self.third(self.second(self.first(clips))).mean(dim=(2, 3, 4))
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> Any:

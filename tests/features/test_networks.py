@@ -131,7 +131,7 @@ def test_several_decoders_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_network_that_fails_stops_its_own_job_alone(tmp_path: Path, decoded: list[str]) -> None:
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
-    bad = replace(TOY, name="bad", architecture="bad")
+    bad = replace(TOY, name="bad", architecture="bad", dimension=3)
     works = [work(tmp_path, TOY), work(tmp_path, bad)]
     registry.FAMILIES["bad"] = "tests.features.bad"
     try:

@@ -81,16 +81,15 @@ class Network:
     def _check(self, vectors: torch.Tensor, inputs: torch.Tensor, n: int) -> None:
         name, wanted = self.spec.name, (self.batch_size, self.spec.dimension)
         if tuple(vectors.shape) != wanted:
-            raise StoreError(
-                f"{name}: its output {self.spec.output} has the shape {tuple(vectors.shape)}, not {wanted}"
-            )
+            shape = tuple(vectors.shape)
+            raise StoreError(f"{name}: its output {self.spec.output} has the shape {shape}, not {wanted}")
         if not bool(torch.isfinite(vectors[:n]).all()):
             raise StoreError(f"{name}: {self._first_not_finite(inputs)} gives values that are not finite")
         largest, most = float(vectors[:n].abs().max()), float(np.finfo(self.spec.dtype).max)
         if largest > most:
             raise StoreError(
-                f"{name}: its output {self.spec.output} reaches {largest:g}, and {self.spec.dtype} holds up to {most:g}: "
-                "set features.dtype to float32"
+                f"{name}: its output {self.spec.output} reaches {largest:g}, and {self.spec.dtype} holds up to "
+                f"{most:g}: set features.dtype to float32"
             )
 
     def _normalised(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> torch.Tensor:
