@@ -35,7 +35,7 @@ def _described(folder: Path) -> dict[str, Any]:
 def errors(parity: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, float]]:
     """The relative error of each output of one case, or of all."""
     folder = parity / "s3d"
-    monkeypatch.setattr(check, "weights", lambda keys, digest: weights(folder))
+    monkeypatch.setattr(check, "weights", lambda *_: {key: array.copy() for key, array in weights(folder).items()})
 
     def compute(case: str = "") -> dict[str, float]:
         with np.load(folder / "golden_a.npz") as loaded:
