@@ -33,7 +33,7 @@ lint: install
 	$(BIN)/snakemake --lint
 
 pytest: install
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # What works without torch, in an environment of its own.
 test-core:

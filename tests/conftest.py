@@ -28,6 +28,11 @@ def _shared(variable: str, name: str, what: str) -> Path:
     return folder
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with the files that hold slow tests, so that none of them is left for the end of a parallel run."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The public release files."""

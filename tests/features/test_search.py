@@ -373,6 +373,7 @@ def test_each_networks_tower_shares_its_space(monkeypatch: pytest.MonkeyPatch) -
         "s3d-mmpt-as-released": "s3d-text",
         "s3d-pss": "s3d-text",
         "internvideo-spacewalk": "internvideo-text",
+        "internvideo-spacewalk-as-released": "internvideo-text",
         "internvideo-seconds": "internvideo-text",
         "internvideo-mm": "internvideo-mm-text",
         "internvideo-htstep": "internvideo-mm-text",
