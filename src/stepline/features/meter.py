@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from types import TracebackType
 
 from tqdm import tqdm
@@ -52,6 +53,8 @@ class Meter:
 
     def __str__(self) -> str:
         spent_s = sum(self._spent_s.values()) or 1.0
-        shares = ", ".join(f"{what} {100 * each_s / spent_s:.0f} %" for what, each_s in self._spent_s.items())
+        ends = [round(100 * each_s / spent_s) for each_s in accumulate(self._spent_s.values())]
+        named = zip(self._spent_s, [0, *ends], ends, strict=False)
+        shares = ", ".join(f"{what} {end - before} %" for what, before, end in named)
         rate = self._seconds_s / max(1e-6, time.monotonic() - self._start)
         return f"{self._ended}/{self._videos} videos, {self._seconds_s / 3600:.2f} h, {rate:.1f} x real time: {shares}"

@@ -1,0 +1,114 @@
+"""Several videos decoded at once: order, ends, errors, and what a consumer that stops leaves behind."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from multiprocessing import active_children
+from pathlib import Path
+from threading import active_count
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("av")
+pytest.importorskip("cv2")
+
+from stepline.availability import Record
+from stepline.backbones.histogram import HistogramSpec
+from stepline.features import decoding
+from stepline.features.decoding import Ended, Job, decoded
+from stepline.features.frames import Batch, Begun, Refused, Request, batches
+from stepline.media.decode import MediaError
+from tests.features import toy
+from tests.features.test_extract import present
+from tests.media.clips import CFR_25, LIMITS, VFR, make
+
+ONE, TWO = Request(spec=HistogramSpec(), batch_size=3), Request(spec=toy.SPEC, batch_size=2)
+
+
+def job(path: Path, *requests: Request) -> Job:
+    return present(path), requests or (ONE,)
+
+
+def plain(message: Any) -> Any:
+    """Return what a message says, without what it took."""
+    if isinstance(message, Batch):
+        return message.of, message.clips.tobytes(), message.shown.tolist()
+    if isinstance(message, Begun):
+        return message.of, message.order.tolist(), message.k.tolist(), message.span.tolist()
+    return message
+
+
+def test_a_video_s_messages_keep_their_order_beside_others(tmp_path: Path) -> None:
+    paths = [make(tmp_path / f"{i}.mp4", times) for i, times in enumerate((CFR_25, VFR, CFR_25[:30], CFR_25[:9]))]
+    came: dict[int, list[Any]] = {place: [] for place in range(len(paths))}
+    for place, message in decoded([job(path, ONE, TWO) for path in paths], LIMITS, 3):
+        assert Ended() not in came[place]
+        came[place].append(plain(message))
+    for place, path in enumerate(paths):
+        assert came[place] == [*map(plain, batches(path, (ONE, TWO), ())), Ended()]
+        assert len(came[place]) > 3
+
+
+def test_a_video_that_cannot_be_read_ends_with_its_reason_and_the_others_come(tmp_path: Path) -> None:
+    (tmp_path / "text.mp4").write_text("no video")
+    whole = make(tmp_path / "whole.mp4", CFR_25)
+    absent = Record(video="absent", status="present", path=str(tmp_path / "absent.mp4"))
+    jobs = [job(tmp_path / "text.mp4"), (absent, [ONE]), job(whole)]
+    last = {}
+    for place, message in decoded(jobs, LIMITS, 2):
+        assert not isinstance(last.get(place), MediaError | Ended)
+        last[place] = message
+    assert [type(last[place]) for place in range(3)] == [MediaError, MediaError, Ended]
+    assert str(last[1]) == f"{tmp_path}/absent.mp4: no such file"
+
+
+def test_a_request_that_cannot_be_met_is_refused_alone(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.mp4", CFR_25)
+    impossible = Request(spec=replace(toy.SPEC, steps=(("centre_crop", 4096, "round"),)))
+    messages = [message for _, message in decoded([job(path, impossible, ONE)], LIMITS, 1)]
+    [refused] = [message for message in messages if isinstance(message, Refused)]
+    assert refused.of == 0
+    assert "('centre_crop', 4096, 'round') cannot be taken" in refused.reason
+    assert sum(len(message.clips) for message in messages if isinstance(message, Batch)) == 15
+
+
+def test_other_errors_are_raised_and_nothing_is_left(tmp_path: Path) -> None:
+    """A reader that there is not is a fault of the program; the video beside it is long."""
+    path = make(tmp_path / "a.mp4", CFR_25)
+    faulty = Request(spec=HistogramSpec(reader="none"))  # type: ignore[arg-type]
+    threads = active_count()
+    with pytest.raises(RuntimeError, match="^decoding ended with exit code 1 and no word$"):
+        list(decoded([job(path, faulty), job(path)], LIMITS, 2))
+    assert active_children() == []
+    assert active_count() == threads
+
+
+def test_a_consumer_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:
+    paths = [make(tmp_path / f"{name}.mp4", [Fraction(i, 25) for i in range(500)]) for name in "abc"]
+    threads = active_count()
+    stream = decoded([job(path) for path in paths], LIMITS, 2)
+    next(stream)
+    assert len(active_children()) in (1, 2)
+    stream.close()  # type: ignore[attr-defined]
+    assert active_children() == []
+    assert active_count() == threads
+
+
+def test_decoders_wait_for_a_slow_consumer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = []
+
+    def counted(*arguments: Any, **limits: Any) -> Iterator[np.ndarray]:
+        for i in range(100):
+            made.append(i)
+            yield np.zeros(1)
+
+    monkeypatch.setattr(decoding, "killable", counted)
+    (tmp_path / "a.mp4").touch()
+    stream = decoded([job(tmp_path / "a.mp4")] * 3, LIMITS, 2)
+    next(stream)
+    time.sleep(0.5)
+    assert len(made) == 1 + 1 + 2
+    stream.close()  # type: ignore[attr-defined]
