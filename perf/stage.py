@@ -1,0 +1,54 @@
+"""The features stage on one video, as its job runs it, with random weights or without a network."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import torch
+
+from stepline.availability import Record, write_availability
+from stepline.backbones.registry import FAMILIES, presets
+from stepline.backbones.s3d import S3D
+from stepline.features.bank import Bank
+from stepline.features.extract import Work, extract
+from stepline.media.process import Limits
+from stepline.media.timeline import scan
+from stepline.spec import ClipSpec
+
+LIMITS = Limits(memory_mb=2000, least_s=3600, s_per_video_s=4)
+FAMILIES["stand_in"] = "stand_in"
+FOUR = ("s3d-htstep", "timesformer-htstep", "internvideo-seconds", "eva_clip-hirest")
+"""Presets at 16, 8, 1 and 1 frames a second."""
+_runs = count()
+
+
+def stand_in(name: str) -> ClipSpec:
+    """Return a preset with the mean of the pixels in the place of its network."""
+    return replace(presets()[name], architecture="stand_in", weights=(), dimension=3, dtype="float32")
+
+
+def s3d_weights(folder: Path) -> Path:
+    """Write random weights of S3D, and return their path."""
+    torch.manual_seed(0)
+    path = folder / "s3d_howto100m.pth"
+    torch.save(S3D("mixed_5c").state_dict(), path)
+    return path
+
+
+def extracted(
+    videos: Sequence[Path], folder: Path, specs: Sequence[ClipSpec], weights: Sequence[Path] = (), *, decoders: int = 1
+) -> list[Bank]:
+    """Run the stage for ``specs`` in one pass, with nothing there before, and return their features."""
+    out = folder / f"run{next(_runs)}"
+    out.mkdir()
+    records = [
+        Record(video=path.stem, status="present", path=str(path), sha256=str(path), duration_s=scan(path).end_s)
+        for path in videos
+    ]
+    write_availability(out / "availability.json", records)
+    files = {path.name: path for path in weights}
+    works = [Work(spec=spec, folder=out / spec.name, files=files) for spec in specs]
+    options = {"device": "auto", "batch_size": None, "decoders": decoders}
+    extract(out / "availability.json", works, out / "manifest.json", lock=out / "lock", limits=LIMITS, options=options)
+    return [Bank.open([work.folder], work.spec) for work in works]
