@@ -26,6 +26,8 @@ from stepline.media.timeline import Timeline, scan
 from stepline.spec import ClipSpec
 
 ROWS = 2
+LISTED = [(0.0, 5.0), (2.0, 10.0)]
+"""The clips of presets that describe listed ones."""
 SUFFIX = "-as-released"
 
 
@@ -40,7 +42,7 @@ class Seen:
 
 def seen(path: Path, timeline: Timeline, spec: ClipSpec) -> Seen:
     """Return the times of all rows, and the pictures of the first."""
-    frames = rows(spec, timeline).frames
+    frames = rows(spec, timeline, listed=LISTED).frames
     first = frames[:ROWS]
     wanted = np.unique(first[first != OUTSIDE])
     made = {}
