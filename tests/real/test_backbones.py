@@ -1,0 +1,194 @@
+"""Every family of networks at its published size, from a file of weights to stored features of real footage."""
+
+import gc
+import shutil
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("av")
+pytest.importorskip("cv2")
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import torch
+
+from stepline.availability import write_availability
+from stepline.backbones import parity as recipe
+from stepline.backbones import registry
+from stepline.backbones.parity import TOLERANCE, check
+from stepline.backbones.parity import eva_clip as eva_clip_parity
+from stepline.backbones.weights import WEIGHTS
+from stepline.features.bank import Bank
+from stepline.features.extract import Work
+from stepline.io import read_json
+from stepline.media.cut import copy_spans
+from stepline.spec import ClipSpec
+from tests.features.reference import distances, footage, rows
+from tests.features.test_extract import decoded, present, store
+
+__all__ = ["decoded"]
+pytestmark = pytest.mark.slow
+CLOSE = 1e-4
+VIDEOS = ("qa1_6min", "spacewalk2")
+FIRST = [[0.0, 2.8]]
+"""What is cut out of them; a second more comes with it."""
+LISTED = [(0.3, 3.7)]
+PRESETS = registry.presets()
+SPECS = (
+    PRESETS["s3d-htstep"],
+    PRESETS["videoclip-oepp"],
+    PRESETS["timesformer-distant"],
+    replace(PRESETS["internvideo-spacewalk"], num_frames=2),
+    replace(PRESETS["eva_clip-hirest"], placement="middles"),
+    PRESETS["egovlp-spacewalk"],
+)
+"""One of each family; the largest two see fewer frames than they do in the papers."""
+
+
+def prefixed(tensors: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
+
+
+PUBLISHED: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], Any]]] = {
+    "s3d": ("s3d", "s3d_howto100m.pth", dict),
+    "timesformer": (
+        "timesformer",
+        "TimeSformer_divST_8x32_224_HowTo100M_pretrained.pth",
+        lambda tensors: {"epoch": 1, "model_state": prefixed(tensors, "model."), "cfg": "TRAIN:"},
+    ),
+    "internvideo": ("internvideo", "pytorch_model.bin", lambda tensors: prefixed(tensors, "clip.")),
+    "eva_clip": ("evaclip", "eva_clip_psz14.pt", dict),
+    "egovlp": (
+        "egovlp",
+        "EgoVLP_PT_BEST.pth",
+        lambda tensors: {
+            "arch": "FrozenInTime",
+            "state_dict": prefixed(tensors, "module."),
+            "config": Namespace(resume=None),
+        },
+    ),
+    "videoclip": (
+        "videoclip",
+        "checkpoint_best.pt",
+        lambda tensors: {"args": Namespace(arch="mmarch"), "model": prefixed(tensors, "mmmodel.")},
+    ),
+}
+"""By name of the weights: the folder of their manifest, their file, and how it holds them."""
+
+
+def write(name: str, parity: Path, folder: Path) -> None:
+    """Write the files of the weights ``name``, filled by the recipe; those that no network on clips reads are empty."""
+    described, file, publish = PUBLISHED[name]
+    manifest = read_json(parity / described / "manifest.json")
+    full = manifest["configs"]["full"] if "configs" in manifest else manifest
+    arrays = recipe.weights(full["keys"], full["digest_sha256"])
+    folder.mkdir(parents=True)
+    for each in WEIGHTS[name].files:
+        (folder / each.name).touch()
+    torch.save(publish({key: torch.from_numpy(np.asarray(array)) for key, array in arrays.items()}), folder / file)
+
+
+@pytest.fixture(scope="module")
+def work_folder(parity: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with ``weights/``: 8 GB, which are removed at the end."""
+    folder = tmp_path_factory.mktemp("published")
+    try:
+        for name in PUBLISHED:
+            write(name, parity, folder / "weights" / name)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(autouse=True)
+def _published(work_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in that folder, with EVA's file held to no checksum."""
+    monkeypatch.chdir(work_folder)
+    files = tuple(replace(file, size=0, sha256="") for file in WEIGHTS["eva_clip"].files)
+    monkeypatch.setitem(WEIGHTS, "eva_clip", replace(WEIGHTS["eva_clip"], files=files))
+
+
+def test_the_published_size_of_eva_clip_gives_the_reference_outputs(
+    parity: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = eva_clip_parity.weights
+
+    def filled(keys: Mapping[str, Any], digest: str) -> Mapping[str, Any]:
+        if "visual.blocks.39.norm1.weight" not in keys:
+            return small(keys, digest)
+        held = torch.load("weights/eva_clip/eva_clip_psz14.pt", mmap=True)
+        return {name: tensor.numpy() for name, tensor in held.items()}
+
+    monkeypatch.setattr(eva_clip_parity, "weights", filled)
+    folder = parity / "evaclip"
+    found = {each.name: each.error for each in check("eva_clip", folder / "manifest.json", folder / "golden_a.npz")}
+    assert {"full/visual_cls_normed", "full/image_embed", "full/text_embed"} <= set(found)
+    assert max(found.values()) <= TOLERANCE
+
+
+@pytest.fixture
+def networks(monkeypatch: pytest.MonkeyPatch) -> dict[str, torch.nn.Module]:
+    """Return the networks by family and spec, once they are loaded."""
+    made: dict[str, torch.nn.Module] = {}
+
+    def kept(family: str, load: Callable[..., torch.nn.Module]) -> Callable[..., torch.nn.Module]:
+        def loaded(spec: ClipSpec, files: Mapping[str, Path]) -> torch.nn.Module:
+            made[f"{family}/{spec.name}"] = load(spec, files)
+            return made[f"{family}/{spec.name}"]
+
+        return loaded
+
+    for family in PUBLISHED:
+        module = import_module(registry.FAMILIES[family])
+        monkeypatch.setattr(module, "load", kept(family, module.load))
+    return made
+
+
+def extracted(folder: str, *specs: ClipSpec) -> dict[str, Bank]:
+    works = [
+        Work(
+            spec=spec,
+            folder=Path(folder, spec.name, "000"),
+            files=registry.files_of(spec.weights),
+            listed={} if spec.placement == "grid" else dict.fromkeys(VIDEOS, LISTED),
+        )
+        for spec in specs
+    ]
+    store(Path(), *works, batch_size=1)
+    return {work.spec.name: Bank.open([work.folder], work.spec) for work in works}
+
+
+def test_real_footage_in_one_decode_for_all_families(
+    real_data: Path, networks: dict[str, torch.nn.Module], decoded: list[str]
+) -> None:
+    paths = [Path(f"{name}.mp4") for name in VIDEOS]
+    for path in paths:
+        copy_spans([real_data / "spacewalk/clips" / path], path, FIRST)
+    write_availability("availability.json", [present(path) for path in paths])
+    banks = extracted("features", *SPECS)
+    assert decoded == list(VIDEOS)
+    videos = [footage(path) for path in paths]
+    for spec in SPECS:
+        network = networks.pop(f"{spec.architecture}/{spec.name}")
+        for path, video in zip(paths, videos, strict=True):
+            ours = np.asarray(banks[spec.name][path.stem], np.float32)
+            wanted = rows(spec, video, network, () if spec.placement == "grid" else LISTED)
+            assert ours.shape == wanted.shape == (len(wanted), spec.dimension), spec.name
+            assert np.isfinite(ours).all(), spec.name
+            assert distances(ours, wanted).max() <= CLOSE, spec.name
+        del network
+        gc.collect()
+    again = PRESETS["egovlp-spacewalk"]
+    extracted("again", again)
+    for file in ("features/c/0/0", "index.parquet"):
+        first, second = (Path(folder, again.name, "000", file).read_bytes() for folder in ("features", "again"))
+        assert first == second
+    written = {path.name for path in Path().iterdir()} - {path.name for path in paths}
+    assert written == {"availability.json", "manifest.json", "weights", "features", "again"}
