@@ -67,7 +67,7 @@ def test_a_video_that_cannot_be_read_ends_with_its_reason_and_the_others_come(tm
 
 def test_a_request_that_cannot_be_met_is_refused_alone(tmp_path: Path) -> None:
     path = make(tmp_path / "a.mp4", CFR_25)
-    impossible = Request(spec=replace(toy.SPEC, steps=(("centre_crop", 4096, "round"),)))
+    impossible = replace(TWO, spec=replace(toy.SPEC, steps=(("centre_crop", 4096, "round"),)))
     messages = [message for _, message in decoded([job(path, impossible, ONE)], LIMITS, 1)]
     [refused] = [message for message in messages if isinstance(message, Refused)]
     assert refused.of == 0
@@ -78,7 +78,7 @@ def test_a_request_that_cannot_be_met_is_refused_alone(tmp_path: Path) -> None:
 def test_other_errors_are_raised_and_nothing_is_left(tmp_path: Path) -> None:
     """A reader that there is not is a fault of the program; the video beside it is long."""
     path = make(tmp_path / "a.mp4", CFR_25)
-    faulty = Request(spec=HistogramSpec(reader="none"))  # type: ignore[arg-type]
+    faulty = replace(ONE, spec=HistogramSpec(reader="none"))  # type: ignore[arg-type]
     threads = active_count()
     with pytest.raises(RuntimeError, match="^decoding ended with exit code 1 and no word$"):
         list(decoded([job(path, faulty), job(path)], LIMITS, 2))
