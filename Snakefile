@@ -16,6 +16,7 @@ include: "workflow/rules/common.smk"
 rule all:
     input:
         [f"results/{name}/{target}" for name in PLANS for target in PLANS[name].targets],
+        [path for name in OWN for path in PLANS[name].summary_inputs() + PLANS[name].report_inputs()],
 
 
 include: "workflow/rules/fetch.smk"

@@ -40,6 +40,11 @@ def features_manifest(study: str, shard: str, spec: Spec) -> Path:
     return Path("features", spec.name, spec.id, "manifests", f"{study}.{shard}.json")
 
 
+def damages(study: str, shard: str, spec: Spec) -> Path:
+    """Return the file that counts how often damage was found in a shard's features."""
+    return Path("features", spec.name, spec.id, study, f"{shard}.damages.json")
+
+
 def features_lock(study: str, shard: str) -> Path:
     """Return the lock that keeps a shard's jobs of features apart."""
     return Path("features", ".locks", f"{study}.{shard}.lock")

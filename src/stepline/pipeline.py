@@ -55,10 +55,9 @@ class Pipeline:
     def check_clips(self) -> None:
         """Raise ConfigError where a backbone describes listed clips and there are none, or the list is wrong."""
         for backbone in self.configured_backbones:
-            if not self.backbone_lacks(backbone) and self.describes_clips(backbone) and not self.listed_clips:
+            if self.describes_clips(backbone) and not self.listed_clips:
                 raise ConfigError(
-                    f"config: {backbone} describes listed clips, and {self.name} has none: give `clips`, a CSV file "
-                    "with the columns video, start_s, end_s, or name a backbone that describes each second"
+                    f"config: {backbone} describes listed clips, and {self.name} lists none: {self.how_to_list}"
                 )
 
     def check_records(self) -> None:
@@ -112,8 +111,17 @@ class Pipeline:
 
     def describes_clips(self, backbone: str) -> bool:
         """Return whether a backbone describes listed clips, not a video at regular times."""
-        spec = resolve(backbone, self.config)
-        return isinstance(spec, ClipSpec) and spec.placement != "grid"
+        if backbone not in self._resolved:
+            try:
+                spec = resolve(backbone, self.config)
+            except MissingError:
+                return False
+            self._resolved[backbone] = isinstance(spec, ClipSpec) and spec.placement != "grid"
+        return self._resolved[backbone]
+
+    @cached_property
+    def _resolved(self) -> dict[str, bool]:
+        return {}
 
     @cached_property
     def listed_clips(self) -> dict[str, list[tuple[float, float]]]:
@@ -249,6 +257,14 @@ class Pipeline:
         return "vision" if self.networks else "media"
 
     @property
+    def how_to_list(self) -> str:
+        """What to do where a backbone wants listed clips."""
+        return (
+            "give `clips`, a CSV file with the columns video, start_s, end_s and a line per clip, or name a backbone "
+            "that describes each second"
+        )
+
+    @property
     def networks(self) -> bool:
         """Whether one of the backbones is a network."""
         return any(isinstance(self.spec_of(name), ClipSpec) for name in self.backbones)
@@ -285,8 +301,12 @@ class Pipeline:
     def extract_params(self, folder: str, shard: str) -> str:
         """Return what a shard's features in ``features/<folder>`` must be made again for, besides another spec."""
         by: dict[str, Any] = {"limits": self.config["media"]["limits"]}
-        if clips := self.clips_of(self.backbone_of(folder)):
+        backbone = self.backbone_of(folder)
+        if clips := self.clips_of(backbone):
             by["clips"] = digest([clips.get(video.id, []) for video in self.members(shard)])
+        damages = paths.damages(self.name, shard, self.spec_of(backbone))
+        if damages.exists():
+            by["damages"] = read_json(damages)["found"]
         return canonical_json(by)
 
     @property

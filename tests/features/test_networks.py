@@ -1,5 +1,7 @@
 """Extraction with networks: one decode for all specs, what they compute, and what becomes of their failures."""
 
+import errno
+import itertools
 import signal
 import subprocess
 import sys
@@ -17,10 +19,13 @@ from stepline.backbones import registry
 from stepline.backbones.histogram import HistogramSpec
 from stepline.backbones.picture import Pictures
 from stepline.errors import StoreError
+from stepline.features import frames as frames_of
+from stepline.features import shelf
 from stepline.features.bank import Bank
 from stepline.features.extract import Work
 from stepline.features.network import Network
 from stepline.media.decode import frames
+from stepline.media.read import UnlistedFrameError
 from stepline.media.timeline import scan
 from stepline.spec import ClipSpec, FrameSpec
 from tests.conftest import ROOT
@@ -79,7 +84,10 @@ def test_rows_are_what_the_network_makes_of_each_clip_and_a_video_is_decoded_onc
     a, b = make(tmp_path / "a.mp4", CFR_25), make(tmp_path / "b.mp4", VFR)
     shard(tmp_path, present(a), present(b))
     specs = [TOY, WIDE, ONE, HISTOGRAM]
-    store(tmp_path, *(work(tmp_path, spec) for spec in specs))
+    works = [work(tmp_path, spec) for spec in specs]
+    for _ in works:
+        store(tmp_path, *works)
+        works.append(works.pop(0))
     assert decoded == ["a", "b"]
     for spec in specs[:3]:
         stored = bank(tmp_path, spec)
@@ -90,10 +98,7 @@ def test_rows_are_what_the_network_makes_of_each_clip_and_a_video_is_decoded_onc
             assert error.max() <= (5e-4 if spec.dtype == "float16" else 1e-5)
     assert stored.rows["a"].dtype == np.float32
     assert bank(tmp_path, TOY).rows["a"].dtype == np.float16
-    for spec in specs[1:]:
-        store(tmp_path, work(tmp_path, spec), *(work(tmp_path, other) for other in specs if other != spec))
-        assert read_manifest(tmp_path / "manifest.json")["a"]["n_rows"] == len(bank(tmp_path, spec).rows["a"])
-    assert decoded == ["a", "b"]
+    assert read_manifest(tmp_path / "manifest.json")["a"]["n_rows"] == len(bank(tmp_path, HISTOGRAM).rows["a"])
 
 
 def test_rows_depend_on_no_neighbour_and_hardly_on_the_batch(tmp_path: Path) -> None:
@@ -123,7 +128,9 @@ def test_several_decoders_give_the_same_bytes(tmp_path: Path) -> None:
         folders[decoders] = tmp_path / str(decoders)
         folders[decoders].mkdir()
         shard(folders[decoders], *map(present, videos))
-        store(folders[decoders], work(folders[decoders], TOY), work(folders[decoders], WIDE), decoders=decoders)
+        works = [work(folders[decoders], spec) for spec in (TOY, WIDE)]
+        store(folders[decoders], *works, decoders=decoders)
+        store(folders[decoders], *reversed(works))
     for file in ("toy/000/features/c/0/0", "wide/000/features/c/0/0", "toy/000/index.parquet"):
         one, three = (folder / "features" / file for folder in folders.values())
         assert one.read_bytes() == three.read_bytes()
@@ -243,6 +250,7 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     works = [tests.work(folder, tests.LISTED, listed=tests.CLIPS), tests.work(folder, tests.WIDE)]
     tests.store(folder, *works, batch_size=2)
+    tests.store(folder, *reversed(works), batch_size=2)
     print(left)
 """
 LISTED = replace(TOY, name="listed", placement="middles")
@@ -269,3 +277,90 @@ def test_killed_at_any_batch_it_goes_on_and_ends_with_the_same_bytes(tmp_path: P
     assert [done.returncode for done in left] == codes, [done.stderr for done in left]
     assert int(left[0].stdout) < int(left[-1].stdout)
     assert content(killed) == content(whole)
+
+
+def test_what_a_network_raises_is_one_line_and_stops_its_own_job_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+
+    def broken(self: torch.nn.Module, clips: torch.Tensor) -> torch.Tensor:
+        if self.conv.out_channels == WIDE.dimension:
+            raise RuntimeError("shapes do not fit")
+        return clips.mean(dim=(2, 3, 4))
+
+    monkeypatch.setattr(toy.Toy, "forward", broken)
+    three = replace(TOY, name="three", dimension=3)
+    works = [work(tmp_path, three), work(tmp_path, WIDE)]
+    store(tmp_path, *works)
+    with pytest.raises(StoreError, match="^wide: its network fails: RuntimeError: shapes do not fit$"):
+        store(tmp_path, *reversed(works), manifest="wide.json")
+    assert bank(tmp_path, three).videos == {"a"}
+
+
+def test_a_disk_that_is_full_ends_the_job_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(shelf, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        store(tmp_path, work(tmp_path, TOY), batch_size=1)
+
+
+def test_clips_that_lie_outside_are_a_record(tmp_path: Path) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+    store(tmp_path, work(tmp_path, replace(LISTED, num_frames=2), listed={"a": [(2.5, 30.0)]}))
+    assert read_manifest(tmp_path / "manifest.json")["a"]["reason"] == "all frames of its clips lie outside of it"
+
+
+def test_listed_clips_of_spans_are_made_once(tmp_path: Path, decoded: list[str]) -> None:
+    a = replace(present(make(tmp_path / "a.mp4", CFR_25)), spans=[[0.0, 2.5]])
+    shard(tmp_path, a)
+    for _ in range(2):
+        store(tmp_path, work(tmp_path, LISTED, listed={"a": [(0.5, 1.5)]}))
+    assert decoded == ["a"]
+
+
+def test_a_damaged_video_that_fails_now_leaves_the_store(tmp_path: Path) -> None:
+    a, b = make(tmp_path / "a.mp4", CFR_25), make(tmp_path / "b.mp4", VFR)
+    shard(tmp_path, present(a), present(b))
+    store(tmp_path, work(tmp_path, TOY))
+    rows = tmp_path / "features/toy/000/features/c/0/0"
+    rows.write_bytes(b"?" + rows.read_bytes()[1:])
+    sha256 = present(a).sha256
+    a.write_text("no video")
+    shard(tmp_path, replace(present(a), sha256=sha256), present(b))
+    store(tmp_path, work(tmp_path, TOY))
+    assert bank(tmp_path, TOY).videos == {"b"}
+
+
+def test_rows_come_anew_where_the_packets_announce_a_frame_that_does_not_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = present(make(tmp_path / "a.mp4", CFR_25))
+    asked = frames_of.Request(spec=TOY, batch_size=1, done=1)
+    reader, lost = frames_of.READERS["pyav"], []
+
+    def losing(path: Path, timeline: Any, indices: Any) -> Any:
+        if not lost:
+            lost.append(path)
+            yield from itertools.islice(reader(path, timeline, indices), 6)
+            raise UnlistedFrameError("the frame at 2 s cannot be decoded")
+        yield from reader(path, timeline, indices)
+
+    monkeypatch.setitem(frames_of.READERS, "pyav", losing)
+    filled = shelf.Shelf(TOY, tmp_path / "features/toy/000", {})
+    network = Network(TOY, {}, "cpu", 1)
+    for message in frames_of.batches(Path(record.path), [asked], []):
+        if isinstance(message, frames_of.Begun):
+            filled.begin(record, message.order, message.k, message.span)
+        elif isinstance(message, frames_of.Batch):
+            filled.add(record, network(message.clips, message.shown))
+    filled.finish(record)
+    filled.commit([record])
+    shard(tmp_path, record)
+    store(tmp_path, Work(spec=TOY, folder=tmp_path / "whole"), batch_size=1)
+    rows = Bank.open([tmp_path / "whole"], TOY).rows["a"]
+    assert bank(tmp_path, TOY).rows["a"].tobytes() == rows.tobytes()

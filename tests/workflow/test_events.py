@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from stepline.cli import main
 from tests.conftest import ROOT, snakemake
 from tests.media.clips import make
 from tests.workflow.runs import messages
@@ -182,6 +183,11 @@ def test_each_event_makes_what_it_concerns_and_nothing_else(study: Study) -> Non
     study.check("it fails no longer")
     del study.backbones["two"]
     study.check("a backbone less")
+    [store] = study.folder.glob("features/one/*/mine/000/features/c/0/0")
+    store.write_bytes(b"?" + store.read_bytes()[1:])
+    assert main(["verify"]) == 2
+    study.made = {each for each in study.made if each[:2] != ("a", "one")}
+    study.check("damage that was found")
 
 
 def toggle_video(study: Study, draw: random.Random) -> None:

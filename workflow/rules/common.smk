@@ -52,17 +52,8 @@ if not use_conda:
 shell.prefix(prefix)
 
 
-# Local jobs with networks share the GPU; a cluster counts its own.
+# A job with networks takes all cores.
 NETWORKS = any(PLANS[name].networks for name in PLANS)
-
-
-resource_scopes:
-    gpu="local",
-
-
-if "gpu" not in workflow.global_resources:
-    workflow.register_resource("gpu", config["features"]["gpus"])
-
 OWN = [name for name in PLANS if name not in STUDIES]
 ENGINE = config["asr"]["engine"]
 
@@ -85,7 +76,7 @@ def plan(wildcards):
     return PLANS[wildcards.get("dataset") or wildcards.study]
 
 
-def environment(wildcards):
+def environment_file(wildcards):
     made = plan(wildcards)
     name = made.environment(made.backbone_of(wildcards.backbone))
     return name if os.path.isabs(name) else f"{workflow.basedir}/envs/{name}.yaml"

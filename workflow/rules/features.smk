@@ -10,11 +10,11 @@ rule extract:
         "logs/extract/{backbone}/{spec}/{dataset}.{shard}.log",
     priority: 1
     conda:
-        lambda wildcards: environment(wildcards)
+        lambda wildcards: environment_file(wildcards)
     threads: (NETWORKS and workflow.resource_settings.cores) or 1
     resources:
         disk_gb=disk_gb("extract"),
-        gpu=int(NETWORKS and config["features"]["device"] != "cpu"),
+        gpu=int(NETWORKS and config["features"]["device"] == "cuda"),
     params:
         by=lambda wildcards: plan(wildcards).extract_params(wildcards.backbone, wildcards.shard),
     message:

@@ -108,6 +108,8 @@ def resolve(name: str, config: Config) -> FrameSpec:
     Raises ConfigError where the name is unknown, MissingError where what describes a model by name is absent.
     """
     spec: FrameSpec
+    if taken := config["backbones"].keys() & {*FRAME_BACKBONES, *presets(), *towers(), *MODELS}:
+        raise ConfigError(f"config: backbones: {min(taken)!r} is taken; choose another name")
     if name in FRAME_BACKBONES:
         spec = FRAME_BACKBONES[name].spec
     elif name in config["backbones"]:
@@ -137,7 +139,7 @@ def lacking(name: str, config: Config) -> tuple[str, ...]:
     try:
         spec = resolve(name, config)
     except MissingError:
-        return _absent(name.partition(":")[0]) or (f"weights:{name}",)
+        return _not_installed(name.partition(":")[0]) or (f"weights:{name}",)
     if not isinstance(spec, ClipSpec):
         return ()
     return _absent(spec.architecture) + tuple(f"weights:{each}" for each in spec.weights if locate(each) is None)
@@ -145,8 +147,10 @@ def lacking(name: str, config: Config) -> tuple[str, ...]:
 
 def _absent(architecture: str) -> tuple[str, ...]:
     """Return the packages that are not installed; under conda each rule's environment has them."""
-    if os.environ.get("STEPLINE_CONDA"):
-        return ()
+    return () if os.environ.get("STEPLINE_CONDA") else _not_installed(architecture)
+
+
+def _not_installed(architecture: str) -> tuple[str, ...]:
     wanted = (*PACKAGES[""], *PACKAGES.get(architecture, ()))
     return tuple(f"package:{package}" for package in wanted if find_spec(package) is None)
 

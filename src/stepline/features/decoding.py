@@ -1,6 +1,6 @@
 """Several videos decoded at once, each in a process of its own, with a bounded number of batches under way."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ class Ended:
 Outcome = Message | MediaError | Ended
 
 
-def decoded(jobs: Sequence[Job], limits: Limits, decoders: int) -> Iterator[tuple[int, Outcome]]:
+def decoded(jobs: Sequence[Job], limits: Limits, decoders: int) -> Generator[tuple[int, Outcome]]:
     """Yield what comes of each job, with its place in ``jobs``: its messages in order, then its end or the MediaError.
 
     Messages of ``decoders`` jobs are mixed. One waits, besides those that the decoders hold. Raises whatever else the
@@ -69,10 +69,10 @@ def _until_done(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yield what waits until all jobs have come to an end; ``check`` raises what a decoder raised."""
     while jobs:
+        check()
         try:
             place, outcome = waiting.get(timeout=1)
         except Empty:
-            check()
             continue
         jobs -= isinstance(outcome, MediaError | Ended)
         yield place, outcome

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from stepline.availability import Record, read_availability, write_manifest
 from stepline.config import Config
 from stepline.errors import SteplineError
 from stepline.features.decoding import Ended, Outcome, decoded
-from stepline.features.frames import Batch, Begun, Refused, Request
+from stepline.features.frames import DESCRIBED, Batch, Begun, Refused, Request
 from stepline.features.meter import Meter
 from stepline.features.shelf import Clips, Shelf
 from stepline.media.decode import MediaError
@@ -34,13 +35,13 @@ class Work:
 def extract(
     availability: Path, works: Sequence[Work], manifest: Path, *, lock: Path, limits: Limits, options: Config
 ) -> None:
-    """Make stores of a shard's present videos and say in ``manifest`` what became of each for the first of ``works``.
+    """Make the store of the first of ``works`` for a shard's present videos; ``manifest`` says what became of each.
 
-    The first is the job's own; the others, of the same shard, are made in the same pass where they lack something, so
-    that their jobs find it done. ``lock`` keeps a shard's jobs apart. A video that cannot be read, within the limits,
-    is ``failed`` with its reason. Rows that a store holds already are kept where file, spans and clips are the same;
-    those that were staged before a kill are used. options: the configuration's ``features``. Raises the error of the
-    first work's network; another's is logged, and raised by its own job.
+    The first is the job's own; of the others, of the same shard, rows that lack are made in the same pass and staged,
+    so that their jobs find them done. ``lock`` keeps a shard's jobs apart. A video that cannot be read, within the
+    limits, is ``failed`` with its reason. Rows that a store holds already are kept where file, spans and clips are the
+    same; those that were staged before a kill are used. options: the configuration's ``features``. Raises the error of
+    the first work's network; another's is logged, and raised by its own job.
     """
     records = read_availability(availability)
     present = [record for record in records.values() if record.status == "present"]
@@ -48,13 +49,13 @@ def extract(
     with FileLock(lock):
         filling = _Filling(works, options)
         filling.run(present, limits)
-        made = [shelf.commit(present) for n, shelf in enumerate(filling.shelves) if n not in filling.errors]
-    for number, error in filling.errors.items():
-        if number == 0:
-            raise error
-        log.warning("%s: %s", works[number].spec.name, error)
+        for number, error in filling.errors.items():
+            if number == 0:
+                raise error
+            log.warning("%s: %s", works[number].spec.name, error)
+        made = filling.shelves[0].commit(present)
     absent = {r.video: {"status": r.status, "reason": r.reason} for r in records.values() if r.status != "present"}
-    write_manifest(manifest, absent | made[0], spec=works[0].spec.record())
+    write_manifest(manifest, absent | made, spec=works[0].spec.record())
 
 
 class _Filling:
@@ -74,7 +75,7 @@ class _Filling:
             if numbers:
                 jobs.append((record, numbers, [self._request(record, n) for n in numbers]))
         streams = decoded([(record, asked) for record, _, asked in jobs], limits, self.options["decoders"])
-        with Meter([record.duration_s for record, *_ in jobs]) as self.meter:
+        with closing(streams), Meter([record.duration_s for record, *_ in jobs]) as self.meter:
             for place, message in streams:
                 record, numbers, _ = jobs[place]
                 self._take(record, numbers, message)
@@ -93,9 +94,13 @@ class _Filling:
                 self.errors[n] = error
 
     def _request(self, record: Record, n: int) -> Request:
-        batch = {"batch_size": self.networks[n].batch_size} if n in self.networks else {}
         shelf = self.shelves[n]
-        return Request(spec=self.works[n].spec, done=shelf.done(record), listed=shelf.clips(record.video), **batch)
+        return Request(
+            spec=self.works[n].spec,
+            batch_size=self.networks[n].batch_size if n in self.networks else DESCRIBED,
+            done=shelf.done(record),
+            listed=shelf.clips(record.video),
+        )
 
     def _take(self, record: Record, numbers: Sequence[int], message: Outcome) -> None:
         if isinstance(message, MediaError):

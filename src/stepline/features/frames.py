@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stepline.backbones.picture import Pictures
 from stepline.backbones.registry import FRAME_BACKBONES
-from stepline.features.clips import order, rows
+from stepline.features.clips import OUTSIDE, order, rows
 from stepline.media.decode import Frame
 from stepline.media.decord import decord
 from stepline.media.read import Reader, UnlistedFrameError, pyav
@@ -33,7 +33,7 @@ class Request:
     """
 
     spec: FrameSpec
-    batch_size: int = DESCRIBED
+    batch_size: int
     done: int = 0
     listed: Sequence[tuple[float, float]] = ()
 
@@ -105,6 +105,8 @@ class _Pass:
                 made = rows(request.spec, self.timeline, spans=self.spans, listed=request.listed)
                 if not len(made.frames):
                     raise ValueError("no row lies within its spans" if self.spans else "it is shorter than one clip")
+                if (made.frames == OUTSIDE).all():
+                    raise ValueError("all frames of its clips lie outside of it")
             except ValueError as error:
                 yield Refused(of, str(error))
                 continue

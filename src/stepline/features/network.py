@@ -1,7 +1,7 @@
 """A network on a device: from batches of clips to stored vectors."""
 
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from stepline.backbones.registry import FAMILIES
-from stepline.errors import StoreError
+from stepline.errors import SteplineError, StoreError
 from stepline.spec import ClipSpec
 
 FRAMES = {"cpu": 64, "cuda": 256}
@@ -61,22 +61,26 @@ class Network:
         Raises StoreError, naming the layer, where a value is not finite or larger than what is stored can hold, and
         where the vectors are not the spec's or the GPU's memory is full.
         """
-        inputs = self._normalised(clips, shown)
-        precision = (
-            nullcontext()
-            if self.spec.compute == "float32"
-            else torch.autocast(self.device.type, getattr(torch, self.spec.compute))
-        )
         try:
-            with torch.inference_mode(), precision:
+            inputs = self._normalised(clips, shown)
+            with torch.inference_mode(), self._precision():
                 vectors = self.module(inputs)
                 self._check(vectors, inputs, len(clips))
         except torch.OutOfMemoryError:
             raise StoreError(
                 f"{self.spec.name}: the GPU's memory is full with {self.batch_size} clips: lower features.batch_size"
             ) from None
+        except SteplineError:
+            raise
+        except Exception as error:
+            raise StoreError(f"{self.spec.name}: its network fails: {type(error).__name__}: {error}") from error
         array: NDArray[np.float32] = vectors[: len(clips)].float().cpu().numpy()
         return array
+
+    def _precision(self) -> AbstractContextManager[object]:
+        if self.spec.compute == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, getattr(torch, self.spec.compute))
 
     def _check(self, vectors: torch.Tensor, inputs: torch.Tensor, n: int) -> None:
         name, wanted = self.spec.name, (self.batch_size, self.spec.dimension)

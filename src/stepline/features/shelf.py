@@ -1,7 +1,9 @@
 """What there is of one spec's features of a shard: the store, parts that are staged, and failures of this run."""
 
+import io
 import os
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,7 +19,7 @@ from stepline.errors import StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
 from stepline.features.store import Part
-from stepline.io import atomic_path, read_json, write_json
+from stepline.io import read_json, write_bytes, write_json
 from stepline.media.spans import Spans
 from stepline.spec import ClipSpec, FrameSpec, digest
 
@@ -30,11 +32,16 @@ CHUNK = 512
 
 @dataclass
 class Coming:
-    """Rows of a video that are being computed. order, k, span: as in ``frames.Begun``. rows: in that order, so far."""
+    """Rows of a video that are being computed.
+
+    order, k, span: as in ``frames.Begun``. anew: whether they come for the second time, by another timeline; then what
+    is staged before all are there would not be what a later run goes on with. rows: in that order, so far.
+    """
 
     order: NDArray[np.int64]
     k: NDArray[np.int64]
     span: NDArray[np.int64]
+    anew: bool = False
     rows: list[NDArray[Any]] = field(default_factory=list)
     staged: int = 0
 
@@ -69,20 +76,21 @@ class Shelf:
 
     def done(self, record: Record) -> int:
         """Return how many rows of a video are staged, in the order in which they come."""
-        return sum(len(np.load(path, mmap_mode="r")) for path in self._chunks(self._key(record)))
+        return sum(len(_rows(path)) for path in self._chunks(self._key(record)))
 
     def begin(self, record: Record, order: NDArray[np.int64], k: NDArray[np.int64], span: NDArray[np.int64]) -> None:
         """Expect a video's rows, after those that are staged; where they were expected already, all of them anew."""
-        if record.video in self._coming:
+        anew = record.video in self._coming
+        if anew:
             self._forget(record)
-        self._coming[record.video] = Coming(order, k, span, staged=self.done(record))
+        self._coming[record.video] = Coming(order, k, span, anew, staged=self.done(record))
 
     def add(self, record: Record, rows: NDArray[np.float32]) -> int:
         """Take the next rows of a video; return how many it will have. Raise StoreError where they cannot be stored."""
         coming = self._coming[record.video]
         first = coming.staged + sum(map(len, coming.rows))
         coming.rows.append(store.cast(rows, self.spec, record.video, first))
-        if sum(map(len, coming.rows)) >= CHUNK:
+        if sum(map(len, coming.rows)) >= CHUNK and not coming.anew:
             self._stage(record)
         return len(coming.order)
 
@@ -94,11 +102,10 @@ class Shelf:
         coming = self._coming.pop(record.video)
         key = self._key(record)
         chunks = self._chunks(key)
-        rows = np.concatenate([np.load(path) for path in chunks])
+        rows = np.concatenate([_rows(path) for path in chunks])
         whole = np.empty_like(rows)
         whole[coming.order] = rows
-        with atomic_path(self._whole(key)) as part:
-            np.savez(part, rows=whole, k=coming.k, span=coming.span)
+        write_bytes(self._whole(key), _packed(rows=whole, k=coming.k, span=coming.span))
         for path in chunks:
             path.unlink()
 
@@ -135,7 +142,7 @@ class Shelf:
             parts[record.video] = self._split(record.spans, *(self._load(key) if rows is None else rows))
             n_rows = sum(len(part.rows) for part in parts[record.video])
             made[record.video] = {"status": "present", "reason": "", "n_rows": n_rows, "source_sha256": record.sha256}
-        if not self._stored or not kept == len(self._stored) == len(parts):
+        if not kept == self._held == len(parts):
             sources = {record.video: record.sha256 for record in records}
             clips = {video: self.clips(video) for video in parts} if self.listed else None
             store.write(self.folder, self.spec, parts, float(self.hop), sources=sources, clips=clips)
@@ -144,11 +151,12 @@ class Shelf:
 
     def _read_store(self) -> dict[str, Held]:
         """Return the undamaged rows that the store holds, by what they are known by."""
+        self._held = -1
         try:
             bank = Bank.open([self.folder], self.spec)
         except StoreError:
             return {}
-        found = {}
+        self._held, found = len(bank.blocks), {}
         for video, blocks in bank.blocks.items():
             rows, spans = bank.rows[video], [[block.start_s, block.end_s] for block in blocks if block.end_s < inf]
             offsets = [block.offset - blocks[0].offset for block in blocks[1:]]
@@ -164,21 +172,20 @@ class Shelf:
 
     def _key_of(self, video: str, sha256: str, spans: Spans, clips: Clips) -> str:
         """Return what a video's rows are known by: its id, and what they are made from."""
-        return f"{video}.{digest([sha256, spans, clips, self.spec.record()])}"
+        return f"{video}.{digest([sha256, [] if clips else spans, clips, self.spec.record()])}"
 
     def _whole(self, key: str) -> Path:
         return self._staged / f"{key}.npz"
 
     def _chunks(self, key: str) -> list[Path]:
-        return sorted(self._staged.glob(f"{key}.*.npy"))
+        return sorted(self._staged.glob(f"{key}.*.npz"))
 
     def _stage(self, record: Record) -> None:
         coming = self._coming[record.video]
         if not coming.rows:
             return
         rows = np.concatenate(coming.rows)
-        with atomic_path(self._staged / f"{self._key(record)}.{coming.staged:09d}.npy") as part:
-            np.save(part, rows)
+        write_bytes(self._staged / f"{self._key(record)}.{coming.staged:09d}.npz", _packed(rows=rows))
         coming.staged += len(rows)
         coming.rows = []
 
@@ -204,4 +211,20 @@ class Shelf:
 
 def _run() -> str:
     """Return the run of the workflow; outside of one, each process is a run."""
-    return os.environ.get("STEPLINE_RUN") or f"process {os.getpid()}"
+    return os.environ.get("STEPLINE_RUN") or _PROCESS
+
+
+_PROCESS = f"process {os.getpid()} at {time.time_ns()}"
+
+
+def _packed(**arrays: NDArray[Any]) -> bytes:
+    """Return arrays as the bytes of a file, as NumPy's own writing of files does not say that a disk is full."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def _rows(path: Path) -> NDArray[Any]:
+    with np.load(path) as loaded:
+        rows: NDArray[Any] = loaded["rows"]
+    return rows

@@ -10,6 +10,7 @@ from stepline import paths
 from stepline.errors import StoreError
 from stepline.features import store
 from stepline.features.store import Part
+from stepline.io import read_json, write_json
 
 
 class Checked(NamedTuple):
@@ -22,25 +23,37 @@ class Checked(NamedTuple):
 def verify(spec_folder: Path) -> Iterator[Checked]:
     """Read the stores in a folder ``features/<backbone>/<spec>``, and see that what is damaged is done again.
 
-    Damaged videos are taken out of their store, and the shard's manifest is removed: the next run of the workflow makes
-    these videos' rows, and keeps the others. A store that cannot be read is left to that run, which makes it anew.
-    Raises StoreError where there is no such folder.
+    Damage is counted beside the store, and the count is a parameter of the shard's job: so the next run of the workflow
+    makes the damaged videos' rows and what is made from them, and keeps the others. Damaged videos are taken out of
+    their store; one that cannot be read is left to that run, which makes it anew. Raises StoreError where there is no
+    such folder.
     """
     if not (spec_folder / "spec.json").exists():
         raise StoreError(f"{spec_folder} is no folder features/<backbone>/<spec>")
-    for folder in sorted(path for path in spec_folder.glob("*/*") if path.is_dir() and path.name.isdecimal()):
-        dataset, shard = folder.parent.name, folder.name
+    for folder in _stores(spec_folder):
         checked = _check(folder)
         if checked.damaged != []:
-            lock = spec_folder.parents[1] / paths.features_lock(dataset, shard).relative_to("features")
+            lock = spec_folder.parents[1] / paths.features_lock(folder.parent.name, folder.name).relative_to("features")
             lock.parent.mkdir(exist_ok=True)
             with FileLock(lock):
                 checked = _check(folder)
+                if checked.damaged != []:
+                    _count(folder)
                 if checked.damaged:
                     _drop(folder, checked.damaged)
-                if checked.damaged != []:
-                    (spec_folder / "manifests" / f"{dataset}.{shard}.json").unlink(missing_ok=True)
         yield checked
+
+
+def _stores(spec_folder: Path) -> list[Path]:
+    """Return the stores that are there, and those of which there is a record."""
+    there = {path for path in spec_folder.glob("*/*") if path.is_dir() and path.name.isdecimal()}
+    recorded = (path.stem.rpartition(".") for path in (spec_folder / "manifests").glob("*.json"))
+    return sorted(there | {spec_folder / data / shard for data, _, shard in recorded if "." not in data})
+
+
+def _count(folder: Path) -> None:
+    path = folder.with_name(f"{folder.name}.damages.json")
+    write_json(path, {"found": 1 + (read_json(path)["found"] if path.exists() else 0)})
 
 
 def _check(folder: Path) -> Checked:

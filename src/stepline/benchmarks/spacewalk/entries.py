@@ -278,7 +278,11 @@ def loaded(encoder: str) -> list[str]:
     """Return the names of all weights that an encoder of a published name loads."""
     if encoder not in WEIGHTS:
         return []
-    return list(dict.fromkeys([encoder, *(name for spec in networks_of(encoder) for name in spec.weights)]))
+    return list(
+        dict.fromkeys(
+            [encoder, *(name for spec in networks_of(encoder) if spec.weights[0] == encoder for name in spec.weights)]
+        )
+    )
 
 
 def absent_packages(*users: str) -> list[str]:

@@ -353,6 +353,11 @@ class Plan(Pipeline):
         return sorted({e.encoder for e in self.entries.values() if e.features == "frames" and e.encoder in configured})
 
     @property
+    def how_to_list(self) -> str:
+        """What to do where a backbone wants listed clips."""
+        return "name a backbone that describes each second"
+
+    @property
     def listed_clips(self) -> dict[str, list[tuple[float, float]]]:
         """No entry is made from listed clips."""
         return {}
