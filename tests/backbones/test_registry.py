@@ -1,0 +1,85 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline.backbones import registry
+from stepline.backbones.registry import lacking, networks_of, presets, resolve, spec_of, towers
+from stepline.backbones.weights import WEIGHTS
+from stepline.benchmarks.spacewalk.entries import loaded
+from stepline.config import validate
+from stepline.errors import ConfigError, MissingError
+from stepline.spec import ClipSpec
+
+
+def config(**top: Any) -> dict[str, Any]:
+    return validate(top)
+
+
+def test_every_preset_has_its_own_name_known_weights_and_a_known_family() -> None:
+    for name, spec in (presets() | towers()).items():
+        assert spec.name == name
+        assert set(spec.weights) <= set(WEIGHTS)
+        assert spec.architecture in registry.FAMILIES
+    assert len({spec.id + spec.name for spec in presets().values()}) == len(presets())
+
+
+def test_a_version_as_released_differs_from_the_exact_one_in_how_it_is_sampled() -> None:
+    released = [name for name in presets() if name.endswith("-as-released")]
+    assert len(released) == 9
+    for name in released:
+        exact, published = presets()[name.removesuffix("-as-released")].record(), presets()[name].record()
+        changed = {key for key in exact if exact[key] != published[key]} - {"name", "label"}
+        assert changed, name
+        assert changed <= {"frame_rule", "steps", "tail", "placement", "output"}, name
+
+
+def test_precision_reader_and_what_is_stored_come_from_the_configuration() -> None:
+    changed = config(features={"compute": "bfloat16", "dtype": "float32"}, media={"reader": "decord"})
+    spec = resolve("s3d-htstep", changed)
+    assert isinstance(spec, ClipSpec)
+    assert (spec.compute, spec.dtype, spec.reader) == ("bfloat16", "float32", "decord")
+    assert spec.id != resolve("s3d-htstep", config()).id
+    assert resolve("histogram", changed).reader == "decord"
+
+
+@pytest.mark.parametrize("name", ["histogram", "s3d-htstep", "minilm", "egovlp-text"])
+def test_a_name_that_is_taken_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"^config: backbones: '{name}' is taken; choose another name$"):
+        resolve("histogram", config(backbones={name: {"path": "mine.py"}}))
+
+
+def test_a_name_that_is_unknown_is_one_line_with_the_nearest() -> None:
+    with pytest.raises(
+        ConfigError, match="^backbone 's3d-htsep' is not known; did you mean 's3d-htstep'\\? choose from"
+    ):
+        resolve("s3d-htsep", config())
+
+
+def test_weights_that_are_absent_are_lacking_and_their_bytes_are_in_the_spec() -> None:
+    assert lacking("videoclip-oepp", config()) == ("weights:videoclip", "weights:s3d")
+    assert lacking("histogram", config()) == ()
+    with pytest.raises(MissingError, match="^weights s3d are absent: run `"):
+        spec_of("s3d-htstep", config())
+    folder = Path("weights/s3d")
+    folder.mkdir(parents=True)
+    for file in WEIGHTS["s3d"].files:
+        (folder / file.name).write_text(file.name)
+    assert lacking("s3d-htstep", config()) == ()
+    first = spec_of("s3d-htstep", config())
+    (folder / "s3d_howto100m.pth").write_text("another")
+    assert spec_of("s3d-htstep", config()).id != first.id
+
+
+def test_packages_that_are_absent_are_lacking_unless_each_rule_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "find_spec", lambda name: None if name == "timm" else "found")
+    assert lacking("eva_clip-hirest", config())[0] == "package:timm"
+    monkeypatch.setenv("STEPLINE_CONDA", "1")
+    assert lacking("eva_clip-hirest", config()) == ("weights:eva_clip",)
+
+
+def test_weights_name_the_networks_that_they_are_for() -> None:
+    assert {spec.name for spec in networks_of("eva_clip")} == {"eva_clip-hirest", "eva_clip-hirest-as-released"}
+    assert loaded("videoclip") == ["videoclip", "s3d"]
+    assert loaded("s3d") == ["s3d"]
+    assert loaded("histogram") == []
