@@ -2,9 +2,12 @@
 
 import dataclasses
 import hashlib
+import math
+import re
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
+from stepline.errors import ConfigError
 from stepline.io import canonical_json
 
 FrameRule = Literal["at_or_before", "nearest", "ffmpeg_near", "index_linspace"]
@@ -43,13 +46,17 @@ class Spec:
 class FrameSpec(Spec):
     """Base of the specs of what is made from single frames, ``fps`` of them per second of video."""
 
-    fps: float
+    fps: float = 1
     frame_rule: FrameRule = "at_or_before"
     reader: ReaderName = "pyav"
 
 
 Step = tuple[str | int, ...]
 """One step from a decoded frame to a network's picture, see ``stepline.backbones.picture``."""
+METHODS = ("swscale_bicubic", "pil_bicubic", "pil_bilinear", "bilinear")
+"""How a step scales."""
+ROUNDINGS = ("floor", "round", "ceil")
+"""How a step's length becomes a number of pixels."""
 Placement = Literal["grid", "middles", "ends", "seconds"]
 """Where the frames of a clip lie: see ``ClipSpec``."""
 
@@ -93,10 +100,81 @@ class ClipSpec(FrameSpec):
     dtype: Literal["float16", "float32"] = "float16"
     dimension: int
 
+    def __post_init__(self) -> None:
+        """Raise ConfigError where a field has a value that is not allowed."""
+        rules = [
+            *((each, _is_folder(getattr(self, each)), "the name of a folder") for each in ("name", "label")),
+            *(
+                (each, _is_integer(getattr(self, each), 1), "an integer of 1 or more")
+                for each in ("num_frames", "interval", "hop", "dimension")
+            ),
+            ("offset", _is_integer(self.offset), "an integer"),
+            ("fps", _is_number(self.fps) and self.fps > 0, "a finite number above 0"),
+            ("weights", isinstance(self.weights, tuple), "a tuple of names"),
+            ("mean", _is_colour(self.mean), "a tuple of 3 finite numbers"),
+            ("std", _is_colour(self.std) and 0 not in self.std, "a tuple of 3 finite numbers other than 0"),
+            ("steps", isinstance(self.steps, tuple), "a tuple of steps"),
+            *(
+                (field.name, getattr(self, field.name) in get_args(field.type), f"one of {get_args(field.type)}")
+                for field in dataclasses.fields(self)
+                if get_origin(field.type) is Literal
+            ),
+        ]
+        for field, fits, allowed in rules:
+            if not fits:
+                raise ConfigError(f"spec {self.name!r}: {field} is {getattr(self, field)!r}, not {allowed}")
+        for i, step in enumerate(self.steps):
+            if not _follows(self.steps[:i], step):
+                raise ConfigError(
+                    f"spec {self.name!r}: steps has {step!r} in place {i + 1}, which is not known or cannot stand "
+                    "there: see stepline.backbones.picture.Pictures.after"
+                )
+
     @property
     def hop_s(self) -> float:
         """Seconds from one row to the next."""
         return float(self.hop / Fraction(str(self.fps)))
+
+
+def _is_folder(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[A-Za-z0-9][A-Za-z0-9_.-]*", value) is not None
+
+
+def _is_integer(value: Any, least: float = -math.inf) -> bool:
+    return type(value) is int and value >= least
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_colour(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 3 and all(map(_is_number, value))
+
+
+def _follows(before: tuple[Step, ...], step: Any) -> bool:
+    """Return whether ``stepline.backbones.picture`` knows the step, and can take it after those before."""
+    methods = METHODS if not any("bilinear" in each for each in before) else ("bilinear",)
+    match step if isinstance(step, tuple) else ():
+        case ("short_side", int(size), method, *rounding):
+            return (
+                size > 0 and method in methods and (not rounding or (len(rounding) == 1 and rounding[0] in ROUNDINGS))
+            )
+        case ("exact", int(width), int(height), method):
+            return min(width, height) > 0 and method in methods
+        case ("centre_square",):
+            return not before
+        case ("centre_crop", int(size), rounding):
+            return size > 0 and rounding in ROUNDINGS
+        case ("jpeg", int(quality)):
+            return 1 <= quality <= 100 and methods == METHODS
+    return False
+
+
+def fixed_size(steps: tuple[Step, ...]) -> bool:
+    """Return whether pictures after the steps have one size, whatever the video's."""
+    words = [step[0] for step in steps]
+    return not {"exact", "centre_crop"}.isdisjoint(words) or {"centre_square", "short_side"} <= {*words}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

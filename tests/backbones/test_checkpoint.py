@@ -212,15 +212,17 @@ def test_programs_are_read_as_their_tensors(tmp_path: Path) -> None:
         state(tmp_path / "ViT-L-14.pt")
 
 
+NONE = "is no checkpoint of PyTorch, or only the beginning of one: get it again"
 NO_CHECKPOINTS = {
     b"": "is empty: get it again",
     b" \n\t": "is empty: get it again",
     b"<!DOCTYPE html><html><title>Google Drive - Virus scan warning</title>": "is a web page (Google Drive sends",
     b"\n<html>": "is a web page (Google Drive sends",
     b"version https://git-lfs.github.com/spec/v1\noid sha256:0": "is a Git LFS pointer",
-    b"hello, world": "is damaged or no checkpoint (",
-    b"PK\x03\x04 and no more": "is damaged or no checkpoint (File is not a zip file)",
-    pickle.dumps({"x": 1}): "is damaged or no checkpoint (it does not begin as PyTorch's files do)",
+    b"hello, world": NONE,
+    b".": NONE,
+    b"PK\x03\x04 and no more": "is cut off: it ends after 16 bytes: get it again",
+    pickle.dumps({"x": 1}): NONE,
 }
 
 
@@ -231,7 +233,8 @@ def test_what_is_no_checkpoint_is_one_line(content: bytes, line: str, suffix: st
     path.write_bytes(content)
     with pytest.raises(StoreError) as error:
         read(path)
-    expected = line if suffix == "pth" else line.partition(" (")[0]
+    pickled = line == NONE or "cut off" in line
+    expected = "is damaged or no checkpoint (" if pickled and suffix == "safetensors" else line
     assert str(error.value).startswith(f"{path} {expected}")
     assert "\n" not in str(error.value)
 
@@ -241,7 +244,9 @@ def test_a_file_that_ends_early_is_one_line_wherever_it_ends(zipped: bool, tmp_p
     whole = save({"x": torch.arange(100), "args": argparse.Namespace(a=1)}, tmp_path / "a.pt", zipped).read_bytes()
     for length in range(1, len(whole), 37):
         (tmp_path / "a.pt").write_bytes(whole[:length])
-        with pytest.raises(StoreError, match=r"a.pt is damaged or no checkpoint \(.+\): get it again$"):
+        late = f"is cut off: it ends after {length} bytes" if zipped else r"is damaged or no checkpoint \(.+\)"
+        said = late if length >= 38 else NONE.partition(":")[0]
+        with pytest.raises(StoreError, match=f"a.pt {said}: get it again$"):
             read(tmp_path / "a.pt")
 
 

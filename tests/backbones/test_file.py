@@ -90,6 +90,16 @@ def test_a_file_may_have_a_text_tower() -> None:
     assert isinstance(spec, TextSpec)
     assert (spec.name, spec.architecture, spec.max_tokens) == ("mine-text", "file", 9)
     weights = written("a.bin", "")
+    for without, said in {
+        TEXT.replace("def load_text", "def other"): "mine.py defines no load_text",
+        TEXT.replace(
+            "return spec,", "return absent,"
+        ): r"mine.py: load_text\(\) failed: NameError: name 'absent' is not",
+    }.items():
+        written("mine.py", CODE["mine.py"] + without)
+        with pytest.raises(ConfigError, match=said):
+            file.load_text(file.text_spec("mine", path), {"mine.py": path})
+    written("mine.py", CODE["mine.py"] + TEXT)
     assert file.load_text(spec, {"a.bin": weights, "mine.py": path}) == (spec, ["a.bin", "mine.py"])
 
 
@@ -102,6 +112,14 @@ def test_a_file_may_have_a_text_tower() -> None:
         ("raise RuntimeError('no')", "mine.py cannot be imported: RuntimeError: no"),
         ("import absent_library", "No module named 'absent_library'; import what only computing needs inside load"),
         ("from stepline.spec import ClipSpec\nSPEC = ClipSpec(name='a')", "cannot be imported: TypeError: .*missing"),
+        ("import sys\nsys.exit(3)", "mine.py cannot be imported: SystemExit: 3"),
+        ("raise ValueError('a\\nb')", "mine.py cannot be imported: ValueError: a b$"),
+        (CODE["mine.py"].replace("def load", "def other"), "mine.py defines no load: see docs/own-backbones.md"),
+        (CODE["mine.py"].replace("fps=8", "fps=0"), "^mine.py: spec 'mine': fps is 0, not a finite number above 0"),
+        (
+            re.sub(r", \(\"centre_crop.*", ",),", CODE["mine.py"]),
+            r"mine.py: the steps of SPEC, \(\('short_side', 64, 'pil_bicubic'\),\), leave pictures whose size is the",
+        ),
     ],
 )
 def test_a_file_that_does_not_fit_is_one_line(text: str, error: str) -> None:
@@ -123,6 +141,16 @@ def test_what_loads_no_network_is_one_line() -> None:
     spec = file.spec("mine", path)
     with pytest.raises(ConfigError, match=r"mine.py: load\(spec, files\) gave a tuple, not a torch.nn.Module"):
         file.load(spec, {path.name: path})
+    for line, said in {
+        "raise ValueError('boo')": "ValueError: boo",
+        "raise ValueError('a\\nb')": "ValueError: a b",
+        "raise SystemExit(2)": "SystemExit: 2",
+        "import absent_library": "ModuleNotFoundError: No module named 'absent_library'",
+    }.items():
+        written("mine.py", CODE["mine.py"].replace("from torch import nn", line))
+        with pytest.raises(ConfigError, match=rf"^mine.py: load\(\) failed: {said}$") as caught:
+            file.load(spec, {path.name: path})
+        assert caught.value.__cause__ is not None
     written("mine.py", CODE["mine.py"].replace("def load", "def other"))
     with pytest.raises(ConfigError, match="mine.py defines no load"):
         file.load(spec, {path.name: path})

@@ -120,6 +120,7 @@ def test_what_is_wrong_with_a_file_is_one_line(parity: Path, tmp_path: Path, cap
         "empty.npz": b"",
         "half.npz": whole[: len(whole) // 2],
         "text.npz": b"not an archive",
+        "page.npz": b"<!DOCTYPE html>",
         "bad.npz": whole[:20000] + b"\0" * 20000 + whole[40000:],
         "bad.json": b'{"configs":',
         "list.json": b"[]",
@@ -137,6 +138,7 @@ def test_what_is_wrong_with_a_file_is_one_line(parity: Path, tmp_path: Path, cap
         ("videoclip", clip / "manifest.json", tmp_path / "empty.npz"): "empty.npz is damaged or holds no arrays",
         ("videoclip", clip / "manifest.json", tmp_path / "half.npz"): "half.npz is damaged or holds no arrays",
         ("videoclip", clip / "manifest.json", tmp_path / "text.npz"): "text.npz is damaged or holds no arrays",
+        ("videoclip", clip / "manifest.json", tmp_path / "page.npz"): "page.npz is damaged or holds no arrays: get it",
         ("videoclip", clip / "manifest.json", tmp_path / "bad.npz"): "bad.npz is damaged or holds no arrays",
         ("videoclip", clip / "manifest.json", tmp_path / "one.npy"): "one.npy is damaged or holds no arrays",
         ("videoclip", tmp_path / "bad.json", clip / "golden_a.npz"): "bad.json is not JSON",
@@ -151,6 +153,7 @@ def test_what_is_wrong_with_a_file_is_one_line(parity: Path, tmp_path: Path, cap
         lines = capsys.readouterr().err.splitlines()
         assert len(lines) == 1, arguments
         assert message in lines[0], arguments
+        assert not any(leak in lines[0] for leak in ("allow_pickle", "Error(")), lines
 
 
 def test_another_manifests_weights_are_one_line(parity: Path, tmp_path: Path, capsys: Any) -> None:

@@ -169,6 +169,8 @@ def read(path: Path) -> Any:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
+        if zipped and not zipfile.is_zipfile(path):
+            raise StoreError(f"{path} is cut off: it ends after {path.stat().st_size} bytes: get it again")
         try:
             with warnings.catch_warnings(action="ignore"):
                 return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
@@ -189,8 +191,12 @@ def _read_zip(path: Path) -> Any:
 def _read_legacy(path: Path) -> Any:
     """Return the object of a file of before PyTorch 1.6: magic number, version, system, object, keys, buffers."""
     with open(path, "rb") as file:
-        if _Unpickler(file).load() != _LEGACY_MAGIC:
-            raise ValueError("it does not begin as PyTorch's files do")
+        try:
+            magic = _Unpickler(file).load()
+        except _DAMAGE:
+            magic = None
+        if magic != _LEGACY_MAGIC:
+            raise StoreError(f"{path} is no checkpoint of PyTorch, or only the beginning of one: get it again")
         for _ in ("version", "system"):
             _Unpickler(file).load()
         unpickler = _Unpickler(file)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepline.errors import ConfigError
 from stepline.mirror import cached_sha256
-from stepline.spec import ClipSpec, TextSpec
+from stepline.spec import ClipSpec, TextSpec, fixed_size
 
 if TYPE_CHECKING:
     import torch
@@ -23,39 +23,50 @@ AnySpec = TypeVar("AnySpec", ClipSpec, TextSpec)
 def spec(name: str, path: Path) -> ClipSpec:
     """Return the file's ``SPEC`` under the configured name, with the file's own sha256 among those of its weights.
 
-    Raises ConfigError where the file is absent, cannot be imported or has no such ``SPEC``.
+    Raises ConfigError where the file is absent, cannot be imported or has no such ``SPEC`` or no ``load``.
     """
-    return _named(name, path, "SPEC", ClipSpec)
+    found = _named(name, path, "SPEC", ClipSpec, "load")
+    if not fixed_size(found.steps):
+        raise ConfigError(
+            f"{path}: the steps of SPEC, {found.steps}, leave pictures whose size is the video's: end them with one of "
+            '("exact", width, height, METHOD) or ("centre_crop", size, ROUNDING)'
+        )
+    return found
 
 
 def text_spec(name: str, path: Path) -> TextSpec:
     """Return the file's ``TEXT``, the spec of its text tower, as ``<name>-text``; raise what ``spec`` raises."""
-    return _named(f"{name}-text", path, "TEXT", TextSpec)
+    return _named(f"{name}-text", path, "TEXT", TextSpec, "load_text")
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> "torch.nn.Module":
     """Return what the file's ``load(spec, files)`` gives; files: those of its weights, and the Python file itself.
 
-    Raises ConfigError where that is no network.
+    Raises ConfigError where that fails or is no network.
     """
     import torch
 
     path = _python(files)
-    network = _defined(path, "load")(spec, files)
+    network = _called(path, "load", spec, files)
     if not isinstance(network, torch.nn.Module):
         raise ConfigError(f"{path}: load(spec, files) gave a {type(network).__name__}, not a torch.nn.Module")
     return network.eval()
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> Any:
-    """Return what the file's ``load_text(spec, files)`` gives, a ``stepline.features.text.TextEncoder``."""
-    return _defined(_python(files), "load_text")(spec, files)
+    """Return what the file's ``load_text(spec, files)`` gives, a ``stepline.features.text.TextEncoder``.
+
+    Raises ConfigError where that fails.
+    """
+    return _called(_python(files), "load_text", spec, files)
 
 
-def _named(name: str, path: Path, what: str, kind: type[AnySpec]) -> AnySpec:
-    found: Any = _defined(path, what)
+def _named(name: str, path: Path, what: str, kind: type[AnySpec], loader: str) -> AnySpec:
+    module = _imported(path)
+    found: Any = _defined(module, path, what)
     if not isinstance(found, kind):
         raise ConfigError(f"{path}: {what} is a {type(found).__name__}, not a stepline.spec.{kind.__name__}")
+    _defined(module, path, loader)
     own = (path.name, cached_sha256(path))
     return replace(found, name=name, architecture="file", weights_sha256=(*found.weights_sha256, own))
 
@@ -64,8 +75,15 @@ def _python(files: Mapping[str, Path]) -> Path:
     return next(path for name, path in files.items() if name.endswith(".py"))
 
 
-def _defined(path: Path, name: str) -> Any:
-    module = _imported(path)
+def _called(path: Path, name: str, spec: ClipSpec | TextSpec, files: Mapping[str, Path]) -> Any:
+    load = _defined(_imported(path), path, name)
+    try:
+        return load(spec, files)
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"{path}: {name}() failed: {_line(error)}") from error
+
+
+def _defined(module: ModuleType, path: Path, name: str) -> Any:
     if not hasattr(module, name):
         raise ConfigError(f"{path} defines no {name}: see docs/own-backbones.md")
     return getattr(module, name)
@@ -78,7 +96,13 @@ def _imported(path: Path) -> ModuleType:
     module = module_from_spec(found)
     try:
         found.loader.exec_module(module)
-    except Exception as error:
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    except (Exception, SystemExit) as error:
         hint = "; import what only computing needs inside load()" if isinstance(error, ImportError) else ""
-        raise ConfigError(f"{path} cannot be imported: {type(error).__name__}: {error}{hint}") from error
+        raise ConfigError(f"{path} cannot be imported: {_line(error)}{hint}") from error
     return module
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -83,7 +83,7 @@ def check(name: str, manifest: Path, golden: Path) -> Iterator[Output]:
             left.discard(output.name)
             yield output
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise StoreError(f"{manifest} and {golden} are not both of {name}: {error!r}") from error
+        raise StoreError(f"{manifest} and {golden} are not both of {name}: give that model's own") from error
     if left:
         raise StoreError(f"{golden} holds outputs that {name} has not: {', '.join(sorted(left))}")
 
@@ -115,8 +115,8 @@ def _arrays(path: Path) -> dict[str, Array]:
             return dict(loaded)
     except FileNotFoundError:
         raise
-    except (EOFError, OSError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise StoreError(f"{path} is damaged or holds no arrays: {error}") from None
+    except (EOFError, OSError, TypeError, ValueError, zipfile.BadZipFile, zlib.error):
+        raise StoreError(f"{path} is damaged or holds no arrays: get it again") from None
 
 
 def recipe(golden: Golden) -> dict[str, Any]:
