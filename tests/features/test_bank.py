@@ -1,6 +1,7 @@
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +55,15 @@ def test_a_bank_is_found_by_its_names_or_its_folder(folder: Path, tmp_path: Path
         stepline.open_bank(folder, "mine")
 
 
+def test_a_folder_of_the_same_name_does_not_hide_a_bank(folder: Path) -> None:
+    (Path(SPEC.name) / "other").mkdir(parents=True)
+    assert len(stepline.open_bank(SPEC.name)) == 3
+    folder.rename(Path(SPEC.name, SPEC.id))
+    assert len(stepline.open_bank(SPEC.name)) == 3
+    with pytest.raises(StoreError, match="^features holds no features$"):
+        stepline.open_bank("features")
+
+
 def test_a_bank_reads_like_a_mapping_without_copies(folder: Path) -> None:
     bank = stepline.open_bank(folder, "mine")
     assert (list(bank), len(bank), "a" in bank, "z" in bank) == (["a", "b", "c"], 3, True, False)
@@ -61,8 +71,10 @@ def test_a_bank_reads_like_a_mapping_without_copies(folder: Path) -> None:
     assert bank["a"].dtype == np.float16
     assert not bank["a"].flags.writeable
     assert np.shares_memory(bank["b"], bank.window("b", 0, 99))
-    with pytest.raises(StoreError, match="^z has no features: see its reason in the manifest"):
-        bank["z"]
+    for error in (StoreError, KeyError):
+        with pytest.raises(error, match="^z has no features: see its reason in the manifest"):
+            bank["z"]
+    assert bank.get("z") is None
 
 
 def test_importing_the_package_brings_no_library(folder: Path) -> None:
@@ -154,3 +166,54 @@ def test_windows_are_a_data_set_for_workers(folder: Path) -> None:
     for got, wanted in zip((rows, there), bank.windows(*asked, length=4), strict=True):
         assert got.dtype == wanted.dtype
         assert np.array_equal(got, wanted)
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda bank: bank.window("a", NAN, 1), "^a cannot be asked for nan to 1: give numbers of seconds$"),
+        (lambda bank: bank.window("a", 1, NAN), "^a cannot be asked for 1 to nan: "),
+        (lambda bank: bank.window("a", -INF, 1), "^a cannot be asked for -inf to 1: "),
+        (lambda bank: bank.window("a", "0", 1), "^a cannot be asked for 0 to 1: "),
+        (lambda bank: bank.window("a", 0, np.ones(2)), "^a cannot be asked for "),
+        (lambda bank: bank.clip("a", NAN, None), "^a cannot be asked for nan to None: "),
+        (lambda bank: bank.at("a", [1, NAN]), "^a cannot be asked for nan to nan: "),
+        (lambda bank: bank.at("a", [INF]), "^a cannot be asked for inf to inf: "),
+        (lambda bank: bank.at("a", 3), "^seconds must be a list, not 3$"),
+    ],
+)
+def test_what_is_no_time_is_one_line(folder: Path, call: Callable[[Bank], object], message: str) -> None:
+    with pytest.raises(StoreError, match=message) as raised:
+        call(stepline.open_bank(folder))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("verb", ["means", "windows", "torch"])
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ((["a", "c"], [0, NAN], [1, 1]), "^c cannot be asked for nan to 1: "),
+        ((["a"], [-INF], [1]), "^a cannot be asked for -inf to 1: "),
+        ((["a"], [None], [1]), "^a cannot be asked for None to 1: "),
+        ((["a"], [0, 1], [1]), "^1 videos, 2 starts_s, 1 ends_s: give one of each per window$"),
+        ((["a"], 0, [1]), "^starts_s must be a list, not 0$"),
+        ((["z"], [0], [1]), "^z has no features"),
+    ],
+)
+def test_windows_that_cannot_be_are_refused_at_once(
+    folder: Path, verb: str, asked: tuple[object, ...], message: str
+) -> None:
+    if verb == "torch":
+        pytest.importorskip("torch")
+    with pytest.raises(StoreError, match=message):
+        getattr(stepline.open_bank(folder), verb)(*asked, **({} if verb == "means" else {"length": 5}))
+
+
+@pytest.mark.parametrize("length", [0, -1, 2.5, None])
+def test_a_length_is_a_number_of_rows(folder: Path, length: object) -> None:
+    for verb in ("windows", "torch"):
+        with pytest.raises(StoreError, match=f"^length {length} is not allowed: give a whole number of rows above 0$"):
+            getattr(stepline.open_bank(folder), verb)(["a"], [0], [1], length=length)

@@ -55,6 +55,14 @@ def test_the_worst_second_is_named() -> None:
     assert found.mean == pytest.approx(57 / 60)
 
 
+def test_large_values_are_compared_like_small_ones() -> None:
+    rows = scene(SECONDS)
+    for scale in (1e20, 1e-30):
+        found = the(compare(timed(rows * np.float32(scale)), timed(scene(SECONDS + 2))))
+        small = the(compare(timed(rows), timed(scene(SECONDS + 2))))
+        assert (found.mean, found.least, found.lag_s) == (pytest.approx(small.mean), pytest.approx(small.least), 2)
+
+
 @pytest.mark.parametrize("hops_s", [(1.0, 1.0), (1.0, 0.25), (0.25, 1.0), (0.5, 0.5), (1.0, 0.4)])
 @pytest.mark.parametrize("lag_s", [0, 0.5, -0.5, 0.2, 3, -4.5])
 @pytest.mark.parametrize("noise", [0.0, 0.1])
@@ -137,3 +145,15 @@ def test_users_features_are_compared_with_a_bank(
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
     assert lines[-1].startswith("best lag +2.00 s (median; above 0 the second is late), mean cosine there 1.0")
+    for hop_s in ("0", "-1", "nan", "inf"):
+        assert main([*command, "--hop-s", hop_s]) == 2
+        said = capsys.readouterr()
+        assert f"error: {hop_s} s from row to row is not allowed: give a finite number above 0" in said.err
+        assert said.out == ""
+    assert main(["bank", "compare", "histogram", "histogram", "--hop-s", "1"]) == 2
+    assert "histogram and histogram both say when their rows are: leave out --hop-s" in capsys.readouterr().err
+    assert main([*command[:-2], "--hop-s", "1"]) == 2
+    said = capsys.readouterr()
+    assert ("have no video in common" in said.err, said.out) == (True, "")
+    Path("histogram").mkdir()
+    assert main([*command, "--hop-s", "1"]) == 0

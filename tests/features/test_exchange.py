@@ -2,6 +2,7 @@ import hashlib
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -209,9 +210,80 @@ def test_ids_stand_between_what_the_patterns_match(folder: Path) -> None:
     assert (list(found), found.skipped) == (["0123456789_", "aB_3-_7890z"], 1)
 
 
+def test_groups_in_the_patterns_do_not_change_ids(folder: Path) -> None:
+    np.save(folder / "COIN_a.mp4.npy", rows(2))
+    assert list(Folder(folder, prefix="(COIN|YT)_", suffix=r"(\.mp4)")) == ["a"]
+
+
+def test_users_features_read_like_a_mapping(folder: Path) -> None:
+    np.save(folder / "a.npy", rows(2))
+    found = Folder(folder)
+    assert ("a" in found, "z" in found, found.get("z")) == (True, False, None)
+    for error in (StoreError, KeyError):
+        with pytest.raises(error, match="^z has no features among the files given$"):
+            found["z"]
+
+
+def test_tensors_of_a_network_are_read(folder: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save(torch.from_numpy(rows(2)).requires_grad_(), folder / "a.pt")
+    torch.save(torch.nn.Parameter(torch.from_numpy(rows(3))), folder / "b.pt")
+    assert [part.tolist() for part in Folder(folder).values()] == [rows(2).tolist(), rows(3).tolist()]
+
+
+def test_a_group_in_hdf5_is_named(folder: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "f.h5", "w") as file:
+        file["a"] = rows(2)
+        file["v1/features"] = rows(2)
+    with pytest.raises(StoreError, match="^theirs/f.h5: v1 is a group: put a dataset per video at the top of the file"):
+        import_folder(Folder(folder), "theirs", "mine", 1)
+    assert Folder(folder)["a"].shape == (2, 7)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_float32_cannot_hold_is_one_line_and_leaves_nothing(folder: Path) -> None:
+    np.save(folder / "a.npy", np.array([[1.0], [-1e300]]))
+    with pytest.raises(StoreError, match="^theirs/a.npy: the features of a are too large for float32 in row 1$"):
+        import_folder(Folder(folder), "theirs", "mine", 1)
+    assert not Path("features").exists()
+
+
+def test_a_failed_import_leaves_no_spec(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object, **named: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    np.save(folder / "a.npy", rows(2))
+    monkeypatch.setattr(store, "write", full)
+    with pytest.raises(OSError, match="No space"):
+        import_folder(Folder(folder), "theirs", "mine", 1)
+    assert not list(Path().rglob("spec.json"))
+
+
+@pytest.mark.parametrize("name", ["s3d-oepp", "histogram", "s3d-text", "minilm"])
+def test_an_imported_bank_takes_no_known_name(folder: Path, name: str) -> None:
+    np.save(folder / "a.npy", rows(2))
+    with pytest.raises(ConfigError, match=f"^name '{name}' is taken by a backbone or text encoder of Stepline"):
+        import_folder(Folder(folder), name, "mine", 1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("naming", [{"prefix": "../"}, {"prefix": ".."}, {"prefix": "x/"}, {"suffix": "/x"}])
+def test_exported_names_are_of_one_file(folder: Path, form: Form, naming: dict[str, str]) -> None:
+    store.write(Path("s"), SPEC, {"a": rows(3)}, 1)
+    with pytest.raises(ConfigError, match="is not the name of one file: give another --prefix or --suffix$"):
+        export(Bank.open([Path("s")], SPEC), folder / "out", form, **naming)
+    assert not any(folder.iterdir())
+
+
 def test_names_and_hops_are_checked(folder: Path) -> None:
     np.save(folder / "a.npy", rows(5))
-    for name, dataset, hop_s in (("../x", "mine", 1), ("theirs", "Mine", 1), ("theirs", "mine", 0)):
+    for name, dataset, hop_s in (
+        ("../x", "mine", 1),
+        ("theirs", "Mine", 1),
+        ("theirs", "mine", 0),
+        ("theirs", "mine", nan),
+    ):
         with pytest.raises(ConfigError):
             import_folder(Folder(folder), name, dataset, hop_s)
     with pytest.raises(ConfigError, match="is no regular expression: "):

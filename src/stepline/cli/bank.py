@@ -102,11 +102,16 @@ def _verify(parsed: argparse.Namespace) -> None:
 
 
 def _compare(parsed: argparse.Namespace) -> None:
-    from stepline.features.compare import compare
+    from stepline.features.bank import Bank
+    from stepline.features.compare import Comparison, compare
 
-    made = []
-    print(f"{'video':32}{'rows':>8}{'cosine':>9}{'least':>9}{'at s':>9}{'lag s':>8}{'there':>9}")
-    for each in compare(_timed(parsed, parsed.first), _timed(parsed, parsed.second)):
+    banks = [_timed(parsed, source) for source in (parsed.first, parsed.second)]
+    if parsed.hop_s is not None and all(isinstance(bank.rows, Bank) for bank in banks):
+        raise ConfigError(f"{parsed.first} and {parsed.second} both say when their rows are: leave out --hop-s")
+    made: list[Comparison] = []
+    for each in compare(*banks):
+        if not made:
+            print(f"{'video':32}{'rows':>8}{'cosine':>9}{'least':>9}{'at s':>9}{'lag s':>8}{'there':>9}")
         made.append(each)
         numbers = f"{each.n_rows:8}{each.mean:9.5f}{each.least:9.5f}{each.least_s:9.1f}"
         print(f"{each.video:32}{numbers}{each.lag_s:8.2f}{each.mean_at_lag:9.5f}", flush=True)
@@ -128,14 +133,16 @@ def _compare(parsed: argparse.Namespace) -> None:
 
 def _timed(parsed: argparse.Namespace, source: str) -> "Timed":
     """Open a bank, or users' features: what has no ``spec.json``."""
-    from stepline.features.bank import open_bank
+    from stepline.features.bank import open_bank, spec_folders
     from stepline.features.compare import Timed
+    from stepline.features.exchange import check_hop
 
     path = Path(source)
-    if not path.exists() or (path / "spec.json").exists() or any(path.glob("*/spec.json")):
+    if spec_folders(source) or not path.exists():
         bank = open_bank(source, parsed.dataset)
         bank.check_whole()
         return Timed(name=source, rows=bank, hop_s=bank.hop_s)
-    if parsed.hop_s is None or not parsed.hop_s > 0:
+    if parsed.hop_s is None:
         raise ConfigError(f"{source} does not say when its rows are: name by --hop-s the seconds from row to row")
+    check_hop(parsed.hop_s)
     return Timed(name=source, rows=_folder(parsed, path), hop_s=parsed.hop_s)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import ceil, floor
+from math import ceil, floor, inf, isfinite, isnan
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 PREFIX = 64
 """Rows from one prefix sum to the next: the sums take a sixteenth of float16 rows' memory."""
+
+
+class AbsentError(StoreError, KeyError):
+    """A video of which there are no features; as a KeyError it is what ``Mapping.get`` expects."""
+
+    __str__ = Exception.__str__  # KeyError's is the repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +89,9 @@ class Bank(Mapping[str, Rows]):
         return frozenset(self.blocks)
 
     def __getitem__(self, video: str) -> Rows:
-        """Return the (T, D) rows of a video; raise StoreError where there are none."""
+        """Return the (T, D) rows of a video; raise AbsentError where there are none."""
         if video not in self.blocks:
-            raise StoreError(f"{video} has no features: see its reason in the manifest of `stepline extract`")
+            raise AbsentError(f"{video} has no features: see its reason in the manifest of `stepline extract`")
         return self.rows[video]
 
     def __contains__(self, video: object) -> bool:
@@ -100,6 +106,7 @@ class Bank(Mapping[str, Rows]):
     def clip(self, video: str, start_s: float, end_s: float) -> Rows:
         """Return the (D,) row of the listed clip [start_s, end_s); raise StoreError where it was not listed."""
         rows = self[video]
+        _check_span(video, start_s, end_s)
         if (start_s, end_s) not in self.clips.get(video, {}):
             raise StoreError(f"{video} has no features of the clip from {start_s:g} s to {end_s:g} s: list it")
         row: Rows = rows[self.clips[video][start_s, end_s]]
@@ -109,8 +116,10 @@ class Bank(Mapping[str, Rows]):
         """Return the (n, D) rows of ``video`` whose time lies in [start_s, end_s), n >= 1.
 
         Where there is none, the one row nearest to the middle; of two equally near ones the earlier.
-        Raises StoreError where the bank has no such video, or listed clips instead of times.
+        Raises StoreError where the bank has no such video, or listed clips instead of times, or where start_s is not
+        finite or end_s is NaN.
         """
+        _check_span(video, start_s, end_s)
         first, last = self._range(video, start_s, end_s)
         return self.rows[video][first:last]
 
@@ -120,7 +129,8 @@ class Bank(Mapping[str, Rows]):
         Raises StoreError as ``window`` does, and where there is none less than a hop before a second.
         """
         blocks, chosen = self._blocks(video), []
-        for second in seconds:
+        for second in _listed("seconds", seconds):
+            _check_span(video, second, second)
             for block in blocks:
                 row = floor((second - block.t0_s) / block.hop_s + 1e-6)
                 if 0 <= row < block.length:
@@ -137,12 +147,14 @@ class Bank(Mapping[str, Rows]):
 
         A window's first row is the first of the video's grid of times at or after its start, be it before the video.
         What lies outside of the video, of its spans or of the window is 0, and is not there.
-        Raises StoreError as ``window`` does, and where a window has more than ``length`` rows.
+        Raises StoreError as ``window`` does, where the lists differ in length, and where a window has more than
+        ``length`` rows.
         """
-        rows = np.zeros((len(videos), length, self.dimension), self.spec["dtype"])
-        there = np.zeros((len(videos), length), np.bool_)
-        for place, (video, start_s, end_s) in enumerate(zip(videos, starts_s, ends_s, strict=True)):
-            blocks = self._blocks(video)
+        asked = self._asked(videos, starts_s, ends_s, length)
+        rows = np.zeros((len(asked), length, self.dimension), self.spec["dtype"])
+        there = np.zeros((len(asked), length), np.bool_)
+        for place, (video, start_s, end_s) in enumerate(asked):
+            blocks = self.blocks[video]
             for block in blocks:
                 first, last = _before(block, start_s), _before(block, end_s)
                 if first >= last:
@@ -159,9 +171,10 @@ class Bank(Mapping[str, Rows]):
         """Return the (W, D) means of the rows that ``window`` gives of each of W windows.
 
         Where a video's windows have more rows together than the video, they are differences of prefix sums.
+        Raises StoreError as ``window`` does, and where the lists differ in length.
         """
-        means = np.empty((len(videos), self.dimension))
-        windows = zip(videos, starts_s, ends_s, strict=True)
+        windows = self._asked(videos, starts_s, ends_s)
+        means = np.empty((len(windows), self.dimension))
         ranges = [(video, place, self._range(video, *span)) for place, (video, *span) in enumerate(windows)]
         for video, asked in groupby(sorted(ranges), key=itemgetter(0)):
             rows, group = self.rows[video], list(asked)
@@ -175,10 +188,29 @@ class Bank(Mapping[str, Rows]):
     def torch(
         self, videos: Sequence[str], starts_s: Sequence[float], ends_s: Sequence[float], *, length: int
     ) -> "Windows":
-        """Return a data set for ``torch.utils.data.DataLoader`` of what ``windows`` gives, window by window."""
+        """Return a data set for ``torch.utils.data.DataLoader`` of what ``windows`` gives, window by window.
+
+        Raises StoreError as ``windows`` does; of a window with more than ``length`` rows only when it is read.
+        """
         from stepline.features.windows import Windows
 
-        return Windows(self, videos, starts_s, ends_s, length)
+        return Windows(self, self._asked(videos, starts_s, ends_s, length), length)
+
+    def _asked(
+        self, videos: Sequence[str], starts_s: Sequence[float], ends_s: Sequence[float], length: int = 1
+    ) -> list[tuple[str, float, float]]:
+        """Return windows (video, start_s, end_s); raise StoreError where one cannot be answered."""
+        if not isinstance(length, int | np.integer) or length < 1:
+            raise StoreError(f"length {length!s:.40} is not allowed: give a whole number of rows above 0")
+        lists = [_listed(*each) for each in (("videos", videos), ("starts_s", starts_s), ("ends_s", ends_s))]
+        if len({len(each) for each in lists}) > 1:
+            raise StoreError("{} videos, {} starts_s, {} ends_s: give one of each per window".format(*map(len, lists)))
+        windows = list(zip(*lists, strict=True))
+        for video in {*lists[0]}:
+            self._blocks(video)
+        for window in windows:
+            _check_span(*window)
+        return windows
 
     def _blocks(self, video: str) -> list[Block]:
         if len(self[video]) and video in self.clips:
@@ -202,14 +234,13 @@ def open_bank(name_or_folder: str | Path, dataset: str | None = None, *, root: s
     """Open the features of a dataset.
 
     name_or_folder: a folder ``features/<backbone>/<spec>``, or ``<backbone>/<spec>``, or ``<backbone>`` where it has
-    one spec. dataset: may be left out where there is one. root: the work folder. Raises StoreError where there is no
-    such bank, with those that there are, and as ``Bank.open`` does.
+    one spec; of a folder without ``spec.json`` only the name counts. dataset: may be left out where there is one.
+    root: the work folder. Raises StoreError where there is no such bank, with those that there are, and as
+    ``Bank.open`` does.
     """
-    folder = Path(root, name_or_folder)
-    if not folder.is_dir():
-        folder = Path(root, "features", name_or_folder)
-    if not (folder / "spec.json").exists():
-        folder = _only(folder, [path.parent for path in folder.glob("*/spec.json")], "spec")
+    given, named = Path(root, name_or_folder), Path(root, "features", name_or_folder)
+    found = spec_folders(name_or_folder, root=root)
+    folder = _only(found[0].parent if found else given if given.is_dir() else named, found, "spec")
     shards = [path.parent.parent for path in folder.glob("*/[0-9]*/features/zarr.json")]
     chosen = folder / dataset if dataset else _only(folder, sorted({shard.parent for shard in shards}), "dataset")
     stores = sorted(shard for shard in shards if shard.parent == chosen)
@@ -218,12 +249,38 @@ def open_bank(name_or_folder: str | Path, dataset: str | None = None, *, root: s
     return Bank.open(stores, read(stores[0]).spec)
 
 
+def spec_folders(name_or_folder: str | Path, *, root: str | Path = ".") -> list[Path]:
+    """Return the folders ``features/<backbone>/<spec>`` that a name or a folder stands for, see ``open_bank``."""
+    for folder in (Path(root, name_or_folder), Path(root, "features", name_or_folder)):
+        found = [folder] if (folder / "spec.json").exists() else [path.parent for path in folder.glob("*/spec.json")]
+        if found:
+            return found
+    return []
+
+
 def _only(folder: Path, found: list[Path], what: str) -> Path:
     if not found:
         raise StoreError(f"{folder} holds no features")
     if len(found) > 1:
         raise StoreError(f"{folder} has more than one {what}: name one of {', '.join(sorted(p.name for p in found))}")
     return found[0]
+
+
+def _listed(name: str, given: Any) -> list[Any]:
+    try:
+        return list(given)
+    except TypeError:
+        raise StoreError(f"{name} must be a list, not {given!s:.40}") from None
+
+
+def _check_span(video: str, start_s: float, end_s: float) -> None:
+    """Raise StoreError where these are no times; an end may be infinite."""
+    try:
+        times = isfinite(start_s) and not isnan(end_s) and end_s != -inf
+    except (TypeError, ValueError, OverflowError):
+        times = False
+    if not times:
+        raise StoreError(f"{video} cannot be asked for {start_s!s:.40} to {end_s!s:.40}: give numbers of seconds")
 
 
 def _position(block: Block, time_s: float) -> float:

@@ -55,7 +55,7 @@ def compare(first: Timed, second: Timed) -> Iterator[Comparison]:
     if not common:
         raise StoreError(f"{first.name} and {second.name} have no video in common: see --prefix and --suffix")
     for video in common:
-        one, two = (np.asarray(bank.rows[video], np.float32) for bank in (first, second))
+        one, two = (np.asarray(bank.rows[video], np.float64) for bank in (first, second))
         if one.shape[1] != two.shape[1]:
             raise StoreError(
                 f"{first.name} has {one.shape[1]} dimensions, {second.name} has {two.shape[1]}, in {video}"
@@ -128,7 +128,7 @@ def _fraction(rows: Rows, near: Rows, following: Rows) -> float:
 
 def _unit(rows: Rows) -> Rows:
     """Return rows of length 1; those of 0 stay."""
-    unit: Rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    unit: Rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     return unit
 
 
@@ -137,13 +137,13 @@ def _at(times_s: NDArray[Any], rows: Rows, hop_s: float) -> tuple[Rows, NDArray[
     place = np.round(times_s / hop_s, 6)
     there = (place >= 0) & (place <= len(rows) - 1)
     low = np.floor(place[there]).astype(np.int64)
-    weight = (place[there] - low)[:, None].astype(np.float32)
+    weight = (place[there] - low)[:, None]
     return rows[low] * (1 - weight) + rows[np.minimum(low + 1, len(rows) - 1)] * weight, there
 
 
 def _cosines(rows: Rows, others: Rows) -> NDArray[np.float64]:
     """Return the cosine of each pair of rows: 1 of two that are 0, and 0 where one is."""
-    norms, other_norms = (np.linalg.norm(each, axis=1).astype(np.float64) for each in (rows, others))
+    norms, other_norms = (np.linalg.norm(each, axis=1) for each in (rows, others))
     size = norms * other_norms
     products = (rows * others).sum(axis=1) / np.where(size > 0, size, 1)
     return np.asarray(np.where(size > 0, products, norms == other_norms), np.float64)

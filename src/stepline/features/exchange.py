@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -15,9 +16,11 @@ import numpy as np
 from stepline import paths
 from stepline.availability import check_video_id
 from stepline.backbones import checkpoint
+from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
+from stepline.backbones.sentence import MODELS
 from stepline.errors import ConfigError, ReleaseError, StoreError
 from stepline.features import store
-from stepline.features.bank import Bank
+from stepline.features.bank import AbsentError, Bank
 from stepline.features.store import Rows
 from stepline.io import atomic_path, sha256_file, write_json
 from stepline.spec import Spec
@@ -56,7 +59,7 @@ class Folder(Mapping[str, Rows]):
         self.skipped = 0
         self._read: dict[str, Callable[[], Any]] = {}
         try:
-            name = re.compile(f"(?:{prefix})(.+?)(?:{suffix})")
+            name = re.compile(f"(?:{prefix})(?P<stepline_id>.+?)(?:{suffix})")
         except re.error as error:
             raise ConfigError(f"prefix {prefix!r} or suffix {suffix!r} is no regular expression: {error}") from None
         for file, stem, read in _found(path, key):
@@ -65,7 +68,7 @@ class Folder(Mapping[str, Rows]):
                 self.skipped += 1
                 continue
             try:
-                video = check_video_id(match[1])
+                video = check_video_id(match["stepline_id"])
             except ReleaseError as error:
                 raise StoreError(f"{file}: {error}; or name what is no part of it by --prefix, --suffix") from None
             if video in self.files:
@@ -77,15 +80,25 @@ class Folder(Mapping[str, Rows]):
             )
 
     def __getitem__(self, video: str) -> Rows:
-        """Return the rows; raise StoreError, naming the file, where they are no finite (T, D) floats."""
+        """Return the rows; raise StoreError, naming the file, where they are no finite (T, D) floats.
+
+        Raises AbsentError where there is no such video.
+        """
+        if video not in self.files:
+            raise AbsentError(f"{video} has no features among the files given")
         file, rows = self.files[video], self._read[video]()
         if not isinstance(rows, np.ndarray) or rows.dtype.kind != "f" or rows.ndim != 2 or not rows.size:
             form = f"{rows.dtype} {rows.shape}" if isinstance(rows, np.ndarray) else type(rows).__name__
             raise StoreError(f"{file}: the features of {video} must be a (T, D) array of floats, not {form}")
-        bad = ~np.isfinite(rows).all(axis=1)
+        dtype = np.float16 if rows.dtype.itemsize == 2 else np.float32
+        with np.errstate(all="ignore"):
+            cast = np.asarray(rows, dtype)
+        bad = ~np.isfinite(cast).all(axis=1)
         if bad.any():
-            raise StoreError(f"{file}: the features of {video} are not finite in row {bad.argmax()}")
-        return np.asarray(rows, np.float16 if rows.dtype.itemsize == 2 else np.float32)
+            row = bad.argmax()
+            what = "too large for float32" if np.isfinite(rows[row]).all() else "not finite"
+            raise StoreError(f"{file}: the features of {video} are {what} in row {row}")
+        return cast
 
     def __contains__(self, video: object) -> bool:
         return video in self.files
@@ -101,13 +114,15 @@ def import_folder(folder: Folder, name: str, dataset: str, hop_s: float) -> Path
     """Write users' features as the bank ``features/<name>/imported-<hash>``, one row each ``hop_s``, and return that.
 
     Rows stay as they are: float16 where all files are, else float32; float64 is rounded to float32.
-    Raises ConfigError where a name is not allowed, StoreError where files are wrong or differ in D.
+    Raises ConfigError where a name is not allowed, or is that of a backbone or text encoder of Stepline, StoreError
+    where files are wrong or differ in D.
     """
     for what, given in (("name", name), ("dataset", dataset)):
         if not re.fullmatch("[a-z0-9][a-z0-9_.-]*", given):
             raise ConfigError(f"{what} {given!r} is not allowed: use small letters, digits, '_', '-' and '.'")
-    if not 0 < hop_s < float("inf"):
-        raise ConfigError(f"{hop_s:g} s from row to row is not above 0")
+    if name in {*FRAME_BACKBONES, *presets(), *towers(), *MODELS}:
+        raise ConfigError(f"name {name!r} is taken by a backbone or text encoder of Stepline: choose another")
+    check_hop(hop_s)
     digests = {file: sha256_file(file) for file in set(folder.files.values())}
     sources = {video: digests[folder.files[video]] for video in folder}
     dtypes, first = set(), next(iter(folder))
@@ -127,26 +142,37 @@ def import_folder(folder: Folder, name: str, dataset: str, hop_s: float) -> Path
         dtype=np.result_type(*dtypes).name,
         files_sha256=hashlib.sha256(lines.encode()).hexdigest(),
     )
-    write_json(paths.spec_record(spec), spec.record())
     store.write(paths.features(dataset, "000", spec), spec, folder, hop_s, sources=sources)
+    write_json(paths.spec_record(spec), spec.record())
     return paths.spec_record(spec).parent
+
+
+def check_hop(hop_s: float) -> None:
+    """Raise ConfigError where these can be no seconds from row to row."""
+    if not 0 < hop_s < inf:
+        raise ConfigError(f"{hop_s:g} s from row to row is not allowed: give a finite number above 0")
 
 
 def export(bank: Bank, out: Path, form: Form, *, prefix: str = "", suffix: str = "") -> None:
     """Write each video's rows to the folder ``out``, as ``<prefix><video><suffix>``; HDF5 to ``features.h5`` in it.
 
-    Raises StoreError, before anything is written, where a video's rows are not one each hop from 0 s on.
+    Raises, before anything is written, StoreError where a video's rows are not one each hop from 0 s on, ConfigError
+    where such a name is not that of one file.
     """
     bank.check_whole()
+    names = {video: f"{prefix}{video}{suffix}" for video in bank}
+    for name in names.values():
+        if re.search(r"^\.\.|[/\\\x00-\x1f]", name):
+            raise ConfigError(f"{name!r} is not the name of one file: give another --prefix or --suffix")
     if form == "hdf5":
         import h5py
 
         with atomic_path(out / "features.h5") as part, h5py.File(part, "w") as file:
             for video, rows in bank.items():
-                file.create_dataset(f"{prefix}{video}{suffix}", data=rows)
+                file.create_dataset(names[video], data=rows)
         return
     for video, rows in bank.items():
-        with atomic_path(out / f"{prefix}{video}{suffix}.{'pt' if form == 'pt' else 'npy'}") as part:
+        with atomic_path(out / f"{names[video]}.{'pt' if form == 'pt' else 'npy'}") as part:
             if form == "pt":
                 import torch
 
@@ -218,12 +244,20 @@ def _tensor(file: Path) -> Any:
     content = checkpoint.read(file)
     if not isinstance(content, torch.Tensor):
         return content
-    return (content.float() if content.dtype == torch.bfloat16 else content).numpy()
+    with _damage_is_one_line(file):
+        return (content.float() if content.dtype == torch.bfloat16 else content).detach().numpy()
 
 
 def _dataset(file: Path, opened: Any, name: str) -> Any:
+    import h5py
+
     with _damage_is_one_line(file):
-        return opened[name][()]
+        if not isinstance(opened[name], h5py.Group):
+            return opened[name][()]
+    raise StoreError(
+        f"{file}: {name} is a group: put a dataset per video at the top of the file, or leave it out by "
+        "--prefix, --suffix"
+    )
 
 
 def _latin1(text: str, encoding: str) -> bytes:

@@ -15,12 +15,9 @@ class Windows(torch.utils.data.Dataset[tuple[torch.Tensor, torch.Tensor]]):
     A worker that is sent it opens the stores anew; no rows are sent.
     """
 
-    def __init__(
-        self, bank: "Bank", videos: Sequence[str], starts_s: Sequence[float], ends_s: Sequence[float], length: int
-    ) -> None:
-        """Take the windows [start_s, end_s) of ``videos``, of at most ``length`` rows."""
-        self.bank, self.length = bank, length
-        self.asked = list(zip(videos, starts_s, ends_s, strict=True))
+    def __init__(self, bank: "Bank", asked: Sequence[tuple[str, float, float]], length: int) -> None:
+        """Take windows (video, start_s, end_s) of at most ``length`` rows."""
+        self.bank, self.asked, self.length = bank, asked, length
 
     def __len__(self) -> int:
         return len(self.asked)
