@@ -138,6 +138,12 @@ def test_what_is_not_there_or_not_known_is_one_line(line: str) -> None:
     assert WRONG[line] in refused(*line.split())
 
 
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    command = f"{sys.executable} -m stepline weights list | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert (done.stdout.count("\n"), done.stderr) == (1, "")
+
+
 def test_what_fails_does_not_keep_the_rest_from_being_fetched() -> None:
     Path("videos").mkdir()
     Path("videos/a.mp4").write_text("no video")

@@ -83,3 +83,39 @@ def test_weights_name_the_networks_that_they_are_for() -> None:
     assert loaded("videoclip") == ["videoclip", "s3d"]
     assert loaded("s3d") == ["s3d"]
     assert loaded("histogram") == []
+
+
+OWN = """
+from __future__ import annotations
+import dataclasses
+from stepline.spec import ClipSpec, TextSpec
+@dataclasses.dataclass
+class Size:
+    width: int = 16
+SPEC = ClipSpec(
+    name="x", label="x", revision=1, architecture="file", weights=(), licence="MIT", num_frames=1,
+    steps=(("exact", Size().width, 16, "pil_bicubic"),), mean=(0, 0, 0), std=(1, 1, 1), output="o", dimension=2,
+)
+def load(spec, files): ...
+"""
+TOWER = """
+TEXT = TextSpec(
+    name="x", label="x", revision=1, architecture="file", weights=(), licence="MIT", max_tokens=4, output="o",
+    dimension=2,
+)
+def load_text(spec, files): ...
+"""
+
+
+def test_a_file_may_bring_a_text_tower() -> None:
+    path = Path("mine.py")
+    own = config(backbones={"mine": {"path": str(path)}})
+    for content, wanted in ((OWN, None), (OWN + TOWER, "mine-text")):
+        path.write_text(content)
+        spec = spec_of("mine", own)
+        assert isinstance(spec, ClipSpec)
+        assert registry.own_file("mine", own) == path
+        tower = registry.tower_of(spec, path)
+        assert (tower and tower.name) == wanted
+    assert registry.own_file("histogram", own) is None
+    assert registry.files_of((), path) == {"mine.py": path}

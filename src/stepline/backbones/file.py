@@ -3,6 +3,7 @@
 The file is the user's code and runs: once where its ``SPEC`` is read, again where it computes.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
@@ -94,6 +95,7 @@ def _imported(path: Path) -> ModuleType:
     if not path.is_file() or found is None or found.loader is None:
         raise ConfigError(f"{path} is no Python file: `path` of a backbone names one, as seen from the work folder")
     module = module_from_spec(found)
+    sys.modules[module.__name__] = module  # dataclasses look their module up
     try:
         found.loader.exec_module(module)
     except ConfigError as error:

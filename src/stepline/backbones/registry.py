@@ -82,8 +82,22 @@ def _families() -> list[Any]:
     return [import_module(f"stepline.backbones.presets.{name}") for name in names]
 
 
-def tower_of(spec: ClipSpec) -> TextSpec | None:
-    """Return the text tower whose vectors share a space with the network's, its weights not looked at; None without."""
+def own_file(name: str, config: Config) -> Path | None:
+    """Return the Python file of a network of the user's own; None of any other."""
+    own = config["backbones"].get(name)
+    return Path(own["path"]).expanduser() if own else None
+
+
+def tower_of(spec: ClipSpec, own: Path | None = None) -> TextSpec | None:
+    """Return the text tower whose vectors share a space with the network's, its weights not looked at; None without.
+
+    own: the network's file, where it is the user's.
+    """
+    if own is not None:
+        try:
+            return import_module(FAMILIES["file"]).text_spec(spec.name, own)  # type: ignore[no-any-return]
+        except ConfigError:
+            return None
     if spec.architecture in ("open_clip", "hf"):
         try:
             return import_module(FAMILIES[spec.architecture]).text_spec(spec.weights[0])  # type: ignore[no-any-return]
@@ -112,8 +126,8 @@ def resolve(name: str, config: Config) -> FrameSpec:
         raise ConfigError(f"config: backbones: {min(taken)!r} is taken; choose another name")
     if name in FRAME_BACKBONES:
         spec = FRAME_BACKBONES[name].spec
-    elif name in config["backbones"]:
-        spec = import_module(FAMILIES["file"]).spec(name, Path(config["backbones"][name]["path"]).expanduser())
+    elif own := own_file(name, config):
+        spec = import_module(FAMILIES["file"]).spec(name, own)
     elif ":" in name:
         spec = import_module(FAMILIES["timm"]).spec(name)
     elif name in presets():
@@ -155,9 +169,9 @@ def _not_installed(architecture: str) -> tuple[str, ...]:
     return tuple(f"package:{package}" for package in wanted if find_spec(package) is None)
 
 
-def files_of(weights: tuple[str, ...]) -> Mapping[str, Path]:
-    """Return the files of all these weights by name; raise MissingError where some are absent."""
-    found: dict[str, Path] = {}
+def files_of(weights: tuple[str, ...], own: Path | None = None) -> Mapping[str, Path]:
+    """Return the files of all these weights by name, and ``own``; raise MissingError where some are absent."""
+    found = {own.name: own} if own else {}
     for each in weights:
         files = locate(each)
         if files is None:

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,6 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.verb != "demo":
             mirror_root()
         parsed.run(parsed)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except SteplineError as error:
         return _fail(str(error))
     except ModuleNotFoundError as error:

@@ -13,7 +13,7 @@ from stepline import paths
 from stepline.asr import released, transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import read_manifest
-from stepline.backbones.registry import FAMILIES, files_of, tower_of
+from stepline.backbones.registry import FAMILIES, files_of, own_file, tower_of
 from stepline.backbones.sentence import MODELS, SentenceEncoder, model_files
 from stepline.datasets.studies import Study
 from stepline.errors import ConfigError, MissingError
@@ -153,7 +153,8 @@ def _unseen(encoder: TextEncoder, text: str) -> tuple[str, ...]:
 def _first(pipeline: Pipeline) -> str:
     for name in pipeline.backbones:
         spec = pipeline.spec_of(name)
-        if isinstance(spec, ClipSpec) and tower_of(spec) and _stores(pipeline, spec):
+        own = own_file(name, pipeline.config)
+        if isinstance(spec, ClipSpec) and tower_of(spec, own) and _stores(pipeline, spec):
             return name
     if not _sentences(pipeline):
         raise MissingError(
@@ -170,8 +171,8 @@ def _stores(pipeline: Pipeline, spec: Spec) -> list[Path]:
 
 def _seen(pipeline: Pipeline, name: str) -> _Searched:
     """Return the features of a network, and the text tower beside it."""
-    spec = pipeline.spec_of(name)
-    tower = tower_of(spec) if isinstance(spec, ClipSpec) else None
+    spec, own = pipeline.spec_of(name), own_file(name, pipeline.config)
+    tower = tower_of(spec, own) if isinstance(spec, ClipSpec) else None
     if not isinstance(spec, ClipSpec) or tower is None:
         raise ConfigError(
             f"backbone {name} has no text tower: choose a network that has one, see docs/search.md, or search what is "
@@ -182,7 +183,7 @@ def _seen(pipeline: Pipeline, name: str) -> _Searched:
         raise MissingError(f"{pipeline.name} has no features of {name}: add it to its backbones and run `snakemake`")
     bank = Bank.open(stores, spec)
     rows = {video: bank.rows[video] for video in bank if len(bank.rows[video])}
-    encoder: TextEncoder = import_module(FAMILIES[tower.architecture]).load_text(tower, files_of(tower.weights))
+    encoder: TextEncoder = import_module(FAMILIES[tower.architecture]).load_text(tower, files_of(tower.weights, own))
     similarity = "dot product" if spec.architecture in DOT and not spec.normalise else "cosine"
     times_s = {video: _times(bank, video) for video in rows}
     return _Searched(encoder, f"what is seen, by {name}", similarity, rows, times_s, {})

@@ -1,9 +1,7 @@
 """What a job of the features stage does: its own spec, and what else of the shard is computed in the same pass."""
 
-from pathlib import Path
-
 from stepline import paths
-from stepline.backbones.registry import files_of
+from stepline.backbones.registry import files_of, own_file
 from stepline.features.extract import Work
 from stepline.io import write_json
 from stepline.pipeline import Pipeline
@@ -23,9 +21,6 @@ def _work(pipeline: Pipeline, name: str, shard: str) -> Work:
     spec = pipeline.spec_of(name)
     assert isinstance(spec, FrameSpec)
     write_json(paths.spec_record(spec), spec.record())
-    own = pipeline.config["backbones"].get(name)
-    files = dict(files_of(spec.weights)) if isinstance(spec, ClipSpec) else {}
-    if own:
-        files[Path(own["path"]).name] = Path(own["path"]).expanduser()
+    files = files_of(spec.weights, own_file(name, pipeline.config)) if isinstance(spec, ClipSpec) else {}
     folder = paths.features(pipeline.name, shard, spec)
     return Work(spec=spec, folder=folder, files=files, listed=pipeline.clips_of(name))
