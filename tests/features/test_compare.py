@@ -117,9 +117,9 @@ def test_the_half_second_of_ffmpeg_s_fps_filter_shows(
     specs = [HistogramSpec(fps=1), HistogramSpec(fps=1, frame_rule="ffmpeg_near")]
     works = [Work(spec=spec, folder=paths.features("clip", "000", spec)) for spec in specs]
     options = {"device": "cpu", "batch_size": None, "decoders": 1}
-    extract(Path("a.json"), works, Path("m.json"), lock=Path("lock"), limits=LIMITS, options=options)
-    for spec in specs:
-        write_json(paths.spec_record(spec), spec.record())
+    for work in works:
+        extract(Path("a.json"), [work], Path("m.json"), lock=Path("lock"), limits=LIMITS, options=options)
+        write_json(paths.spec_record(work.spec), work.spec.record())
     folders = [str(paths.spec_record(spec).parent) for spec in specs]
     for order, wanted in ((folders, 0.5), (folders[::-1], -0.5)):
         assert main(["bank", "compare", *order, "--dataset", "clip"]) == 0
