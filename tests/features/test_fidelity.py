@@ -82,7 +82,9 @@ def extracted(folder: Path, video: Path, *specs: ClipSpec, **options: Any) -> di
         )
         for spec in specs
     ]
-    store(folder, *works, batch_size=2)
+    for _ in works:
+        store(folder, *works, batch_size=2)
+        works.append(works.pop(0))
     return {work.spec.name: Bank.open([work.folder], work.spec) for work in works}
 
 

@@ -161,7 +161,9 @@ def extracted(folder: str, *specs: ClipSpec) -> dict[str, Bank]:
         )
         for spec in specs
     ]
-    store(Path(), *works, batch_size=1)
+    for _ in works:
+        store(Path(), *works, batch_size=1)
+        works.append(works.pop(0))
     return {work.spec.name: Bank.open([work.folder], work.spec) for work in works}
 
 
