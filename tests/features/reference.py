@@ -48,11 +48,15 @@ def shown(video: Footage, time: Fraction) -> int:
     return max((i for i, at in enumerate(video.times) if at <= time), default=0)
 
 
-def at_rate(video: Footage, fps: float) -> list[int]:
-    """Return the frame that is shown at each time k / fps before the end."""
+def nearest(video: Footage, time: Fraction) -> int:
+    return min(range(len(video.times)), key=lambda i: abs(video.times[i] - time))
+
+
+def at_rate(video: Footage, fps: float, choose: Callable[[Footage, Fraction], int]) -> list[int]:
+    """Return the frame that is chosen for each time k / fps before the end."""
     found = []
     while (time := len(found) / Fraction(str(fps))) < video.end:
-        found.append(shown(video, time))
+        found.append(choose(video, time))
     return found
 
 
@@ -91,7 +95,10 @@ def clips(spec: ClipSpec, video: Footage, listed: Sequence[tuple[float, float]])
         return [_ends(spec.num_frames, video, Fraction(str(a)), Fraction(str(b))) for a, b in listed]
     if spec.placement == "seconds":
         return [_seconds(spec.num_frames, video, Fraction(str(a)), Fraction(str(b))) for a, b in listed]
-    grid = by_ffmpeg(video, spec.fps) if spec.frame_rule == "ffmpeg_near" else at_rate(video, spec.fps)
+    if spec.frame_rule == "ffmpeg_near":
+        grid = by_ffmpeg(video, spec.fps)
+    else:
+        grid = at_rate(video, spec.fps, {"at_or_before": shown, "nearest": nearest}[spec.frame_rule])
     found = []
     for first in range(0, len(grid), spec.hop):
         clip: Clip = [*grid[first : first + spec.num_frames]]
