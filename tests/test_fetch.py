@@ -387,7 +387,7 @@ def test_of_a_users_own_file_only_the_link_is_deleted(folder: Path, clip: bytes)
 def test_all_that_is_configured_is_listed_to_be_fetched(folder: Path) -> None:
     config = validate({"datasets": {"mine": {"videos": str(folder)}}, "spacewalk": {"text_encoders": ["mpnet"]}})
     listed = fetch.items([plan(config, name) for name in configured(config)])
-    weights = {f"weights/{name}" for name in ("mpnet", "egovlp", "videoclip", "internvideo")}
+    weights = {f"weights/{name}" for name in ("mpnet", "egovlp", "videoclip", "internvideo", "s3d")}
     assert set(listed) == {"spacewalk/v0", "spacewalk/v1", "spacewalk/v2", "mine/videos"} | weights
     assert listed["mine/videos"]() == "1 of 1 videos"
     command = "mkdir -p weights/egovlp/ && cp EgoVLP_PT_BEST.pth weights/egovlp/ && stepline fetch weights/egovlp"

@@ -16,7 +16,7 @@ from stepline.backbones.histogram import HistogramSpec  # noqa: E402
 from stepline.benchmarks.spacewalk.samples import write_samples  # noqa: E402
 from stepline.datasets.schema import SPLITS  # noqa: E402
 from stepline.datasets.studies import study  # noqa: E402
-from stepline.features.extract import extract  # noqa: E402
+from stepline.features.extract import Work, extract  # noqa: E402
 from stepline.fetch import fetch_release, fetch_videos  # noqa: E402
 from stepline.io import read_json, write_json  # noqa: E402
 from stepline.media.prepare import prepare  # noqa: E402
@@ -77,10 +77,11 @@ def watch() -> None:
     spec = HistogramSpec()
     extract(
         availability,
-        spec,
-        paths.features("demo", SHARD, spec),
+        [Work(spec=spec, folder=paths.features("demo", SHARD, spec))],
         paths.features_manifest("demo", SHARD, spec),
+        lock=paths.features_lock("demo", SHARD),
         limits=LIMITS,
+        options={"device": "cpu", "batch_size": None, "decoders": 1},
     )
 
 

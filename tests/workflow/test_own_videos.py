@@ -206,7 +206,7 @@ def test_a_recogniser_without_its_key_has_no_job(own: Path) -> None:
     for row in table(own).values():
         assert (row["needs"], row["sentences"]) == ("key:DEEPGRAM_API_KEY", "")
         assert row["command"] == "export DEEPGRAM_API_KEY=..."
-    assert "Transcripts need key:DEEPGRAM_API_KEY" in (own / PAGE).read_text()
+    assert "The rest needs key:DEEPGRAM_API_KEY" in (own / PAGE).read_text()
     assert go(own) == []
 
 
