@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepline.backbones.picture import ROUNDINGS, StillFrame, picture
+from stepline.backbones.picture import ROUNDINGS, picture
 from stepline.backbones.registry import presets
 from stepline.errors import ConfigError
+from stepline.media.decode import ArrayFrame
 from stepline.spec import METHODS, ClipSpec, Spec, Step, digest, fixed_size
 from stepline.spec import ROUNDINGS as NAMES
 
@@ -138,7 +139,7 @@ STEPS: list[Any] = [
 
 
 def test_the_steps_that_are_allowed_are_those_that_pictures_take() -> None:
-    frame = StillFrame(np.random.default_rng(0).integers(256, size=(20, 30, 3), dtype=np.uint8))
+    frame = ArrayFrame(np.random.default_rng(0).integers(256, size=(20, 30, 3), dtype=np.uint8))
     assert set(NAMES) == set(ROUNDINGS)
     chains = [(step,) for step in STEPS] + [
         (first, second) for first, second in product(STEPS, STEPS) if first and second
@@ -177,7 +178,7 @@ def test_a_step_that_is_no_tuple_is_one_line() -> None:
 )
 def test_a_fixed_size_does_not_depend_on_the_video(steps: tuple[Step, ...], fixed: bool) -> None:
     shapes = {
-        picture(StillFrame(np.zeros((*size, 3), np.uint8)), steps).shape for size in ((20, 30), (30, 20), (40, 40))
+        picture(ArrayFrame(np.zeros((*size, 3), np.uint8)), steps).shape for size in ((20, 30), (30, 20), (40, 40))
     }
     assert fixed_size(steps) == fixed == (len(shapes) == 1)
     assert all(fixed_size(spec.steps) for spec in presets().values())

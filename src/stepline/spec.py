@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import math
 import re
-from fractions import Fraction
 from typing import Any, Literal, get_args, get_origin
 
 from stepline.errors import ConfigError
@@ -129,11 +128,6 @@ class ClipSpec(FrameSpec):
                     f"spec {self.name!r}: steps has {step!r} in place {i + 1}, which is not known or cannot stand "
                     "there: see stepline.backbones.picture.Pictures.after"
                 )
-
-    @property
-    def hop_s(self) -> float:
-        """Seconds from one row to the next."""
-        return float(self.hop / Fraction(str(self.fps)))
 
 
 def _is_folder(value: Any) -> bool:

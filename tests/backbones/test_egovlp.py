@@ -237,4 +237,4 @@ def test_the_files_are_those_of_the_weights() -> None:
 
 def test_presets_are_sampled_as_published() -> None:
     assert (SPACEWALK.placement, SPACEWALK.num_frames) == ("middles", 4)
-    assert NLQ.hop_s == pytest.approx(1 / 1.87)
+    assert NLQ.hop / NLQ.fps == pytest.approx(1 / 1.87)

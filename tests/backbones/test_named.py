@@ -12,9 +12,10 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from stepline.backbones import named
-from stepline.backbones.picture import StillFrame, picture
+from stepline.backbones.picture import picture
 from stepline.backbones.torchvision import make_importable
 from stepline.errors import ConfigError, MissingError, StoreError
+from stepline.media.decode import ArrayFrame
 from stepline.spec import ClipSpec
 
 make_importable()
@@ -32,7 +33,7 @@ def photo() -> Image.Image:
 
 
 def clip_of(photo: Image.Image, spec: ClipSpec) -> torch.Tensor:
-    pixels = picture(StillFrame(np.asarray(photo)), spec.steps)
+    pixels = picture(ArrayFrame(np.asarray(photo)), spec.steps)
     normalised = (pixels / np.float32(255) - np.float32(spec.mean)) / np.float32(spec.std)
     return torch.from_numpy(np.ascontiguousarray(normalised.transpose(2, 0, 1), np.float32))[None, :, None]
 

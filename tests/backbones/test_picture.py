@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stepline.backbones.parity import seed_of
-from stepline.backbones.picture import Pictures, StillFrame, picture
-from stepline.media.decode import frames
+from stepline.backbones.picture import Pictures, picture
+from stepline.media.decode import ArrayFrame, frames
 from stepline.spec import Step
 from tests.media.clips import CFR_30, make
 
@@ -42,7 +42,7 @@ CHAINS: dict[str, tuple[tuple[Step, ...], NDArray[Any]]] = {
 
 
 @dataclass(frozen=True)
-class Asked(StillFrame):
+class Asked(ArrayFrame):
     """A frame that notes the sizes that it was asked for."""
 
     asked: list[tuple[int, int]] = field(default_factory=list)
@@ -56,14 +56,14 @@ def noise(height: int, width: int, seed: int = 0) -> Asked:
     return Asked(np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8))
 
 
-def of_recipe(name: str, h: int, w: int, sha256: str) -> StillFrame:
+def of_recipe(name: str, h: int, w: int, sha256: str) -> ArrayFrame:
     """Return the picture of that name, by the recipe in the file of reference outputs."""
     rng = np.random.default_rng(seed_of(name))
     blocks = rng.integers(0, 200, (-(-h // 8), -(-w // 8), 3)).repeat(8, 0).repeat(8, 1)[:h, :w]
     grain = rng.integers(0, 40, (h, w, 3))
     image = (blocks + grain + (np.arange(w) * 15 // (w - 1))[None, :, None]).astype(np.uint8)
     assert hashlib.sha256(image.tobytes()).hexdigest() == sha256
-    return StillFrame(image)
+    return ArrayFrame(image)
 
 
 def references(parity: Path) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:

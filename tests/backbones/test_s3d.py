@@ -212,4 +212,4 @@ def test_presets_differ_from_what_was_released_in_frames_and_pictures_only() -> 
 )
 def test_a_preset_has_the_papers_rate(name: str, hop_s: float, dimension: int) -> None:
     spec = PRESET[name]
-    assert (spec.hop_s, spec.num_frames / spec.fps, spec.dimension) == (hop_s, hop_s, dimension)
+    assert (spec.hop / spec.fps, spec.num_frames / spec.fps, spec.dimension) == (hop_s, hop_s, dimension)

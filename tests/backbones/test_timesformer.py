@@ -208,7 +208,7 @@ def test_the_files_are_those_of_the_weights() -> None:
 
 
 def test_presets_are_sampled_as_published() -> None:
-    assert HTSTEP.hop_s == 1
+    assert HTSTEP.hop / HTSTEP.fps == 1
     assert HTSTEP.num_frames * HTSTEP.interval == HTSTEP.hop
     assert replace(HTSTEP_AS_RELEASED, name=HTSTEP.name, frame_rule="at_or_before", tail="repeat") == HTSTEP
     assert (DISTANT.placement, DISTANT.steps[0][1:3]) == ("ends", (640, 360))

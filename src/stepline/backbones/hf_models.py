@@ -13,10 +13,11 @@ from transformers import AutoConfig, AutoImageProcessor, AutoModel
 from stepline.backbones import checkpoint
 from stepline.backbones.clip_text import TextEncoder
 from stepline.backbones.named import HUB, slug
-from stepline.backbones.picture import StillFrame, picture
+from stepline.backbones.picture import picture
 from stepline.backbones.still import Still
 from stepline.backbones.weights import File, Weights
 from stepline.errors import ConfigError, StoreError
+from stepline.media.decode import ArrayFrame
 from stepline.spec import ClipSpec, Step, TextSpec
 
 FILES = ("config.json", "model.safetensors", "preprocessor_config.json")
@@ -170,7 +171,7 @@ def _prepared(name: str, folder: Path) -> tuple[tuple[Step, ...], Any, Any, tupl
     if not processor.do_normalize:
         mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
     for steps in _candidates(processor):
-        pixels = picture(StillFrame(noise), steps)
+        pixels = picture(ArrayFrame(noise), steps)
         ours = ((pixels / 255 - np.array(mean)) / np.array(std)).transpose(2, 0, 1)
         if ours.shape == theirs.shape and np.allclose(ours, theirs, atol=1e-5):
             return steps, tuple(mean), tuple(std), theirs.shape

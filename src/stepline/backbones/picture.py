@@ -1,63 +1,20 @@
 """From a decoded frame to the picture that a network sees, before its mean and deviation."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.media.decode import ArrayFrame, Frame, Image
 from stepline.spec import Step
 
-Image = NDArray[np.uint8]
 Picture = NDArray[np.uint8 | np.float32]
 ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"floor": floor, "round": round, "ceil": ceil}
 """How a length becomes a number of pixels; ``round`` takes halves to the even number."""
 SQUARE: Step = ("centre_square",)
-
-
-class Frame(Protocol):
-    """A frame of a reader."""
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height in pixels."""
-
-    def square(self) -> "Frame":
-        """Return the largest square in the middle; its side and offsets are even where chroma is shared."""
-
-    def rgb(self, width: int = 0, height: int = 0) -> Image:
-        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
-
-
-@dataclass(frozen=True)
-class StillFrame:
-    """A (height, width, 3) RGB picture as a frame."""
-
-    image: Image
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height in pixels."""
-        height, width, _ = self.image.shape
-        return width, height
-
-    def square(self) -> "StillFrame":
-        """Return the largest square in the middle, as ffmpeg crops 4:2:0 video: its side and offsets are even."""
-        side = min(self.size) & ~1
-        left, top = ((length - side) // 2 & ~1 for length in self.size)
-        return StillFrame(cast(Image, _crop(self.image, side, left, top)))
-
-    def rgb(self, width: int = 0, height: int = 0) -> Image:
-        """Return the picture, scaled to the given size (bicubic), else as it is."""
-        import av
-
-        if not width:
-            return self.image
-        whole = av.VideoFrame.from_ndarray(self.image, "rgb24")
-        return cast(Image, whole.reformat(width, height, interpolation="BICUBIC", threads=1).to_ndarray())
 
 
 class Pictures:
@@ -136,7 +93,7 @@ def _scaled(step: Step, image: Picture, method: str, width: int, height: int) ->
     if method == "bilinear":
         return _bilinear(image, width, height)
     if method == "swscale_bicubic":
-        return StillFrame(_eight_bit(step, image)).rgb(width, height)
+        return ArrayFrame(_eight_bit(step, image)).rgb(width, height)
     if method in ("pil_bicubic", "pil_bilinear"):
         from PIL.Image import Resampling, fromarray
 

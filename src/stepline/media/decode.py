@@ -102,6 +102,36 @@ class DecodedFrame:
         return cast(Image, self.scaler.reformat(self.picture, format="bgr24", threads=1).to_ndarray())
 
 
+@dataclass(frozen=True)
+class ArrayFrame:
+    """A (height, width, 3) RGB picture as a frame."""
+
+    image: Image
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        height, width, _ = self.image.shape
+        return width, height
+
+    def square(self) -> "ArrayFrame":
+        """Return the largest square in the middle, as ffmpeg crops 4:2:0 video: its side and offsets are even."""
+        side = min(self.size) & ~1
+        left, top = ((length - side) // 2 & ~1 for length in self.size)
+        return ArrayFrame(np.ascontiguousarray(self.image[top : top + side, left : left + side]))
+
+    def rgb(self, width: int = 0, height: int = 0) -> Image:
+        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
+        import av
+
+        if not width:
+            return self.image
+        scaled = av.VideoFrame.from_ndarray(self.image, "rgb24").reformat(
+            width, height, interpolation="BICUBIC", threads=1
+        )
+        return cast(Image, scaled.to_ndarray())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Probe:
     """What a container says of its first video stream.

@@ -6,47 +6,17 @@ ahead without bound. So a file is compared with its timeline first, and refused 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from resource import RLIM_INFINITY, RLIMIT_DATA, getrlimit
-from typing import cast
 
 import numpy as np
 
-from stepline.media.decode import Frame, Image, MediaError, Stream, opened
+from stepline.media.decode import ArrayFrame, Frame, MediaError, Stream, opened
 from stepline.media.process import data_bytes
 from stepline.media.timeline import Indices, Timeline
 
 BATCH = 16
 """Frames that are asked for at once."""
-
-
-@dataclass(frozen=True)
-class ArrayFrame:
-    """A frame of decord."""
-
-    image: Image
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height in pixels."""
-        height, width, _ = self.image.shape
-        return width, height
-
-    def square(self) -> "ArrayFrame":
-        """Return the largest square in the middle, as ffmpeg crops 4:2:0 video: its side and offsets are even."""
-        side = min(self.size) & ~1
-        left, top = ((length - side) // 2 & ~1 for length in self.size)
-        return ArrayFrame(np.ascontiguousarray(self.image[top : top + side, left : left + side]))
-
-    def rgb(self, width: int = 0, height: int = 0) -> Image:
-        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
-        import av
-
-        if not width:
-            return self.image
-        scaled = av.VideoFrame.from_ndarray(self.image, "rgb24").reformat(width, height, interpolation="BICUBIC")
-        return cast(Image, scaled.to_ndarray())
 
 
 def decord(path: Path, timeline: Timeline, indices: Indices) -> Iterator[Frame]:

@@ -12,10 +12,11 @@ from PIL import Image
 from stepline.backbones import clip_text, eva_clip
 from stepline.backbones.parity import Anchor, Golden, Output, recipe, weights
 from stepline.backbones.parity.clip_input import clip_input
-from stepline.backbones.picture import StillFrame, picture
+from stepline.backbones.picture import picture
 from stepline.backbones.presets.clip import MEAN, STD
 from stepline.backbones.presets.eva_clip import HIREST, TOWERS
 from stepline.backbones.registry import files_of
+from stepline.media.decode import ArrayFrame
 
 EXAMPLE = {"a diagram": 1.0, "a dog": 2.0857e-10, "a cat": 4.8534e-12}
 """Captions of eva_CLIP.png and their probabilities, from the README of EVA-01/clip at baaivision/EVA 5623d08b."""
@@ -54,7 +55,7 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
 
 def anchors(folder: Path) -> Iterator[Anchor]:
     """Yield how far the repository's example with the real weights is: the largest difference of log probabilities."""
-    photo = StillFrame(np.asarray(Image.open(folder / "eva_CLIP.png").convert("RGB")))
+    photo = ArrayFrame(np.asarray(Image.open(folder / "eva_CLIP.png").convert("RGB")))
     pixels = picture(photo, HIREST.steps).transpose(2, 0, 1).astype(np.float32)
     mean, std = (np.array(each, np.float32)[:, None, None] for each in (MEAN, STD))
     files = files_of(HIREST.weights)
