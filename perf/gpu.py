@@ -60,7 +60,7 @@ def measure(folder: Path, cores: int) -> None:
             start = perf_counter()
             for _ in range(10):
                 network(clips, shown)
-            network_s[spec.name] = (perf_counter() - start) / (10 * network.batch_size * spec.hop_s)
+            network_s[spec.name] = (perf_counter() - start) / (10 * network.batch_size * spec.hop / spec.fps)
         model = 1 / sum(network_s[spec.name] for spec in chosen)
         extracted(videos[:1], folder, chosen, decoders=1)
         start = perf_counter()
