@@ -97,7 +97,8 @@ SPECS = {
 
 def lag_s(spec: ClipSpec, ours: np.ndarray, wanted: np.ndarray) -> float:
     banks = [
-        Timed(name=name, rows={"v": each}, hop_s=spec.hop_s) for name, each in (("ours", ours), ("script", wanted))
+        Timed(name=name, rows={"v": each}, hop_s=spec.hop / spec.fps)
+        for name, each in (("ours", ours), ("script", wanted))
     ]
     return next(compare(*banks)).lag_s
 
