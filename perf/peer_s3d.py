@@ -27,8 +27,9 @@ class Published(nn.Module):
         return vectors
 
 
-def maxima(x: Tensor, kernel: Kernel, stride: Kernel, *, padding: int = 0) -> Tensor:
+def maxima(x: Tensor, kernel: Kernel, stride: Kernel) -> Tensor:
     """Return the maxima of windows."""
+    padding = tuple(size // 2 if step == 1 else 0 for size, step in zip(kernel, stride, strict=True))
     return max_pool3d(x, kernel, stride, padding, ceil_mode=True)
 
 

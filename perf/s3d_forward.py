@@ -1,38 +1,39 @@
-"""S3D as extraction runs it, beside the plain network with one clip at a time: 4 clips of 16 frames at 224 x 224."""
+"""S3D as extraction runs it, beside the published network with one clip at a time: 4 clips of 16 frames, 224 x 224."""
 
-from unittest.mock import patch
+import tempfile
+from pathlib import Path
 
 import torch
 from measure import show
-from torch.nn import functional
+from peer_s3d import Published
+from stage import s3d_weights
 
 from stepline.backbones import s3d
 from stepline.backbones.parity import Output
+from stepline.backbones.registry import presets
+from stepline.features.network import keep_freed_memory
 
-PEER = "plain, batch 1, fp32"
+PEER = "as published, batch 1, fp32"
 CLIPS = 4
-
-
-def network() -> s3d.S3D:
-    """Return the network with the same random weights every time."""
-    torch.manual_seed(0)
-    return s3d.S3D("mixed_5c").eval().requires_grad_(False)
-
-
-def maxima(x: torch.Tensor, kernel: s3d.Kernel, stride: s3d.Kernel, *, padding: int = 0) -> torch.Tensor:
-    """Pool in three dimensions at once."""
-    return functional.max_pool3d(x, kernel, stride, padding, ceil_mode=True)
 
 
 def main() -> None:
     """Print the table. One thread: those that wait for others would count."""
     torch.set_num_threads(1)
-    plain, ours, half = network(), s3d.folded(network()), s3d.folded(network()).bfloat16()
+    with tempfile.TemporaryDirectory() as name:
+        weights = s3d_weights(Path(name))
+        published = Published(weights)
+        ours, half = (s3d.load(presets()["s3d-htstep"], {weights.name: weights}) for _ in range(2))
+    half.bfloat16()
     clips = torch.rand(CLIPS, 3, 16, 224, 224)
 
     def one_by_one() -> torch.Tensor:
-        with patch.object(s3d, "maxima", maxima):
-            return torch.cat([plain(clip[None]) for clip in clips])
+        return torch.cat([published(clip[None]) for clip in clips])
+
+    def at_once(network: s3d.S3D, clips: torch.Tensor) -> torch.Tensor:
+        keep_freed_memory()
+        vectors: torch.Tensor = network(clips)
+        return vectors
 
     with torch.inference_mode():
         reference = one_by_one().numpy()
@@ -43,8 +44,8 @@ def main() -> None:
             PEER,
             {
                 PEER: one_by_one,
-                f"stepline, batch {CLIPS}, fp32": lambda: ours(clips),
-                f"stepline, batch {CLIPS}, bf16": lambda: half(clips.bfloat16()),
+                f"stepline, batch {CLIPS}, fp32": lambda: at_once(ours, clips),
+                f"stepline, batch {CLIPS}, bf16": lambda: at_once(half, clips.bfloat16()),
             },
         )
 

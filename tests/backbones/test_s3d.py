@@ -126,7 +126,7 @@ def clips() -> Any:
 
 
 def test_folding_changes_no_value_and_leaves_no_norm(files: dict[str, Path], clips: Any) -> None:
-    plain = s3d.S3D("mixed_5c").eval()
+    plain = s3d.S3D("mixed_5c").eval().requires_grad_(False)
     plain.load_state_dict(torch.load(files["s3d_howto100m.pth"]))
     network = s3d.load(MIXED, files)
     assert not [module for module in network.modules() if isinstance(module, torch.nn.BatchNorm3d)]
@@ -148,6 +148,29 @@ def test_the_spec_says_which_layer_and_whether_it_is_normalised(files: dict[str,
 def test_a_clip_has_the_same_vector_in_any_batch(files: dict[str, Path], clips: Any) -> None:
     network = s3d.load(MIXED, files)
     torch.testing.assert_close(network(clips)[1:], network(clips[1:]), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 16, 64, 64), (2, 3, 16, 96, 64)])
+def test_channels_stay_last_in_every_layer(shape: tuple[int, ...], files: dict[str, Path]) -> None:
+    network, layouts = s3d.load(MIXED, files), {}
+    for name, module in network.named_modules():
+        module.register_forward_hook(lambda _, __, made, name=name: layouts.update({name: made}))
+    network(torch.rand(shape))
+    held = {name: made.movedim(1, -1).is_contiguous() for name, made in layouts.items() if made.dim() == 5}
+    assert held["mixed_5c"]
+    assert all(held.values())
+
+
+@pytest.mark.parametrize(("kernel", "stride"), [((3, 3, 3), (1, 1, 1)), ((1, 3, 3), (1, 2, 2)), ((2, 2, 2), (2, 2, 2))])
+@pytest.mark.parametrize("size", [(4, 6, 7), (1, 2, 3), (5, 5, 5)])
+def test_maxima_are_those_of_windows_in_three_dimensions(
+    kernel: s3d.Kernel, stride: s3d.Kernel, size: tuple[int, int, int]
+) -> None:
+    x = torch.randn(2, 5, *size, generator=torch.Generator().manual_seed(0))
+    padding = tuple(length // 2 if step == 1 else 0 for length, step in zip(kernel, stride, strict=True))
+    wanted = torch.nn.functional.max_pool3d(x, kernel, stride, padding, ceil_mode=True)
+    made = s3d.maxima(x, kernel, stride)
+    assert torch.equal(made[:, :, : wanted.shape[2], : wanted.shape[3], : wanted.shape[4]], wanted)
 
 
 def test_offsets_go_before_colours() -> None:

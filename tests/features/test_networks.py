@@ -222,6 +222,27 @@ def test_vectors_of_another_length_are_an_error(tmp_path: Path) -> None:
         network(np.zeros((1, 4, 32, 32, 3), np.uint8), np.ones((1, 4), bool))
 
 
+FAULTS = """
+import resource
+import torch
+from stepline.features.network import keep_freed_memory
+
+def batch():
+    torch.ones(100 << 20, dtype=torch.uint8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+keep_freed_memory()
+first = batch()
+print(batch() - first)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's memory is what it sets")
+def test_a_batch_gets_the_memory_that_the_one_before_has_freed() -> None:
+    faults = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True).stdout
+    assert int(faults) < 1000  # 100 MiB are 25,600 pages
+
+
 def test_a_device_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")

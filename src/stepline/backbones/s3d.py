@@ -56,7 +56,7 @@ class Convolution(nn.Module):
 
 
 class Folded(nn.Module):
-    """A convolution as a product of matrices or one in two dimensions: faster than three where channels come last."""
+    """A convolution in two dimensions where it has two: faster than three where channels come last."""
 
     def __init__(self, convolution: nn.Conv3d) -> None:
         super().__init__()
@@ -67,14 +67,15 @@ class Folded(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return what the convolution makes of ``x``, (B, C, T, H, W)."""
         batch, _, frames, height, width = x.shape
-        if self.kernel == POINT:
-            return functional.linear(x.movedim(1, -1), self.weight.flatten(1), self.bias).movedim(-1, 1)
-        if self.kernel == SPACE:
-            y = functional.conv2d(by_frame(x), self.weight[:, :, 0], self.bias, padding=1)
+        if self.kernel in (POINT, SPACE):
+            y = functional.conv2d(by_frame(x), self.weight[:, :, 0], self.bias, padding=self.kernel[1] // 2)
             return y.reshape(batch, frames, -1, height, width).transpose(1, 2)
         if self.kernel == TIME:
-            y = functional.conv2d(x.flatten(3), self.weight[..., 0], self.bias, padding=(1, 0))
-            return y.reshape(batch, -1, frames, height, width)
+            # The axes are joined and parted with the channels last: else one clip gets strides that tell no layout.
+            y = functional.conv2d(
+                x.movedim(1, -1).flatten(2, 3).movedim(-1, 1), self.weight[..., 0], self.bias, padding=(1, 0)
+            )
+            return y.movedim(1, -1).reshape(batch, frames, height, width, -1).movedim(-1, 1)
         return functional.conv3d(x, self.weight, self.bias)
 
 
@@ -86,9 +87,9 @@ class Gating(nn.Module):
         self.fc = nn.Linear(channels, channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return ``x``, (B, C, T, H, W), weighted."""
+        """Weight ``x``, (B, C, T, H, W), in place, and return it."""
         weights: Tensor = torch.sigmoid(self.fc(x.movedim(1, -1).flatten(1, 3).mean(1)))
-        return x * weights[:, :, None, None, None]
+        return x.mul_(weights[:, :, None, None, None])
 
 
 class Inception(nn.Module):
@@ -113,7 +114,7 @@ class Inception(nn.Module):
             self.gating_b0(self.conv_b0(x)),
             self.gating_b1(self.conv_b1_b(self.conv_b1_a(x))),
             self.gating_b2(self.conv_b2_b(self.conv_b2_a(x))),
-            self.gating_b3(self.conv_b3_b(maxima(x, (3, 3, 3), (1, 1, 1), padding=1))),
+            self.gating_b3(self.conv_b3_b(maxima(x, (3, 3, 3), (1, 1, 1)))),
         )
         return torch.cat(branches, dim=1)
 
@@ -183,7 +184,7 @@ def space_to_depth(clips: Tensor) -> Tensor:
     """Return (B, 3, T, H, W) clips as (B, 24, T/2, H/2, W/2): by offset in time, row and column, then by colour."""
     batch, _, frames, height, width = clips.shape
     x = clips.reshape(batch, 3, frames // 2, 2, height // 2, 2, width // 2, 2)
-    return x.permute(0, 3, 5, 7, 1, 2, 4, 6).flatten(1, 4)
+    return x.permute(0, 2, 4, 6, 3, 5, 7, 1).flatten(4).movedim(-1, 1)
 
 
 def by_frame(x: Tensor) -> Tensor:
@@ -202,16 +203,25 @@ def pool(x: Tensor, kernel: Kernel, stride: Kernel) -> Tensor:
     return maxima(functional.pad(x, padding) if any(padding) else x, kernel, stride)
 
 
-def maxima(x: Tensor, kernel: Kernel, stride: Kernel, *, padding: int = 0) -> Tensor:
-    """Return the maxima of windows in space, and then of those in time; a last window may be partial."""
-    batch, channels, frames, _, _ = x.shape
-    x = functional.max_pool2d(by_frame(x), kernel[1:], stride[1:], padding, ceil_mode=True)
-    height, width = x.shape[2:]
-    x = x.reshape(batch, frames, channels, height, width).transpose(1, 2)
-    if kernel[0] == 1:
-        return x
-    x = functional.max_pool2d(x.flatten(3), (kernel[0], 1), (stride[0], 1), (padding, 0), ceil_mode=True)
-    return x.reshape(batch, channels, -1, height, width)
+def maxima(x: Tensor, kernel: Kernel, stride: Kernel) -> Tensor:
+    """Return the maxima of windows, one axis after another: faster than all at once where channels come last.
+
+    A window has its place in its middle where the stride is 1, else at its start; what lies outside does not count.
+    """
+    for axis, (size, step) in enumerate(zip(kernel, stride, strict=True), 2):
+        made = _every(step, x, axis, 0).clone()
+        first = -(size // 2) if step == 1 else 0
+        for offset in {*range(first, first + size)} - {0}:
+            others, start = _every(step, x, axis, max(offset, 0)), max(-offset, 0)
+            count = min(others.shape[axis], made.shape[axis] - start)
+            place = made.narrow(axis, start, count)
+            torch.maximum(place, others.narrow(axis, 0, count), out=place)
+        x = made
+    return x
+
+
+def _every(step: int, x: Tensor, axis: int, first: int) -> Tensor:
+    return x.movedim(axis, 0)[first::step].movedim(0, axis)
 
 
 def folded(network: S3D) -> S3D:

@@ -46,12 +46,41 @@ class Frame(Protocol):
         """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
 
 
+class Cropper:
+    """ffmpeg's crop filter, set up once for pictures of the same size and format."""
+
+    def __init__(self) -> None:
+        self._kind: tuple[int, int, str] | None = None
+
+    def square(self, picture: "av.VideoFrame") -> "av.VideoFrame":
+        """Return the largest square in the middle."""
+        kind = picture.width, picture.height, picture.format.name
+        if kind != self._kind:
+            self._kind = kind
+            self._set_up(picture)
+        self._source.push(picture)
+        return cast("av.VideoFrame", self._sink.pull())
+
+    def _set_up(self, picture: "av.VideoFrame") -> None:
+        import av
+
+        side = min(picture.width, picture.height)
+        self._graph = av.filter.Graph()
+        self._source = self._graph.add_buffer(
+            width=picture.width, height=picture.height, format=picture.format, time_base=fraction(picture.time_base)
+        )
+        crop, self._sink = self._graph.add("crop", f"{side}:{side}"), self._graph.add("buffersink")
+        self._source.link_to(crop)
+        crop.link_to(self._sink)
+        self._graph.configure()
+
+
 @dataclass(frozen=True)
 class DecodedFrame:
     """A frame of PyAV: shown from ``pts`` x ``time_base`` seconds on, counted from the start of the video stream.
 
-    duration: how long, in the same units. frame_rate: of the stream, as libavformat guesses it. scaler: serves all
-    frames of a stream.
+    duration: how long, in the same units. frame_rate: of the stream, as libavformat guesses it. scaler and
+    cropper: serve all frames of a stream.
     """
 
     pts: int
@@ -60,6 +89,7 @@ class DecodedFrame:
     frame_rate: Fraction
     picture: "av.VideoFrame"
     scaler: "av.video.reformatter.VideoReformatter"
+    cropper: "Cropper"
 
     @property
     def t_s(self) -> float:
@@ -78,17 +108,7 @@ class DecodedFrame:
 
     def square(self) -> "DecodedFrame":
         """Return the largest square in the middle, as ffmpeg crops it: where chroma is shared, offsets are even."""
-        import av
-
-        graph = av.filter.Graph()
-        width, height = self.size
-        source = graph.add_buffer(width=width, height=height, format=self.picture.format, time_base=self.time_base)
-        crop, sink = graph.add("crop", f"{min(self.size)}:{min(self.size)}"), graph.add("buffersink")
-        source.link_to(crop)
-        crop.link_to(sink)
-        graph.configure()
-        source.push(self.picture)
-        return replace(self, picture=cast("av.VideoFrame", sink.pull()))
+        return replace(self, picture=self.cropper.square(self.picture))
 
     def rgb(self, width: int = 0, height: int = 0) -> Image:
         """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
@@ -202,7 +222,7 @@ class Stream:
         self._size = self.video.width, self.video.height
         self._frame_rate = fraction(self.video.guessed_rate)
         self._last: DecodedFrame | None = None
-        self._scaler = VideoReformatter()
+        self._scaler, self._cropper = VideoReformatter(), Cropper()
 
     def probe(self) -> Probe:
         """Return what the container says."""
@@ -255,7 +275,8 @@ class Stream:
             if (picture.width, picture.height) != self._size:
                 raise MediaError(f"the picture changes its size at {float(pts * time_base):.3f} s")
             duration = picture.duration or max(1, round(1 / self._frame_rate / time_base))
-            self._last = DecodedFrame(pts, time_base, duration, self._frame_rate, picture, self._scaler)
+            serving = self._scaler, self._cropper
+            self._last = DecodedFrame(pts, time_base, duration, self._frame_rate, picture, *serving)
             yield self._last
         if packet.size == 0:
             if self._last is None:

@@ -9,7 +9,7 @@ from stepline.spec import ClipSpec, TextSpec
 OEPP = ClipSpec(
     name="videoclip-oepp",
     label="30fps30",
-    revision=1,
+    revision=2,
     architecture="videoclip",
     weights=("videoclip", "s3d"),
     licence="CC-BY-NC-4.0",
