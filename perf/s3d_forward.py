@@ -11,7 +11,6 @@ from stage import s3d_weights
 from stepline.backbones import s3d
 from stepline.backbones.parity import Output
 from stepline.backbones.registry import presets
-from stepline.features.network import keep_freed_memory
 
 PEER = "as published, batch 1, fp32"
 CLIPS = 4
@@ -30,11 +29,6 @@ def main() -> None:
     def one_by_one() -> torch.Tensor:
         return torch.cat([published(clip[None]) for clip in clips])
 
-    def at_once(network: s3d.S3D, clips: torch.Tensor) -> torch.Tensor:
-        keep_freed_memory()
-        vectors: torch.Tensor = network(clips)
-        return vectors
-
     with torch.inference_mode():
         reference = one_by_one().numpy()
         for name, made in (("fp32", ours(clips)), ("bf16", half(clips.bfloat16()).float())):
@@ -44,8 +38,10 @@ def main() -> None:
             PEER,
             {
                 PEER: one_by_one,
-                f"stepline, batch {CLIPS}, fp32": lambda: at_once(ours, clips),
-                f"stepline, batch {CLIPS}, bf16": lambda: at_once(half, clips.bfloat16()),
+                "stepline, batch 1, fp32": lambda: [ours(clip[None]) for clip in clips],
+                f"stepline, batch {CLIPS}, fp32": lambda: ours(clips),
+                "stepline, batch 1, bf16": lambda: [half(clip[None].bfloat16()) for clip in clips],
+                f"stepline, batch {CLIPS}, bf16": lambda: half(clips.bfloat16()),
             },
         )
 

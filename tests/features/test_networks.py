@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import resource
 import signal
 import subprocess
 import sys
@@ -222,25 +223,38 @@ def test_vectors_of_another_length_are_an_error(tmp_path: Path) -> None:
         network(np.zeros((1, 4, 32, 32, 3), np.uint8), np.ones((1, 4), bool))
 
 
-FAULTS = """
-import resource
-import torch
-from stepline.features.network import keep_freed_memory
-
-def batch():
-    torch.ones(100 << 20, dtype=torch.uint8)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-
-keep_freed_memory()
-first = batch()
-print(batch() - first)
-"""
+class Corner(torch.nn.Module):
+    def forward(self, clips: torch.Tensor) -> torch.Tensor:
+        return clips[:, :, 0, 0, 0]
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's memory is what it sets")
-def test_a_batch_gets_the_memory_that_the_one_before_has_freed() -> None:
-    faults = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True).stdout
-    assert int(faults) < 1000  # 100 MiB are 25,600 pages
+def test_vectors_stay_what_they_are_while_the_next_batch_is_computed() -> None:
+    network = Network(replace(TOY, dimension=3), {}, "cpu", 1)
+    network.module = Corner()
+    shown = np.ones((1, 4), bool)
+    first = network(np.zeros((1, 4, 32, 32, 3), np.uint8), shown)
+    network(np.full((1, 4, 32, 32, 3), 255, np.uint8), shown)
+    np.testing.assert_allclose(first, -np.array([TOY.mean]) / TOY.std, rtol=1e-6)
+
+
+class Means(torch.nn.Module):
+    def forward(self, clips: torch.Tensor) -> torch.Tensor:
+        return clips.mean((2, 3, 4))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc says how much memory is held")
+def test_more_batches_take_no_more_memory() -> None:
+    def held_mb() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
+
+    network = Network(replace(TOY, dimension=3), {}, "cpu", 1)
+    network.module = Means()
+    held, rows = [], []
+    for _ in range(60):
+        clips = np.zeros((1, 16, 224, 224, 3), np.uint8)
+        rows.append(network(clips, np.ones((1, 16), bool)))
+        held.append(held_mb())
+    assert held[-1] - held[2] < 60
 
 
 def test_a_device_that_is_not_there_is_one_line(tmp_path: Path) -> None:

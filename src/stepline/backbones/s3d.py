@@ -23,6 +23,8 @@ STEM: Kernel = (2, 4, 4)
 POINT: Kernel = (1, 1, 1)
 SPACE: Kernel = (1, 3, 3)
 TIME: Kernel = (3, 1, 1)
+STEM_STEPS = 8
+"""Steps in time that the first layers see at once, of all clips together."""
 WORDS = 66_249
 """Words of the published dictionary."""
 
@@ -165,9 +167,8 @@ class S3D(nn.Module):
     def forward(self, clips: Tensor) -> Tensor:
         """Return the (B, D) vectors of (B, 3, T, H, W) clips, RGB in [0, 1]; T, H and W are even."""
         # The reference pads by (1, 2, 2) and drops the first value of each axis: the same as one zero less before it.
-        x = self.conv1(functional.pad(space_to_depth(clips), (1, 2, 1, 2, 0, 1)))
-        x = pool(x, (1, 3, 3), (1, 2, 2))
-        x = self.gating(self.conv_2c(self.conv_2b(x)))
+        x = self._stem(functional.pad(space_to_depth(clips), (1, 2, 1, 2, 0, 1)))
+        x = self.gating(self.conv_2c(x))
         x = pool(x, (1, 3, 3), (1, 2, 2))
         x = self.mixed_3c(self.mixed_3b(x))
         x = pool(x, (3, 3, 3), (2, 2, 2))
@@ -178,6 +179,15 @@ class S3D(nn.Module):
         if self.output == "video_embedding":
             x = self.fc(x)
         return functional.normalize(x, dim=1) if self.normalise else x
+
+    def _stem(self, x: Tensor) -> Tensor:
+        """Return (B, 64, T, H/2, W/2) of (B, 24, T + 1, H + 3, W + 3), by a few steps in time at once.
+
+        On a CPU large blocks of new memory cost time: the C library reuses freed ones up to 32 MiB.
+        """
+        count, at_once = x.shape[2] - 1, max(1, STEM_STEPS // len(x))
+        parts = (self.conv1(x[:, :, first : first + at_once + 1]) for first in range(0, count, at_once))
+        return torch.cat([self.conv_2b(pool(part, (1, 3, 3), (1, 2, 2))) for part in parts], dim=2)
 
 
 def space_to_depth(clips: Tensor) -> Tensor:

@@ -1,6 +1,5 @@
 """A network on a device: from batches of clips to stored vectors."""
 
-import ctypes
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
@@ -15,11 +14,10 @@ from stepline.backbones.registry import FAMILIES
 from stepline.errors import SteplineError, StoreError
 from stepline.spec import ClipSpec
 
-FRAMES = {"cpu": 64, "cuda": 256}
-"""Frames that a network sees at once where nobody says how many clips."""
+FRAMES = {"cpu": 16, "cuda": 256}
+"""Frames that a network sees at once where nobody says how many clips; more cost a CPU time, for new memory."""
 MOST = {"cpu": 8, "cuda": 64}
 """Most clips at once, then: more are no faster."""
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 
 
 def device_of(name: str) -> torch.device:
@@ -32,17 +30,6 @@ def device_of(name: str) -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise StoreError("features.device is cuda, and torch sees no GPU here: set it to auto or cpu")
     return torch.device(name)
-
-
-def keep_freed_memory() -> None:
-    """Have the C library keep the memory that is freed, where it is glibc, in place of giving it to the system.
-
-    Every batch asks for the same large blocks again, and new pages took a fifth of S3D's time.
-    """
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(M_TRIM_THRESHOLD, -1)
-        libc.mallopt(M_MMAP_MAX, 0)
 
 
 class Network:
@@ -60,11 +47,11 @@ class Network:
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-        keep_freed_memory()
         self.spec, self.device = spec, device_of(device)
         self.batch_size = batch_size or max(1, min(FRAMES[self.device.type] // spec.num_frames, MOST[self.device.type]))
         module: torch.nn.Module = import_module(FAMILIES[spec.architecture]).load(spec, files)
         self.module = module.eval().to(self.device)
+        self._inputs = torch.empty(0)  # used again: glibc's heap grows where large aligned blocks come and go
         self._mean = torch.tensor(spec.mean, device=self.device).view(1, 3, 1, 1, 1)
         self._std = torch.tensor(spec.std, device=self.device).view(1, 3, 1, 1, 1)
 
@@ -88,8 +75,7 @@ class Network:
             raise
         except Exception as error:
             raise StoreError(f"{self.spec.name}: its network fails: {type(error).__name__}: {error}") from error
-        array: NDArray[np.float32] = vectors[: len(clips)].float().cpu().numpy()
-        return array
+        return np.array(vectors[: len(clips)].float().cpu().numpy())
 
     def _precision(self) -> AbstractContextManager[object]:
         if self.spec.compute == "float32":
@@ -118,7 +104,10 @@ class Network:
         if self.device.type == "cuda":
             tensors = [each.pin_memory().to(self.device, non_blocking=True) for each in tensors]
         pixels, there = tensors
-        inputs = pixels.permute(0, 4, 1, 2, 3).to(torch.float32, copy=True)
+        pixels = pixels.permute(0, 4, 1, 2, 3)
+        if self._inputs.shape != pixels.shape:
+            self._inputs = torch.empty_like(pixels, dtype=torch.float32)
+        inputs = self._inputs.copy_(pixels)
         inputs.div_(255).sub_(self._mean).div_(self._std)
         return inputs.mul_(there[:, None, :, None, None])
 
