@@ -57,11 +57,11 @@ CLIP = ClipSpec(
 @pytest.mark.parametrize(
     ("name", "identity"),
     [
-        ("s3d-htstep", "16fps16-mixed_5c-db0df1e5"),
+        ("s3d-htstep", "16fps16-mixed_5c-7c4eb8e0"),
         ("timesformer-distant", "clip8-0496e08e"),
         ("internvideo-htstep-as-released", "8x8fps-c0f9ed29"),
         ("egovlp-nlq", "7.48fps4-f5287828"),
-        ("videoclip-spacewalk", "150-frames-c1b44660"),
+        ("videoclip-spacewalk", "150-frames-27b0e148"),
     ],
 )
 def test_the_ids_of_presets_stay(name: str, identity: str) -> None:
