@@ -70,7 +70,8 @@ class Folded(nn.Module):
         """Return what the convolution makes of ``x``, (B, C, T, H, W)."""
         batch, _, frames, height, width = x.shape
         if self.kernel in (POINT, SPACE):
-            y = functional.conv2d(by_frame(x), self.weight[:, :, 0], self.bias, padding=self.kernel[1] // 2)
+            pictures = x.transpose(1, 2).flatten(0, 1)
+            y = functional.conv2d(pictures, self.weight[:, :, 0], self.bias, padding=self.kernel[1] // 2)
             return y.reshape(batch, frames, -1, height, width).transpose(1, 2)
         if self.kernel == TIME:
             # The axes are joined and parted with the channels last: else one clip gets strides that tell no layout.
@@ -195,11 +196,6 @@ def space_to_depth(clips: Tensor) -> Tensor:
     batch, _, frames, height, width = clips.shape
     x = clips.reshape(batch, 3, frames // 2, 2, height // 2, 2, width // 2, 2)
     return x.permute(0, 2, 4, 6, 3, 5, 7, 1).flatten(4).movedim(-1, 1)
-
-
-def by_frame(x: Tensor) -> Tensor:
-    """Return (B, C, T, H, W) as (B x T, C, H, W); a view where channels come last."""
-    return x.transpose(1, 2).flatten(0, 1)
 
 
 def pool(x: Tensor, kernel: Kernel, stride: Kernel) -> Tensor:

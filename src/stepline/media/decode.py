@@ -89,7 +89,7 @@ class DecodedFrame:
     frame_rate: Fraction
     picture: "av.VideoFrame"
     scaler: "av.video.reformatter.VideoReformatter"
-    cropper: "Cropper"
+    cropper: Cropper
 
     @property
     def t_s(self) -> float:
