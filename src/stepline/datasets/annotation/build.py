@@ -1,0 +1,91 @@
+"""The release that follows from clips, their labels and the steps: files in Spacewalk-18's form."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stepline.datasets import spacewalk
+from stepline.datasets.annotation.votes import UNAVAILABLE
+from stepline.datasets.schema import Release, Split
+from stepline.errors import ConfigError
+from stepline.io import atomic_dir, sha256_file, write_json, write_text
+
+
+class Labelled(NamedTuple):
+    """[start_s, end_s) of a recording, and its label."""
+
+    start_s: float
+    end_s: float
+    label: int
+
+
+def covered(clips: Iterable[tuple[float, float]], labels: Sequence[int]) -> list[Labelled]:
+    """Return the labelled clips, and between them, from 0 s, as unavailable what no clip covers."""
+    spans: list[Labelled] = []
+    last_s = 0.0
+    for (start_s, end_s), label in zip(clips, labels, strict=True):
+        if last_s < start_s:
+            spans.append(Labelled(last_s, start_s, UNAVAILABLE))
+        spans.append(Labelled(start_s, end_s, label))
+        last_s = end_s
+    return spans
+
+
+def merged(spans: Iterable[Labelled]) -> list[Labelled]:
+    """Return contiguous spans in which neighbours of one label are one (Spacewalk-18, Sec. 3.1)."""
+    made: list[Labelled] = []
+    for span in spans:
+        if made and made[-1].label == span.label:
+            made[-1] = made[-1]._replace(end_s=span.end_s)
+        else:
+            made.append(span)
+    return made
+
+
+def annotation_item(video: str, segments: Iterable[Labelled], fps: float) -> list[dict[str, Any]]:
+    """Return a recording's part of ``annotation.json``: frames are half open, frame = round(t * fps), as in v2.
+
+    Raises ConfigError where a segment holds no frame.
+    """
+    items = []
+    for start_s, end_s, label in segments:
+        start, end = round(start_s * fps), round(end_s * fps)
+        if start >= end:
+            raise ConfigError(f"{video} has a clip at {start_s:g} s that is shorter than a frame at {fps:g} a second")
+        times = {"video_start": start_s, "video_end": end_s}
+        items.append({**times, "frame_start": start, "frame_end": end, "label": label})
+    return items
+
+
+def check_labels(video: str, labels: Iterable[int], n_steps: int) -> None:
+    """Raise ConfigError where a recording lacks one of the labels 0..K: the form wants each to occur."""
+    if lost := sorted(set(range(n_steps + 1)) - set(labels)):
+        advice = (
+            "leave it out of the steps and number the others anew" if lost[0] else "have what is no step labelled so"
+        )
+        name = f"step {lost[0]}" if lost[0] else "Irrelevant"
+        raise ConfigError(f"{name} is the label of no clip of {video}: {advice}")
+
+
+def write_release(
+    folder: Path,
+    *,
+    study: str,
+    fps: float,
+    annotation: dict[str, list[dict[str, Any]]],
+    steps: dict[str, list[dict[str, Any]]],
+    split: dict[Split, list[str]],
+) -> Release:
+    """Write the release, all of it or nothing, byte for byte in the released form; return it as it is read back.
+
+    ``release.json`` has the files' sha256, and the frame rate of the frame indices.
+    Raises ReleaseError where it cannot be read back.
+    """
+    files = {"data/annotation.json": annotation, "data/steps.json": steps, "tasks/split.json": split}
+    with atomic_dir(folder) as part:
+        for path, content in files.items():
+            write_text(part / path, json.dumps(content, indent=4))
+        sha256 = {path: sha256_file(part / path) for path in files}
+        write_json(part / "release.json", {"study": study, "release": spacewalk.OWN, "fps": fps, "files": sha256})
+        return spacewalk.load(part, study=study, name=spacewalk.OWN, fps=fps)

@@ -1,0 +1,83 @@
+"""The clips that annotators label: shots, which cut a recording finer than its steps (Spacewalk-18, Sec. 3.1)."""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from stepline.availability import check_video_id
+from stepline.datasets.annotation.files import csv_text
+from stepline.datasets.lines import lines
+from stepline.errors import ConfigError, ReleaseError
+from stepline.io import read_table, write_text
+
+Clips = dict[str, dict[int, tuple[float, float]]]
+"""By video and number: [start_s, end_s), in the order of time."""
+SEGMENT_S = 3600.0
+"""Of recording that one sitting labels (Appendix A.1)."""
+
+
+def clips_of_shots(folder: Path, videos: Iterable[str]) -> Clips:
+    """Return the shots of those videos that have any; ``folder`` is the data set's of shots."""
+    found: Clips = {}
+    for video in videos:
+        if (path := folder / f"{video}.parquet").exists():
+            rows = read_table(path, columns=["shot", "start_s", "end_s"]).to_pylist()
+            found[video] = {row["shot"]: (row["start_s"], row["end_s"]) for row in rows}
+    return found
+
+
+def segments_of(clips: dict[int, tuple[float, float]], segment_s: float) -> list[int]:
+    """Return the part of the recording, from 0, that each clip is in by its middle.
+
+    The recording has round(duration / segment_s) equal parts, at least one.
+    """
+    duration_s = max(end_s for _, end_s in clips.values())
+    n = max(1, round(duration_s / segment_s))
+    return [int((start_s + end_s) / 2 / duration_s * n) for start_s, end_s in clips.values()]
+
+
+def write_clips(path: Path, clips: Clips, segment_s: float = SEGMENT_S) -> None:
+    """Write the list of clips that is handed out; raise ConfigError where another one was handed out before."""
+    rows = [
+        (video, number, segment, *span)
+        for video, numbered in clips.items()
+        for segment, (number, span) in zip(segments_of(numbered, segment_s), numbered.items(), strict=True)
+    ]
+    content = csv_text(("video", "clip", "segment", "start_s", "end_s"), rows)
+    if path.exists() and path.read_bytes() != content.encode():
+        raise ConfigError(f"{path} lists other clips, and labels given for them fit no others: move it away first")
+    write_text(path, content)
+
+
+def read_clips(file: Path) -> Clips:
+    """Return the clips in ``file``, as they were handed out.
+
+    Raises ConfigError, with file and line, where a line is no clip or a video's clips are not in the order of time.
+    """
+    found: Clips = {}
+    for number, line in lines(
+        "--clips", str(file), required=("video", "clip", "start_s", "end_s"), optional=("segment",)
+    ):
+        where = f"{file}, line {number}"
+        try:
+            video = check_video_id(line["video"])
+        except ReleaseError as error:
+            raise ConfigError(f"{where}: {error}") from None
+        if not line["clip"].isdecimal():
+            raise ConfigError(f"{where}: clip {line['clip']!r} must be a whole number from 0")
+        clips = found.setdefault(video, {})
+        if int(line["clip"]) in clips:
+            raise ConfigError(f"{where}: clip {line['clip']} of {video} is listed twice")
+        try:
+            start_s, end_s = float(line["start_s"]), float(line["end_s"])
+        except ValueError:
+            raise ConfigError(f"{where}: {line['start_s']!r}, {line['end_s']!r} are not two numbers") from None
+        _, last_s = next(reversed(clips.values()), (0.0, 0.0))
+        if not last_s <= start_s < end_s < math.inf:
+            raise ConfigError(
+                f"{where}: a clip must start at {last_s:g} s, where {video} is listed to, or later, and end"
+            )
+        clips[int(line["clip"])] = start_s, end_s
+    if not found:
+        raise ConfigError(f"{file} lists no clip")
+    return found

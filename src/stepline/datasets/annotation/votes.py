@@ -1,0 +1,103 @@
+"""What annotators said of each clip, and the label that follows from it (Spacewalk-18, Sec. 3.1)."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from stepline.datasets.annotation.clips import Clips
+from stepline.datasets.folder import video_id
+from stepline.datasets.lines import lines
+from stepline.errors import ConfigError
+
+Votes = dict[str, dict[int, dict[str, int | None]]]
+"""By video, clip and annotator: 0 Irrelevant, 1..K a step, None unsure."""
+UNAVAILABLE = -1
+"""The label of what nobody gave one."""
+SAME_S = 0.1
+"""What a clip's times may differ by after a spreadsheet rounded them."""
+
+
+def read_votes(files: Iterable[Path], clips: Clips, n_steps: Mapping[str, int]) -> Votes:
+    """Return what annotators said of the clips; a line without a label is of a clip not yet labelled.
+
+    files: CSV, with video, clip, annotator and label: 1..K, 0 or ``irrelevant``, ``unsure``. start_s and end_s, where
+    they stand, must be the clip's. n_steps: K, of each video that may be labelled.
+    Raises ConfigError, with file and line.
+    """
+    found: Votes = {}
+    first: dict[tuple[str, int, str], str] = {}
+    columns = ("video", "clip", "annotator", "label")
+    for file in files:
+        for number, line in lines("--labels", str(file), required=columns, optional=("segment", "start_s", "end_s")):
+            where, name = f"{file}, line {number}", line["video"]
+            video = name if name in n_steps else video_id(name)
+            if video not in n_steps:
+                raise ConfigError(f"{where}: {name!r} is none of the annotated videos: {', '.join(n_steps)}")
+            clip = _clip(where, video, line, clips[video])
+            if not line["label"]:
+                continue
+            annotator = line["annotator"]
+            if not annotator:
+                raise ConfigError(f"{where}: it has no annotator")
+            if (key := (video, clip, annotator)) in first:
+                raise ConfigError(f"{where}: {annotator} labelled clip {clip} of {video} already in {first[key]}")
+            first[key] = where
+            vote = _label(where, line["label"], n_steps[video])
+            found.setdefault(video, {}).setdefault(clip, {})[annotator] = vote
+    return found
+
+
+def _clip(where: str, video: str, line: dict[str, str], clips: dict[int, tuple[float, float]]) -> int:
+    given = line["clip"]
+    if not given.isdecimal() or int(given) not in clips:
+        raise ConfigError(f"{where}: {video} has no clip {given!r}; its {len(clips)} are {min(clips)} to {max(clips)}")
+    for column, known_s in zip(("start_s", "end_s"), clips[int(given)], strict=True):
+        try:
+            same = not line.get(column) or abs(float(line[column]) - known_s) <= SAME_S
+        except ValueError:
+            same = False
+        if not same:
+            raise ConfigError(
+                f"{where}: {column} of clip {given} of {video} is {known_s:g}, not {line[column]}: "
+                "this label is of another list of clips"
+            )
+    return int(given)
+
+
+def _label(where: str, text: str, n_steps: int) -> int | None:
+    if text.lower() == "unsure":
+        return None
+    if text.lower() == "irrelevant":
+        return 0
+    if not text.isdecimal() or int(text) > n_steps:
+        raise ConfigError(f"{where}: label {text!r} must be 1 to {n_steps}, 0 or irrelevant, or unsure")
+    return int(text)
+
+
+def majority(votes: Sequence[Iterable[int]]) -> list[int]:
+    """Return the label of each clip of a recording: the one that most annotators chose; -1 where nobody chose any.
+
+    votes: of each clip, in the order of time, without those who were unsure. Among labels chosen as often it is that of
+    the nearest clip before that has a label, if it is among them, as the clips of a step lie side by side (clips are
+    cut finer than steps); else that of the nearest clip after on which there is no tie; else the lowest step, and
+    Irrelevant last.
+    """
+    chosen = [_most(each) for each in votes]
+    after: list[int] = []
+    following = UNAVAILABLE
+    for most in reversed(chosen):
+        after.append(following)
+        following = most[0] if len(most) == 1 else following
+    labels: list[int] = []
+    before = UNAVAILABLE
+    for most, following in zip(chosen, reversed(after), strict=True):
+        near = [label for label in (before, following) if label in most]
+        labels.append((near or most or [UNAVAILABLE])[0])
+        before = labels[-1] if most else before
+    return labels
+
+
+def _most(votes: Iterable[int]) -> list[int]:
+    counts = Counter(votes)
+    most = [label for label, count in counts.items() if count == max(counts.values())]
+    return sorted(most, key=lambda label: (label == 0, label))
