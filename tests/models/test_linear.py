@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.numpy")
 
 from stepline.errors import ConfigError, StoreError  # noqa: E402
-from stepline.models.linear import Matching, _loss, _tensors, apply_linear, fit_linear  # noqa: E402
+from stepline.models.linear import Matching, apply_linear, fit_linear, step_loss, step_tensors  # noqa: E402
 
 OPTIONS = {"epochs": 6, "batch_size": 16, "learning_rate": 0.05}
 
@@ -37,16 +37,17 @@ def test_the_loss_is_the_cross_entropy_over_the_steps_of_the_clips_own_recording
     for row, owner, label in zip(data.features, data.owner, data.label, strict=True):
         logits = (data.steps[owner] @ row).astype(np.float64)
         expected.append(np.log(np.exp(logits).sum()) - logits[label - 1])
-    features, *rest = _tensors(data)
-    assert float(_loss(features, *rest)) == pytest.approx(np.mean(expected), rel=1e-5)
+    loss = step_loss(torch.from_numpy(data.features), *step_tensors(data.owner, data.label, data.steps))
+    assert float(loss) == pytest.approx(np.mean(expected), rel=1e-5)
 
 
 def test_other_recordings_steps_give_no_gradient() -> None:
     data = made_up(0)
     only_first = data.owner == 0
-    features, owner, target, steps, step_owner = _tensors(data)
+    features = torch.from_numpy(data.features)
+    owner, target, steps, step_owner = step_tensors(data.owner, data.label, data.steps)
     steps.requires_grad_()
-    _loss(features[only_first], owner[only_first], target[only_first], steps, step_owner).backward()
+    step_loss(features[only_first], owner[only_first], target[only_first], steps, step_owner).backward()
     assert torch.all(steps.grad[:3].abs().sum(dim=1) > 0)
     assert torch.all(steps.grad[3:] == 0)
 
@@ -82,8 +83,9 @@ def test_batches_are_drawn_anew_each_epoch_from_the_seeds_generator(tmp_path: Pa
             optimiser.zero_grad()
             torch.stack(losses).mean().backward()
             optimiser.step()
-        features, *truth = _tensors(made_up(2))
-        val_loss.append(_loss(model(features), *truth).item())
+        val = made_up(2)
+        truth = step_tensors(val.owner, val.label, val.steps)
+        val_loss.append(step_loss(model(torch.from_numpy(val.features)), *truth).item())
         states.append(model.weight.detach().numpy().copy())
     state = safetensors.load_file(tmp_path / "fit")
     np.testing.assert_allclose(state["val_loss"], val_loss, rtol=1e-4)
@@ -99,7 +101,8 @@ def test_the_epoch_of_the_least_validation_loss_is_kept(tmp_path: Path, learning
     np.testing.assert_array_equal(until["weight"], state["weight"])
     val = made_up(2)
     mapped = torch.from_numpy(apply_linear(tmp_path / "all", val.features))
-    assert float(_loss(mapped, *_tensors(val)[1:])) == pytest.approx(state["val_loss"].min(), rel=1e-5)
+    loss = step_loss(mapped, *step_tensors(val.owner, val.label, val.steps))
+    assert float(loss) == pytest.approx(state["val_loss"].min(), rel=1e-5)
 
 
 def test_of_equal_validation_losses_the_first_epoch_is_kept(tmp_path: Path) -> None:
@@ -148,3 +151,11 @@ def test_it_learns_a_map_that_is_there(tmp_path: Path) -> None:
     mapped = apply_linear(tmp_path / "fit", test.features)
     right = [(test.steps[o] @ row).argmax() + 1 == k for row, o, k in zip(mapped, test.owner, test.label, strict=True)]
     assert np.mean(right) > 0.95
+
+
+def test_the_map_may_lead_to_another_dimension(tmp_path: Path) -> None:
+    data = made_up(1)
+    wide = replace(data, features=np.hstack([data.features, data.features**2]))
+    fit_linear(wide, wide, tmp_path / "fit", seed=0, epochs=1, batch_size=8, learning_rate=0.05)
+    assert safetensors.load_file(tmp_path / "fit")["weight"].shape == (4, 8)
+    assert apply_linear(tmp_path / "fit", wide.features).shape == (60, 4)

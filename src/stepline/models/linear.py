@@ -1,6 +1,5 @@
-"""Last-layer fine-tuning: a linear map of clip features onto step features (Spacewalk-18, Eq. 1, Appendix E.1)."""
+"""Last-layer fine-tuning: linear maps of clip features (Spacewalk-18, Eq. 1 and 3, Appendix E.1)."""
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.errors import ConfigError, StoreError
-from stepline.io import atomic_path
+from stepline.models.training import fit_head, loaded
 
 if TYPE_CHECKING:
     import torch
@@ -20,7 +18,7 @@ class Matching:
     """Clips to be matched with the steps of their own recording.
 
     features: (N, D) of clips. owner: (N,) the recording of each. label: (N,) in 1..K of that recording.
-    steps: per recording, (K, D) features of its steps.
+    steps: per recording, (K, E) features of its steps; in last-layer fine-tuning E = D.
     """
 
     features: NDArray[np.float32]
@@ -29,80 +27,119 @@ class Matching:
     steps: list[NDArray[np.float32]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Queries, each with two candidates, of which one shows the query's step.
+
+    query: (N, D). candidates: (N, 2, D). answer: (N,), 0 or 1.
+    """
+
+    query: NDArray[np.float32]
+    candidates: NDArray[np.float32]
+    answer: NDArray[np.int64]
+
+
 def fit_linear(
     train: Matching, val: Matching, path: Path, *, epochs: int, batch_size: int, learning_rate: float, seed: int
 ) -> None:
-    """Train the map, keep the epoch of the least validation loss (the first of equals), and write it to ``path``.
+    """Train the map of (N, D) clips onto the (K, E) features of steps, and write it to ``path``; see ``fit_head``.
 
     The loss is the cross entropy of the dot products with all K steps of the clip's own recording; Eq. 1 has no
-    Irrelevant, so such clips must not be in ``train`` or ``val``. Adam, no weight decay, PyTorch's default start, bias.
-    The safetensors file holds ``weight`` (D, D), ``bias`` (D,) and ``val_loss`` (epochs,).
-    Raises ConfigError where no validation loss is finite.
+    Irrelevant, so such clips must not be in ``train`` or ``val``. PyTorch's default start, bias.
+    The file holds ``weight`` (E, D) and ``bias`` (E,).
     """
     import torch
-    from safetensors.torch import save_file
 
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    generator = torch.Generator().manual_seed(seed)
-    torch.manual_seed(seed)
-    dimension = train.features.shape[1]
-    model = torch.nn.Linear(dimension, dimension)
-    optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate)
-    features, owner, target, steps, step_owner = _tensors(train)
-    held_out, *truth = _tensors(val)
-    losses, best, least = [], {}, math.inf
-    for _ in range(epochs):
-        order = torch.randperm(len(features), generator=generator)
-        for batch in torch.split(order, batch_size):
-            optimiser.zero_grad()
-            loss = _loss(model(features[batch]), owner[batch], target[batch], steps, step_owner)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-        with torch.inference_mode():
-            losses.append(float(_loss(model(held_out), *truth)))
-        if losses[-1] < least:
-            least, best = losses[-1], {name: value.detach().clone() for name, value in model.state_dict().items()}
-    if not best:
-        raise ConfigError("last_layer.learning_rate: no validation loss is finite; give a smaller one")
-    with atomic_path(path) as part:
-        save_file(best | {"val_loss": torch.tensor(losses, dtype=torch.float64)}, part)
-
-
-def apply_linear(path: Path, features: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the (N, D) features mapped by the checkpoint in ``path``; raise StoreError where that is damaged."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    try:
-        state = load_file(path)
-        mapped: NDArray[np.float32] = features @ state["weight"].T + state["bias"]
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise StoreError(f"{path} is damaged ({error}): remove it and run `stepline fit` again") from None
-    return mapped
-
-
-def _tensors(data: Matching) -> "tuple[torch.Tensor, ...]":
-    import torch
-
-    first = np.cumsum([0] + [len(steps) for steps in data.steps])
-    step_owner = np.concatenate([np.full(len(steps), number) for number, steps in enumerate(data.steps)])
-    return (
-        torch.from_numpy(data.features),
-        torch.from_numpy(data.owner),
-        torch.from_numpy(first[data.owner] + data.label - 1),
-        torch.from_numpy(np.concatenate(data.steps)),
-        torch.from_numpy(step_owner),
+    features, held_out = torch.from_numpy(train.features), torch.from_numpy(val.features)
+    owner, target, steps, step_owner = step_tensors(train.owner, train.label, train.steps)
+    truth = step_tensors(val.owner, val.label, val.steps)
+    fit_head(
+        lambda: torch.nn.Linear(features.shape[1], steps.shape[1]),
+        lambda model, batch: [step_loss(model(features[batch]), owner[batch], target[batch], steps, step_owner)],
+        lambda model: step_loss(model(held_out), *truth),
+        len(features),
+        path,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
     )
 
 
-def _loss(
+def apply_linear(path: Path, features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return (N, D) features mapped to (N, E) by the checkpoint in ``path``; raise StoreError where that is damaged."""
+    with loaded(path) as state:
+        mapped: NDArray[np.float32] = features @ state["weight"].T + state["bias"]
+    return mapped
+
+
+def fit_pairs(
+    train: Pairs, val: Pairs, path: Path, *, epochs: int, batch_size: int, learning_rate: float, seed: int
+) -> None:
+    """Train a map of queries and one of candidates, and write them to ``path``; see ``fit_head``.
+
+    The loss is the cross entropy of the dot products of a mapped query with its two mapped candidates (Eq. 3).
+    PyTorch's default start, bias. The file holds ``query.weight`` (D, D), ``query.bias`` (D,), and ``candidate``'s.
+    """
+    import torch
+
+    query, candidates, answer = (torch.from_numpy(part) for part in (train.query, train.candidates, train.answer))
+    val_query, val_candidates, val_answer = (torch.from_numpy(part) for part in (val.query, val.candidates, val.answer))
+    dimension = train.query.shape[1]
+    fit_head(
+        lambda: torch.nn.ModuleDict({name: torch.nn.Linear(dimension, dimension) for name in ("query", "candidate")}),
+        lambda model, batch: [_pair_loss(model, query[batch], candidates[batch], answer[batch])],
+        lambda model: _pair_loss(model, val_query, val_candidates, val_answer),
+        len(query),
+        path,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
+    )
+
+
+def apply_pairs(path: Path, query: NDArray[np.float32], candidates: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the (N, 2) scores of the (N, 2, D) candidates of (N, D) queries by the checkpoint in ``path``.
+
+    Raises StoreError where that is damaged.
+    """
+    with loaded(path) as state:
+        mapped = query @ state["query.weight"].T + state["query.bias"]
+        others = candidates @ state["candidate.weight"].T + state["candidate.bias"]
+    scores: NDArray[np.float32] = np.einsum("nd,ncd->nc", mapped, others)
+    return scores
+
+
+def _pair_loss(
+    model: "torch.nn.ModuleDict", query: "torch.Tensor", candidates: "torch.Tensor", answer: "torch.Tensor"
+) -> "torch.Tensor":
+    import torch
+
+    logits = torch.einsum("nd,ncd->nc", model["query"](query), model["candidate"](candidates))
+    return torch.nn.functional.cross_entropy(logits, answer)
+
+
+def step_tensors(
+    owner: NDArray[np.int64], label: NDArray[np.int64], steps: list[NDArray[np.float32]]
+) -> "tuple[torch.Tensor, ...]":
+    """Return, of ``Matching``'s fields, owners, targets among all recordings' steps, these steps, and their owners."""
+    import torch
+
+    first = np.cumsum([0] + [len(each) for each in steps])
+    step_owner = np.concatenate([np.full(len(each), number) for number, each in enumerate(steps)])
+    arrays = owner, first[owner] + label - 1, np.concatenate(steps), step_owner
+    return tuple(torch.from_numpy(array) for array in arrays)
+
+
+def step_loss(
     mapped: "torch.Tensor",
     owner: "torch.Tensor",
     target: "torch.Tensor",
     steps: "torch.Tensor",
     step_owner: "torch.Tensor",
 ) -> "torch.Tensor":
+    """Return the mean cross entropy of the dot products of (N, E) clips with the steps of their recordings (Eq. 1)."""
     import torch
 
     logits = mapped @ steps.T

@@ -1,0 +1,206 @@
+import math
+import os
+import signal
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+safetensors = pytest.importorskip("safetensors.numpy")
+
+from stepline.errors import ConfigError, StoreError  # noqa: E402
+from stepline.models import all_layer  # noqa: E402
+from stepline.models.all_layer import Recipe, train  # noqa: E402
+
+RECIPE = Recipe(learning_rate=0.01, weight_decay=0.2, warm_up=0.1, epochs=1, batch_size=16, seed=0)
+
+
+class Toy:
+    """A small network whose classes can be learned, and what was asked of it."""
+
+    def __init__(self) -> None:
+        draw = torch.Generator().manual_seed(0)
+        self.inputs = torch.randn(100, 4, generator=draw)
+        self.labels = (self.inputs[:, 0] > 0).long()
+        self.weight = torch.nn.Parameter(torch.randn(2, 4, generator=draw) / 10)
+        self.bias = torch.nn.Parameter(torch.ones(2))
+        self.asked: list[list[int]] = []
+
+    @property
+    def parameters(self) -> dict[str, torch.nn.Parameter]:
+        return {"weight": self.weight, "bias": self.bias}
+
+    def losses(self, samples: list[int]) -> torch.Tensor:
+        self.asked.append(samples)
+        logits = self.inputs[samples] @ self.weight.T + self.bias
+        return torch.nn.functional.cross_entropy(logits, self.labels[samples], reduction="none")
+
+
+def trained(path: Path, recipe: Recipe = RECIPE, *, at_once: int = 16, toy: Toy | None = None) -> dict[str, np.ndarray]:
+    toy = toy or Toy()
+    train(toy.parameters, toy.losses, 100, path, recipe, at_once=at_once, made_from="toy")
+    found: dict[str, np.ndarray] = safetensors.load_file(path)
+    return found
+
+
+def changed(**changes: float) -> Recipe:
+    return Recipe(**(vars(RECIPE) | changes))
+
+
+def test_the_rate_rises_linearly_and_falls_with_a_cosine() -> None:
+    recipe = changed(learning_rate=4e-6)
+    rates = [recipe.rate(step, 20) / 4e-6 for step in range(20)]
+    assert rates[:3] == [0.5, 1.0, 1.0]
+    assert rates[11] == pytest.approx(0.5)
+    assert rates[14] == pytest.approx(0.25)
+    assert rates[19] == pytest.approx((1 + math.cos(math.pi * 17 / 18)) / 2)
+    assert [changed(warm_up=0).rate(step, 2) for step in range(2)] == [0.01, pytest.approx(0.005)]
+    assert [changed(warm_up=1).rate(step, 2) for step in range(2)] == [0.005, 0.01]
+
+
+def test_two_steps_are_adams_by_hand(tmp_path: Path) -> None:
+    """Decay by rate x 0.2 of the matrix alone, then Adam with 0.9, 0.999 and 1e-8."""
+    toy, recipe = Toy(), changed(batch_size=50, warm_up=0.5)
+    start = {name: value.detach().double().numpy().copy() for name, value in toy.parameters.items()}
+    found = trained(tmp_path / "fit", recipe, toy=toy, at_once=50)
+    weight, bias = start["weight"], start["bias"]
+    moments = [np.zeros((2, *each.shape)) for each in (weight, bias)]
+    inputs, labels = toy.inputs.double().numpy(), toy.labels.numpy()
+    assert sorted(chain(*toy.asked)) == list(range(100))
+    for step, batch in enumerate(toy.asked):
+        rate = [0.01, 0.01][step]
+        logits = inputs[batch] @ weight.T + bias
+        chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+        assert found["loss"][step] == pytest.approx(-np.log(chances[range(50), labels[batch]]).mean(), rel=1e-5)
+        off = (chances - np.eye(2)[labels[batch]]) / 50
+        updates = []
+        for moment, gradient in zip(moments, (off.T @ inputs[batch], off.sum(0)), strict=True):
+            moment[0] += 0.1 * (gradient - moment[0])
+            moment[1] += 0.001 * (gradient**2 - moment[1])
+            first, second = moment[0] / (1 - 0.9 ** (step + 1)), moment[1] / (1 - 0.999 ** (step + 1))
+            updates.append(rate * first / (np.sqrt(second) + 1e-8))
+        weight, bias = weight * (1 - rate * 0.2) - updates[0], bias - updates[1]
+    np.testing.assert_allclose(found["weight"], weight, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found["bias"], bias, rtol=1e-4, atol=1e-6)
+
+
+def test_the_loss_falls_and_each_epoch_has_an_order_of_its_own(tmp_path: Path) -> None:
+    toy = Toy()
+    found = trained(tmp_path / "fit", changed(epochs=20), toy=toy)
+    assert len(found["loss"]) == 20 * 7
+    assert found["loss"][-7:].mean() < 0.7 * found["loss"][:7].mean()
+    epochs = [[*chain(*toy.asked[first : first + 7])] for first in range(0, 140, 7)]
+    assert all(sorted(epoch) == list(range(100)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 20
+
+
+def test_a_seed_decides_the_order(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        trained(tmp_path / name, changed(seed=seed))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a").read_bytes() != (tmp_path / "c").read_bytes()
+
+
+def test_parts_of_a_batch_add_up(tmp_path: Path) -> None:
+    toy = Toy()
+    whole, parts = trained(tmp_path / "whole"), trained(tmp_path / "parts", at_once=3, toy=toy)
+    assert [len(part) for part in toy.asked[:6]] == [3, 3, 3, 3, 3, 1]
+    assert [len(part) for part in toy.asked[-2:]] == [3, 1]
+    for name, array in whole.items():
+        np.testing.assert_allclose(parts[name], array, rtol=1e-4, atol=1e-6)
+
+
+def test_a_loss_that_is_not_finite_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^all_layer.learning_rate: the loss of step \d+ is not finite"):
+        trained(tmp_path / "fit", changed(learning_rate=1e37, warm_up=0))
+    assert not list(tmp_path.iterdir())
+
+
+class StoppedError(Exception):
+    pass
+
+
+def stop_after(toy: Toy, calls: int) -> None:
+    losses = toy.losses
+
+    def counted(samples: list[int]) -> torch.Tensor:
+        if len(toy.asked) == calls:
+            raise StoppedError
+        return losses(samples)
+
+    toy.losses = counted  # type: ignore[method-assign]
+
+
+def test_a_stopped_fit_goes_on_from_its_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(all_layer, "EVERY", 5)
+    whole, part = tmp_path / "whole/0.safetensors", tmp_path / "part/0.safetensors"
+    recipe = changed(epochs=3)
+    trained(whole, recipe)
+    toy = Toy()
+    stop_after(toy, 13)
+    with pytest.raises(StoppedError):
+        trained(part, recipe, toy=toy)
+    assert [path.name for path in part.parent.iterdir()] == ["0.state.safetensors"]
+    again = Toy()
+    trained(part, recipe, toy=again)
+    assert again.asked[:3] == toy.asked[10:]
+    assert len(again.asked) == 11
+    assert part.read_bytes() == whole.read_bytes()
+    assert [path.name for path in part.parent.iterdir()] == ["0.safetensors"]
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"learning_rate": 0.02}, {"epochs": 4}])
+def test_a_state_of_another_recipe_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, float]
+) -> None:
+    monkeypatch.setattr(all_layer, "EVERY", 5)
+    toy = Toy()
+    stop_after(toy, 6)
+    with pytest.raises(StoppedError):
+        trained(tmp_path / "fit", changed(epochs=3), toy=toy)
+    again = Toy()
+    found = trained(tmp_path / "fit", changed(**({"epochs": 3} | change)), toy=again)
+    assert len(again.asked) == len(found["loss"])
+
+
+def test_a_damaged_state_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "0.state.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(StoreError, match=r"0.state.safetensors is damaged .*: remove it and run `stepline fit` again$"):
+        trained(tmp_path / "0.safetensors")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from stepline.models import all_layer
+from tests.models.test_all_layer import Toy, changed, trained
+all_layer.EVERY = 5
+toy = Toy()
+losses = toy.losses
+def counted(samples):
+    if len(toy.asked) == 13:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return losses(samples)
+toy.losses = counted
+trained(Path(sys.argv[1]), changed(epochs=3), toy=toy)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_fit_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    path = [str(root / "src"), str(root)]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path / "killed.safetensors")],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert (tmp_path / "killed.state.safetensors").exists()
+    trained(tmp_path / "killed.safetensors", changed(epochs=3))
+    trained(tmp_path / "whole.safetensors", changed(epochs=3))
+    assert (tmp_path / "killed.safetensors").read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
