@@ -17,9 +17,9 @@ pytest.importorskip("transformers")
 
 import torch
 
+from stepline.backbones import CHECKED, s3d
 from stepline.backbones import parity as recipe
-from stepline.backbones import s3d
-from stepline.backbones.parity import NAMES, Anchor, Output
+from stepline.backbones.parity import Anchor, Output
 from stepline.backbones.parity import s3d as s3d_parity
 from stepline.cli import main
 from stepline.errors import StoreError
@@ -166,7 +166,7 @@ def test_another_manifests_weights_are_one_line(parity: Path, tmp_path: Path, ca
     assert capsys.readouterr().err == "error: the recipe's weights are not those of the manifest's digest_sha256\n"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CHECKED)
 def test_every_model_has_a_check(name: str) -> None:
     module = recipe.import_module(f"stepline.backbones.parity.{name}")
     assert callable(module.outputs)

@@ -6,7 +6,6 @@ import pytest
 from stepline.backbones import registry
 from stepline.backbones.registry import lacking, networks_of, presets, resolve, spec_of, towers
 from stepline.backbones.weights import WEIGHTS
-from stepline.benchmarks.spacewalk.entries import loaded
 from stepline.config import validate
 from stepline.errors import ConfigError, MissingError
 from stepline.spec import ClipSpec
@@ -80,9 +79,6 @@ def test_packages_that_are_absent_are_lacking_unless_each_rule_has_its_own(monke
 
 def test_weights_name_the_networks_that_they_are_for() -> None:
     assert {spec.name for spec in networks_of("eva_clip")} == {"eva_clip-hirest", "eva_clip-hirest-as-released"}
-    assert loaded("videoclip") == ["videoclip", "s3d"]
-    assert loaded("s3d") == ["s3d"]
-    assert loaded("histogram") == []
 
 
 OWN = """

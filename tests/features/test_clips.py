@@ -223,3 +223,35 @@ def test_seconds_are_every_rth_frame_and_zeros_after_the_last() -> None:
     assert short.tolist() == [29, 59, 89, 119, 149, 179, *[OUTSIDE] * 6]
     assert just.tolist() == [30 * i for i in range(12)]
     assert long.tolist() == [30 * i for i in np.linspace(0, 19, 12).astype(int)]
+
+
+def test_each_second_is_a_frame_at_each_whole_second() -> None:
+    timeline = Timeline(np.arange(600) * 1001, Fraction(1, 30000), 600 * 1001, np.array([0]))
+    spec = replace(SPEC, placement="each_second", num_frames=4)
+    at = [int(second * 30000 / 1001) for second in range(21)]
+    whole, shifted, long, short, none, early, late = rows(
+        spec,
+        timeline,
+        listed=[(2.0, 6.0), (2.2, 6.2), (2.0, 9.5), (2.0, 4.0), (2.3, 2.6), (-1.5, 3.0), (18.5, 22.5)],
+    ).frames.tolist()
+    assert whole == [at[2], at[3], at[4], at[5]]
+    assert shifted == [at[3], at[4], at[5], at[6]]
+    assert long == [at[2], at[4], at[6], at[9]]
+    assert short == [at[2], at[2], at[2], at[3]]
+    assert none == [int(2.3 * 30000 / 1001)] * 4
+    assert early == [at[0], at[0], at[1], at[2]]
+    assert late == [at[19], at[19], at[19], at[20]]
+
+
+@given(st.lists(st.floats(0, 800), min_size=1, max_size=8), st.sampled_from([60, 120]))
+def test_windows_at_each_second_share_their_frames(starts_s: list[float], length_s: int) -> None:
+    timeline = Timeline(np.arange(30_000) * 1001, Fraction(1, 30000), 30_000 * 1001, np.array([0]))
+    spec = replace(SPEC, placement="each_second", num_frames=length_s)
+    made = rows(spec, timeline, listed=[(start_s, start_s + length_s) for start_s in starts_s]).frames
+    on_the_grid = timeline.select("at_or_before", 1)
+    assert np.isin(made, on_the_grid).all()
+    for row, start_s in zip(made, starts_s, strict=True):
+        least = int(np.ceil(start_s))
+        end = int(np.ceil(start_s + length_s))
+        if end - least == length_s:
+            assert row.tolist() == on_the_grid[least:end].tolist()

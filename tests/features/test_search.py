@@ -302,7 +302,7 @@ def test_a_real_encoder_finds_what_is_meant() -> None:
 def test_released_transcripts_are_searched_where_they_are_configured(
     words: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pipeline = plan(validate({"spacewalk": {"video_encoders": []}}), "spacewalk")
+    pipeline = plan(validate({"spacewalk": {"video_encoders": [], "tables": ["table2b_minilm"]}}), "spacewalk")
     with pytest.raises(MissingError, match="spacewalk has neither transcripts nor features"):
         find(pipeline, "the airlock")
     write_text("datasets/spacewalk/v1/release.json", "{}")
@@ -375,6 +375,7 @@ def test_each_networks_tower_shares_its_space(monkeypatch: pytest.MonkeyPatch) -
         "internvideo-spacewalk": "internvideo-text",
         "internvideo-spacewalk-as-released": "internvideo-text",
         "internvideo-seconds": "internvideo-text",
+        **{f"internvideo-dense-{length_s}s": "internvideo-text" for length_s in (60, 120, 180, 300, 600)},
         "internvideo-mm": "internvideo-mm-text",
         "internvideo-htstep": "internvideo-mm-text",
         "internvideo-htstep-as-released": "internvideo-mm-text",

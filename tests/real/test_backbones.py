@@ -37,9 +37,9 @@ __all__ = ["decoded"]
 pytestmark = pytest.mark.slow
 CLOSE = 1e-4
 VIDEOS = ("qa1_6min", "spacewalk2")
-FIRST = [[0.0, 2.8]]
+FIRST = [[0.0, 0.8]]
 """What is cut out of them; a second more comes with it."""
-LISTED = [(0.3, 3.7)]
+LISTED = [(0.3, 1.7)]
 PRESETS = registry.presets()
 SPECS = (
     PRESETS["s3d-htstep"],

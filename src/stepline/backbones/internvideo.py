@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from stepline.backbones import checkpoint, clip_text
+from stepline.errors import StoreError
 from stepline.spec import ClipSpec, TextSpec
 
 TEXT = ("token_embedding.*", "positional_embedding", "transformer.*", "ln_final.*", "text_projection")
@@ -148,6 +149,36 @@ def load_text(spec: TextSpec, files: Mapping[str, Path]) -> clip_text.TextEncode
     tower = clip_text.tower(Config().text)
     fill(tower, state(path), path)
     return clip_text.TextEncoder(spec, clip_text.tokenize, tower)
+
+
+@dataclass(frozen=True)
+class Towers:
+    """Both towers, to be trained. scale: what the model multiplies its cosines by."""
+
+    video: VideoTower
+    text: nn.Module
+    scale: float
+
+    def parameters(self, *, video: bool, text: bool) -> dict[str, nn.Parameter]:
+        """Return the parameters of one tower or both by their names in the published checkpoints."""
+        towers = [self.video] * video + [self.text] * text
+        return {f"clip.{name}": value for tower in towers for name, value in tower.named_parameters()}
+
+
+def trainable(files: Mapping[str, Path], device: torch.device) -> Towers:
+    """Return both towers with the published weights, to be trained on a device; what raises is said in ``checkpoint``.
+
+    A safetensors file of their parameters is one that ``load`` and ``load_text`` read.
+    """
+    (path,) = files.values()
+    tensors = state(path)
+    video, text = VideoTower(Config()), clip_text.tower(Config().text)
+    for tower in (video, text):
+        fill(tower, tensors, path)
+        tower.requires_grad_(True).to(device)
+    if "logit_scale" not in tensors:
+        raise StoreError(f"{path} has no logit_scale: get the published file")
+    return Towers(video, text, float(tensors["logit_scale"].exp()))
 
 
 def state(path: Path) -> checkpoint.Tensors:

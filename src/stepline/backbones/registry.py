@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepline.backbones.histogram import HistogramSpec, describe
-from stepline.backbones.sentence import MODELS, sentence_spec
+from stepline.backbones.sentence import MODELS, SentenceEncoder, sentence_spec
 from stepline.backbones.weights import how_to_get, locate
 from stepline.config import Config
 from stepline.errors import ConfigError, MissingError
@@ -51,6 +51,8 @@ FAMILIES = {
     "file": "stepline.backbones.file",
 }
 """The module of each architecture: ``load`` makes its networks, ``load_text`` its text towers."""
+DOT = ("s3d", "videoclip")
+"""The architectures whose own code compares by the dot product; that of all others by the cosine."""
 PACKAGES = {
     "": ("av", "cv2", "PIL", "torch"),
     "videoclip": ("tokenizers", "transformers"),
@@ -157,6 +159,18 @@ def lacking(name: str, config: Config) -> tuple[str, ...]:
     if not isinstance(spec, ClipSpec):
         return ()
     return _absent(spec.architecture) + tuple(f"weights:{each}" for each in spec.weights if locate(each) is None)
+
+
+def text_encoder(name: str, config: Config) -> Any:
+    """Return a sentence encoder or text tower by its name: ``spec``, ``tokens`` and ``encode``, see ``features.text``.
+
+    Raises MissingError where weights are absent.
+    """
+    if name in MODELS:
+        return SentenceEncoder(name)
+    spec = spec_of(name, config)
+    assert isinstance(spec, TextSpec)
+    return import_module(FAMILIES[spec.architecture]).load_text(spec, files_of(spec.weights))
 
 
 def _absent(architecture: str) -> tuple[str, ...]:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, inf
+from math import ceil, inf, lcm
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from stepline.media.decode import MediaError
 from stepline.media.spans import Spans, rows_within
@@ -50,7 +51,8 @@ def rows(spec: FrameSpec, timeline: Timeline, *, spans: Spans = (), listed: Sequ
     """
     if not isinstance(spec, ClipSpec) or spec.placement == "grid":
         return _grid(spec, timeline, spans)
-    found = [_clip(spec, timeline, clip) for clip in listed]
+    t_s = timeline.t_s
+    found = [_clip(spec, timeline, t_s, clip) for clip in listed]
     frames = np.array(found, np.int64).reshape(len(listed), spec.num_frames)
     span = np.array([_span_of(clip, timeline, spans) for clip in listed], np.int64)
     return Rows(frames, np.arange(len(listed), dtype=np.int64), span)
@@ -90,7 +92,7 @@ def _grid(spec: FrameSpec, timeline: Timeline, spans: Spans) -> Rows:
     return Rows(frames[row], k[row], span)
 
 
-def _clip(spec: ClipSpec, timeline: Timeline, clip: tuple[float, float]) -> Indices:
+def _clip(spec: ClipSpec, timeline: Timeline, t_s: NDArray[np.float64], clip: tuple[float, float]) -> Indices:
     start_s, end_s = clip
     if not -inf < start_s < end_s < inf:
         raise ClipError(f"the clip {_named(clip)} is empty")
@@ -98,11 +100,17 @@ def _clip(spec: ClipSpec, timeline: Timeline, clip: tuple[float, float]) -> Indi
         raise ClipError(f"the clip {_named(clip)} lies outside the video, which ends at {timeline.end_s:.3f} s")
     if spec.tail == "drop" and (start_s < 0 or end_s > timeline.end_s):
         raise ClipError(f"the clip {_named(clip)} runs out of the video, which ends at {timeline.end_s:.3f} s")
-    if spec.placement != "middles":
-        first = int(timeline.at_or_before(start_s))
-        last = max(first, int(np.searchsorted(timeline.t_s, end_s, side="left")) - 1)
-        return _ends(spec, first, last) if spec.placement == "ends" else _seconds(spec, timeline, first, last)
-    return _middles(spec, timeline, Fraction(str(start_s)), Fraction(str(end_s)))
+    if spec.placement == "middles":
+        return _middles(spec, timeline, Fraction(str(start_s)), Fraction(str(end_s)))
+    if spec.placement == "each_second":
+        return _shown_at(t_s, _each_second(spec, start_s, min(end_s, timeline.end_s)))
+    first = int(_shown_at(t_s, start_s))
+    last = max(first, int(np.searchsorted(t_s, end_s, side="left")) - 1)
+    return _ends(spec, first, last) if spec.placement == "ends" else _seconds(spec, timeline, first, last)
+
+
+def _shown_at(t_s: NDArray[np.float64], times_s: ArrayLike) -> Indices:
+    return np.maximum(np.searchsorted(t_s, times_s, side="right") - 1, 0)
 
 
 def _ends(spec: ClipSpec, first: int, last: int) -> Indices:
@@ -116,21 +124,31 @@ def _seconds(spec: ClipSpec, timeline: Timeline, first: int, last: int) -> Indic
     return np.pad(each, (0, spec.num_frames - len(each)), constant_values=OUTSIDE)
 
 
+def _each_second(spec: ClipSpec, start_s: float, end_s: float) -> NDArray[np.float64]:
+    first, last = max(ceil(start_s), 0), ceil(end_s) - 1
+    if first > last:
+        return np.full(spec.num_frames, start_s)
+    return np.floor(np.linspace(first, last, spec.num_frames))
+
+
 def _middles(spec: ClipSpec, timeline: Timeline, start: Fraction, end: Fraction) -> Indices:
     if spec.frame_rule not in ("at_or_before", "nearest"):
         raise ClipError(
             f"the frame rule {spec.frame_rule} chooses no frames of listed clips: at_or_before or nearest do"
         )
     parts = 2 * spec.num_frames
-    ticks = [(start + (end - start) * part / parts) / timeline.time_base for part in range(1, parts, 2)]
-    frames = np.maximum(np.searchsorted(timeline.pts, [floor(tick) for tick in ticks], side="right") - 1, 0)
+    first, part = start / timeline.time_base, (end - start) / parts / timeline.time_base
+    unit = lcm(first.denominator, part.denominator)
+    least, more = int(first * unit), int(part * unit)
+    ticks = [least + more * number for number in range(1, parts, 2)]  # in units of time_base / unit
+    frames = np.maximum(np.searchsorted(timeline.pts, [tick // unit for tick in ticks], side="right") - 1, 0)
     if spec.frame_rule == "nearest":
         after = np.minimum(frames + 1, len(timeline.pts) - 1)
         both = (timeline.pts[frames] + timeline.pts[after]).tolist()
-        later = [two < 2 * tick for two, tick in zip(both, ticks, strict=True)]
+        later = [two * unit < 2 * tick for two, tick in zip(both, ticks, strict=True)]
         frames = np.where(later, after, frames)
     if spec.tail == "zero":
-        frames = np.where([not 0 <= tick < timeline.end for tick in ticks], OUTSIDE, frames)
+        frames = np.where([not 0 <= tick < timeline.end * unit for tick in ticks], OUTSIDE, frames)
     return frames
 
 

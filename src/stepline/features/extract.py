@@ -100,6 +100,7 @@ class _Filling:
             batch_size=self.networks[n].batch_size if n in self.networks else DESCRIBED,
             done=shelf.done(record),
             listed=shelf.clips(record.video),
+            scratch=shelf.folder.parent,
         )
 
     def _take(self, record: Record, numbers: Sequence[int], message: Outcome) -> None:

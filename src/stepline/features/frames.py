@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,8 @@ from stepline.spec import ClipSpec, FrameSpec
 READERS: dict[str, Reader] = {"pyav": pyav, "decord": decord}
 DESCRIBED = 256
 """Frames of a backbone without a network that are handed on together."""
+HELD = 400 << 20
+"""Bytes of pictures that wait in memory for their rows; what is beyond them waits on disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +33,15 @@ class Request:
     """What is asked of a video's frames for one spec.
 
     batch_size: clips that are handed on together. done: rows, in the order in which they become complete, that are
-    there already. listed: [start_s, end_s) of the clips, where the spec's are listed.
+    there already. listed: [start_s, end_s) of the clips, where the spec's are listed. scratch: where pictures wait for
+    which there is no place in memory: long clips that overlap need gigabytes; None is the system's folder for that.
     """
 
     spec: FrameSpec
     batch_size: int
     done: int = 0
     listed: Sequence[tuple[float, float]] = ()
+    scratch: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ def batches(video: Path, requests: Sequence[Request], spans: Spans) -> Iterator[
     try:
         yield from _Pass(video, requests, spans, scan(video)).messages()
     except UnlistedFrameError:
-        anew = [Request(spec=each.spec, batch_size=each.batch_size, listed=each.listed) for each in requests]
+        anew = [replace(each, done=0) for each in requests]
         yield from _Pass(video, anew, spans, decoded(video)).messages()
 
 
@@ -112,7 +118,7 @@ class _Pass:
                 continue
             ordered = order(made.frames)
             yield Begun(of, ordered, made.k, made.span)
-            rolls[of] = _Roll(request, made.frames[ordered][request.done :])
+            rolls[of] = _Roll(request, made.frames[ordered[request.done :]], HELD // len(self.requests))
         wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *(roll.wanted for roll in rolls.values())]))
         if len(wanted):
             yield from self._shown(wanted, rolls)
@@ -151,28 +157,27 @@ class _Pass:
 class _Roll:
     """The pictures of one request that rows still need, and the rows that are complete."""
 
-    def __init__(self, request: Request, frames: NDArray[np.int64]) -> None:
+    def __init__(self, request: Request, frames: NDArray[np.int64], held: int) -> None:
         self.request, self.frames = request, frames
-        self.wanted = np.unique(frames[frames >= 0])
-        self._wanted = set(self.wanted.tolist())
+        self.wanted, uses = np.unique(frames[frames >= 0], return_counts=True)
         self._last = frames.max(axis=1, initial=-1).tolist()
-        self._uses = dict(zip(*(each.tolist() for each in np.unique(frames, return_counts=True)), strict=True))
-        self._held: dict[int, NDArray[Any]] = {}
-        self._like = np.zeros(0)
+        self._uses = dict(zip(self.wanted.tolist(), uses.tolist(), strict=True))
+        self._held = _Held(held, request.scratch)
+        self._like: NDArray[Any] = np.zeros(0)
         self._row = 0
         self._ready: list[tuple[NDArray[Any], NDArray[np.bool_]]] = []
 
     def wants(self, index: int) -> bool:
-        return index in self._wanted
+        return index in self._uses
 
     def take(self, index: int, frame: Frame, pictures: Pictures) -> None:
         """Prepare a frame for the rows that need it; raise ValueError where it cannot be."""
         spec = self.request.spec
         if isinstance(spec, ClipSpec):
-            self._held[index] = pictures.after(spec.steps)
+            self._like = pictures.after(spec.steps)
         else:
-            self._held[index] = FRAME_BACKBONES[spec.name].describe(frame.rgb(), spec)
-        self._like = self._held[index]
+            self._like = FRAME_BACKBONES[spec.name].describe(frame.rgb(), spec)
+        self._held.put(index, self._like)
 
     def complete(self, index: int) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
         """Yield the batches that are complete once the frame ``index`` is there, the last one with what is left."""
@@ -189,8 +194,44 @@ class _Roll:
         clip = np.zeros((len(frames), *self._like.shape), self._like.dtype)
         for place, index in enumerate(frames.tolist()):
             if index >= 0:
-                clip[place] = self._held[index]
+                self._held.copy(index, clip[place])
                 self._uses[index] -= 1
                 if not self._uses[index]:
-                    del self._held[index]
+                    self._held.drop(index)
         return (clip if isinstance(self.request.spec, ClipSpec) else clip[0]), there
+
+
+class _Held:
+    """Arrays of one form by number: up to ``most`` bytes in memory, the rest in a file without a name in ``folder``."""
+
+    def __init__(self, most: int, folder: Path | None) -> None:
+        self._most, self._folder = most, folder
+        self._arrays: dict[int, NDArray[Any]] = {}
+        self._places: dict[int, int] = {}
+        self._free: list[int] = []
+
+    @cached_property
+    def _file(self) -> IO[bytes]:
+        if self._folder:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        return TemporaryFile(dir=self._folder)
+
+    def put(self, number: int, array: NDArray[Any]) -> None:
+        if (len(self._arrays) + 1) * array.nbytes <= self._most:
+            self._arrays[number] = array
+            return
+        self._places[number] = self._free.pop() if self._free else len(self._places)
+        self._file.seek(self._places[number] * array.nbytes)
+        self._file.write(array.tobytes())
+
+    def copy(self, number: int, into: NDArray[Any]) -> None:
+        """Copy an array into another of its form."""
+        if number in self._arrays:
+            into[...] = self._arrays[number]
+            return
+        self._file.seek(self._places[number] * into.nbytes)
+        into[...] = np.frombuffer(self._file.read(into.nbytes), into.dtype).reshape(into.shape)
+
+    def drop(self, number: int) -> None:
+        if self._arrays.pop(number, None) is None:
+            self._free.append(self._places.pop(number))

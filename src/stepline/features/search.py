@@ -13,7 +13,7 @@ from stepline import paths
 from stepline.asr import released, transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import read_manifest
-from stepline.backbones.registry import FAMILIES, files_of, own_file, tower_of
+from stepline.backbones.registry import DOT, FAMILIES, files_of, own_file, tower_of
 from stepline.backbones.sentence import MODELS, SentenceEncoder, model_files
 from stepline.datasets.studies import Study
 from stepline.errors import ConfigError, MissingError
@@ -25,8 +25,6 @@ from stepline.spec import ClipSpec, Spec
 
 LONGEST = 500
 """Characters of a text that is searched for."""
-DOT = ("s3d", "videoclip")
-"""The networks whose own code compares by the dot product; that of all others by the cosine."""
 AT_ONCE = 4096
 """Rows that are compared together."""
 
@@ -219,7 +217,7 @@ def _said(pipeline: Pipeline, name: str) -> _Searched:
 
 def _source(pipeline: Pipeline) -> str:
     """Return the recogniser, or ``released`` where the study's own transcripts are configured."""
-    study = isinstance(pipeline.dataset, Study) and pipeline.config[pipeline.name]["transcripts"] == "released"
+    study = pipeline.config.get(pipeline.name, {}).get("transcripts") == "released"
     return "released" if study else pipeline.engine
 
 

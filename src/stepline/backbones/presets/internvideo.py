@@ -37,6 +37,19 @@ HTSTEP = replace(
     tail="drop",
     steps=SQUARE,
 )
+# Spacewalk-18, Table A8, Dense Frame Sampling: a frame of each second of a window, all in one pass; a preset for each
+# window length. The network has no embedding of time that would have to be resized: its convolutions over time and its
+# attention take any number of frames. Of an animation, which is shorter, each second's frame is repeated.
+DENSE = tuple(
+    replace(
+        NETWORK,
+        name=f"internvideo-dense-{length_s}s",
+        label=f"{length_s}x1fps",
+        placement="each_second",
+        num_frames=length_s,
+    )
+    for length_s in (60, 120, 180, 300, 600)
+)
 PRESETS = (
     # Spacewalk-18: 12 frames evenly from the first of a window or animation to its last, however short it is. Pictures
     # as the repository prepares them for retrieval with these weights.
@@ -46,6 +59,7 @@ PRESETS = (
     replace(NETWORK, name="internvideo-spacewalk-as-released", placement="seconds"),
     # Spacewalk-18, TW-FINCH and LFB: 12 frames at 1 fps, those of the 12 s from each second on.
     replace(NETWORK, name="internvideo-seconds", label="12x1fps", placement="grid"),
+    *DENSE,
     # The repository's demo: 8 frames of a clip.
     replace(PRETRAINED, name="internvideo-mm", label="8-frames", num_frames=8, steps=DEMO),
     # HT-Step, by TengdaHan/TemporalAlignNet: 8 frames of each second; a last second that is not whole has no vector.

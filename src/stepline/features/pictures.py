@@ -1,0 +1,112 @@
+"""Pictures of listed clips: streamed, or kept on disk for what sees clips again and again in any order."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.availability import Record
+from stepline.backbones.picture import picture
+from stepline.errors import StoreError
+from stepline.features.decoding import Ended, decoded
+from stepline.features.frames import Begun, Refused, Request
+from stepline.features.shelf import Clips
+from stepline.media.decode import ArrayFrame, MediaError
+from stepline.media.process import Limits
+from stepline.progress import progress
+from stepline.spec import ClipSpec, digest
+
+AT_ONCE = 16
+"""Clips that come together where they are kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Videos:
+    """Videos and how they are decoded. decoders: how many at once. scratch: as in ``frames.Request``."""
+
+    records: Mapping[str, Record]
+    limits: Limits
+    decoders: int
+    scratch: Path
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Some clips of a video: their (n,) places in its list and how many are left; the rest as in ``frames.Batch``."""
+
+    video: str
+    places: NDArray[np.int64]
+    clips: NDArray[Any]
+    shown: NDArray[np.bool_]
+    left: int
+
+
+def stream(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, batch_size: int) -> Iterator[Seen]:
+    """Yield all listed clips of each video as they come, each video decoded once.
+
+    A place may come a second time, see ``frames.Begun``; what comes last is right. Raises StoreError where a video
+    cannot be read.
+    """
+    names = [video for video in listed if listed[video]]
+    asked = [Request(spec=spec, batch_size=batch_size, listed=listed[video], scratch=videos.scratch) for video in names]
+    jobs = [(videos.records[video], [request]) for video, request in zip(names, asked, strict=True)]
+    coming: dict[str, NDArray[np.int64]] = {}
+    with closing(decoded(jobs, videos.limits, videos.decoders)) as outcomes:
+        for number, outcome in outcomes:
+            video = names[number]
+            if isinstance(outcome, MediaError | Refused):
+                reason = outcome.reason if isinstance(outcome, Refused) else outcome
+                raise StoreError(f"{videos.records[video].path} cannot be read: {reason}")
+            if isinstance(outcome, Begun):
+                coming[video] = outcome.order
+            elif not isinstance(outcome, Ended):
+                n = len(outcome.clips)
+                places, coming[video] = coming[video][:n], coming[video][n:]
+                yield Seen(video, places, outcome.clips, outcome.shown, len(coming[video]))
+
+
+def keep(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, folder: Path) -> dict[str, NDArray[Any]]:
+    """Return the (N, T, H, W, 3) pictures of each video's listed clips, on disk in a folder that holds nothing else.
+
+    The spec's pictures have one size and none lacks. A video whose pictures are there already is not decoded. Raises
+    StoreError where the disk has no place for them, and what ``stream`` raises.
+    """
+    blank = picture(ArrayFrame(np.zeros((720, 1280, 3), np.uint8)), spec.steps)
+    shape, size = (spec.num_frames, *blank.shape), spec.num_frames * blank.nbytes
+    paths = {
+        video: folder / f"{video}-{digest([videos.records[video].sha256, list(clips), spec.record()])}.pictures"
+        for video, clips in listed.items()
+        if clips
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in set(folder.iterdir()) - {*paths.values()}:
+        path.unlink()
+    lacking = {video: listed[video] for video, path in paths.items() if not path.exists()}
+    needed, free = size * sum(map(len, lacking.values())), shutil.disk_usage(folder).free
+    if needed > free:
+        raise StoreError(
+            f"{folder}: the pictures of {needed // size} windows take {needed / 1e9:.1f} GB while a fit runs, and "
+            f"{free / 1e9:.1f} GB are free: make room there"
+        )
+    total = sum(ceil(len(clips) / AT_ONCE) for clips in lacking.values())
+    for seen in progress(stream(spec, lacking, videos, AT_ONCE), what="pictures", unit="batches", total=total):
+        part = paths[seen.video].with_suffix(".part")
+        with open(part, "r+b" if part.exists() else "wb") as file:
+            for place, clip in zip(seen.places.tolist(), seen.clips, strict=True):
+                file.seek(place * size)
+                file.write(clip.tobytes())
+            if not seen.left:
+                file.flush()
+                os.fsync(file.fileno())
+        if not seen.left:
+            part.replace(paths[seen.video])
+    return {
+        video: np.memmap(path, blank.dtype, "r", shape=(len(listed[video]), *shape)) for video, path in paths.items()
+    }

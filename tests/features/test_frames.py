@@ -1,0 +1,89 @@
+"""The pictures that wait for their rows: in memory and on disk."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("av")
+pytest.importorskip("cv2")
+
+from stepline.features import frames
+from stepline.features.frames import Batch, Begun, Request, _Held, batches
+from tests.features import toy
+from tests.media.clips import CFR_30, make
+
+LISTED = replace(toy.SPEC, placement="ends")
+LONG = [(i / 10, i / 10 + 2.5) for i in range(12)] + [(0.0, 4.0), (1.0, 1.2)]
+
+
+def messages(video: Path, *requests: Request) -> list[Any]:
+    """Return what comes, without what it took."""
+    return [
+        (message.of, message.clips.tobytes(), message.shown.tolist())
+        if isinstance(message, Batch)
+        else (message.of, message.order.tolist())
+        for message in batches(video, requests, ())
+        if isinstance(message, Batch | Begun)
+    ]
+
+
+@pytest.mark.parametrize("held", [0, 5 * 32 * 32 * 3, 17 * 32 * 32 * 3])
+def test_rows_do_not_depend_on_where_pictures_wait(held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    video = make(tmp_path / "a.mp4", CFR_30)
+    requests = [
+        Request(spec=LISTED, batch_size=3, listed=LONG, scratch=tmp_path / "new/scratch"),
+        Request(spec=replace(LISTED, steps=(("exact", 8, 6, "bilinear"),)), batch_size=2, listed=LONG, done=4),
+        Request(spec=toy.SPEC, batch_size=4),
+    ]
+    in_memory = messages(video, *requests)
+    assert not (tmp_path / "new").exists()
+    monkeypatch.setattr(frames, "HELD", held)
+    assert messages(video, *requests) == in_memory
+    assert (tmp_path / "new/scratch").is_dir()
+    assert not list((tmp_path / "new/scratch").iterdir())
+
+
+def test_the_limit_is_shared_by_all_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    most: list[int] = []
+
+    class Noted(_Held):
+        def __init__(self, allowed: int, folder: Path | None) -> None:
+            most.append(allowed)
+            super().__init__(allowed, folder)
+
+    monkeypatch.setattr(frames, "_Held", Noted)
+    messages(make(tmp_path / "a.mp4", CFR_30), Request(spec=toy.SPEC, batch_size=4), Request(spec=LISTED, batch_size=2))
+    assert most == [frames.HELD // 2]
+
+
+@given(
+    st.lists(st.integers(0, 11), max_size=60),
+    st.integers(0, 4 * 6),
+)
+def test_what_is_held_is_what_was_put_and_places_are_used_again(numbers: list[int], most: int) -> None:
+    held, there, highest, last = _Held(most, None), dict[int, np.ndarray](), 0, 0
+    for time, number in enumerate(numbers):
+        if number in there:
+            into = np.zeros((2, 3), np.uint8)
+            held.copy(number, into)
+            assert np.array_equal(into, there.pop(number))
+            held.drop(number)
+        else:
+            there[number] = np.full((2, 3), time, np.uint8)
+            held.put(number, there[number])
+        on_disk = len(there) - len(held._arrays)
+        highest = max(highest, on_disk)
+        assert len(held._arrays) * 6 <= most
+        if on_disk:
+            held._file.flush()
+            last = held._file.seek(0, 2)
+            assert last <= highest * 6
+    for number, array in there.items():
+        into = np.zeros((2, 3), np.uint8)
+        held.copy(number, into)
+        assert np.array_equal(into, array)
