@@ -1,0 +1,218 @@
+"""Questions to a language model, by any service with OpenAI's chat completions. Each is asked once: answers are kept.
+
+https://platform.openai.com/docs/api-reference/chat/create
+"""
+
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import threading
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from stepline.download import retry_after, unreachable
+from stepline.errors import DownloadError, MissingError, StoreError
+from stepline.io import canonical_json
+from stepline.progress import progress
+
+KEY = "OPENAI_API_KEY"
+"""The environment variable with the service's key, for services that want one. It is never written anywhere."""
+RETRIES = 5
+BACKOFF_S = 1.0
+"""Wait before the first retry; it doubles with each."""
+LONGEST_WAIT_S = 600.0
+"""A service that asks for more is asked in another run."""
+TIMEOUT_S = 600.0
+LOCKED_S = 60.0
+"""Longest wait for another job that writes answers."""
+
+Conversation = list[dict[str, str]]
+"""Messages with ``role`` (system, user or assistant) and ``content``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """A model and where it is asked.
+
+    url: up to ``/chat/completions``. model: as the service names it. max_tokens: of an answer, at temperature 0
+    (Spacewalk-18, Appendix E.5); None sends neither, as models that think first take neither. concurrency: requests at
+    once.
+    """
+
+    url: str
+    model: str
+    max_tokens: int | None
+    concurrency: int
+
+    def request(self, conversation: Conversation) -> dict[str, Any]:
+        """Return the body of a request."""
+        limit = {} if self.max_tokens is None else {"temperature": 0, "max_tokens": self.max_tokens}
+        return {"model": self.model, "messages": conversation, **limit}
+
+    def identity(self, conversation: Conversation) -> str:
+        """Return the sha256 of the request and its address, as two services may give other models the same name."""
+        asked = [self.url.rstrip("/"), self.request(conversation)]
+        return hashlib.sha256(canonical_json(asked).encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What the service said: the text, why it ended there, the model as the service names it, and tokens as JSON."""
+
+    text: str
+    finish_reason: str
+    model: str
+    usage: str
+
+
+def ask(service: Service, conversations: Iterable[Conversation], store: Path, *, what: str) -> list[str]:
+    """Return the model's answer to each conversation, in order.
+
+    Answers are kept in ``store``, an SQLite file, one transaction each, so a kill loses those in flight alone; what has
+    one there is not asked, and where all have one, neither key nor network is needed. Conversations that are equal are
+    asked once. Raises DownloadError where the service cannot be had or refuses a request, MissingError where it refuses
+    the key or there is none where it has to be, StoreError where the store cannot be used.
+    """
+    asked = [(service.identity(conversation), conversation) for conversation in conversations]
+    with _opened(store) as database, closing(_Asker(service, database).answers(dict(asked))) as answers:
+        texts = dict(progress(answers, what=what, unit="answers", total=len(dict(asked))))
+    return [texts[key] for key, _ in asked]
+
+
+@contextmanager
+def _opened(store: Path) -> Iterator[sqlite3.Connection]:
+    store.parent.mkdir(parents=True, exist_ok=True)
+    database = sqlite3.connect(store, timeout=LOCKED_S, isolation_level=None)
+    try:
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, "
+            "text TEXT NOT NULL, finish_reason TEXT NOT NULL, model TEXT NOT NULL, usage TEXT NOT NULL)"
+        )
+        yield database
+    except sqlite3.Error as error:
+        raise StoreError(f"{store} cannot be used ({error}); without the file all is asked again") from None
+    finally:
+        database.close()
+
+
+class _Asker:
+    """One run of questions: threads ask, the thread that iterates reads and writes the store."""
+
+    def __init__(self, service: Service, database: sqlite3.Connection) -> None:
+        self._service, self._database = service, database
+        self._key = os.environ.get(KEY, "").strip()
+        self._ended = threading.Event()
+
+    def answers(self, conversations: dict[str, Conversation]) -> Generator[tuple[str, str], None, None]:
+        """Yield key and text of each conversation, as they come."""
+        pool, waiting = ThreadPoolExecutor(self._service.concurrency), dict[Future[Answer], str]()
+        client = None
+        try:
+            for key, conversation in conversations.items():
+                if (kept := self._kept(key)) is not None:
+                    yield key, kept
+                    continue
+                client = client or self._client()
+                if len(waiting) == self._service.concurrency:
+                    yield from self._completed(waiting)
+                waiting[pool.submit(self._ask, client, conversation)] = key
+            while waiting:
+                yield from self._completed(waiting)
+        finally:
+            self._ended.set()
+            pool.shutdown(cancel_futures=True)
+            for future, key in waiting.items():
+                if not future.cancelled() and future.exception() is None:
+                    self._keep(key, future.result())
+            if client:
+                client.close()
+
+    def _completed(self, waiting: dict[Future[Answer], str]) -> Iterator[tuple[str, str]]:
+        for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            answer, key = future.result(), waiting.pop(future)
+            yield key, self._keep(key, answer)
+
+    def _kept(self, key: str) -> str | None:
+        row = self._database.execute("SELECT text FROM answers WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def _keep(self, key: str, answer: Answer) -> str:
+        """Keep an answer and return its text, or the text that another job kept in the meantime."""
+        row = key, answer.text, answer.finish_reason, answer.model, answer.usage
+        self._database.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", row)
+        return str(self._kept(key))
+
+    def _client(self) -> httpx.Client:
+        url = self._service.url
+        if not self._key and is_openai(url):
+            raise MissingError(f"{KEY} is unset: export {KEY}=... and run the same again")
+        if self._key and not re.fullmatch("[!-~]+", self._key):
+            raise MissingError(f"{KEY} holds spaces or letters that no key has: copy it again")
+        if reason := unreachable(url):
+            raise DownloadError(reason)
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        limits = httpx.Limits(max_connections=self._service.concurrency)
+        return httpx.Client(headers=headers, timeout=TIMEOUT_S, limits=limits)
+
+    def _ask(self, client: httpx.Client, conversation: Conversation) -> Answer:
+        reason = ""
+        for attempt in range(RETRIES + 1):
+            wait_s = BACKOFF_S * 2**attempt
+            try:
+                response = client.post(
+                    f"{self._service.url.rstrip('/')}/chat/completions", json=self._service.request(conversation)
+                )
+            except httpx.RequestError as error:
+                reason = f"{httpx.URL(self._service.url).host}: {str(error) or type(error).__name__}"
+            else:
+                if response.status_code == 200:
+                    return _answer(response)
+                reason = self._refusal(response)
+                wait_s = retry_after(response) or wait_s
+            if wait_s > LONGEST_WAIT_S:
+                raise DownloadError(f"{reason}; asks to wait {wait_s:.0f} s")
+            if attempt == RETRIES or self._ended.wait(wait_s):
+                break
+        raise DownloadError(f"{reason} ({attempt + 1} attempts)")
+
+    def _refusal(self, response: httpx.Response) -> str:
+        """Return why another attempt may do better; raise where it cannot."""
+        status = response.status_code
+        text = response.text.replace(self._key, "***") if self._key else response.text
+        reason = f"{response.url.host}: HTTP {status}: {' '.join(text.split())[:300]}"
+        if status in (401, 403):
+            raise MissingError(f"{f'the key in {KEY} is refused' if self._key else f'{KEY} is unset'}: {reason}")
+        if "insufficient_quota" in text or (status < 500 and status not in (408, 409, 429)):
+            raise DownloadError(reason)
+        return reason
+
+
+def is_openai(url: str) -> bool:
+    """Return whether ``url`` is OpenAI's own service, which answers nobody without a key."""
+    return httpx.URL(url).host == "api.openai.com"
+
+
+def _answer(response: httpx.Response) -> Answer:
+    try:
+        content = response.json()
+        choice = content["choices"][0]
+        text = choice["message"]["content"]
+        if not isinstance(text, str | None):
+            raise TypeError
+        return Answer(
+            text=text or "",
+            finish_reason=str(choice.get("finish_reason")),
+            model=str(content.get("model")),
+            usage=json.dumps(content.get("usage")),
+        )
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+        said = " ".join(response.text.split())[:100]
+        raise DownloadError(f"{response.url.host}: the answer is no chat completion: {said}") from None

@@ -1,0 +1,287 @@
+"""The client against a server on this machine that answers as the services do."""
+
+import itertools
+import logging
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+
+from stepline import llm
+from stepline.errors import DownloadError, MissingError, StoreError
+from stepline.llm import Conversation, Service, ask
+from tests.llm_server import CUT, KEY, Reply, Request, Server
+
+STORE = Path("answers/llm.sqlite")
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr(llm, "BACKOFF_S", 0.001)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Server]]:
+    """Start a server that echoes the question, after the given replies in turn."""
+    started = []
+
+    def start(*replies: Reply) -> Server:
+        rest = itertools.chain(replies, itertools.repeat(None))
+        context = Server(lambda request: next(rest) or Reply(echo(request))).running()
+        started.append(context)
+        return context.__enter__()
+
+    yield start
+    for context in started:
+        context.__exit__(None, None, None)
+
+
+def echo(request: Request) -> str:
+    return f"so {request.question}"
+
+
+def service(url: str, **changes: object) -> Service:
+    return Service(**{"url": url, "model": "small", "max_tokens": 1, "concurrency": 1} | changes)  # type: ignore[arg-type]
+
+
+def talk(*questions: str) -> list[Conversation]:
+    return [[{"role": "system", "content": "be brief"}, {"role": "user", "content": each}] for each in questions]
+
+
+def test_the_request_is_the_papers(serve: Callable[..., Server]) -> None:
+    server = serve()
+    assert ask(service(server.url), talk("one"), STORE, what="x") == ["so one"]
+    (request,) = server.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers["content-type"] == "application/json"
+    assert request.body == {
+        "model": "small",
+        "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "one"}],
+        "temperature": 0,
+        "max_tokens": 1,
+    }
+
+
+def test_no_limit_and_no_key_send_neither(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve()
+    monkeypatch.delenv("OPENAI_API_KEY")
+    ask(service(f"{server.url}/", max_tokens=None), talk("one"), STORE, what="x")
+    (request,) = server.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.body.keys() == {"model", "messages"}
+    assert "authorization" not in request.headers
+
+
+def test_answers_come_in_the_order_of_the_questions(serve: Callable[..., Server]) -> None:
+    server = serve()
+    questions = [str(n % 7) for n in range(40)]
+    assert ask(service(server.url, concurrency=4), talk(*questions), STORE, what="x") == [f"so {q}" for q in questions]
+    assert sorted(request.question for request in server.requests) == list("0123456")
+
+
+def test_a_second_run_asks_nothing(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve()
+    first = ask(service(server.url), talk("a", "b"), STORE, what="x")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert ask(service(server.url, concurrency=9), talk("b", "a"), STORE, what="x") == first[::-1]
+    assert len(server.requests) == 2
+
+
+def test_what_decides_the_answer_is_asked_again(serve: Callable[..., Server]) -> None:
+    server, other = serve(), serve()
+    kept = service(server.url)
+    ask(kept, talk("a"), STORE, what="x")
+    for changed in ({"model": "big"}, {"max_tokens": 2}, {"max_tokens": None}, {"url": other.url}):
+        ask(service(**{"url": server.url} | changed), talk("a"), STORE, what="x")  # type: ignore[arg-type]
+    ask(kept, [[{"role": "system", "content": "be verbose"}, {"role": "user", "content": "a"}]], STORE, what="x")
+    assert (len(server.requests), len(other.requests)) == (5, 1)
+
+
+def test_what_the_service_says_is_kept(serve: Callable[..., Server]) -> None:
+    ask(service(serve().url), talk("a"), STORE, what="x")
+    (row,) = sqlite3.connect(STORE).execute("SELECT text, finish_reason, model, usage FROM answers")
+    usage = '{"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}'
+    assert row == ("so a", "length", "small-0125", usage)
+
+
+def test_an_empty_answer_is_an_answer(serve: Callable[..., Server]) -> None:
+    server = serve(Reply(text=None))
+    assert ask(service(server.url), talk("a"), STORE, what="x") == [""]
+    assert ask(service(server.url), talk("a"), STORE, what="x") == [""]
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("failing", [Reply(status=503), Reply(status=429), Reply(status=408), Reply(status=CUT)])
+def test_what_may_pass_is_asked_again(serve: Callable[..., Server], failing: Reply) -> None:
+    server = serve(failing, failing)
+    assert ask(service(server.url), talk("a"), STORE, what="x") == ["so a"]
+    assert len(server.requests) == 3
+
+
+def test_retry_after_is_honoured(serve: Callable[..., Server]) -> None:
+    server = serve(Reply(status=429, headers={"Retry-After": "1"}))
+    began = time.monotonic()
+    ask(service(server.url), talk("a"), STORE, what="x")
+    assert time.monotonic() - began >= 1
+
+
+def test_a_service_that_asks_for_too_long_is_left(serve: Callable[..., Server]) -> None:
+    later = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    server = serve(Reply(status=429, headers={"Retry-After": later}))
+    with pytest.raises(DownloadError, match=r"HTTP 429: .*; asks to wait 3\d\d\d s"):
+        ask(service(server.url), talk("a"), STORE, what="x")
+    assert len(server.requests) == 1
+
+
+def test_there_is_an_end_to_attempts(serve: Callable[..., Server]) -> None:
+    server = serve(*[Reply(status=500)] * 6)
+    with pytest.raises(DownloadError, match=r"127.0.0.1: HTTP 500: .* \(6 attempts\)"):
+        ask(service(server.url), talk("a"), STORE, what="x")
+    assert len(server.requests) == 6
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "said"),
+    [
+        (Reply(status=401), MissingError, "the key in OPENAI_API_KEY is refused: 127.0.0.1: HTTP 401: {"),
+        (Reply(status=403, body=b"go\naway"), MissingError, "refused: 127.0.0.1: HTTP 403: go away"),
+        (Reply(status=400), DownloadError, "127.0.0.1: HTTP 400: {"),
+        (Reply(status=404, body=b"no such model"), DownloadError, "127.0.0.1: HTTP 404: no such model"),
+        (Reply(status=301), DownloadError, "HTTP 301"),
+        (Reply(status=429, body=b'{"error": {"code": "insufficient_quota"}}'), DownloadError, "insufficient_quota"),
+        (Reply(body=b"<html>"), DownloadError, "127.0.0.1: the answer is no chat completion: <html>"),
+        (Reply(body=b'{"choices": []}'), DownloadError, "is no chat completion"),
+        (Reply(body=b'{"choices": [{"message": {"content": [1]}}]}'), DownloadError, "is no chat completion"),
+        (Reply(body=b"[1]"), DownloadError, "is no chat completion"),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_one_line_and_is_not_asked_again(
+    serve: Callable[..., Server], reply: Reply, error: type[Exception], said: str
+) -> None:
+    server = serve(reply)
+    with pytest.raises(error) as raised:
+        ask(service(server.url), talk("a"), STORE, what="x")
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_wants_a_key_says_so(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(MissingError, match="OPENAI_API_KEY is unset: 127.0.0.1: HTTP 401"):
+        ask(service(serve(Reply(status=401)).url), talk("a"), STORE, what="x")
+
+
+def test_openai_is_not_asked_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", " ")
+    with pytest.raises(MissingError, match=r"OPENAI_API_KEY is unset: export OPENAI_API_KEY=\.\.\."):
+        ask(service("https://api.openai.com/v1"), talk("a"), STORE, what="x")
+    monkeypatch.setenv("OPENAI_API_KEY", "two words")
+    with pytest.raises(MissingError, match="OPENAI_API_KEY holds spaces") as raised:
+        ask(service("https://api.openai.com/v1"), talk("a"), STORE, what="x")
+    assert "two words" not in str(raised.value)
+
+
+def test_nobody_there_is_one_line() -> None:
+    with pytest.raises(DownloadError, match="127.0.0.1:9 is unreachable"):
+        ask(service("http://127.0.0.1:9/v1"), talk("a"), STORE, what="x")
+
+
+def test_the_key_stands_nowhere(serve: Callable[..., Server], tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    server = serve(Reply(), Reply(status=400, body=f"what is {KEY}?".encode()))
+    ask(service(server.url), talk("a"), STORE, what="x")
+    with pytest.raises(DownloadError, match=r"what is \*\*\*\?"):
+        ask(service(server.url), talk("b"), STORE, what="x")
+    assert caplog.text
+    assert KEY not in caplog.text
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert STORE.absolute() in files
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+
+
+def test_so_many_are_asked_at_once() -> None:
+    together = threading.Barrier(3, timeout=10)
+
+    def reply(request: Request) -> Reply:
+        together.wait()
+        return Reply(echo(request))
+
+    with Server(reply).running() as server:
+        ask(service(server.url, concurrency=3), talk(*map(str, range(9))), STORE, what="x")
+    assert server.at_once == 3
+
+
+def test_what_was_answered_beside_a_failure_is_kept() -> None:
+    failed = threading.Event()
+
+    def reply(request: Request) -> Reply:
+        if request.question == "bad":
+            failed.set()
+            return Reply(status=400)
+        failed.wait(10)
+        time.sleep(0.2)
+        return Reply(echo(request))
+
+    with Server(reply).running() as server:
+        with pytest.raises(DownloadError, match="HTTP 400"):
+            ask(service(server.url, concurrency=2), talk("slow", "bad", "never"), STORE, what="x")
+        assert ask(service(server.url), talk("slow"), STORE, what="x") == ["so slow"]
+    assert [request.question for request in server.requests].count("slow") == 1
+
+
+def test_a_kill_keeps_what_was_answered(tmp_path: Path) -> None:
+    hold, third = threading.Event(), threading.Event()
+
+    def reply(request: Request) -> Reply:
+        if request.question == "2":
+            third.set()
+            hold.wait(30)
+        return Reply(echo(request))
+
+    questions = [str(n) for n in range(4)]
+    code = textwrap.dedent(f"""
+        from pathlib import Path
+        from stepline.llm import Service, ask
+        talk = [[{{"role": "system", "content": "be brief"}}, {{"role": "user", "content": q}}] for q in {questions}]
+        ask(Service(url="URL", model="small", max_tokens=1, concurrency=1), talk, Path("{STORE}"), what="x")
+    """)
+    with Server(reply).running() as server:
+        killed = subprocess.Popen([sys.executable, "-c", code.replace("URL", server.url)], cwd=tmp_path)
+        assert third.wait(60)
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.wait()
+        hold.set()
+        assert ask(service(server.url), talk(*questions), STORE, what="x") == [f"so {q}" for q in questions]
+    assert [request.question for request in server.requests] == ["0", "1", "2", "2", "3"]
+
+
+def test_of_two_jobs_that_ask_the_same_the_first_answer_counts() -> None:
+    def reply(request: Request) -> Reply:
+        with sqlite3.connect(STORE) as other:
+            key = service(server.url).identity(talk("a")[0])
+            other.execute("INSERT INTO answers VALUES (?, 'theirs', 'stop', 'small', 'null')", (key,))
+        other.close()
+        return Reply("ours")
+
+    with Server(reply).running() as server:
+        assert ask(service(server.url), talk("a"), STORE, what="x") == ["theirs"]
+
+
+def test_a_damaged_store_is_one_line(serve: Callable[..., Server]) -> None:
+    STORE.parent.mkdir()
+    STORE.write_bytes(b"no database, but long enough to be looked at" * 50)
+    with pytest.raises(StoreError, match=r"answers/llm.sqlite cannot be used \(file is not a database\)"):
+        ask(service(serve().url), talk("a"), STORE, what="x")
