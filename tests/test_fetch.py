@@ -388,7 +388,7 @@ def test_all_that_is_configured_is_listed_to_be_fetched(folder: Path) -> None:
     config = validate({"datasets": {"mine": {"videos": str(folder)}}, "spacewalk": {"text_encoders": ["mpnet"]}})
     listed = fetch.items([plan(config, name) for name in configured(config)])
     weights = {f"weights/{name}" for name in ("mpnet", "egovlp", "videoclip", "internvideo", "s3d")}
-    assert set(listed) == {"spacewalk/v0", "spacewalk/v1", "spacewalk/v2", "mine/videos"} | weights
+    assert set(listed) == {"spacewalk/v0", "spacewalk/v1", "spacewalk/v2", "spacewalk/videos", "mine/videos"} | weights
     assert listed["mine/videos"]() == "1 of 1 videos"
     command = "mkdir -p weights/egovlp/ && cp EgoVLP_PT_BEST.pth weights/egovlp/ && stepline fetch weights/egovlp"
     assert listed["weights/egovlp"]() == f"needs `{command}`"

@@ -30,11 +30,14 @@ log = logging.getLogger(__name__)
 def fetch_release(study: Study, release: str) -> Path:
     """Bring all files of a release into its folder and return its ``release.json``, which lists their sha256.
 
+    A release of a data set's own annotation stands there already.
     Raises ReleaseError, one line that names the file, where one is absent, truncated or another one.
     """
     folder = study.folder(release)
     files = {}
     listed = study.release_files(release)
+    if not listed:
+        return study.folder(release) / "release.json"
     for file in progress(listed, what=f"{study.name} {release}", unit="files"):
         files[file.path] = _fetch_release_file(file, folder / file.path)
     manifest = folder / "release.json"

@@ -11,8 +11,8 @@ import time
 import wave
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-import httpx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,6 +52,7 @@ class Deepgram:
         Raises RecognitionError where the service cannot be had or refuses the audio, MissingError where it refuses the
         key or there is none.
         """
+        import httpx
         from deepgram.core.api_error import ApiError
 
         _check_key()
@@ -99,7 +100,7 @@ class Deepgram:
             raise RecognitionError("the answer is no JSON")
         body = error.body if isinstance(error.body, str) else json.dumps(error.body, separators=(",", ":"))
         said = " ".join(body.replace(key("deepgram"), "***").split())[:200]
-        reason = f"{httpx.URL(self._url).host}: HTTP {error.status_code}: {said}"
+        reason = f"{urlsplit(self._url).hostname}: HTTP {error.status_code}: {said}"
         if error.status_code in (401, 403):
             raise MissingError(f"the key in {VARIABLE} is refused: {reason}")
         if error.status_code is None or (error.status_code < 500 and error.status_code not in (408, 429)):

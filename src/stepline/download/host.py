@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
 from filelock import FileLock
 
 from stepline.io import read_json, write_json
@@ -62,6 +61,8 @@ def _probe(url: str) -> str:
 
     Looking up a name and trying its addresses in turn obey no timeout, so the probe has a thread that is left behind.
     """
+    import httpx
+
     answers = [f"no answer in {PROBE_S:g} s"]
 
     def ask() -> None:

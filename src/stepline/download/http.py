@@ -6,12 +6,14 @@ import time
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-
-import httpx
+from typing import TYPE_CHECKING
 
 from stepline.download.host import leave_alone, shown, unreachable
 from stepline.errors import DownloadError
 from stepline.io import sha256_file, write_text
+
+if TYPE_CHECKING:
+    import httpx
 
 ATTEMPTS = 3
 STALL_S = 60.0
@@ -38,6 +40,8 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: f
     Raises GoneError where the server says 404 or 410, MismatchError where the file has another length or sha256,
     DownloadError where the host does not answer, refuses, or sends nothing for ``STALL_S`` seconds time and again.
     """
+    import httpx
+
     if reason := unreachable(url):
         raise DownloadError(reason)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +87,7 @@ def wait(url: str, error: Exception, attempt: int) -> None:
     time.sleep(max(wait_s, 2.0 ** (attempt - 1)))
 
 
-def refuse(url: str, response: httpx.Response) -> None:
+def refuse(url: str, response: "httpx.Response") -> None:
     """Raise what an answer without content is: GoneError for 404 and 410, WorthRetryingError for 429 and 5xx."""
     status = response.status_code
     if status == 429 or status >= 500:
@@ -108,6 +112,8 @@ def _version_of(part: Path) -> Path:
 
 
 def _transfer(url: str, part: Path, size: int, rate: float) -> None:
+    import httpx
+
     kept = _version_of(part).read_text() if part.exists() and _version_of(part).exists() else ""
     have = part.stat().st_size if kept else 0
     headers = {"Range": f"bytes={have}-", "If-Range": kept} if have else {}
@@ -135,7 +141,7 @@ def _transfer(url: str, part: Path, size: int, rate: float) -> None:
         raise MismatchError(f"{shown(url)}: wrong length: {got} of {expected} bytes")
 
 
-def _save(response: httpx.Response, part: Path, rate: float) -> None:
+def _save(response: "httpx.Response", part: Path, rate: float) -> None:
     """Append the body to ``part`` as it comes, at no more than ``rate`` bytes per second."""
     began, came = time.monotonic(), 0
     with open(part, "ab") as file:
@@ -146,13 +152,13 @@ def _save(response: httpx.Response, part: Path, rate: float) -> None:
                 time.sleep(ahead_s)
 
 
-def version_of(response: httpx.Response) -> str:
+def version_of(response: "httpx.Response") -> str:
     """Return what tells this version of the file from others, fit for If-Range: RFC 9110, 13.1.5; "" where nothing."""
     tag = str(response.headers.get("etag", ""))
     return tag if re.fullmatch('"[!-~]*"', tag) else str(response.headers.get("last-modified", ""))
 
 
-def retry_after(response: httpx.Response) -> float:
+def retry_after(response: "httpx.Response") -> float:
     """Return the wait that the server asks for, in seconds; 0 where it asks for none. RFC 9110, 10.2.3."""
     asked = response.headers.get("retry-after", "")
     if asked.isdecimal():

@@ -5,12 +5,14 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from itertools import count
-
-import httpx
+from typing import TYPE_CHECKING
 
 from stepline.download.http import STALL_S, WorthRetryingError, refuse, version_of, wait
 from stepline.errors import DownloadError
 from stepline.media.cut import WholeOnlyError
+
+if TYPE_CHECKING:
+    from httpx import Response
 
 SKIPPED = 1 << 18
 """Bytes that are read and thrown away rather than asking again behind them."""
@@ -29,13 +31,15 @@ class RangedFile(io.RawIOBase):
 
     def __init__(self, url: str, name: str, *, headers: Mapping[str, str] | None = None, rate: float = 0.0) -> None:
         """Ask nothing yet."""
+        import httpx
+
         self.size = 0
         self.error: DownloadError | WholeOnlyError | None = None
         self._url, self._name, self._rate = url, name, rate
         self._client = httpx.Client(headers=headers, follow_redirects=True, timeout=STALL_S)
         self._version = ""
         self._wanted = self._at = 0
-        self._response: httpx.Response | None = None
+        self._response: Response | None = None
         self._chunks: Iterator[bytes] = iter(())
         self._rest = b""
         self._due = 0.0
@@ -61,6 +65,8 @@ class RangedFile(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """Return at most ``size`` bytes, and at least one where the file goes on."""
+        import httpx
+
         try:
             for attempt in count(1):
                 try:
