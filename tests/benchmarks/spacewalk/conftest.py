@@ -79,7 +79,7 @@ class TinyMaterial(Material):
     def embeddings(self, video: str) -> TextStore:
         folder = Path("tiny", video)
         text = self.text(video)
-        wanted = [part for texts in text.step_texts() for part in texts]
+        wanted = [part for texts in text.step_texts() for part in texts] + [s.text for s in text.sentences]
         for split in SPLITS:
             for items in self.items(split).values():
                 windows = (text.window(t, length) for item in items for t in item.times_s for length in (4.0, 6.0))

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepline.benchmarks.spacewalk.baselines import equal_segments, linear_in_time, sample_rank
 from stepline.benchmarks.spacewalk.entries import KINDS
 from stepline.benchmarks.spacewalk.items import Item
 from stepline.benchmarks.spacewalk.methods import make_method
+from stepline.benchmarks.spacewalk.methods.baselines import equal_segments, linear_in_time, sample_rank
 from stepline.datasets.schema import Recording, Segment, Split, Step
-from stepline.datasets.studies import STEP_RECOGNITION
+from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from stepline.metrics.accuracy import accuracy
 from stepline.metrics.average_precision import average_precision
 from tests.benchmarks.spacewalk.conftest import MadeUp, real_material
@@ -123,14 +123,46 @@ SEEN: dict[str, list[dict[str, object]]] = {
         for table in ("2a", "2b")
         for fit, seen in (("video", "recording"), ("train", "train"))
     ],
-    "sentence": [{"table": table, "encoder": "minilm", "contexts": [6.0]} for table in ("2a", "2b")],
-    "sentence-last-layer": [{"encoder": "minilm", "contexts": [6.0], "inputs": ["window", "train"]}],
-    "video": [{"table": table, "modality": "V", "encoder": "histogram", "contexts": [6.0]} for table in ("2a", "2b")],
+    "tfidf-stems": [
+        {"encoder": "tfidf", "settings": {"fit": "video"}, "contexts": [6.0], "inputs": ["window", "recording"]}
+    ],
+    "tw-finch": [
+        {
+            "table": "2b",
+            "modality": "V",
+            "encoder": "histogram",
+            "contexts": "unlimited",
+            "inputs": ["recording"],
+            "settings": {"segments": 6},
+        }
+    ],
+    "zero-shot": [
+        {"table": table, "contexts": [6.0]} | encoder
+        for table in ("2a", "2b")
+        for encoder in ({"encoder": "minilm"}, {"modality": "V", "encoder": "histogram"})
+    ],
+    "sentences": [{"table": table, "encoder": "minilm", "contexts": [6.0]} for table in ("2a", "2b")],
+    "last-layer": [
+        {"table": table, "encoder": "minilm", "contexts": [6.0], "inputs": ["window", "train"]}
+        for table in ("2a", "2b")
+    ],
+    "late-fusion": [
+        {
+            "modality": "V+L",
+            "settings": {"text": "2a-tfidf-zero-shot", "video": "2a-histogram-zero-shot"},
+            "contexts": [6.0],
+            "inputs": ["window", "train"],
+        }
+    ],
 }
 
 
+ASKED_ELSEWHERE = {"llm", "lfb", "hmm", "all-layer"}
+"""In tests of their own, in ``methods``."""
+
+
 def test_every_computed_kind_is_asked() -> None:
-    assert SEEN.keys() == KINDS.keys() - {"reference", "unavailable"}
+    assert SEEN.keys() == KINDS.keys() - {"reference"} - ASKED_ELSEWHERE
 
 
 @pytest.mark.parametrize(("kind", "fields"), [(kind, fields) for kind, each in SEEN.items() for fields in each])
@@ -140,12 +172,15 @@ def test_only_a_method_that_says_so_sees_the_list_of_samples(
     """With half of the samples away, a method that does not see the list says the same of the others."""
     material = made_up.material({"kind": kind} | fields)
     fits = []
-    if kind == "sentence-last-layer":
+    if material.entry.trained:
         numpy_files = pytest.importorskip("safetensors.numpy")
         rng = np.random.default_rng(0)
+        retrieval = material.entry.task == RETRIEVAL
+        size, maps = (6, ("query.", "candidate.")) if retrieval else (12, ("",))
         for seed in material.entry.seeds:
             fits.append(tmp_path / f"{seed}.safetensors")
-            state = {"weight": rng.standard_normal((12, 12)), "bias": rng.standard_normal(12)}
+            state = {f"{each}weight": rng.standard_normal((size, size)) for each in maps}
+            state |= {f"{each}bias": rng.standard_normal(size) for each in maps}
             numpy_files.save_file({k: v.astype(np.float32) for k, v in state.items()}, fits[-1])
     method = make_method(material, material.entry.windows(material.study_config)[0], fits)
     same = []

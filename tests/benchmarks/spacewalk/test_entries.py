@@ -5,7 +5,7 @@ import yaml
 
 from stepline.backbones.weights import WEIGHTS
 from stepline.benchmarks.spacewalk import entries as module
-from stepline.benchmarks.spacewalk.entries import KINDS, Entry, is_listed, load_entries, needs, options
+from stepline.benchmarks.spacewalk.entries import KINDS, Entry, is_listed, load_entries, needs
 from stepline.config import Config, validate
 from stepline.datasets.studies import study
 from stepline.errors import ConfigError
@@ -36,7 +36,7 @@ def by_id(**changes: object) -> dict[str, Entry]:
 def test_every_declared_entry_is_valid_and_every_kind_is_used() -> None:
     listed = by_id()
     assert {entry.kind for entry in listed.values()} == KINDS.keys()
-    assert len({(e.table, e.method, e.modality, e.setting) for e in listed.values()}) == len(listed)
+    assert len({(e.table, e.method, e.modality, e.setting, e.contexts) for e in listed.values()}) == len(listed)
 
 
 def test_only_sample_rank_sees_the_list_of_samples() -> None:
@@ -51,8 +51,8 @@ def test_trained_entries_say_that_they_see_the_training_recordings() -> None:
 
 def test_the_declarations_say_all_that_is_seen() -> None:
     declared = yaml.safe_load(Path(module.__file__).with_name("tables.yaml").read_text(encoding="utf-8"))["entries"]
-    assert {name: list(entry.inputs) for name, entry in by_id().items()} == {
-        name: entry["inputs"] for name, entry in declared.items()
+    assert {name: list(entry.inputs) for name, entry in by_id().items() if not entry.same_as} == {
+        name: entry["inputs"] for name, entry in declared.items() if "same_as" not in entry
     }
 
 
@@ -65,7 +65,7 @@ def test_the_declarations_say_all_that_is_seen() -> None:
             {"kind": "sample-rank", "encoder": "", "settings": {}, "inputs": [], "contexts": "unlimited"},
             ("sample_list",),
         ),
-        ({"kind": "sentence-last-layer", "encoder": "minilm", "settings": {}, "inputs": []}, ("window", "train")),
+        ({"kind": "last-layer", "encoder": "minilm", "settings": {}, "inputs": []}, ("window", "train")),
     ],
 )
 def test_what_is_seen_is_an_input_whether_declared_or_not(entry: dict[str, object], seen: tuple[str, ...]) -> None:
@@ -116,12 +116,16 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"colour": "red"}, "colour: unknown key; allowed: contexts, encoder"),
         ({"kind": "tf-idf"}, "kind: 'tf-idf' is not allowed; choose from reference, "),
         ({"kind": ["tfidf"]}, "kind: ['tfidf'] is not allowed"),
-        ({"table": "3a"}, "table: '3a' is not allowed; choose from 2a, 2b"),
+        ({"table": 7}, "table: 7 is not allowed; choose from 2a, 2b"),
         ({"kind": "sample-rank", "table": "2b"}, "table: '2b' is not allowed; choose from 2a"),
         ({"encoder": "bert"}, "encoder: 'bert' is not allowed; choose from tfidf"),
         ({"encoder": ""}, "encoder: '' is not allowed; choose from tfidf"),
-        ({"kind": "sentence", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from minilm, mpnet"),
-        ({"kind": "unavailable", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from s3d, timesformer"),
+        ({"kind": "zero-shot", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from minilm, mpnet"),
+        ({"kind": "zero-shot", "settings": {}, "encoder": ""}, "encoder: '' is not allowed; name a backbone"),
+        (
+            {"kind": "zero-shot", "settings": {}, "encoder": "minilm", "modality": "V+L"},
+            "modality: 'V+L' is not allowed; choose from T, C, L",
+        ),
         ({"settings": {"fit": "nonsense"}}, "settings.fit: 'nonsense' is not allowed; choose from video, train"),
         ({"settings": {}}, "settings.fit: None is not allowed; choose from video, train"),
         ({"settings": {"fit": ["video"]}}, "settings.fit: ['video'] is not allowed"),
@@ -141,17 +145,24 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"contexts": [True]}, "contexts: [True] is not allowed"),
         ({"contexts": [60, 60.0]}, "contexts: [60, 60.0] is not allowed; give windows or different"),
         ({"contexts": [float("inf")]}, "contexts: [inf] is not allowed"),
-        ({"modality": "text"}, "modality: 'text' is not allowed; choose from -, L, V, V+L"),
+        ({"modality": "text"}, "modality: 'text' is not allowed; choose from L"),
         ({"inputs": "window"}, "inputs: 'window' is not allowed; give a list of window, recording"),
         ({"inputs": ["everything"]}, "inputs: ['everything'] is not allowed; give a list of window"),
         ({"seeds": [4]}, "seeds: [4] is not allowed; it draws nothing"),
         ({"setting": "few-shot"}, "setting: 'few-shot' is not allowed; choose from zero-shot"),
         ({"protocol": "mine"}, "protocol: 'mine' is not allowed; choose from paper, beyond"),
-        ({"target": "table7"}, "target: 'table7' is not allowed; choose from table2, table2b_minilm"),
+        ({"target": "table7"}, "target: 'table7' is not allowed; choose from nothing, table2"),
         (
-            {"kind": "sentence", "encoder": "minilm", "settings": {}, "contexts": [77]},
-            "contexts: [77] is not allowed; only windows of contexts_s are encoded: [60, 180, 300]",
+            {
+                "kind": "late-fusion",
+                "encoder": "",
+                "settings": {"text": "2b-random", "video": "2a-histogram-zero-shot"},
+            },
+            "settings.text: '2b-random' is not allowed; name an entry of step_recognition that",
         ),
+        ({"same_as": "2a-nothing"}, "same_as: '2a-nothing' is not an entry of its own"),
+        ({"same_as": "a6-tfidf"}, "same_as: 'a6-tfidf' is not an entry of its own"),
+        ({"same_as": "2a-random"}, "encoder: not allowed beside same_as; change 2a-random"),
     ],
 )
 def test_a_wrong_value_is_one_line_that_names_it(entry: dict[str, object], problem: str) -> None:
@@ -183,7 +194,7 @@ def test_what_an_entry_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         return needs(listed[name], spacewalk, config)
 
     assert {name for name in WEIGHT_FREE | {"2a-tfidf-zero-shot", "2a-human"} if lacking(name)} == set()
-    assert lacking("2b-egovlp-zero-shot") == ("weights:egovlp", "videos:spacewalk", "stepline:newer")
+    assert lacking("2b-egovlp-zero-shot") == ()
     assert lacking("2a-histogram-zero-shot") == ("config:spacewalk.video_encoders=histogram",)
     assert needs(listed["2a-minilm-zero-shot"], spacewalk, configured(text_encoders=["tfidf"])) == (
         "config:spacewalk.text_encoders=minilm",
@@ -201,7 +212,7 @@ def test_what_an_entry_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         assert lacking("2a-senttransformer-zero-shot") == ("weights:mpnet",)
         (folder / file.name).touch()
     assert lacking("2a-senttransformer-zero-shot") == ()
-    assert lacking("2b-senttransformer-last-layer") == ("stepline:newer",)
+    assert lacking("2b-senttransformer-last-layer") == ()
 
 
 def test_the_papers_lines_always_stand_and_others_where_they_are_configured() -> None:
@@ -213,13 +224,63 @@ def test_the_papers_lines_always_stand_and_others_where_they_are_configured() ->
     assert "2a-human" not in {name for name, entry in listed.items() if is_listed(entry, study("demo"), config)}
 
 
-def test_options_are_those_that_change_the_numbers() -> None:
-    listed = by_id()
+def test_an_entry_that_is_the_same_as_another_has_its_fields_and_windows_of_its_own() -> None:
+    listed, config = by_id(), configured(contexts_s={"A6": [90]})
+    shown, base = listed["a6-tfidf"], listed["2a-tfidf-zero-shot"]
+    assert (shown.job, base.job) == ("2a-tfidf-zero-shot", "2a-tfidf-zero-shot")
+    assert (shown.kind, shown.encoder, shown.settings, shown.inputs) == (
+        base.kind,
+        base.encoder,
+        base.settings,
+        base.inputs,
+    )
+    assert (shown.target, shown.windows(config)) == ("tableA6", (90,))
+    assert base.windows(config) == (60, 180, 300)
 
-    def named(name: str) -> dict[str, str]:
-        return options(listed[name], configured(transcripts="asr", normalise="none"))
 
-    assert named("2a-tfidf-zero-shot") == {"transcripts": "asr"}
-    assert named("2a-minilm-last-layer") == {"transcripts": "asr", "normalise": "none"}
-    assert named("2a-histogram-zero-shot") == {"normalise": "none"}
-    assert named("2a-sample-rank") == named("2a-random") == named("2b-equal-segments") == {}
+@pytest.mark.parametrize(
+    ("table", "modality", "blocks"),
+    [
+        ("2a", "V+L", "VTC"),
+        ("2a", "L", "TC"),
+        ("2a", "C", "C"),
+        ("2b", "V", "V"),
+        ("3c", "V+T", "VT"),
+        ("3c", "T", "T"),
+    ],
+)
+def test_a_modality_is_blocks_of_features(table: str, modality: str, blocks: str) -> None:
+    mine = {"table": table, "modality": modality, "kind": "zero-shot", "encoder": "egovlp-spacewalk", "settings": {}}
+    entry = by_id(entries={"2a-mine": MINE | mine})["2a-mine"]
+    assert entry.blocks == blocks
+    assert entry.backbone == ("egovlp-spacewalk" if "V" in blocks else "")
+
+
+def test_an_entry_is_the_same_as_another_of_its_task_alone() -> None:
+    with pytest.raises(ConfigError, match="also.table: '2b' is not allowed; 2a-tfidf-zero-shot is of another task"):
+        by_id(entries={"also": {"table": "2b", "same_as": "2a-tfidf-zero-shot"}})
+
+
+FUSION = {"kind": "late-fusion", "encoder": "", "modality": "V+L", "inputs": ["window"]}
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["2a-random", "2a-human", "2a-llm", "2a-minilm-last-layer", "2a-tfidf-histogram", "2a-tfidf-hmm", "a6-tfidf"],
+)
+def test_what_is_trained_made_of_others_or_has_no_scores_is_no_part(part: str) -> None:
+    settings = {"text": part, "video": "2a-histogram-zero-shot"}
+    with pytest.raises(ConfigError, match=rf"settings\.text: '{part}' is not allowed; name an entry of step_recogn"):
+        by_id(entries={"2a-mine": MINE | FUSION | {"settings": settings}})
+
+
+def test_a_long_term_bank_matches_with_steps_that_have_features() -> None:
+    with pytest.raises(ConfigError, match=r"settings\.steps: '2a-tfidf-zero-shot' is not allowed"):
+        by_id(entries={"a8-lfb-avg": {"settings": {"head": "avg", "steps": "2a-tfidf-zero-shot"}}})
+
+
+def test_an_entry_sees_what_its_parts_see() -> None:
+    settings = {"text": "2a-tfidf-train-zero-shot", "video": "2a-tfidf-zero-shot"}
+    listed = by_id(entries={"2a-mine": MINE | FUSION | {"settings": settings}})
+    assert listed["2a-mine"].inputs == ("window", "train", "recording")
+    assert listed["2a-tfidf-hmm"].inputs == ("recording", "train")

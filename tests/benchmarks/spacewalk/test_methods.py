@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from stepline.benchmarks.spacewalk.material import blocks
+from stepline.benchmarks.spacewalk.features import Features
 from stepline.benchmarks.spacewalk.methods import make_method
 from stepline.errors import ReleaseError
 from stepline.io import sha256_file, write_json
@@ -18,8 +18,8 @@ TFIDF: dict[str, object] = {
     "contexts": [6],
     "inputs": ["window", "recording", "train"],
 }
-SENTENCE = {"kind": "sentence", "encoder": "minilm"}
-VIDEO = {"kind": "video", "encoder": "histogram", "modality": "V"}
+SENTENCE = {"kind": "zero-shot", "encoder": "minilm"}
+VIDEO = {"kind": "zero-shot", "encoder": "histogram", "modality": "V"}
 
 
 def test_tfidf_equals_scikit_learn_on_a_real_recording(in_spacewalk: Path) -> None:
@@ -123,12 +123,6 @@ def test_retrieval_takes_the_candidate_that_is_nearer(made_up: MadeUp) -> None:
     )
 
 
-def test_blocks_are_normalised_or_not() -> None:
-    parts = [np.array([[3.0, 4.0], [0.0, 0.0]], np.float32), np.array([[0.0, 2.0], [1.0, 0.0]], np.float32)]
-    np.testing.assert_allclose(blocks(parts, "block"), [[0.6, 0.8, 0, 1], [0, 0, 1, 0]])
-    np.testing.assert_allclose(blocks(parts, "none"), [[3, 4, 0, 2], [0, 0, 1, 0]])
-
-
 @pytest.mark.parametrize("normalise", ["block", "none"])
 def test_sentences_match_windows_with_narration_and_caption(made_up: MadeUp, normalise: str) -> None:
     material = made_up.material(SENTENCE)
@@ -171,3 +165,22 @@ def test_only_recordings_with_features_are_predicted(made_up: MadeUp) -> None:
     del material.bank.blocks["e"]
     assert material.recordings("test") == ("d",)
     assert material.listed("test") == ("d", "e")
+
+
+def test_irrelevant_without_a_feature_is_not_chosen_where_all_scores_are_negative(
+    made_up: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    material = made_up.material({"kind": "zero-shot", "modality": "V", "encoder": "histogram", "contexts": [6.0]})
+    items = material.items("test")["d"][:1]
+    monkeypatch.setattr(Features, "windows", lambda *_: iter([np.ones((1, 1), np.float32)]))
+    monkeypatch.setattr(Features, "steps", lambda *_: np.array([[np.nan], [-3], [-2]], np.float32))
+    ((_, chosen, _),) = make_method(material, 6.0, [])("d", items)
+    assert chosen.tolist() == [2]
+
+
+def test_video_alone_reads_no_text(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What recognises speech is no input of such an entry, so its transcripts may not be there yet."""
+    material = made_up.material(VIDEO)
+    monkeypatch.setattr(type(material), "text", lambda *_: pytest.fail("it read a transcript"))
+    ((_, chosen, _),) = make_method(material, 6.0, [])("d", material.items("test")["d"])
+    assert (chosen > 0).all()

@@ -9,6 +9,7 @@ import pytest
 from stepline import paths
 from stepline.asr import engines
 from stepline.availability import Record, write_availability
+from stepline.backbones.registry import presets, spec_of, towers
 from stepline.benchmarks.spacewalk import entries, plan
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
@@ -28,7 +29,7 @@ def params(changes: dict[str, Any] | None = None, **top: Any) -> dict[str, str]:
     return jobs | {
         "score": made.score_params(),
         "table": made.table_params("table2"),
-        "encode": made.encode_params("step_recognition"),
+        "encode": made.encode_params("step_recognition", "minilm"),
         "videos": made.video_params("000"),
         "transcribe": made.transcribe_params("000"),
         "release": made.release_params("v2"),
@@ -44,7 +45,11 @@ def of(*ids: str) -> Callable[[str], bool]:
     return lambda name: name.startswith("predict ") and name.split()[1] in ids
 
 
-WITH_TRANSCRIPTS = {"2a-tfidf-zero-shot", "2a-tfidf-train-zero-shot", "2a-minilm-zero-shot", "2a-minilm-last-layer"}
+EMBEDDED = {"2a-minilm-zero-shot", "2a-minilm-sentences", "2a-minilm-last-layer"}
+NORMALISED = EMBEDDED | {"2a-histogram-zero-shot", "2a-tfidf-histogram"}
+TFIDF = {"2a-tfidf-zero-shot", "2a-tfidf-train-zero-shot", "2a-tfidf-histogram", "2a-tfidf-hmm"}
+STEMS = {"2a-tfidf-stems-zero-shot", "2a-tfidf-stems-hmm"}
+WITH_TRANSCRIPTS = EMBEDDED | TFIDF | STEMS
 
 
 @pytest.mark.parametrize(
@@ -53,7 +58,7 @@ WITH_TRANSCRIPTS = {"2a-tfidf-zero-shot", "2a-tfidf-train-zero-shot", "2a-minilm
         ({"subset": {"fraction": 0.5}}, None, {"table"}),
         ({"last_layer": {"epochs": 3}}, {"2a-minilm-last-layer"}, set()),
         ({"last_layer": {"seeds": [9]}}, {"2a-minilm-last-layer"}, {"table"}),
-        ({"normalise": "none"}, {"2a-minilm-zero-shot", "2a-minilm-last-layer", "2a-histogram-zero-shot"}, {"table"}),
+        ({"normalise": "none"}, NORMALISED, {"table"}),
         ({"transcripts": "asr"}, WITH_TRANSCRIPTS, {"table", "encode"}),
         ({"metrics": {"bootstrap_seed": 1}}, set(), {"score"}),
         ({"entries": {"2a-random": {"seeds": [1]}}}, {"2a-random"}, {"table"}),
@@ -80,7 +85,7 @@ def test_another_recogniser_transcribes_and_predicts_again(monkeypatch: pytest.M
     asr = {"transcripts": "asr", "text_encoders": ["tfidf"]}
     before, after = params(asr), params(asr, asr={"engine": "deepgram"})
     predicted = {name.split()[1] for name in changed(before, after) if name.startswith("predict 2a-")}
-    assert predicted == {"2a-tfidf-zero-shot", "2a-tfidf-train-zero-shot"}
+    assert predicted == TFIDF | STEMS
     assert "transcribe" in changed(before, after)
     elsewhere = params(asr, asr={"engine": "deepgram", "deepgram": {"url": "http://127.0.0.1:9"}})
     assert changed(after, elsewhere) == set()
@@ -89,7 +94,7 @@ def test_another_recogniser_transcribes_and_predicts_again(monkeypatch: pytest.M
 def test_a_revision_concerns_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     before = params()
     monkeypatch.setitem(entries.KINDS, "tfidf", entries.replace(entries.KINDS["tfidf"], revision=99))
-    assert changed(before, params()) == set(filter(of("2a-tfidf-zero-shot", "2a-tfidf-train-zero-shot"), before))
+    assert changed(before, params()) == set(filter(of(*TFIDF), before))
     monkeypatch.undo()
     monkeypatch.setattr(plan, "SCORING", 99)
     assert changed(before, params()) == {"score"}
@@ -172,8 +177,8 @@ def test_a_damaged_record_is_one_line(content: str, damaged: Path) -> None:
     ("changes", "problem"),
     [
         (
-            {"entries": {"2a-histogram-zero-shot": {"encoder": "tfidf"}}},
-            "entries.2a-histogram-zero-shot.encoder: backbone 'tfidf' is not known; choose from histogram, s3d",
+            {"entries": {"2a-histogram-zero-shot": {"encoder": "histogramm"}}},
+            "entries.2a-histogram-zero-shot.encoder: backbone 'histogramm' is not known; did you mean",
         ),
         ({"video_encoders": ["histogramm"]}, "video_encoders: backbone 'histogramm' is not known; did you mean"),
     ],
@@ -184,8 +189,197 @@ def test_a_backbone_that_is_not_known_is_one_line_that_names_its_key(changes: di
     assert str(error.value).startswith(f"config: spacewalk.{problem}")
 
 
-def test_an_entry_of_listed_clips_is_refused_at_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("entry", "changes"),
+    [
+        ("2a-histogram-zero-shot", {"modality": "V+L"}),
+        ("2b-histogram-zero-shot", {"kind": "last-layer", "modality": "T"}),
+    ],
+)
+def test_a_modality_that_a_backbone_cannot_have_is_one_line(entry: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as error:
+        Plan.of(validate({"spacewalk": BASE | {"entries": {entry: changes}}}), "spacewalk")
+    problem = f"modality: '{changes['modality']}' is not allowed; histogram has no text tower: give V"
+    assert str(error.value).startswith(f"config: spacewalk.entries.{entry}.{problem}")
+
+
+def test_options_are_those_that_change_the_numbers() -> None:
+    made = Plan.of(validate({"spacewalk": BASE | {"transcripts": "asr", "normalise": "none"}}), "spacewalk")
+
+    def named(name: str) -> dict[str, str]:
+        return made.options(made.entries[name])
+
+    assert named("2a-tfidf-zero-shot") == {"transcripts": "asr"}
+    assert named("2a-minilm-last-layer") == {"transcripts": "asr", "normalise": "none"}
+    assert named("2a-histogram-zero-shot") == {"normalise": "none"}
+    assert named("2a-tfidf-histogram") == {"transcripts": "asr", "normalise": "none"}
+    assert named("2a-sample-rank") == named("2a-random") == named("2b-equal-segments") == {}
+
+
+def test_blocks_are_normalised_as_the_models_own_code_compares() -> None:
+    made = Plan.of(validate({"spacewalk": BASE}), "spacewalk")
+    found = {name: made.options(made.entries[f"2a-{name}-zero-shot"])["normalise"] for name in ("egovlp", "videoclip")}
+    assert found == {"egovlp": "block", "videoclip": "none"}
+
+
+def with_weights(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Plan:
+    """Return the plan where all weights are there."""
     monkeypatch.setattr(Plan, "backbone_lacks", lambda *_: ())
-    entry = {"2a-histogram-zero-shot": {"encoder": "egovlp-spacewalk"}}
-    with pytest.raises(ConfigError, match="egovlp-spacewalk describes listed clips"):
-        Plan.of(validate({"spacewalk": {"entries": entry, "video_encoders": ["egovlp-spacewalk"]}}), "spacewalk")
+    monkeypatch.setattr(Plan, "spec_of", lambda _, name: {**presets(), **towers()}.get(name) or spec_of(name, {}))
+    return Plan.of(validate({"spacewalk": {"text_encoders": ["tfidf"], **changes}}), "spacewalk")
+
+
+def test_windows_of_all_configured_tables_are_listed_clips(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_weights(monkeypatch, tables=["table2"])
+    assert made.clips_params("000", "internvideo-spacewalk")[1] == {
+        "step_recognition": [60, 180, 300],
+        "intra-video_retrieval": [10, 20, 30, 60, 120, 180],
+    }
+    samples = [path for path in made.clip_inputs if path.parts[:2] == ("results", "spacewalk")]
+    assert len(samples) == 3 * 3 + 2 + 3  # v0's retrieval has no training samples
+    more = with_weights(monkeypatch, tables=["table2", "tableA6"])
+    lengths = more.clips_params("000", "internvideo-spacewalk")[1]["step_recognition"]
+    assert lengths == [60, 120, 180, 300, 600, 900, 1200]
+    assert made.backbones == [
+        "egovlp-spacewalk",
+        "internvideo-seconds",
+        "internvideo-spacewalk",
+        "videoclip-spacewalk",
+    ]
+
+
+def test_a_backbone_of_one_window_length_describes_windows_of_that_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_weights(monkeypatch, tables=["table2", "tableA8"])
+    for length_s in (60, 120, 180, 300, 600):
+        assert made.clips_params("000", f"internvideo-dense-{length_s}s")[1] == {"step_recognition": [length_s]}
+
+
+def test_what_is_trained_on_videos_waits_for_them_and_they_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_weights(monkeypatch, tables=["table2", "tableA9"])
+    job = made.job("v1", "2b-internvideo-all-layer", "10s")
+    found = {paths.availability("spacewalk", shard) for shard in made.all_shards}
+    assert found <= {*made.fit_inputs(job)}
+    assert found <= {*made.predict_inputs(job)}
+    assert not found & {*made.fit_inputs(made.job("v1", "2b-internvideo-last-layer", "10s"))}
+    predictions = [path for path in made.drop_inputs("000") if path.parts[2:3] == ("predictions",)]
+    assert paths.predictions("spacewalk", "v1", "2b-internvideo-all-layer", "10s") in predictions
+    assert {path.parts[4].removeprefix("2a-").removeprefix("2b-") for path in predictions} == {
+        "internvideo-all-layer",
+        *(f"a9a-{n}" for n in (100, 250, 500, 1000)),
+        *(f"a9b-{n}" for n in (1, 2, 4, 6, 8)),
+    }
+
+
+def test_a_towers_texts_are_the_windows_of_the_entries_that_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_weights(monkeypatch, tables=["table2", "table3"])
+    assert made.texts("step_recognition", "internvideo-text") == {"windows": [60, 180, 300], "others": []}
+    assert made.texts("intra-video_retrieval", "egovlp-text") == {"windows": [20], "others": []}
+    assert made.texts("intra-video_retrieval", "internvideo-text") == {"windows": [], "others": []}
+    assert made.texts("step_recognition", "minilm") == {"windows": [], "others": []}
+
+
+def test_retrieval_is_not_trained_where_no_training_samples_were_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = with_weights(monkeypatch)
+    entry = made.entries["2b-egovlp-last-layer"]
+    assert made.lacking_on(entry, "v0") == ("samples:v0/intra-video_retrieval/train",)
+    assert made.lacking_on(entry, "v1") == ()
+    assert {job.release for job in made.jobs("table2") if job.entry.id == entry.id} == {"v1"}
+
+
+def test_tables_that_share_an_entry_share_its_jobs() -> None:
+    made = Plan.of(validate({"spacewalk": BASE | {"text_encoders": ["tfidf"]}}), "spacewalk")
+    jobs = [job for job in made.jobs("tableA6") if job.entry.id == "2a-tfidf-zero-shot" and job.release == "v2"]
+    assert [job.context_s for job in jobs] == [60, 120, 180, 300, 600, 900, 1200]
+    assert made.job("v2", "2a-tfidf-zero-shot", "900s").context_s == 900
+    with pytest.raises(ConfigError, match="no entry 'a6-tfidf'"):
+        made.job("v2", "a6-tfidf", "900s")
+
+
+def test_a_table_that_is_not_configured_is_one_line() -> None:
+    made = Plan.of(validate({"spacewalk": BASE | {"tables": ["table2"]}}), "spacewalk")
+    with pytest.raises(ConfigError, match="^config: spacewalk.tables: 'tableA6' is not one of table2; add it there$"):
+        made.check_table("tableA6")
+
+
+def test_text_of_a_network_alone_wants_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLINE_WEIGHTS", str(tmp_path))
+    monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path))
+    made = Plan.of(validate({"spacewalk": {}}), "spacewalk")
+    for name in ("3b-internvideo-transcript", "3b-internvideo-caption"):
+        assert "weights:internvideo" in made.lacking(made.entries[name])
+    assert [made.predict_inputs(job) for target in made.tables for job in made.jobs(target)]
+
+
+def test_only_configured_tables_have_examples_and_pairs() -> None:
+    made = Plan.of(validate({"spacewalk": {"tables": ["tableA6"]}}), "spacewalk")
+    assert not made.example_inputs()
+    assert not made.pairs()
+    assert made.targets == ("tableA6.csv",)
+    both = Plan.of(validate({"spacewalk": {"tables": ["table2"]}}), "spacewalk")
+    assert both.example_inputs()
+    assert both.pairs()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"same_as": ["a"], "table": "A6"}, "same_as: .* is not an entry of its own"),
+        ({"same_as": "2a-tfidf-zero-shot", "table": ["2a"]}, "table: .* is not allowed"),
+    ],
+)
+def test_lists_in_the_place_of_names_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Plan.of(validate({"spacewalk": {"entries": {"x": changes}}}), "spacewalk")
+
+
+def test_a_part_that_nobody_computes_is_refused() -> None:
+    fused = entries.load_entries("spacewalk", validate({"spacewalk": {}})["spacewalk"])
+    (name,) = [entry.id for entry in fused if entry.kind == "late-fusion"][:1]
+    changed = {"settings": {"text": "2a-tfidf-zero-shot", "video": "2a-human"}}
+    with pytest.raises(ConfigError, match="settings.video: '2a-human' is not allowed"):
+        Plan.of(validate({"spacewalk": {"entries": {name: changed}}}), "spacewalk")
+
+
+def test_examples_and_pairs_are_of_the_configured_tables() -> None:
+    """Of other tables nothing is embedded or described, so that nothing could predict."""
+    made = Plan.of(validate({"spacewalk": BASE | {"tables": ["table2"]}}), "spacewalk")
+    listed = {job.entry.id for job in made.example_jobs()} | {job.entry.id for pair in made.pairs() for job in pair}
+    assert {"2a-minilm-zero-shot", "2b-tfidf-zero-shot", "2b-random"} <= listed
+    assert {made.entries[name].target for name in listed} == {"table2"}
+    other = Plan.of(validate({"spacewalk": BASE | {"tables": ["table3"]}}), "spacewalk")
+    assert (other.example_jobs(), other.examples_lack(), other.pairs()) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("entry", "change"),
+    [
+        ("2a-tfidf-zero-shot", {"settings": {"fit": "train"}}),
+        ("2a-minilm-zero-shot", {"modality": "T"}),
+    ],
+)
+def test_what_an_entry_is_decides_its_predictions(entry: str, change: dict[str, Any]) -> None:
+    found = changed(params(), params({"entries": {entry: change}}))
+    assert {name for name in found if name.startswith(f"predict {entry} ")}
+
+
+@pytest.mark.parametrize(
+    ("change", "decides"),
+    [({"url": "http://here/v1"}, True), ({"max_tokens": None}, True), ({"concurrency": 9}, False)],
+)
+def test_all_of_a_request_decides_what_a_model_predicts(change: dict[str, Any], decides: bool) -> None:
+    found = []
+    for llm in ({"model": "m"}, {"model": "m"} | change):
+        made = Plan.of(validate({"spacewalk": BASE | {"llm": llm}}), "spacewalk")
+        job = plan.Job(release="v2", entry=made.entries["2a-llm"], context_s=60)
+        found.append(made.predict_params(job))
+    assert (found[0] != found[1]) == decides
+
+
+def test_predicting_reads_fits_and_the_samples_that_weights_are_chosen_on() -> None:
+    made = Plan.of(validate({"spacewalk": BASE | {"last_layer": {"seeds": [3, 4]}}}), "spacewalk")
+    inputs = made.predict_inputs(made.job("v2", "2a-minilm-last-layer", "60s"))
+    fits = [paths.fit("spacewalk", "v2", "2a-minilm-last-layer", "60s", seed) for seed in (3, 4)]
+    assert [path for path in inputs if path.suffix == ".safetensors"] == fits
+    samples = [paths.samples("spacewalk", "v2", "step_recognition", split) for split in ("train", "val", "test")]
+    fused = made.predict_inputs(made.job("v2", "2a-tfidf-histogram", "60s"))
+    assert [path in fused for path in samples] == [False, True, True]

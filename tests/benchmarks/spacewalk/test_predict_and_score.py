@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from stepline import paths
-from stepline.benchmarks.spacewalk.methods import matching
+from stepline.benchmarks.spacewalk.features import Features
+from stepline.benchmarks.spacewalk.methods.last_layer import matching
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.benchmarks.spacewalk.predict import fit, lacking, predict
 from stepline.benchmarks.spacewalk.predictions import Prediction, read_predictions, write_predictions
@@ -35,7 +36,7 @@ EQUAL_SEGMENTS = {
 }
 ABOUT = {"needs": [], "selection": "", "thresholded": False}
 LAST_LAYER = {
-    "kind": "sentence-last-layer",
+    "kind": "last-layer",
     "setting": "last-layer",
     "encoder": "minilm",
     "inputs": ["window", "train"],
@@ -228,7 +229,7 @@ class TestLastLayer:
         return made
 
     def test_irrelevant_samples_are_dropped_in_training(self, material: TinyMaterial) -> None:
-        data = matching(material, 6.0, "train")
+        data = matching(Features(material), 6.0, "train")
         labels = [item.label for items in material.items("train").values() for item in items]
         assert 0 in labels
         assert data.label.tolist() == [label for label in labels if label > 0]

@@ -4,39 +4,44 @@ from collections.abc import Iterator
 
 from stepline import paths
 from stepline.availability import read_manifest, write_manifest
-from stepline.backbones.sentence import SentenceEncoder
+from stepline.backbones.registry import text_encoder
 from stepline.benchmarks.spacewalk.items import read_items
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.benchmarks.spacewalk.text import load_text
 from stepline.features.text import encode_texts
 from stepline.io import write_json
+from stepline.models.context import SEGMENT_S
 
 
 def encode(plan: Plan, release_name: str, task: str, video: str, encoder_name: str) -> None:
-    """Encode the steps' texts and the windows of all of a recording's samples at all configured lengths.
+    """Encode the steps' texts and what else of a recording's the configured tables need, as ``Plan.texts`` says.
 
     Writes a manifest; where the recording has no transcript, it carries the reason on.
     """
     name, source = plan.study.name, plan.study_config["transcripts"]
-    encoder = SentenceEncoder(encoder_name)
-    manifest = paths.text_manifest(name, release_name, task, video, encoder.spec)
+    spec = plan.spec_of(encoder_name)
+    manifest = paths.text_manifest(name, release_name, task, video, spec)
     if source == "asr":
         made = read_manifest(paths.manifest(paths.transcripts(name, plan.engine), plan.shards[video]))[video]
         if made["status"] != "present":
             write_manifest(manifest, {video: {"status": made["status"], "reason": made["reason"]}})
             return
-    release = plan.study.load(release_name)
+    release, wanted = plan.study.load(release_name), plan.texts(task, encoder_name)
     text = load_text(plan.study, release, video, source=source, engine=plan.engine)
     items = read_items(release, task, release.recordings[video].split)[video]
 
     def texts() -> Iterator[str]:
         for narration, caption in text.step_texts():
             yield from (narration, caption)
-        for length_s in plan.study_config["contexts_s"][task]:
-            for item in items:
-                for t_s in item.times_s:
-                    yield text.window(t_s, length_s)
+        for length_s in wanted["windows"]:
+            for window_texts in text.windows(items, length_s):
+                yield from window_texts
+        if "sentences" in wanted["others"]:
+            yield from (sentence.text for sentence in text.sentences)
+        if "segments" in wanted["others"]:
+            yield from text.segments(SEGMENT_S)
 
-    write_json(paths.spec_record(encoder.spec), encoder.spec.record())
-    encode_texts(texts(), encoder, paths.text_store(name, video, encoder.spec), what=f"{encoder_name} {video}")
-    write_manifest(manifest, {video: {"status": "present", "reason": ""}}, spec=encoder.spec.record())
+    write_json(paths.spec_record(spec), spec.record())
+    encoder = text_encoder(encoder_name, plan.config)
+    encode_texts(texts(), encoder, paths.text_store(name, video, spec), what=f"{encoder_name} {video}")
+    write_manifest(manifest, {video: {"status": "present", "reason": ""}}, spec=spec.record())

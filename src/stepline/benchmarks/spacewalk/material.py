@@ -3,9 +3,6 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
 from stepline import paths
 from stepline.availability import read_manifest
 from stepline.benchmarks.spacewalk.entries import Entry
@@ -31,6 +28,11 @@ class Material:
         """The study's part of the configuration."""
         return self.plan.study_config
 
+    @cached_property
+    def parts(self) -> "tuple[Material, ...]":
+        """The material of the entry itself, then of those that its settings name, in their order."""
+        return (self, *(Material(self.plan, self.release, part) for part in self.plan.parts(self.entry)[1:]))
+
     def listed(self, split: Split) -> tuple[str, ...]:
         """Return the recordings of a split, less what the subset leaves out."""
         return tuple(video for video in self.release.splits[split] if video in self.plan.videos)
@@ -40,17 +42,18 @@ class Material:
         return tuple(video for video in self.listed(split) if self._has(video))
 
     def _has(self, video: str) -> bool:
-        if self.entry.features == "frames":
-            return video in self.bank.videos
-        if self.plan.recognised(self.entry):
-            return self._transcribed.get(video, {}).get("status") == "present"
-        return True
+        return all(part._part_has(video) for part in self.parts)
+
+    def _part_has(self, video: str) -> bool:
+        seen = not self.entry.backbone or video in self.bank.videos
+        heard = not self.plan.recognised(self.entry) or self._transcribed.get(video, {}).get("status") == "present"
+        return seen and heard
 
     @property
     def absent(self) -> str:
         """What the entry needs where no recording is there: videos, or transcripts where the recogniser failed."""
         failed = any(made["status"] == "failed" and "failures" in made for made in self._transcribed.values())
-        recognised = self.plan.recognised(self.entry)
+        recognised = any(self.plan.recognised(part.entry) for part in self.parts)
         return f"{'transcripts' if recognised and failed else 'videos'}:{self.plan.study.name}"
 
     @cached_property
@@ -64,23 +67,29 @@ class Material:
 
     def text(self, video: str) -> RecordingText:
         """Return the text of a recording from the configured source."""
-        source = self.study_config["transcripts"]
-        return load_text(self.plan.study, self.release, video, source=source, engine=self.plan.engine)
+        if video not in self._texts:
+            source = self.study_config["transcripts"]
+            engine = self.plan.engine
+            self._texts[video] = load_text(self.plan.study, self.release, video, source=source, engine=engine)
+        return self._texts[video]
+
+    @cached_property
+    def _texts(self) -> dict[str, RecordingText]:
+        return {}
 
     def embeddings(self, video: str) -> TextStore:
-        """Return the text embeddings of a recording by the entry's encoder."""
-        spec = self.plan.spec_of(self.entry.encoder)
-        return TextStore(paths.text_store(self.plan.study.name, video, spec), spec)
+        """Return the text embeddings of a recording by the entry's encoder, or its text tower."""
+        if video not in self._stores:
+            spec = self.plan.spec_of(self.plan.texts_by(self.entry))
+            self._stores[video] = TextStore(paths.text_store(self.plan.study.name, video, spec), spec)
+        return self._stores[video]
+
+    @cached_property
+    def _stores(self) -> dict[str, TextStore]:
+        return {}
 
     @cached_property
     def bank(self) -> Bank:
         """The features of the study's videos by the entry's backbone."""
-        spec = self.plan.spec_of(self.entry.encoder)
+        spec = self.plan.spec_of(self.entry.backbone)
         return Bank.open([paths.features(self.plan.study.name, shard, spec) for shard in self.plan.all_shards], spec)
-
-
-def blocks(parts: list[NDArray[np.float32]], normalise: str) -> NDArray[np.float32]:
-    """Concatenate (N, D) blocks (video, transcript, caption); with ``block`` their rows are L2-normalised first."""
-    if normalise == "block":
-        parts = [part / np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-12) for part in parts]
-    return np.concatenate(parts, axis=1)

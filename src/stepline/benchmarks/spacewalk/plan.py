@@ -3,39 +3,56 @@
 The workflow asks and runs; nothing is computed here, and nothing heavy is imported.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from stepline import paths
+from stepline.backbones.registry import DOT, presets, tower_of
+from stepline.backbones.sentence import MODELS
 from stepline.backbones.weights import WEIGHTS
 from stepline.benchmarks.spacewalk.entries import (
-    KINDS,
     TARGETS,
+    TEXT_ENCODERS,
     Entry,
     absent_packages,
+    declared_pairs,
     is_listed,
     load_entries,
-    loaded,
     needs,
-    options,
 )
 from stepline.config import Config
-from stepline.datasets.studies import Study, study
+from stepline.datasets.configured import study
+from stepline.datasets.schema import Split
+from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, Study
 from stepline.datasets.subset import select
 from stepline.errors import ConfigError, MissingError
 from stepline.io import canonical_json, sha256_file
 from stepline.media.spans import merged
 from stepline.mirror import signature
 from stepline.pipeline import Pipeline
-from stepline.spec import Spec, digest
+from stepline.spec import digest
 
 SLACK_S = 1.0
 """How much more of a video is read around what samples see: frame numbers of releases are rounded times."""
+EXAMPLES_S = {STEP_RECOGNITION: 60.0, RETRIEVAL: 20.0}
+"""Window lengths of the paper's Figures A10 to A23."""
 SCORING = 2
 """Revision of the scoring code: raise it with a change that gives other numbers."""
+
+
+def _is_choice(need: str) -> bool:
+    return need.startswith("config:")
+
+
+def paper_file(target: str) -> Path | None:
+    """Return the paper's numbers of a table; None where it has none."""
+    path = Path(__file__).parent / "paper" / f"{target}.csv"
+    return path if path.exists() else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,31 +78,45 @@ class Plan(Pipeline):
     @classmethod
     def of(cls, config: Config, name: str) -> "Plan":
         """Return the plan of the study ``name``; raise ConfigError where it is not configured."""
-        if name not in config:
+        if name not in config and name not in config["datasets"]:
             raise ConfigError(
                 f"config: study {name!r} is not configured; add a key `{name}:` or name another --configfile"
             )
-        plan = cls(config, study(name))
+        plan = cls(config, study(config, name))
         for release in plan.releases:
-            study(name, release)
+            study(config, name, release)
         select(plan.study.videos(), plan.study_config["subset"])
         plan._check_lines()
         plan._check_encoders()
         plan.check_clips()
-        lacking = {
-            item for entry in plan.entries.values() for item in plan.lacking(entry) if not item.startswith("stepline:")
-        }
-        if config["strict"] and lacking:
-            raise MissingError(f"strict: {name} lacks {', '.join(sorted(lacking))}")
+        if config["strict"]:
+            computed = [entry for entry in plan.entries.values() if entry.computed]
+            lists = [plan.lacking(entry) for entry in computed if not plan.asks_nobody(entry)]
+            lacking = {item for each in lists if not any(map(_is_choice, each)) for item in each}
+            if lacking:
+                raise MissingError(f"strict: {name} lacks {', '.join(sorted(lacking))}")
         return plan
 
     def _check_encoders(self) -> None:
-        for entry in self.entries.values():
-            if entry.features == "frames":
-                self._check_backbone(f"{self.study.name}.entries.{entry.id}.encoder", entry.encoder)
+        for name in self.study_config["entries"]:
+            entry = self._declared[name]
+            if entry.encoder and entry.encoder not in TEXT_ENCODERS:
+                self._check_entry(f"{self.study.name}.entries.{name}", entry)
         for name in self.study_config["video_encoders"]:
-            if name not in WEIGHTS:
-                self._check_backbone(f"{self.study.name}.video_encoders", name)
+            self._check_backbone(f"{self.study.name}.video_encoders", name)
+
+    def _check_entry(self, key: str, entry: Entry) -> None:
+        self._check_backbone(f"{key}.encoder", entry.encoder)
+        clips, kind = self.describes_clips(entry.encoder), entry.made
+        if not (kind.listed if clips else kind.grid):
+            raise ConfigError(
+                f"config: {key}.encoder: {entry.encoder!r} is not allowed; name one that describes "
+                f"{'every second' if clips else 'listed clips'}"
+            )
+        if {*entry.blocks} & {*"TC"} and not self.tower(entry.encoder):
+            raise ConfigError(
+                f"config: {key}.modality: {entry.modality!r} is not allowed; {entry.encoder} has no text tower: give V"
+            )
 
     def _check_backbone(self, key: str, name: str) -> None:
         try:
@@ -114,30 +145,60 @@ class Plan(Pipeline):
     @property
     def targets(self) -> tuple[str, ...]:
         """What is made of the study where no target is named."""
-        return "table2.csv", "report.html"
+        return ("table2.csv", "report.html") if "table2" in self.tables else tuple(f"{t}.csv" for t in self.tables)
 
     @property
     def study_config(self) -> Config:
         """The study's part of the configuration."""
-        study_config: Config = self.config[self.study.name]
+        name = self.study.name
+        study_config: Config = self.config[name] if name in self.config else self.config["datasets"][name]["study"]
         return study_config
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The configured tables, files of ``results/<study>/``."""
+        return tuple(self.study_config["tables"])
+
+    def check_table(self, target: str) -> None:
+        """Raise ConfigError where a table is not configured."""
+        if target not in self.tables:
+            raise ConfigError(
+                f"config: {self.study.name}.tables: {target!r} is not one of {', '.join(self.tables)}; add it there"
+            )
+
+    @cached_property
+    def _wanted(self) -> dict[str, Entry]:
+        """What is or will be computed for the configured tables, parts of others among it, by id."""
+        shown = [entry for entry in self._shown.values() if entry.computed]
+        configured = [entry for entry in shown if not any(map(_is_choice, self.lacking(entry)))]
+        return {part.id: part for entry in configured for part in self.parts(entry)}
+
+    @cached_property
+    def _made(self) -> dict[str, Entry]:
+        """What of that can be computed now."""
+        able = [entry for entry in self._wanted.values() if not self.lacking(entry)]
+        return {part.id: part for entry in able for part in self.parts(entry)}
 
     @property
     def wants_videos(self) -> bool:
         """Whether an entry that is or will be computed is made from videos."""
-        configured = [entry for entry in self.entries.values() if entry.computed]
-        recognised = any(map(self.recognised, configured))
-        return recognised or any(entry.features == "frames" for entry in configured)
+        return any(entry.backbone or self.recognised(entry) for entry in self._wanted.values())
 
     @property
     def weights(self) -> list[str]:
         """The names of the weights of the configured encoders and of what recognises."""
-        encoders = self.study_config["text_encoders"] + self.study_config["video_encoders"]
         recognised = super().weights if self.study_config["transcripts"] == "asr" else []
-        lacking = [item for name in self.configured_backbones for item in self.backbone_lacks(name)]
-        networks = [item.removeprefix("weights:") for item in lacking if item.startswith("weights:")]
-        declared = [name for encoder in encoders for name in loaded(encoder)]
-        return list(dict.fromkeys([*declared, *networks, *recognised]))
+        sentences = [name for name in self.study_config["text_encoders"] if name in WEIGHTS]
+        known = presets()
+        networks = [
+            weights
+            for name in self.study_config["video_encoders"]
+            for weights in (known[name].weights if name in known else self._absent_weights(name))
+        ]
+        return list(dict.fromkeys([*sentences, *networks, *recognised]))
+
+    def _absent_weights(self, name: str) -> list[str]:
+        return [item.removeprefix("weights:") for item in self.backbone_lacks(name) if item.startswith("weights:")]
 
     @property
     def releases(self) -> list[str]:
@@ -146,10 +207,31 @@ class Plan(Pipeline):
         return releases
 
     @cached_property
+    def _declared(self) -> dict[str, Entry]:
+        return {entry.id: entry for entry in load_entries(self.study.name, self.study_config)}
+
+    @cached_property
     def entries(self) -> dict[str, Entry]:
-        """All entries by id."""
-        listed = load_entries(self.study.name, self.study_config)
-        return {entry.id: entry for entry in listed if is_listed(entry, self.study, self.study_config)}
+        """All entries that have lines, by id: with their parts."""
+
+        def listed(entry: Entry) -> bool:
+            return is_listed(entry, self.study, self.study_config)
+
+        return {
+            name: entry
+            for name, entry in self._declared.items()
+            if listed(entry) and all(map(listed, self.parts(entry)[1:]))
+        }
+
+    @cached_property
+    def _shown(self) -> dict[str, Entry]:
+        """Those of the configured tables, by id."""
+        return {name: entry for name, entry in self.entries.items() if entry.target in self.tables}
+
+    def parts(self, entry: Entry) -> tuple[Entry, ...]:
+        """Return the entry whose jobs predict, and those that its settings name."""
+        base = self._declared[entry.job]
+        return (base, *(self._declared[name] for name in base.parts))
 
     @cached_property
     def videos(self) -> tuple[str, ...]:
@@ -158,16 +240,43 @@ class Plan(Pipeline):
 
     def lacking(self, entry: Entry) -> tuple[str, ...]:
         """Return what the entry lacks before any job of it can run."""
-        return self._lacking[entry.id]
+        if entry.job not in self._lacking:
+            found = [item for part in self.parts(entry) for item in self._part_lacks(part)]
+            self._lacking[entry.job] = tuple(dict.fromkeys(found))
+        return self._lacking[entry.job]
 
     @cached_property
     def _lacking(self) -> dict[str, tuple[str, ...]]:
-        return {
-            name: needs(entry, self.study, self.study_config)
-            + (self.backbone_lacks(entry.encoder) if entry.features == "frames" else ())
+        return {}
+
+    def _part_lacks(self, entry: Entry) -> tuple[str, ...]:
+        return (
+            needs(entry, self.study, self.study_config)
+            + (self.backbone_lacks(entry.encoder) if entry.encoder not in ("", *TEXT_ENCODERS) else ())
             + (self._absent_to_recognise if self.recognised(entry) else ())
-            for name, entry in self.entries.items()
-        }
+            + (self._absent_to_ask(entry) if entry.kind == "llm" else ())
+        )
+
+    def lacking_on(self, entry: Entry, release: str) -> tuple[str, ...]:
+        """Return what the entry lacks on one release: what it lacks anywhere, or training samples."""
+        unsampled = entry.trained and "train" not in self.study.splits(release, entry.task)
+        return self.lacking(entry) or ((f"samples:{release}/{entry.task}/train",) if unsampled else ())
+
+    def asks_nobody(self, entry: Entry) -> bool:
+        """Return whether the entry is a language model's and none is named."""
+        return entry.kind == "llm" and self.study_config["llm"]["model"] is None
+
+    def _absent_to_ask(self, entry: Entry) -> tuple[str, ...]:
+        name, service = self.study.name, self.study_config["llm"]
+        if self.asks_nobody(entry):
+            return (f"config:{name}.llm.model=NAME",)
+        made = [
+            paths.predictions(name, release, entry.id, paths.context_label(context_s)).exists()
+            for release in self.releases_of(entry)
+            for context_s in entry.windows(self.study_config)
+        ]
+        paid = urlsplit(service["url"]).hostname == "api.openai.com"
+        return ("key:OPENAI_API_KEY",) if paid and not all(made) and not os.environ.get("OPENAI_API_KEY") else ()
 
     @property
     def _absent_to_recognise(self) -> tuple[str, ...]:
@@ -180,46 +289,179 @@ class Plan(Pipeline):
     def jobs(self, target: str) -> Iterator[Job]:
         """Yield the jobs of all entries of a table that can be computed."""
         for entry in self.entries.values():
-            if entry.target != target or not entry.computed or self.lacking(entry):
+            if entry.target != target or not entry.computed:
                 continue
             for release in self.releases_of(entry):
-                for context_s in entry.windows(self.study_config):
-                    yield Job(release=release, entry=entry, context_s=context_s)
+                if not self.lacking_on(entry, release):
+                    for context_s in entry.windows(self.study_config):
+                        yield Job(release=release, entry=self._declared[entry.job], context_s=context_s)
 
     def job(self, release: str, entry: str, context: str) -> Job:
         """Return one job; raise ConfigError where there is no such job."""
-        for target in TARGETS:
-            for job in self.jobs(target):
-                if (job.release, job.entry.id, job.context) == (release, entry, context):
-                    return job
-        raise ConfigError(f"{self.study.name} has no entry {entry!r} on release {release!r} at {context!r}")
+        if (release, entry, context) not in self._jobs:
+            raise ConfigError(f"{self.study.name} has no entry {entry!r} on release {release!r} at {context!r}")
+        return self._jobs[release, entry, context]
+
+    @cached_property
+    def _jobs(self) -> dict[tuple[str, str, str], Job]:
+        every = (job for target in TARGETS for job in self.jobs(target))
+        return {(job.release, job.entry.id, job.context): job for job in every}
+
+    def pairs(self) -> list[tuple[Job, Job]]:
+        """Return the pairs of predictions, on each release, whose difference is asked for, of configured tables."""
+        found = []
+        for first, first_s, second, second_s in declared_pairs():
+            if not {first, second} <= self._shown.keys():
+                continue
+            sides = (self.entries[first], first_s), (self.entries[second], second_s)
+            if all(context_s in entry.windows(self.study_config) for entry, context_s in sides):
+                for release in self.releases_of(self.entries[first]):
+                    one, other = (Job(release=release, entry=entry, context_s=context_s) for entry, context_s in sides)
+                    found.append((one, other))
+        return found
+
+    @property
+    def results(self) -> list[Path]:
+        """All that is made of the study: its configured tables and what shows them."""
+        shown = ("tableA1", "tableA5", "pairs")
+        names = [f"{table}.{form}" for table in (*self.tables, *shown) for form in ("csv", "md")]
+        names += [f"figure{number}.svg" for number in ("3", "4", "A2", "A9")] + ["examples.html"]
+        if "table2" in self.tables:
+            names += ["table2.svg", "report.html"]
+        return [Path("results", self.study.name, name) for name in sorted(names)]
+
+    def pair_files(self) -> list[Path]:
+        """Return the scores that pairs are compared by."""
+        jobs = [job for pair in self.pairs() for job in pair if not self.lacking_on(job.entry, job.release)]
+        return list(dict.fromkeys(paths.scores(self.study.name, j.release, j.entry.id, j.context) for j in jobs))
+
+    def pair_params(self) -> str:
+        """Return what pairs must be compared again for, besides scores, as text."""
+        listed = [
+            [job.release, job.entry.id, job.entry.method, job.context, self.lacking_on(job.entry, job.release)]
+            for pair in self.pairs()
+            for job in pair
+        ]
+        return digest([listed, self.score_params()])
+
+    @property
+    def figure_tables(self) -> list[str]:
+        """The configured tables that figures are drawn from."""
+        return [target for target in ("table2", "tableA6", "tableA7", "tableA8", "tableA9") if target in self.tables]
+
+    def figure_files(self) -> list[Path]:
+        """Return the scores that figures are drawn from."""
+        return [path for target in self.figure_tables for path in self.score_files(target)]
+
+    def figure_params(self) -> str:
+        """Return what figures must be drawn again for, besides scores, as text."""
+        return digest([self.table_params(target) for target in self.figure_tables])
+
+    def duration_inputs(self) -> list[Path]:
+        """Return what durations are measured in: the releases, and shots where entries use videos or they are there."""
+        shots = [path for path in self.shot_manifests if self.uses_videos or path.exists()]
+        return [*map(self.release_manifest, self.releases), *shots]
+
+    def duration_params(self) -> str:
+        """Return what durations must be measured again for, besides their inputs, as text."""
+        paper = [sha256_file(path) for path in map(paper_file, ("tableA1", "tableA5")) if path]
+        return digest([self.releases, paper])
+
+    def example_jobs(self) -> list[Job]:
+        """Return the jobs of which examples are shown: those that see windows, at the length of the paper's figures.
+
+        They are of the configured tables; each on the last release that has its task.
+        """
+        found = []
+        for entry in self._with_examples:
+            release = self.releases_of(entry)[-1]
+            if not self.lacking_on(entry, release):
+                lengths = [length_s for length_s in entry.windows(self.study_config) if length_s]
+                shown_s = EXAMPLES_S[entry.task]
+                length_s = min(lengths, key=lambda length_s: (abs(length_s - shown_s), length_s))
+                found.append(Job(release=release, entry=entry, context_s=length_s))
+        return found
+
+    def examples_lack(self) -> list[tuple[Entry, tuple[str, ...]]]:
+        """Return the entries whose examples lack something, and what."""
+        found = ((entry, self.lacking_on(entry, self.releases_of(entry)[-1])) for entry in self._with_examples)
+        return [(entry, lacking) for entry, lacking in found if lacking]
+
+    @property
+    def _with_examples(self) -> list[Entry]:
+        shown = [entry for entry in self._shown.values() if entry.table in ("2a", "2b", "A8") and not entry.same_as]
+        seen = [entry for entry in shown if entry.computed and "window" in entry.inputs]
+        return [entry for entry in seen if self.releases_of(entry) and any(entry.windows(self.study_config))]
+
+    def example_inputs(self) -> list[Path]:
+        """Return what examples are made from."""
+        jobs = self.example_jobs()
+        made = [paths.predictions(self.study.name, j.release, j.entry.id, j.context) for j in jobs]
+        return list(dict.fromkeys([*made, *(p for j in jobs for p in self.score_inputs(j)), *self.report_inputs()]))
+
+    def example_params(self) -> str:
+        """Return what examples must be chosen again for, besides their inputs, as text."""
+        lacking = [[entry.id, *items] for entry, items in self.examples_lack()]
+        listed = [asdict(job.entry) for job in self.example_jobs()]
+        return digest([listed, lacking, self.study_config["transcripts"], self.score_params()])
 
     def record(self, job: Job) -> dict[str, Any]:
         """Return all that decides the predictions of a job: its spec."""
-        entry = job.entry
         record: dict[str, Any] = {
             "study": self.study.name,
             "release": job.release,
-            "task": entry.task,
             "context_s": job.context_s,
+            "subset": self.study_config["subset"],
+        }
+        record |= self._entry_record(job.entry)
+        if parts := self.parts(job.entry)[1:]:
+            record["parts"] = [self._entry_record(part) for part in parts]
+        return record
+
+    def _entry_record(self, entry: Entry) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            "task": entry.task,
             "kind": entry.kind,
-            "revision": KINDS[entry.kind].revision,
+            "revision": entry.made.revision,
             "settings": entry.settings,
             "seeds": list(entry.seeds),
             "options": self.options(entry),
-            "subset": self.study_config["subset"],
+            "blocks": entry.blocks,
+            "encoders": [self.spec_of(name).record() for name in filter(None, (entry.backbone, self.texts_by(entry)))],
         }
-        if self.encoder(entry) is not None:
-            record["encoder"] = self.encoder(entry).record()  # type: ignore[union-attr]
+        if entry.kind == "llm":
+            record["llm"] = {key: value for key, value in self.study_config["llm"].items() if key != "concurrency"}
         if self.recognised(entry):
             record |= self.recogniser
         if entry.trained:
-            record["last_layer"] = self.study_config["last_layer"]
+            record[entry.made.options] = self.study_config[entry.made.options]
         return record
 
-    def encoder(self, entry: Entry) -> Spec | None:
-        """Return the spec of the entry's encoder, where it has features of its own."""
-        return self.spec_of(entry.encoder) if entry.features else None
+    def tower(self, backbone: str) -> str:
+        """Return the name of a backbone's text tower; "" where it has none, or is no preset."""
+        preset = presets().get(backbone)
+        tower = tower_of(preset) if preset else None
+        return tower.name if tower else ""
+
+    def texts_by(self, entry: Entry) -> str:
+        """Return the name of what embeds the entry's texts; "" where it reads no embeddings.
+
+        Zero-shot step recognition from video alone has the text of Irrelevant.
+        """
+        if not entry.made.texts:
+            return ""
+        if entry.encoder in MODELS:
+            return entry.encoder
+        described = entry.kind == "zero-shot" and entry.task == STEP_RECOGNITION
+        return self.tower(entry.encoder) if described or {*entry.blocks} & {*"TC"} else ""
+
+    def normalise(self, entry: Entry) -> str:
+        """Return ``block`` or ``none``: the configured one, or that of the encoder's own similarity."""
+        chosen: str = self.study_config["normalise"]
+        if chosen != "model":
+            return chosen
+        preset = presets().get(entry.encoder)
+        return "none" if preset and preset.architecture in DOT else "block"
 
     def spec(self, job: Job) -> str:
         """Return the 8 hex digits of the job's spec."""
@@ -239,8 +481,7 @@ class Plan(Pipeline):
 
     def predict_inputs(self, job: Job) -> list[Path]:
         """Return what predicting reads."""
-        splits = ("val", "test") if job.entry.trained else ("test",)
-        inputs = self._material(job, splits)
+        inputs = self._material(job, self.predicted_from(job.entry))
         if job.entry.trained:
             name, release, entry = self.study.name, job.release, job.entry
             inputs += [paths.fit(name, release, entry.id, job.context, seed) for seed in entry.seeds]
@@ -248,27 +489,37 @@ class Plan(Pipeline):
 
     def score_inputs(self, job: Job) -> list[Path]:
         """Return what scoring reads besides the predictions."""
-        splits = ("val", "test") if job.entry.trained else ("test",)
-        return self._labels(job, splits)
+        return self._labels(job, ("val", "test") if job.entry.thresholded else ("test",))
 
-    def _labels(self, job: Job, splits: tuple[str, ...]) -> list[Path]:
+    def predicted_from(self, entry: Entry) -> tuple[Split, ...]:
+        """Return the splits that predicting reads: val where a threshold or settings are chosen on it, and test."""
+        return ("val", "test") if entry.thresholded or self.parts(entry)[1:] else ("test",)
+
+    def _labels(self, job: Job, splits: tuple[Split, ...]) -> list[Path]:
         name, release, task = self.study.name, job.release, job.entry.task
         return [self.release_manifest(release), *(paths.samples(name, release, task, split) for split in splits)]
 
-    def _material(self, job: Job, splits: tuple[str, ...]) -> list[Path]:
+    def _material(self, job: Job, splits: tuple[Split, ...]) -> list[Path]:
         inputs = self._labels(job, splits)
-        encoder = self.encoder(job.entry)
-        if encoder is not None and job.entry.features == "frames":
-            inputs += [paths.features_manifest(self.study.name, shard, encoder) for shard in self.all_shards]
-        elif encoder is not None:
-            wanted = [video.id for video in self.study.videos() if video.split in splits and video.id in self.videos]
-            name, release, task = self.study.name, job.release, job.entry.task
-            inputs += [paths.text_manifest(name, release, task, video, encoder) for video in wanted]
-        return inputs + (self.transcript_manifests if self.recognised(job.entry) else [])
+        name, release, task = self.study.name, job.release, job.entry.task
+        wanted = [video.id for video in self.study.videos() if video.split in splits and video.id in self.videos]
+        for part in self.parts(job.entry):
+            if part.backbone:
+                spec = self.spec_of(part.backbone)
+                inputs += [paths.features_manifest(name, shard, spec) for shard in self.all_shards]
+            if encoder := self.texts_by(part):
+                spec = self.spec_of(encoder)
+                inputs += [paths.text_manifest(name, release, task, video, spec) for video in wanted]
+            if self.recognised(part):
+                inputs += self.transcript_manifests
+            if part.made.decoded:
+                inputs += [paths.availability(name, shard) for shard in self.all_shards]
+        return list(dict.fromkeys(inputs))
 
     def recognised(self, entry: Entry) -> bool:
         """Return whether the entry reads transcripts that a recogniser made."""
-        return entry.transcribed and self.study_config["transcripts"] == "asr"
+        read = entry.made.transcribed or bool(self.texts_by(entry))
+        return read and self.study_config["transcripts"] == "asr"
 
     def encode_inputs(self, release: str, task: str, video: str) -> list[Path]:
         """Return what encoding a recording's texts reads."""
@@ -279,16 +530,48 @@ class Plan(Pipeline):
             inputs.append(paths.manifest(folder, self.shards[video]))
         return inputs
 
-    def encode_params(self, task: str) -> str:
+    def texts(self, task: str, encoder: str) -> dict[str, Any]:
+        """Return which of a recording's texts an encoder embeds, besides its steps'.
+
+        windows: lengths in seconds of the samples' windows. others: ``sentences``, ``segments``.
+        """
+        users = [part for part in self._made.values() if part.task == task and self.texts_by(part) == encoder]
+        windowed = [part.id for part in users if part.made.texts == "windows" and {*part.blocks} & {*"TC"}]
+        return {
+            "windows": self._windows_of(windowed),
+            "others": sorted({part.made.texts for part in users} - {"windows"}),
+        }
+
+    def _windows_of(self, ids: Sequence[str]) -> list[float]:
+        """Return the lengths of windows, in seconds, at which the configured tables have some entries, ascending."""
+        users = [entry for entry in self._shown.values() if any(part.id in ids for part in self.parts(entry))]
+        return sorted({length_s for entry in users for length_s in entry.windows(self.study_config) if length_s})
+
+    def encode_params(self, task: str, encoder: str) -> str:
         """Return what a recording's texts must be encoded again for, as text."""
-        source = self.study_config["transcripts"]
-        return canonical_json({"contexts_s": self.study_config["contexts_s"][task], "transcripts": source})
+        return canonical_json(self.texts(task, encoder) | {"transcripts": self.study_config["transcripts"]})
 
     def options(self, entry: Entry) -> dict[str, str]:
         """Return the named options that matter to the entry's numbers, besides those of a metric."""
-        unlimited = entry.features == "frames" and None in entry.windows(self.study_config)
-        spans = {"spans": "annotated"} if self.annotated and (unlimited or self.recognised(entry)) else {}
-        return options(entry, self.study_config) | spans
+        chosen = {}
+        for part in self.parts(entry):
+            if part.kind == "llm" and not self.asks_nobody(part):
+                chosen["model"] = self.study_config["llm"]["model"]
+            if part.made.transcribed or self.texts_by(part):
+                chosen["transcripts"] = self.study_config["transcripts"]
+            if part.blocks and part.encoder != "tfidf":
+                chosen["normalise"] = self.normalise(part)
+            unlimited = part.backbone and None in part.windows(self.study_config)
+            if self.annotated and (unlimited or self.recognised(part)):
+                chosen["spans"] = "annotated"
+        return chosen
+
+    def made_from_videos(self, shard: str) -> list[Path]:
+        """Return the records of all that is computed from a shard's videos, predictions that read them among it."""
+        seen = [job for target in self.tables for job in self.jobs(target) if job.entry.made.decoded]
+        name = self.study.name
+        predicted = [paths.predictions(name, job.release, job.entry.id, job.context) for job in seen]
+        return [*super().made_from_videos(shard), *dict.fromkeys(predicted)]
 
     @property
     def video_inputs(self) -> list[Path]:
@@ -319,8 +602,8 @@ class Plan(Pipeline):
     @property
     def _longest_s(self) -> float:
         """The longest window of what is made from videos."""
-        made = [entry for entry in self.entries.values() if entry.features == "frames" or self.recognised(entry)]
-        return max((length_s or 0.0 for entry in made for length_s in entry.windows(self.study_config)), default=0.0)
+        users = [part.id for part in self._wanted.values() if part.backbone or self.recognised(part)]
+        return max(self._windows_of(users), default=0.0)
 
     def release_manifest(self, release: str) -> Path:
         """Return the record of a release's files."""
@@ -342,37 +625,66 @@ class Plan(Pipeline):
             for entry in self.entries.values()
             if entry.target == target
         ]
-        paper = Path(__file__).parent / "paper" / "table2.csv"
+        paper = paper_file(target)
         choices = {key: self.study_config[key] for key in ("releases", "contexts_s", "subset")}
-        return digest([listed, choices, sha256_file(paper)])
+        return digest([listed, choices, sha256_file(paper) if paper else ""])
 
     @property
     def configured_backbones(self) -> Sequence[str]:
-        """The frame backbones of the configured entries."""
+        """The backbones of the configured entries."""
         configured = self.study_config["video_encoders"]
-        return sorted({e.encoder for e in self.entries.values() if e.features == "frames" and e.encoder in configured})
+        return sorted({part.backbone for part in self._wanted.values()} & {*configured})
 
     @property
-    def how_to_list(self) -> str:
-        """What to do where a backbone wants listed clips."""
-        return "name a backbone that describes each second"
+    def lists_clips(self) -> bool:
+        """Whether there are listed clips: the windows of samples and the steps' animations are."""
+        return True
 
     @property
-    def listed_clips(self) -> dict[str, list[tuple[float, float]]]:
-        """No entry is made from listed clips."""
-        return {}
+    def clip_inputs(self) -> list[Path]:
+        """What says which clips backbones for listed clips describe."""
+        described = [backbone for backbone in self.backbones if self.describes_clips(backbone)]
+        if not described:
+            return []
+        name = self.study.name
+        tasks = dict.fromkeys(task for backbone in described for task in self._clip_windows(backbone))
+        samples = [
+            paths.samples(name, release, task, split)
+            for release in self.releases
+            for task in tasks
+            if task in self.study.tasks[release]
+            for split in self.study.splits(release, task)
+        ]
+        return [*map(self.release_manifest, self.releases), *samples]
+
+    def _clip_windows(self, backbone: str) -> dict[str, list[float]]:
+        """By task, the lengths of the windows that a backbone for listed clips describes, in seconds."""
+        users = [part for part in self._made.values() if part.backbone == backbone]
+        by_task = {task: [part.id for part in users if part.task == task] for task in (STEP_RECOGNITION, RETRIEVAL)}
+        return {task: self._windows_of(ids) for task, ids in by_task.items() if ids}
+
+    def clips_of(self, backbone: str) -> dict[str, list[tuple[float, float]]]:
+        """Return the windows of all samples and the steps' animations, by video; reads ``clip_inputs``."""
+        from stepline.benchmarks.spacewalk.windows import clips
+
+        if not self.describes_clips(backbone):
+            return {}
+        return clips(self.study, self.releases, self._clip_windows(backbone), self.videos)
+
+    def clips_params(self, shard: str, backbone: str) -> Any:
+        """Return what decides the clips of a shard that a backbone describes, besides ``clip_inputs``."""
+        members = [each.id for each in self.members(shard) if each.id in self.videos]
+        return [self.releases, self._clip_windows(backbone), members]
 
     @property
     def backbones(self) -> Sequence[str]:
-        """The frame backbones of the entries that can be computed."""
-        jobs = (job for target in TARGETS for job in self.jobs(target))
-        return sorted({job.entry.encoder for job in jobs if job.entry.features == "frames"})
+        """The backbones of the entries that can be computed."""
+        return sorted({part.backbone for part in self._made.values()} - {""})
 
     @property
     def uses_videos(self) -> bool:
         """Whether an entry that can be computed uses videos."""
-        recognised = any(self.recognised(job.entry) for target in TARGETS for job in self.jobs(target))
-        return recognised or bool(self.backbones)
+        return any(map(self.recognised, self._made.values())) or bool(self.backbones)
 
     @property
     def drops(self) -> bool:
@@ -381,7 +693,7 @@ class Plan(Pipeline):
 
     def report_inputs(self) -> list[Path]:
         """Return what the report shows besides the table: what the stages made of the videos that entries use."""
-        recognised = any(self.recognised(job.entry) for job in self.jobs("table2"))
-        frames = any(job.entry.features == "frames" for job in self.jobs("table2"))
+        recognised = any(map(self.recognised, self._made.values()))
+        frames = any(part.backbone for part in self._made.values())
         shown = self.thumbnail_manifests if recognised or frames else []
         return [*shown, *(self.transcript_manifests if recognised else []), *self.dropped]

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import make_method, matching
+from stepline.benchmarks.spacewalk.methods import fit as fit_method
+from stepline.benchmarks.spacewalk.methods import make_method
 from stepline.benchmarks.spacewalk.predictions import Prediction, write_predictions
 from stepline.datasets.schema import Split
 from stepline.io import write_bytes
-from stepline.models.linear import fit_linear
 from stepline.progress import progress
 
 
@@ -17,14 +17,14 @@ def lacking(material: Material) -> list[str]:
     splits: list[Split] = ["test"]
     if "train" in entry.inputs:
         splits.append("train")
-    if entry.trained:
+    if entry.trained or "val" in material.plan.predicted_from(entry):
         splits.append("val")
     if left_out := [split for split in splits if not material.listed(split)]:
         return [f"split:{split}" for split in left_out]
     return [] if all(material.recordings(split) for split in splits) else [material.absent]
 
 
-def fit(material: Material, context_s: float, seed: int, path: Path) -> None:
+def fit(material: Material, context_s: float | None, seed: int, path: Path) -> None:
     """Fit the entry on train, choose the epoch on val, and write the checkpoint of one seed to ``path``.
 
     The checkpoint is empty where the entry lacks something.
@@ -32,16 +32,7 @@ def fit(material: Material, context_s: float, seed: int, path: Path) -> None:
     if lacking(material):
         write_bytes(path, b"")
         return
-    last_layer = material.study_config["last_layer"]
-    fit_linear(
-        matching(material, context_s, "train"),
-        matching(material, context_s, "val"),
-        path,
-        epochs=last_layer["epochs"],
-        batch_size=last_layer["batch_size"],
-        learning_rate=last_layer["learning_rate"],
-        seed=seed,
-    )
+    fit_method(material, context_s, seed, path)
 
 
 def predict(material: Material, context_s: float | None, fits: list[Path], path: Path) -> None:
@@ -53,8 +44,9 @@ def predict(material: Material, context_s: float | None, fits: list[Path], path:
     entry = material.entry
     needs = lacking(material)
     predictions = []
+    selection = _selection(material)
     if not needs:
-        splits: tuple[Split, ...] = ("val", "test") if entry.trained else ("test",)
+        splits: tuple[Split, ...] = ("val", "test") if entry.thresholded else ("test",)
         method = make_method(material, context_s, fits)
         for split in splits:
             items = material.items(split)
@@ -64,17 +56,15 @@ def predict(material: Material, context_s: float | None, fits: list[Path], path:
                     Prediction(seed=seed, split=split, video=video, ids=ids, chosen=chosen, scores=scores)
                     for seed, chosen, scores in method(video, items[video])
                 ]
-    about = {
-        "needs": needs,
-        "selection": _selection(material),
-        "thresholded": entry.trained,
-    }
+        selection = "; ".join(filter(None, [selection, getattr(method, "selection", "")]))
+    about = {"needs": needs, "selection": selection, "thresholded": entry.thresholded}
     write_predictions(path, predictions, about=about)
 
 
 def _selection(material: Material) -> str:
-    if "train" not in material.entry.inputs:
+    if not material.entry.trained and material.entry.settings.get("fit") != "train":
         return ""
     used, listed = len(material.recordings("train")), len(material.release.splits["train"])
-    fitted = f"fitted on {used} of {listed} training recordings"
-    return f"{fitted}; epoch of the least validation loss" if material.entry.trained else fitted
+    fitted = f"fitted on {min(used, material.entry.settings.get('videos', used))} of {listed} training recordings"
+    kept = {"last_layer": "epoch of the least validation loss", "all_layer": "last epoch"}
+    return "; ".join(filter(None, [fitted, kept.get(material.entry.made.options)]))

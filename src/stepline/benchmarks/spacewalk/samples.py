@@ -12,6 +12,7 @@ import numpy as np
 
 from stepline.datasets.schema import SPLITS, Recording, Release, Segment, Split
 from stepline.datasets.studies import STEP_RECOGNITION, Study
+from stepline.errors import ConfigError
 from stepline.io import write_bytes
 
 SEED = 43
@@ -39,6 +40,11 @@ def write_samples(study: Study, release: Release, task: str, split: Split, path:
             min_distance=int(study.min_distance_s * release.fps),
             boundary=int(study.boundary_s * release.fps),
         )[split]
+    if empty := [video for video, samples in items.items() if not samples]:
+        raise ConfigError(
+            f"{empty[0]} of {study.name} has no samples of {task}: its segments are too short; lower "
+            f"datasets.{study.name}.samples.min_distance_s and boundary_s"
+        )
     write_bytes(path, json.dumps(items, indent=4).encode())
 
 

@@ -28,7 +28,7 @@ def score(material: Material, predictions: Path, path: Path) -> None:
     labels = {split: _labels(material, split) for split in {p.split for p in made}}  # type: ignore[arg-type]
     selection = str(about["selection"])
     if about["thresholded"] and made:
-        made, chosen = _apply_thresholds(made, labels, f1=metrics["threshold_f1"])
+        made, chosen = apply_thresholds(made, labels, f1=metrics["threshold_f1"])
         selection += f"; threshold of the best {metrics['threshold_f1']} F1 on val: {chosen}"
     test = [p for p in made if p.split == "test"]
     drawn = sorted({p.seed for p in test})
@@ -95,7 +95,11 @@ def _value(metric: str, material: Material, p: Prediction, labels: Any) -> float
     return 100 * float(np.nanmean(values))
 
 
-def _apply_thresholds(made: list[Prediction], labels: Any, *, f1: Any) -> tuple[list[Prediction], str]:
+def apply_thresholds(made: list[Prediction], labels: Any, *, f1: Any) -> tuple[list[Prediction], str]:
+    """Return predictions with Irrelevant where the best score is below the threshold, and each seed's threshold.
+
+    labels: by split and video, (N,) labels; the threshold of a seed is that of the best F1 on its ``val``.
+    """
     thresholds = {}
     for seed in sorted({p.seed for p in made}):
         val = [p for p in made if p.split == "val" and p.seed == seed]

@@ -8,9 +8,9 @@ from stepline.asr import transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record, read_availability
 from stepline.benchmarks.spacewalk.entries import Entry
-from stepline.benchmarks.spacewalk.plan import Job, Plan
+from stepline.benchmarks.spacewalk.plan import Job, Plan, paper_file
 from stepline.datasets import demo
-from stepline.datasets.studies import STEP_RECOGNITION
+from stepline.datasets.studies import STEP_RECOGNITION, STUDIES
 from stepline.datasets.subset import describe
 from stepline.errors import StoreError
 from stepline.io import read_json
@@ -35,16 +35,15 @@ def table_rows(plan: Plan, target: str) -> list[Row]:
         for context_s in entry.printed_windows(plan.study_config)
         for line in _lines(plan, target, entry, release, context_s)
     ]
-    with_paper = plan.study.name == "spacewalk" and target == "table2"
-    return build(lines, Path(__file__).parent / "paper" / "table2.csv" if with_paper else None)
+    return build(lines, paper_file(target) if plan.study.name == "spacewalk" else None)
 
 
 def _lines(plan: Plan, target: str, entry: Entry, release: str, context_s: float | None) -> Iterator[Line]:
-    lacking = plan.lacking(entry)
+    lacking = plan.lacking_on(entry, release)
     score, spec = None, ""
     if entry.computed and not lacking:
-        job = Job(release=release, entry=entry, context_s=None if entry.contexts == "repeated" else context_s)
-        path = paths.scores(plan.study.name, release, entry.id, job.context)
+        job = plan.job(release, entry.job, paths.context_label(None if entry.contexts == "repeated" else context_s))
+        path = paths.scores(plan.study.name, release, job.entry.id, job.context)
         score = read_json(path)
         spec = plan.spec(job)
         if not isinstance(score, dict) or not {"needs", "metrics"} <= score.keys():
@@ -54,7 +53,7 @@ def _lines(plan: Plan, target: str, entry: Entry, release: str, context_s: float
         named = plan.options(entry)
         if metric == "map":
             named["average_precision"] = plan.study_config["metrics"]["average_precision"]
-        if entry.trained and metric == "accuracy":
+        if entry.thresholded and metric == "accuracy":
             named["threshold_f1"] = plan.study_config["metrics"]["threshold_f1"]
         yield Line(
             table=entry.table,
@@ -73,7 +72,7 @@ def _lines(plan: Plan, target: str, entry: Entry, release: str, context_s: float
             paper_release=PAPER_RELEASE if plan.study.name == "spacewalk" else "",
             spec=spec,
             note=entry.note,
-            command=_command(plan, target, lacking),
+            command=filled_by(plan, f"{target}.csv", lacking),
             score=score,
             needs=lacking,
             reference=entry.kind == "reference",
@@ -81,7 +80,8 @@ def _lines(plan: Plan, target: str, entry: Entry, release: str, context_s: float
         )
 
 
-def _command(plan: Plan, target: str, lacking: tuple[str, ...]) -> str:
+def filled_by(plan: Plan, file: str, lacking: tuple[str, ...]) -> str:
+    """Return the commands that bring what is lacking and make a file of ``results/<study>`` again."""
     if not lacking:
         return ""
     name = plan.study.name
@@ -91,14 +91,20 @@ def _command(plan: Plan, target: str, lacking: tuple[str, ...]) -> str:
         if kind == "split":
             changes["subset"] = "null"
         elif kind == "config":
-            key, _, encoder = what.partition(".")[2].partition("=")
-            changes[key] = f"[{', '.join([*plan.study_config[key], encoder])}]"
+            key, _, value = what.partition(".")[2].partition("=")
+            block, _, inner = key.partition(".")
+            changes[block] = f"{{{inner}: {value}}}" if inner else f"[{', '.join([*plan.study_config[key], value])}]"
         elif command := how_to_fill(item):
             steps.append(command)
-    configuration = "--configfile config.demo.yaml -- " if name == "demo" else ""
-    run = f"snakemake --cores 8 {configuration}results/{name}/{target}.csv"
+    changed = f"{{{', '.join(f'{key}: {value}' for key, value in changes.items())}}}"
+    configuration, override = "", f"{name}={changed}"
+    if name == "demo":
+        configuration = "--configfile config.demo.yaml -- "
+    elif name not in STUDIES:
+        configuration, override = f"--configfile {name}.yaml -- ", f"datasets={{{name}: {{study: {changed}}}}}"
+    run = f"snakemake --cores 8 {configuration}results/{name}/{file}"
     if changes:
-        run += f" --config '{name}={{{', '.join(f'{key}: {value}' for key, value in changes.items())}}}'"
+        run += f" --config '{override}'"
     return " && ".join([*dict.fromkeys(steps), run])
 
 
@@ -106,7 +112,7 @@ def write_table(plan: Plan, target: str) -> None:
     """Write ``results/<study>/<target>.csv`` and ``.md``."""
     rows = table_rows(plan, target)
     folder = Path("results", plan.study.name)
-    write_markdown(rows, folder / f"{target}.md", title=f"{plan.study.title}: Table 2")
+    write_markdown(rows, folder / f"{target}.md", title=f"{plan.study.title}: Table {target.removeprefix('table')}")
     write_csv(rows, folder / f"{target}.csv")
 
 

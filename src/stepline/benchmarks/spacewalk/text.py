@@ -1,5 +1,7 @@
 """The text of windows and steps (released evaluation's rules; paper Sec. 4.1)."""
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -10,15 +12,12 @@ from numpy.typing import NDArray
 from stepline import paths
 from stepline.asr import released, transcript
 from stepline.asr.transcript import Sentence
+from stepline.benchmarks.spacewalk.items import Item
+from stepline.benchmarks.spacewalk.windows import window
 from stepline.datasets.schema import Recording, Release
 from stepline.datasets.studies import Study
 
 Source = Literal["released", "asr"]
-
-
-def window(t_s: float, length_s: float, duration_s: float) -> tuple[float, float]:
-    """Return start and end of the window centred at ``t_s``, clipped to the recording, never shifted."""
-    return max(0.0, t_s - length_s / 2), min(duration_s, t_s + length_s / 2)
 
 
 def load_text(study: Study, release: Release, video: str, *, source: Source, engine: str) -> "RecordingText":
@@ -52,13 +51,26 @@ class RecordingText:
 
     def between(self, start_s: float, end_s: float) -> str:
         """Return the whole sentences that overlap the open interval, joined by spaces (strict at both ends)."""
+        return " ".join(self.sentences[number].text for number in self.inside(start_s, end_s).tolist())
+
+    def inside(self, start_s: float, end_s: float) -> NDArray[np.int64]:
+        """Return the numbers of the sentences that overlap the open interval."""
         starts_s, ends_s = self._spans_s
-        inside = np.flatnonzero((starts_s < end_s) & (ends_s > start_s)).tolist()
-        return " ".join(self.sentences[number].text for number in inside)
+        return np.flatnonzero((starts_s < end_s) & (ends_s > start_s))
 
     def window(self, t_s: float, length_s: float) -> str:
         """Return the text of the window of ``length_s`` centred at ``t_s``."""
         return self.between(*window(t_s, length_s, self.recording.duration_s))
+
+    def windows(self, items: Sequence[Item], length_s: float) -> Iterator[list[str]]:
+        """Yield the (N,) texts of the samples' windows, then, in retrieval, of first and second candidates."""
+        for times_s in zip(*(item.times_s for item in items), strict=True):
+            yield [self.window(t_s, length_s) for t_s in times_s]
+
+    def segments(self, length_s: float) -> Iterator[str]:
+        """Yield the text of [s, s + length_s) for each whole second s of the recording."""
+        for second in range(math.ceil(self.recording.duration_s)):
+            yield self.between(second, second + length_s)
 
     def step_texts(self) -> list[tuple[str, str]]:
         """Return (transcript, caption) of the labels 0..K; for Irrelevant its description stands in both places."""

@@ -1,10 +1,18 @@
 """Methods that see no content. They tell what the benchmark's numbers are worth."""
 
+import zlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
 from stepline.benchmarks.spacewalk.items import Item
+from stepline.benchmarks.spacewalk.material import Material
+from stepline.benchmarks.spacewalk.methods import GUESS, Labels, Method, Outcome
 from stepline.datasets.schema import Recording
+from stepline.datasets.studies import RETRIEVAL
 
 
 def linear_in_time(recording: Recording, items: list[Item]) -> NDArray[np.int64]:
@@ -38,4 +46,33 @@ def equal_segments(recording: Recording, items: list[Item], *, parts: int) -> ND
     length_s = recording.duration_s / parts
     part = np.floor(np.array([item.times_s for item in items]) / length_s)
     shared = part[:, 1:] == part[:, :1]
-    return np.where(shared.sum(axis=1) == 1, shared.argmax(axis=1), -1)
+    return np.where(shared.sum(axis=1) == 1, shared.argmax(axis=1), GUESS)
+
+
+_ORACLES: dict[str, Callable[..., Labels]] = {
+    "linear-in-time": linear_in_time,
+    "sample-rank": sample_rank,
+    "equal-segments": equal_segments,
+}
+
+
+def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
+    """Return the baseline that the entry's kind names, or random guesses."""
+    return partial(_random if material.entry.kind == "random" else _baseline, material)
+
+
+def _random(material: Material, video: str, items: list[Item]) -> list[Outcome]:
+    guess = np.full(len(items), GUESS)
+    if material.entry.task == RETRIEVAL:
+        return [(seed, guess, None) for seed in material.entry.seeds]
+    ids = [item.id for item in items]
+    shape = max(ids) + 1, len(material.release.recordings[video].steps)
+    return [
+        (seed, guess, np.random.default_rng([seed, zlib.crc32(video.encode())]).random(shape, dtype=np.float32)[ids])
+        for seed in material.entry.seeds
+    ]
+
+
+def _baseline(material: Material, video: str, items: list[Item]) -> list[Outcome]:
+    entry = material.entry
+    return [(0, _ORACLES[entry.kind](material.release.recordings[video], items, **entry.settings), None)]

@@ -1,0 +1,243 @@
+"""How long recordings and clips are: Tables A1 and A5 and Figure A2 of the paper."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from stepline import paths
+from stepline.benchmarks.spacewalk.plan import Plan
+from stepline.benchmarks.spacewalk.table import PAPER_RELEASE, filled_by
+from stepline.datasets.schema import SPLITS, Release, Split
+from stepline.io import write_bytes, write_text
+from stepline.report.page import clock
+from stepline.report.shots import read_shots
+from stepline.tables import MARKS, Status, markdown_table, write_lines
+
+PAPER = Path(__file__).parent / "paper"
+OURS = "Spacewalk-18"
+MEASURES = {"certificate_s": "Temporal certificate", "clip_s": "Average clip length", "test_s": "Test duration"}
+LABELS = {0: "steps and Irrelevant", 1: "steps"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A recording's duration: the released annotation's, against the paper's, which cuts off parts of a second."""
+
+    video: str
+    date: str
+    split: str
+    duration_s: float
+    paper: str
+
+    @property
+    def difference_s(self) -> int | None:
+        """By how many whole seconds ours is longer; None where the paper does not list the recording."""
+        hours, minutes, seconds = map(int, self.paper.split(":")) if self.paper else (0, 0, 0)
+        return int(self.duration_s) - 3600 * hours - 60 * minutes - seconds if self.paper else None
+
+    @property
+    def status(self) -> Status:
+        """Whether both agree to the second."""
+        return "ours" if self.difference_s is None else "differs" if self.difference_s else "exact"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """A line of Table A1."""
+        difference = "" if self.difference_s is None else str(self.difference_s)
+        return (
+            *(self.video, self.date, self.split, clock(self.duration_s), self.paper),
+            *(f"{self.duration_s:.3f}", difference, self.status),
+        )
+
+
+A1 = ("recording", "date", "split", "duration", "paper", "duration_s", "difference_s", "status")
+
+
+def recordings(release: Release) -> list[Recorded]:
+    """Return the recordings' durations, in the paper's order where it lists them."""
+    listed = {record["video"]: record for record in _records("tableA1")}
+    order = {video: place for place, video in enumerate(listed)}
+    return [
+        Recorded(
+            video=video,
+            date=listed[video]["date"] if video in listed else "",
+            split=recording.split,
+            duration_s=recording.duration_s,
+            paper=listed[video]["paper"] if video in listed else "",
+        )
+        for video, recording in sorted(release.recordings.items(), key=lambda item: order.get(item[0], len(order)))
+    ]
+
+
+def clips(release: Release, splits: Sequence[Split], lowest: int) -> list[float]:
+    """Return the durations, in seconds, of the segments of some splits whose label is ``lowest`` or above."""
+    return [
+        segment.end_s - segment.start_s
+        for split in splits
+        for video in release.splits[split]
+        for segment in release.recordings[video].segments
+        if segment.label >= lowest
+    ]
+
+
+class Measured(NamedTuple):
+    """A number of Table A5: of a data set, ours on one release in seconds, the paper's as printed, and what of it."""
+
+    dataset: str
+    measure: str
+    of: str
+    release: str
+    value: float | None
+    paper: str
+    status: Status
+    note: str
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """A line of the CSV file."""
+        value = difference = ""
+        if self.value is not None:
+            value = f"{self.value:.2f}"
+            difference = f"{self.value - float(self.paper):.2f}" if self.status in ("within", "differs") else ""
+        return self.dataset, self.measure, self.of, self.release, value, self.paper, difference, self.status, self.note
+
+    @property
+    def cell(self) -> str:
+        """Ours and the paper's, as in the other tables."""
+        paper = f"({self.paper})" if self.paper else ""
+        return " ".join(filter(None, (f"{self.value:,.2f}", paper, MARKS[self.status])))
+
+
+A5 = ("dataset", "measure", "of", "release", "value_s", "paper_s", "difference_s", "status", "note")
+
+
+def published() -> list[Measured]:
+    """Return what Table A5 has and nothing here computes: other data sets, and the certificate, which is people's."""
+    return [
+        Measured(record["dataset"], measure, "as published", "", None, record[key], "reference", "")
+        for record in _records("tableA5")
+        for key, measure in MEASURES.items()
+        if record["dataset"] != OURS or key == "certificate_s"
+    ]
+
+
+def measured(release: Release, *, paper: bool) -> Iterator[tuple[int, Measured, Measured]]:
+    """Yield segments, their average length and their total, by splits and labels, against the paper's two numbers."""
+    (printed,) = (record for record in _records("tableA5") if record["dataset"] == OURS)
+    for lowest, labels in LABELS.items():
+        for splits in (SPLITS, *((split,) for split in SPLITS)):
+            seconds = clips(release, splits, lowest)
+            if not seconds:
+                continue
+            name = OURS if paper else release.study
+            of = f"{'all splits' if splits == SPLITS else splits[0]}, {labels}"
+            clip = printed["clip_s"] if paper and (splits, lowest) == (SPLITS, 0) else ""
+            test = printed["test_s"] if paper and (splits, lowest) == (("test",), 0) else ""
+            mean, total = sum(seconds) / len(seconds), sum(seconds)
+            yield (
+                len(seconds),
+                Measured(name, MEASURES["clip_s"], of, release.name, mean, clip, *_judged(release, mean, clip, CLIP)),
+                Measured(
+                    name,
+                    MEASURES["test_s"] if splits == ("test",) else "Duration",
+                    *(of, release.name, total, test, *_judged(release, total, test, TEST)),
+                ),
+            )
+
+
+def _judged(release: Release, value: float, paper: str, tolerance: tuple[float, str]) -> tuple[Status, str]:
+    if not paper:
+        return "ours", ""
+    if release.name != PAPER_RELEASE:
+        return "not comparable", f"the paper's numbers were made on {PAPER_RELEASE}"
+    return "within" if abs(value - float(paper)) <= tolerance[0] else "differs", tolerance[1]
+
+
+CLIP = 0.5, "no splits and labels have the paper's average; it may be of the 2.5 hours that were certified"
+TEST = 18.0, "the paper's is 33.24 h in seconds: tolerance ±18 s, half of the last digit of the hours"
+
+
+def before_merging(study: str, release: Release) -> tuple[list[float], int]:
+    """Return the durations of our shots whose middle lies in a labelled part, and of how many recordings there are."""
+    seconds: list[float] = []
+    counted = 0
+    for video, recording in release.recordings.items():
+        shots = read_shots(paths.shots(study) / f"{video}.parquet")
+        counted += bool(shots)
+        labelled = [(segment.start_s, segment.end_s) for segment in recording.segments if segment.label >= 0]
+        seconds += [
+            end_s - start_s
+            for start_s, end_s in shots
+            if any(first_s <= (start_s + end_s) / 2 < last_s for first_s, last_s in labelled)
+        ]
+    return seconds, counted
+
+
+def write_durations(plan: Plan) -> None:
+    """Write ``tableA1`` and ``tableA5`` as CSV and Markdown, and ``figureA2.svg``, into ``results/<study>``."""
+    from stepline.report.figure_durations import Durations, durations
+    from stepline.report.figures import render
+
+    name, folder = plan.study.name, Path("results", plan.study.name)
+    releases = [plan.study.load(release) for release in plan.releases]
+    last, paper = releases[-1], name == "spacewalk"
+
+    recorded = recordings(last)
+    write_lines(folder / "tableA1.csv", A1, (line.texts for line in recorded))
+    write_text(folder / "tableA1.md", _a1(plan.study.title, recorded))
+
+    counts = [line for release in releases for line in measured(release, paper=paper)]
+    constants = published() if paper else []
+    lines = [*constants, *(number for _, *numbers in counts for number in numbers)]
+    write_lines(folder / "tableA5.csv", A5, (line.texts for line in lines))
+    write_text(folder / "tableA5.md", _a5(plan.study.title, constants, counts))
+
+    seconds, counted = before_merging(name, last)
+    before = f"Before merging: our shots in labelled parts, {counted} of {len(last.recordings)} recordings"
+    wanted = f"videos:{name}"
+    todo = filled_by(plan, "videos.csv", (wanted,)).split(" && ")
+    todo += [filled_by(plan, "figureA2.svg", (wanted,)).split(" && ")[-1]]
+    absent = "\n".join([f"needs {wanted}", "", *todo])
+    after = f"After merging: labelled segments, release {last.name}"
+    parts = [
+        Durations(before, seconds, absent),
+        Durations(after, clips(last, SPLITS, 0)),
+    ]
+    write_bytes(folder / "figureA2.svg", render(durations(parts)))
+
+
+def _a1(title: str, recorded: Sequence[Recorded]) -> str:
+    listed = [line for line in recorded if line.paper]
+    same = sum(line.status == "exact" for line in listed)
+    hours = sum(line.duration_s for line in recorded) / 3600
+    parts = [f"# {title}: Table A1, durations of the recordings"]
+    parts += [
+        f"Duration: until the end of the last released segment; {hours:.1f} h in all. "
+        + (f"{same} of {len(listed)} are the paper's to the second." if listed else "")
+    ]
+    parts += [markdown_table(A1, (line.texts for line in recorded))]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _a5(title: str, constants: Sequence[Measured], counts: Sequence[tuple[int, Measured, Measured]]) -> str:
+    parts = [f"# {title}: Table A5, temporal certificates"]
+    if constants:
+        listed = {record["dataset"]: list(record.values()) for record in _records("tableA5")}
+        parts += ["The paper's numbers, in seconds: copied, as its certificate is what people needed to see."]
+        parts += [markdown_table(("Data set", *MEASURES.values()), listed.values())]
+    parts += ["What the releases allow to be computed, in seconds; in brackets the paper's."]
+    head = ("Release", "Of", "Segments", MEASURES["clip_s"], "Duration", "Hours")
+    body = (
+        (clip.release, clip.of, f"{n:,}", clip.cell, total.cell, f"{(total.value or 0) / 3600:.2f}")
+        for n, clip, total in counts
+    )
+    parts += [markdown_table(head, body)]
+    remarks = dict.fromkeys(f"{MARKS[line.status]} {line.note}" for _, *pair in counts for line in pair if line.note)
+    return "\n\n".join([*parts, *(["\n".join(f"- {remark}" for remark in remarks)] if remarks else [])]) + "\n"
+
+
+def _records(name: str) -> list[dict[str, str]]:
+    with open(PAPER / f"{name}.csv", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))

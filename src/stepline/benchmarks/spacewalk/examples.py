@@ -1,0 +1,265 @@
+"""Examples of what methods get right and wrong, as in Figures A10 to A23 of the paper.
+
+The rule: of the samples that the method's lowest seed answers, the most confident right and wrong ones. Confidence is
+the score of the answer less the best other score. At most one per recording, its most confident; of equal ones the
+first recording by name, and the earlier sample. In step recognition only samples of a step, whose answer has a score.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline import paths
+from stepline.availability import Record, read_availability
+from stepline.benchmarks.spacewalk.items import Item
+from stepline.benchmarks.spacewalk.material import Material
+from stepline.benchmarks.spacewalk.plan import Job, Plan
+from stepline.benchmarks.spacewalk.predictions import Prediction, read_predictions
+from stepline.benchmarks.spacewalk.score import apply_thresholds
+from stepline.benchmarks.spacewalk.table import filled_by
+from stepline.benchmarks.spacewalk.windows import window
+from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
+from stepline.report import data_address
+from stepline.report.examples import Answer, Clip, Example, Examples, Shown, marked, words, write_examples
+from stepline.report.page import clock
+from stepline.report.shots import read_shots
+from stepline.report.thumbnails import read_thumbnails, thumbnails
+from stepline.tables import context_name, sees
+
+SHOWN = 3
+"""Successes, and failures, of each method."""
+ANSWERS = 3
+"""The best answers of step recognition that are shown."""
+RULES = {
+    STEP_RECOGNITION: "Of the samples of a step, the most confident right and wrong answers of the method's lowest "
+    f"seed: up to {SHOWN} of each, one per recording. Confidence is the score of the answer less the best other one. "
+    "An answer that is Irrelevant for lying below a threshold has no score of its own and is not shown.",
+    RETRIEVAL: "The most confident right and wrong answers of the method's lowest seed: up to "
+    f"{SHOWN} of each, one per recording. Confidence is the difference of the two candidates' scores.",
+}
+TITLES = {STEP_RECOGNITION: "Step recognition", RETRIEVAL: "Intra-video retrieval"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picked:
+    """A sample that is shown. scores: of labels 0..K, or of the two candidates."""
+
+    video: str
+    item: Item
+    answer: int
+    scores: NDArray[np.float32]
+    margin: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the answer is."""
+        return self.answer == self.item.label
+
+
+def pick(predictions: Sequence[Prediction], items: dict[str, list[Item]], task: str) -> list[Picked]:
+    """Return the samples that are shown, by the rule: successes, then failures, each by falling confidence."""
+    best: dict[tuple[bool, str], Picked] = {}
+    lowest = min((p.seed for p in predictions), default=0)
+    for p in sorted(predictions, key=lambda p: p.video):
+        if p.seed != lowest or p.split != "test" or p.scores is None:
+            continue
+        by_id = {item.id: item for item in items[p.video]}
+        for number, sample in enumerate(p.ids):
+            item, answer, scores = by_id[sample], int(p.chosen[number]), p.scores[number]
+            if answer < 0 or np.isnan(scores[answer]) or (task == STEP_RECOGNITION and item.label == 0):
+                continue
+            others = np.delete(scores, answer)
+            margin = float(scores[answer] - np.nanmax(others)) if not np.isnan(others).all() else 0.0
+            found = Picked(video=p.video, item=item, answer=answer, scores=scores, margin=margin)
+            place = (found.right, p.video)
+            if place not in best or margin > best[place].margin:
+                best[place] = found
+    ranked = sorted(best.values(), key=lambda found: -found.margin)
+    return [found for right in (True, False) for found in [f for f in ranked if f.right == right][:SHOWN]]
+
+
+def write_study_examples(plan: Plan) -> None:
+    """Write ``results/<study>/examples.html``."""
+    shown: dict[str, list[tuple[Job, Material, list[Picked]]]] = {}
+    absent: list[tuple[Job, tuple[str, ...]]] = []
+    for job in plan.example_jobs():
+        material = Material(plan, plan.study.load(job.release), job.entry)
+        picked, needs = _picked(material, job)
+        if needs:
+            absent.append((job, needs))
+        else:
+            shown.setdefault(job.entry.task, []).append((job, material, picked))
+    pictures = _Pictures(plan, [(p.video, t_s, job.context_s) for p, t_s, job in _times(shown)])
+    tasks = [
+        (TITLES[task], RULES[task], [_method(job, material, picked, pictures) for job, material, picked in methods])
+        for task, methods in shown.items()
+    ]
+    lacking = [(job.entry, needs) for job, needs in absent] + plan.examples_lack()
+    missing = [
+        (f"{entry.method}, {entry.setting} ({entry.table})", "; ".join(needs), filled_by(plan, "examples.html", needs))
+        for entry, needs in lacking
+    ]
+    name = plan.study.name
+    page = Examples(
+        title=f"{plan.study.title}: what methods get right and wrong",
+        note="" if pictures else f"There are no pictures: they need videos:{name} (stepline fetch {name}/videos).",
+        tasks=tasks,
+        missing=missing,
+    )
+    write_examples(page, Path("results", name, "examples.html"))
+
+
+def _picked(material: Material, job: Job) -> tuple[list[Picked], tuple[str, ...]]:
+    made, about = read_predictions(paths.predictions(material.plan.study.name, job.release, job.entry.id, job.context))
+    if about["thresholded"] and made:
+        labels = {split: _labels(material.items(split)) for split in {p.split for p in made}}  # type: ignore[arg-type]
+        made, _ = apply_thresholds(made, labels, f1=material.study_config["metrics"]["threshold_f1"])
+    return pick(made, material.items("test"), job.entry.task), tuple(about["needs"])  # type: ignore[arg-type]
+
+
+def _labels(items: dict[str, list[Item]]) -> dict[str, NDArray[np.int64]]:
+    return {video: np.array([item.label for item in listed]) for video, listed in items.items()}
+
+
+def _times(shown: dict[str, list[tuple[Job, Material, list[Picked]]]]) -> Iterator[tuple[Picked, float, Job]]:
+    for methods in shown.values():
+        for job, _, picked in methods:
+            for found in picked:
+                for t_s in found.item.times_s:
+                    yield found, t_s, job
+
+
+def _method(job: Job, material: Material, picked: Sequence[Picked], pictures: "_Pictures") -> Shown:
+    entry = job.entry
+    examples = [(found, _example(job, material, found, pictures)) for found in picked]
+    window_name = "unlimited" if job.context_s is None else context_name(job.context_s)
+    return Shown(
+        title=f"{entry.method}, {entry.setting}" + (f" ({entry.modality})" if entry.modality != "-" else ""),
+        anchor=entry.id,
+        facts=f"Table {entry.table}, release {job.release}, window {window_name}; it sees {sees(entry)}",
+        successes=[example for found, example in examples if found.right],
+        failures=[example for found, example in examples if not found.right],
+        reason="" if picked else "No example: its predictions have no scores, or none of a step.",
+    )
+
+
+def _example(job: Job, material: Material, found: Picked, pictures: "_Pictures") -> Example:
+    make = _retrieval if job.entry.task == RETRIEVAL else _recognition
+    clips, answers = make(job, material, found, pictures)
+    return Example(
+        title=f"{found.video}, {clock(found.item.t_s)}",
+        margin=f"sample {found.item.id}; confidence {found.margin:.4g}",
+        clips=clips,
+        answers=answers,
+    )
+
+
+def _recognition(job: Job, material: Material, found: Picked, pictures: "_Pictures") -> tuple[list[Clip], list[Answer]]:
+    steps = material.text(found.video).step_texts()
+    meant = [words(f"{narration} {caption}") for narration, caption in steps]
+    said = _said(job, material, found.video, found.item.t_s)
+    heard, true = words(said), found.item.label
+    false: Any = () if found.right else meant[found.answer]
+    clip = pictures.clip(found.video, found.item.t_s, job.context_s, "The window", marked(said, meant[true], false))
+    order = [label for label in np.argsort(-found.scores, kind="stable").tolist() if not np.isnan(found.scores[label])]
+    answers = []
+    for label in dict.fromkeys([*order[:ANSWERS], true]):
+        narration, caption = steps[label]
+        pair = (heard, ()) if label == true else ((), heard)
+        answers.append(
+            Answer(
+                title=f"{order.index(label) + 1}: {f'step {label}' if label else 'Irrelevant'}",
+                caption=marked(caption, *pair),
+                narration=marked(narration, *pair) if label else [],
+                score=f"{found.scores[label]:.4g}",
+                right=label == true,
+            )
+        )
+    return [clip], answers
+
+
+def _retrieval(job: Job, material: Material, found: Picked, pictures: "_Pictures") -> tuple[list[Clip], list[Answer]]:
+    texts = [_said(job, material, found.video, t_s) for t_s in found.item.times_s]
+    query, *candidates = map(words, texts)
+    right = found.item.label
+    clips = [
+        pictures.clip(
+            *(found.video, found.item.t_s, job.context_s, f"Query, {clock(found.item.t_s)}"),
+            marked(texts[0], candidates[right], candidates[1 - right]),
+        )
+    ]
+    for number, t_s in enumerate(found.item.candidates_s):
+        same = number == right
+        verdict = f"{'the same step' if same else 'another step'}{', chosen' if number == found.answer else ''}"
+        clips.append(
+            pictures.clip(
+                *(found.video, t_s, job.context_s, f"Candidate {number + 1}, {clock(t_s)}"),
+                marked(texts[number + 1], *((query, ()) if same else ((), query))),
+                f"{verdict}; score {found.scores[number]:.4g}",
+            )
+        )
+    return clips, []
+
+
+def _said(job: Job, material: Material, video: str, t_s: float) -> str:
+    return material.text(video).window(t_s, job.context_s) if job.context_s else ""
+
+
+class _Pictures:
+    """Pictures of windows: frames of videos that are kept, else the nearest shots', else none and why."""
+
+    def __init__(self, plan: Plan, wanted: Sequence[tuple[str, float, float | None]]) -> None:
+        self.study = plan.study.name
+        self.shots = read_thumbnails(self.study, plan.all_shards).pictures
+        records: dict[str, Record] = {}
+        for shard in plan.all_shards:
+            if (path := paths.availability(self.study, shard)).exists():
+                records |= read_availability(path)
+        times: dict[str, set[float]] = {}
+        for video, t_s, length_s in wanted:
+            times.setdefault(video, set()).update(self._times(t_s, length_s))
+        self.frames: dict[str, dict[float, bytes | None]] = {}
+        for video, asked in sorted(times.items()):
+            file = Path(records[video].path) if video in records and records[video].path else None
+            if file and file.is_file():
+                listed = sorted(asked)
+                self.frames[video] = dict(zip(listed, thumbnails(file, listed), strict=True))
+        self.durations = {video.id: video.duration_s or float("inf") for video in plan.study.videos()}
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return any(self.shots.values()) or any(any(found.values()) for found in self.frames.values())
+
+    @staticmethod
+    def _times(t_s: float, length_s: float | None) -> list[float]:
+        quarter_s = (length_s or 0.0) / 4
+        return sorted({max(0.0, t_s - quarter_s), t_s, t_s + quarter_s})
+
+    def clip(self, video: str, t_s: float, length_s: float | None, title: str, said: Any, verdict: str = "") -> Clip:
+        """Return a window with its pictures."""
+        pictures, note = self._of(video, t_s, length_s)
+        shown = [(data_address("image/jpeg", content), clock(time)) for time, content in pictures]
+        return Clip(title=title, said=said, pictures=shown, note=note, verdict=verdict)
+
+    def _of(self, video: str, t_s: float, length_s: float | None) -> tuple[list[tuple[float, bytes]], str]:
+        cut = self.frames.get(video, {})
+        if frames := [(time, frame) for time in self._times(t_s, length_s) if (frame := cut.get(time))]:
+            return frames, ""
+        there = self._shots(video)
+        if not there:
+            return [], "No pictures." if self else ""
+        start_s, end_s = window(t_s, length_s or 0.0, self.durations[video])
+        inside = [(time, file.read_bytes()) for time, file in there if start_s <= time <= end_s]
+        if inside:
+            return inside, ""
+        time, file = min(there, key=lambda shot: abs(shot[0] - t_s))
+        return [(time, file.read_bytes())], f"The video is not kept; the nearest picture is of {clock(time)}."
+
+    def _shots(self, video: str) -> list[tuple[float, Path]]:
+        shots = read_shots(paths.shots(self.study) / f"{video}.parquet")
+        listed = self.shots.get(video, {}).items()
+        return [(sum(shots[shot]) / 2, file) for shot, file in listed if shot < len(shots) and file.exists()]

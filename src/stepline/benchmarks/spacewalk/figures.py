@@ -1,0 +1,60 @@
+"""Figures 3, 4 and A9: tables as curves."""
+
+from pathlib import Path
+
+from stepline.benchmarks.spacewalk.plan import Plan
+from stepline.benchmarks.spacewalk.table import table_rows
+from stepline.io import write_bytes
+from stepline.tables import Row
+
+PANELS = {
+    "figure3": (
+        ("A6", "accuracy", "Step recognition"),
+        ("A6", "map", "Step recognition"),
+        ("A7", "accuracy", "Retrieval"),
+    ),
+    "figure4": (("A8", "accuracy", "Step recognition"), ("A8", "map", "Step recognition")),
+}
+AMOUNTS = {"A9a": "samples_per_video", "A9b": "videos"}
+"""By table, the setting that says how much an entry is trained on; without it, all there is."""
+
+
+def write_figures(plan: Plan) -> None:
+    """Write ``results/<study>/figure3.svg``, ``figure4.svg`` and ``figureA9.svg`` from the scores at hand."""
+    from stepline.report.figure_sizes import sizes
+    from stepline.report.figure_windows import windows
+    from stepline.report.figures import render
+
+    folder = Path("results", plan.study.name)
+    rows = [row for target in plan.figure_tables for row in table_rows(plan, target)]
+    for name, panels in PANELS.items():
+        write_bytes(folder / f"{name}.svg", render(windows(rows, panels)))
+
+    trained = [row for row in rows if row.table in AMOUNTS and row.release == plan.releases[-1]]
+    whole = {
+        "A9a": plan.study.samples_per_video,
+        "A9b": sum(video.split == "train" for video in plan.study.videos()),
+    }
+    amounts = {
+        entry.id: entry.settings.get(AMOUNTS[entry.table], whole[entry.table])
+        for entry in plan.entries.values()
+        if entry.table in AMOUNTS
+    }
+    write_bytes(folder / "figureA9.svg", render(sizes(trained, amounts, _before(trained, rows))))
+
+
+def _before(trained: list[Row], rows: list[Row]) -> list[Row]:
+    """Return the zero-shot rows of Table 2a of the method that is trained, at its window length.
+
+    Lines of a table must differ in their method, so those of the ablations have the amount after its name.
+    """
+    return [
+        row
+        for row in rows
+        if (row.table, row.setting) == ("2a", "zero-shot")
+        and any(
+            each.method.startswith(row.method)
+            and (each.modality, each.context_s, each.release) == (row.modality, row.context_s, row.release)
+            for each in trained
+        )
+    ]

@@ -1,0 +1,230 @@
+"""All-layer fine-tuning of InternVideo: both towers learn, the steps' features stay (paper Sec. 5.1, 5.2, App. E.2)."""
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Sequence
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from stepline import paths
+from stepline.availability import read_availability
+from stepline.backbones import clip_text, internvideo
+from stepline.backbones.presets.internvideo import TOWER
+from stepline.backbones.registry import files_of
+from stepline.benchmarks.spacewalk.features import Features, Rows
+from stepline.benchmarks.spacewalk.items import Item
+from stepline.benchmarks.spacewalk.material import Material
+from stepline.benchmarks.spacewalk.methods import Method, Outcome, nearer, without_irrelevant
+from stepline.benchmarks.spacewalk.windows import window
+from stepline.datasets.studies import RETRIEVAL
+from stepline.errors import StoreError
+from stepline.features.network import Network, device_of
+from stepline.features.pictures import Videos, keep, stream
+from stepline.media.process import Limits
+from stepline.models.all_layer import Recipe, train
+from stepline.progress import progress
+from stepline.spec import ClipSpec
+
+CLIPS = 4
+"""Windows that training sees at once where ``features.batch_size`` does not say."""
+
+
+def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
+    """Return the method at windows of ``context_s`` seconds: the best step, Irrelevant left to a threshold."""
+    assert context_s is not None
+    return _Tuned(material, context_s, fits)
+
+
+def fit(material: Material, context_s: float | None, seed: int, path: Path) -> None:
+    """Train on train for all epochs and write the towers to ``path``; Irrelevant's samples are left out, as in Eq. 1.
+
+    While it trains, the pictures of all windows stand beside ``path``. A fit that was stopped goes on. Raises
+    StoreError where the disk has no place for them, a video cannot be read, or the GPU's memory is full, ConfigError
+    where a loss is not finite.
+    """
+    assert context_s is not None
+    options = material.study_config["all_layer"]
+    training = _Training(material, context_s, path.with_suffix(".pictures"))
+    try:
+        train(
+            training.parameters,
+            training.losses,
+            len(training.samples),
+            path,
+            Recipe(
+                learning_rate=options["learning_rate"],
+                weight_decay=options["weight_decay"],
+                warm_up=options["warm_up"],
+                epochs=options["epochs"],
+                batch_size=options["batch_size"],
+                seed=seed,
+            ),
+            at_once=max(1, (material.plan.config["features"]["batch_size"] or CLIPS) // training.places.shape[1]),
+            made_from=training.made_from,
+        )
+    except torch.OutOfMemoryError:
+        raise StoreError(f"{material.entry.id}: the GPU's memory is full: lower features.batch_size") from None
+    shutil.rmtree(training.folder)
+
+
+def chosen(material: Material) -> dict[str, list[Item]]:
+    """Return the training samples by recording.
+
+    They are of the first ``videos`` recordings that are there, in the release's order, ``samples_per_video`` of each,
+    evenly spaced among all; of those, Irrelevant's are left out.
+    """
+    settings, items = material.entry.settings, material.items("train")
+    found = {}
+    for video in material.recordings("train")[: settings["videos"]]:
+        every = len(items[video])
+        n = min(settings["samples_per_video"], every)
+        some = [items[video][every * i // n] for i in range(n)]
+        found[video] = [item for item in some if material.entry.task == RETRIEVAL or item.label > 0]
+    return {video: some for video, some in found.items() if some}
+
+
+class _Windows:
+    """The windows of a recording's samples.
+
+    clips: the different ones. places: (N, W) the clips of each sample, W = 1, or 3 in retrieval. texts: of each clip.
+    """
+
+    def __init__(self, material: Material, context_s: float, video: str, items: Sequence[Item]) -> None:
+        duration_s = material.release.recordings[video].duration_s
+        spans = [[window(t_s, context_s, duration_s) for t_s in item.times_s] for item in items]
+        self.clips = sorted({span for each in spans for span in each})
+        place = {clip: number for number, clip in enumerate(self.clips)}
+        self.places = np.array([[place[span] for span in each] for each in spans], np.int64)
+        self.texts = [material.text(video).between(*clip) for clip in self.clips] if _heard(material) else []
+
+
+class _Training:
+    """The towers, what of them is trained, and the losses of numbered samples."""
+
+    def __init__(self, material: Material, context_s: float, folder: Path) -> None:
+        options, self.entry, self.folder = material.study_config["all_layer"], material.entry, folder
+        self.normalise, self.compute = material.plan.normalise(self.entry), options["compute"]
+        items = chosen(material)
+        windows = {video: _Windows(material, context_s, video, each) for video, each in items.items()}
+        matched = {} if self.entry.task == RETRIEVAL else items
+        steps = {video: Features(material).steps(video)[1:] for video in matched}
+        self.samples = [(video, item) for video, each in items.items() for item in each]
+        self.places = np.concatenate([each.places for each in windows.values()])
+        spec, videos = _spec(material), _videos(material, items, folder.parent)
+        self.made_from = [
+            spec.record(),
+            [self.entry.blocks, self.normalise, self.compute, options["logit_scale"]],
+            [[videos.records[video].sha256, each.clips, each.texts] for video, each in windows.items()],
+            [[video, item.id, item.label] for video, item in self.samples],
+            [hashlib.sha256(rows.tobytes()).hexdigest() for rows in steps.values()],
+        ]
+        self.device = device_of(material.plan.config["features"]["device"])
+        tokens = {video: [clip_text.tokenize(text) for text in each.texts] for video, each in windows.items()}
+        self.tokens = {video: torch.tensor(ids, device=self.device) for video, ids in tokens.items()}
+        self.steps = {video: torch.from_numpy(rows).to(self.device) for video, rows in steps.items()}
+        self.towers = internvideo.trainable(files_of(spec.weights), self.device)
+        self.heard = _heard(material)
+        self.parameters = self.towers.parameters(video=True, text=self.heard)
+        cosines = options["logit_scale"] == "model" and self.normalise == "block"
+        self.scale = self.towers.scale if cosines else 1.0
+        mean, std = (torch.tensor(each, device=self.device) for each in (spec.mean, spec.std))
+        self.mean, self.std = mean.view(3, 1, 1, 1), std.view(3, 1, 1, 1)
+        self.pictures = keep(spec, {video: each.clips for video, each in windows.items()}, videos, folder)
+
+    def losses(self, numbers: list[int]) -> torch.Tensor:
+        """Return the (n,) cross entropies over the steps of the sample's own recording, or over its two candidates."""
+        samples = [self.samples[number] for number in numbers]
+        places = [self.places[number].tolist() for number in numbers]
+        windows = [(video, place) for (video, _), each in zip(samples, places, strict=True) for place in each]
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.compute == "bfloat16"):
+            seen = self.towers.video(self._inputs(windows))
+            told = self.towers.text(self._texts(windows)) if self.heard else None
+        rows = _joined(self.entry.blocks, seen.float(), told, self.normalise)
+        rows = rows.reshape(len(numbers), -1, rows.shape[1])
+        losses = []
+        for (video, item), row in zip(samples, rows, strict=True):
+            others, label = (self.steps[video], item.label - 1) if self.steps else (row[1:], item.label)
+            target = torch.tensor(label, device=self.device)
+            losses.append(functional.cross_entropy(others @ row[0] * self.scale, target))
+        return torch.stack(losses)
+
+    def _texts(self, windows: list[tuple[str, int]]) -> torch.Tensor:
+        """Return the (n, 77) token ids of the windows' transcripts."""
+        return torch.stack([self.tokens[video][place] for video, place in windows])
+
+    def _inputs(self, windows: list[tuple[str, int]]) -> torch.Tensor:
+        """Return the network's (n, 3, T, H, W) input, as ``Network`` has it."""
+        clips = torch.from_numpy(np.stack([self.pictures[video][place] for video, place in windows]))
+        pixels = clips.to(self.device).permute(0, 4, 1, 2, 3).float()
+        return pixels.div_(255).sub_(self.mean).div_(self.std)
+
+
+class _Tuned:
+    """Windows as the fine-tuned towers describe them, against the steps as the pre-trained ones did."""
+
+    def __init__(self, material: Material, context_s: float, fits: list[Path]) -> None:
+        self.material, self.context_s, self.folder = material, context_s, fits[0].parent
+        self.spec, options = _spec(material), material.plan.config["features"]
+        self.networks = [Network(self.spec, {fit.name: fit}, options["device"], options["batch_size"]) for fit in fits]
+        self.towers = [internvideo.load_text(TOWER, {fit.name: fit}) for fit in fits if _heard(material)]
+
+    def __call__(self, video: str, items: list[Item]) -> list[Outcome]:
+        """Return, for each seed, the chosen labels and the scores of a recording's samples."""
+        windows = _Windows(self.material, self.context_s, video, items)
+        entry, normalise = self.material.entry, self.material.plan.normalise(self.material.entry)
+        outcomes: list[Outcome] = []
+        for number, (seed, seen) in enumerate(zip(entry.seeds, self._seen(video, windows), strict=True)):
+            told = self._told(number, windows) if self.towers else None
+            rows = _joined(entry.blocks, torch.from_numpy(seen), told, normalise).numpy()[windows.places]
+            if entry.task == RETRIEVAL:
+                outcomes.append((seed, *nearer((rows[:, :1] * rows[:, 1:]).sum(axis=2))[1:]))
+                continue
+            scores = rows[:, 0] @ Features(self.material).steps(video)[1:].T
+            outcomes.append((seed, scores.argmax(axis=1) + 1, without_irrelevant(scores)))
+        return outcomes
+
+    def _seen(self, video: str, windows: _Windows) -> list[Rows]:
+        """Return the (n, D) vectors of the windows by each network; the video is decoded once."""
+        found = [np.zeros((len(windows.clips), self.spec.dimension), np.float32) for _ in self.networks]
+        videos, size = _videos(self.material, [video], self.folder), self.networks[0].batch_size
+        batches = stream(self.spec, {video: windows.clips}, videos, size)
+        for batch in progress(batches, what=video, unit="batches", total=ceil(len(windows.clips) / size)):
+            for rows, network in zip(found, self.networks, strict=True):
+                rows[batch.places] = network(batch.clips, batch.shown)
+        return found
+
+    def _told(self, number: int, windows: _Windows) -> torch.Tensor:
+        tower = self.towers[number]
+        texts = progress(windows.texts, what="texts", unit="texts")
+        return torch.from_numpy(np.stack([tower.encode(tower.tokens(text)) for text in texts]))
+
+
+def _heard(material: Material) -> bool:
+    return bool({*material.entry.blocks} & {*"TC"})
+
+
+def _joined(blocks: str, seen: torch.Tensor, told: torch.Tensor | None, normalise: str) -> torch.Tensor:
+    """Return (n, D) features of windows: the video's block and, for the others, that of the transcript."""
+    parts = [seen if block == "V" or told is None else told.float() for block in blocks]
+    return torch.cat([functional.normalize(part, dim=1) if normalise == "block" else part for part in parts], dim=1)
+
+
+def _spec(material: Material) -> ClipSpec:
+    spec = material.plan.spec_of(material.entry.backbone)
+    assert isinstance(spec, ClipSpec)
+    return spec
+
+
+def _videos(material: Material, names: Iterable[str], scratch: Path) -> Videos:
+    plan = material.plan
+    shards = {plan.shards[video] for video in names}
+    return Videos(
+        records={k: v for shard in shards for k, v in read_availability(paths.availability(plan.name, shard)).items()},
+        limits=Limits(**plan.config["media"]["limits"]),
+        decoders=plan.config["features"]["decoders"],
+        scratch=scratch,
+    )

@@ -1,0 +1,186 @@
+"""A decoder of whole recordings: a hidden Markov chain over the window scores of another entry, its scorer.
+
+It reads scores on a uniform grid of times, from the end of the preview (the last animation; its narration is the steps'
+own) to the end of the recording. So it knows neither which times are sampled nor where the labelled part is. The chain
+is before, 1..K, after; before and after are answered as Irrelevant. Labels count the same in the metrics, however long
+they last, so each one's posterior is divided by its expected time. It is not the paper's.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.benchmarks.spacewalk.items import Item
+from stepline.benchmarks.spacewalk.material import Material
+from stepline.benchmarks.spacewalk.methods import Method, Outcome, make_method
+from stepline.datasets.schema import Recording, Split
+from stepline.errors import ConfigError
+from stepline.io import atomic_path
+from stepline.metrics.accuracy import accuracy
+from stepline.metrics.average_precision import average_precision
+from stepline.models.hmm import log_posteriors, log_sum, transitions
+from stepline.models.training import loaded
+
+STEP_S = 10.0
+"""The grid's distance."""
+CHOICES: dict[str, tuple[float, ...]] = {
+    "window_s": (60, 30, 120, 300),
+    "scale": (0.3, 0.1, 0.15, 0.2, 0.4, 0.5, 0.7),
+    "stay": (0.5, 0.25, 0.35, 0.7, 1.0),
+    "reach": (0.25, 0.05, 0.1, 0.15, 0.35, 0.5),
+    "back": (0.02, 0.005, 0.05, 0.1, 0.2),
+    "irrelevant": (0.2, -0.2, 0.0, 0.1, 0.3, 0.4),
+}
+"""The values that are tried, from the first of each.
+
+window_s: length of the scorer's windows. scale: weight of the standardised scores, per minute. stay: mean time in a
+step, in equal shares of the recording. reach, back: see ``transitions``. irrelevant: standardised score of before and
+after.
+"""
+SEEN: tuple[Split, ...] = ("train", "val")
+"""The splits that parameters are chosen on."""
+LEAST = -10_000.0
+"""A score is at least this: it is finite where a label is impossible."""
+Setting = dict[str, float]
+Array = NDArray[np.float64]
+
+
+def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
+    """Return the decoder with the parameters in the checkpoint."""
+    return _Decoder(material, _read(fits[0]))
+
+
+class _Decoder:
+    def __init__(self, material: Material, setting: Setting) -> None:
+        self.recordings, self.setting = material.release.recordings, setting
+        self.score = make_method(scorer(material), setting["window_s"], [])
+        shown = ", ".join(f"{name} {value:g}" for name, value in setting.items())
+        self.selection = f"highest mean of accuracy and mAP over train and val: {shown}"
+
+    def __call__(self, video: str, items: list[Item]) -> list[Outcome]:
+        recording = self.recordings[video]
+        scores = decode(evidence(self.score, recording), self.setting)[rows(recording, items)]
+        return [(0, scores.argmax(axis=1), scores.astype(np.float32))]
+
+
+def fit(material: Material, context_s: float | None, seed: int, path: Path) -> None:
+    """Choose the parameters on train and val, and write them with all that were tried to ``path``.
+
+    One parameter after the other takes its best value, until none gains. The best has the highest mean of accuracy and
+    mAP over the recordings of train and val, each counting once; of equal ones the first tried. The safetensors file
+    has a row for every setting tried: its parameters, and ``accuracy_train``, ``map_train``, ``accuracy_val``,
+    ``map_val`` in percent; ``chosen`` is the row.
+    """
+    from safetensors.numpy import save_file
+
+    recordings, part = material.release.recordings, scorer(material)
+    items = {split: material.items(split) for split in SEEN}
+    videos = {split: material.recordings(split) for split in SEEN}
+
+    @cache
+    def seen(video: str, window_s: float) -> Array:
+        return evidence(make_method(part, window_s, []), recordings[video])
+
+    def measured(setting: Setting, video: str, samples: Sequence[Item]) -> tuple[float, float]:
+        decoded = decode(seen(video, setting["window_s"]), setting)
+        return _metrics(decoded[rows(recordings[video], samples)], samples)
+
+    tried: dict[tuple[float, ...], list[Array]] = {}
+
+    def value(setting: Setting) -> float:
+        key = tuple(setting.values())
+        if key not in tried:
+            tried[key] = [np.array([measured(setting, v, items[split][v]) for v in videos[split]]) for split in SEEN]
+        return float(np.concatenate(tried[key]).mean())
+
+    best = tuple(climb(value).values())
+    means = [np.concatenate([split.mean(axis=0) for split in each]) for each in tried.values()]
+    table = np.column_stack([np.array([*tried]), np.array(means)])
+    names = [*CHOICES, *(f"{metric}_{split}" for split in SEEN for metric in ("accuracy", "map"))]
+    state = {name: column.copy() for name, column in zip(names, table.T, strict=True)}
+    with atomic_path(path) as made:
+        save_file(state | {"chosen": np.array([[*tried].index(best)])}, made)
+
+
+def climb(value: Callable[[Setting], float]) -> Setting:
+    """Return the setting that no other value of one parameter betters, from the first of all ``CHOICES``."""
+    best = {name: values[0] for name, values in CHOICES.items()}
+    before = None
+    while best != before:
+        before = best
+        for name, values in CHOICES.items():
+            best = max([best, *({**best, name: each} for each in values)], key=value)
+    return best
+
+
+def scorer(material: Material) -> Material:
+    """Return the material of the entry whose scores are decoded.
+
+    Raises ConfigError where it embeds no other windows than those of samples.
+    """
+    part = material.parts[1]
+    clips = part.entry.backbone and material.plan.describes_clips(part.entry.backbone)
+    if clips or (part.entry.made.texts == "windows" and {*part.entry.blocks} & {*"TC"}):
+        raise ConfigError(
+            f"config: {material.plan.study.name}.entries.{material.entry.id}.settings.scorer: {part.entry.id!r} is not "
+            "allowed; name one that scores any window: TF-IDF, sentences, or video of every second"
+        )
+    return part
+
+
+def times_s(recording: Recording) -> Array:
+    """Return the (T,) grid."""
+    start_s = max((step.animation_s[1] for step in recording.steps if step.animation_s), default=0.0)
+    return start_s + STEP_S * np.arange(max(1, int((recording.duration_s - start_s) / STEP_S)), dtype=np.float64)
+
+
+def rows(recording: Recording, items: Sequence[Item]) -> NDArray[np.int64]:
+    """Return the (N,) rows of the grid that are nearest to the samples."""
+    grid = times_s(recording)
+    nearest = np.rint((np.array([item.t_s for item in items]) - grid[0]) / STEP_S)
+    found: NDArray[np.int64] = nearest.clip(0, len(grid) - 1).astype(np.int64)
+    return found
+
+
+def evidence(score: Method, recording: Recording) -> Array:
+    """Return the (T, K) scores of the steps on the grid, each step's with mean 0 and deviation 1, or all 0."""
+    windows = [Item(id=i, frame=-1, t_s=t_s, label=0) for i, t_s in enumerate(times_s(recording).tolist())]
+    ((_, _, scores),) = score(recording.video, windows)
+    assert scores is not None
+    centred = scores[:, 1:] - scores[:, 1:].mean(axis=0, dtype=np.float64)
+    deviation = centred.std(axis=0)
+    standardised: Array = np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 1e-9)
+    return standardised
+
+
+def decode(scores: Array, setting: Setting) -> Array:
+    """Return the (T, K+1) logarithms of the labels' posteriors, each over its expected time, normalised over labels.
+
+    scores: (T, K), standardised.
+    """
+    n_times, n_steps = scores.shape
+    leave = 1 - np.exp(-n_steps / (setting["stay"] * n_times))
+    matrix = transitions(n_steps, leave=leave, reach=setting["reach"], back=setting["back"])
+    outside = np.full((n_times, 1), setting["irrelevant"])
+    seen = setting["scale"] * STEP_S / 60 * np.concatenate([outside, scores, outside], axis=1)
+    states = log_posteriors(np.eye(n_steps + 2)[0], matrix, seen)
+    labels = np.concatenate([np.logaddexp(states[:, :1], states[:, -1:]), states[:, 1:-1]], axis=1)
+    shares = labels - log_sum(labels, axis=0)
+    return np.asarray(np.maximum(shares - log_sum(shares, axis=1)[:, None], LEAST))
+
+
+def _metrics(scores: Array, items: Sequence[Item]) -> tuple[float, float]:
+    """Return accuracy and mAP in percent."""
+    labels = np.array([item.label for item in items])
+    right = accuracy(labels, scores.argmax(axis=1), n_classes=scores.shape[1])
+    ranked = [average_precision(scores[:, k], labels == k) for k in range(1, scores.shape[1])]
+    return 100 * right, 100 * float(np.nanmean(ranked))
+
+
+def _read(path: Path) -> Setting:
+    with loaded(path) as state:
+        (row,) = state["chosen"].tolist()
+        return {name: float(state[name][row]) for name in CHOICES}

@@ -1,0 +1,57 @@
+"""Late fusion of text and vision: a weighted sum of both methods' standardised scores. It is not the paper's."""
+
+from pathlib import Path
+
+import numpy as np
+
+from stepline.benchmarks.spacewalk.items import Item
+from stepline.benchmarks.spacewalk.material import Material
+from stepline.benchmarks.spacewalk.methods import Method, Outcome, Scores, make_method
+from stepline.metrics.accuracy import accuracy
+
+WEIGHTS = tuple(step / 10 for step in range(11))
+"""The weights of vision that are tried; text has the rest."""
+
+
+def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
+    """Return the method at windows of ``context_s`` seconds, its weight chosen on val."""
+    return _Fusion(material, context_s)
+
+
+class _Fusion:
+    """The weight of the highest accuracy on val, the mean over its recordings; of equal ones the least of vision."""
+
+    def __init__(self, material: Material, context_s: float | None) -> None:
+        self.text, self.video = (make_method(part, context_s, []) for part in material.parts[1:])
+        items = material.items("val")
+        found = [(items[video], *self._scores(video, items[video])) for video in material.recordings("val")]
+        values = [np.mean([_accuracy(*each, weight) for each in found]) for weight in WEIGHTS]
+        self.weight = WEIGHTS[int(np.argmax(values))]
+        self.selection = f"weight of vision {self.weight:g}, of the highest accuracy on val"
+
+    def __call__(self, video: str, items: list[Item]) -> list[Outcome]:
+        scores = _sum(*self._scores(video, items), self.weight)
+        return [(0, scores.argmax(axis=1), scores)]
+
+    def _scores(self, video: str, items: list[Item]) -> tuple[Scores, Scores]:
+        (_, _, text), (_, _, seen) = self.text(video, items)[0], self.video(video, items)[0]
+        assert text is not None
+        assert seen is not None
+        return _standardised(text), _standardised(seen)
+
+
+def _standardised(scores: Scores) -> Scores:
+    """Return each sample's scores less their mean, over their deviation: 0 where it has none, or where it is NaN."""
+    centred = scores - np.nanmean(scores, axis=1, keepdims=True)
+    deviation = np.nanstd(scores, axis=1, keepdims=True)
+    standardised = np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 0)
+    return np.asarray(np.nan_to_num(standardised), np.float32)
+
+
+def _accuracy(items: list[Item], text: Scores, seen: Scores, weight: float) -> float:
+    labels = np.array([item.label for item in items])
+    return accuracy(labels, _sum(text, seen, weight).argmax(axis=1), n_classes=text.shape[1])
+
+
+def _sum(text: Scores, seen: Scores, weight: float) -> Scores:
+    return np.asarray((1 - weight) * text + weight * seen, np.float32)

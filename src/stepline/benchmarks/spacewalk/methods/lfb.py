@@ -1,0 +1,112 @@
+"""Long-term feature bank: a window as its segments of 12 s, on frozen features (paper Eq. 5 to 8, Appendix E.3).
+
+The setting ``head`` is one of ``avg``, ``cat``, ``nl`` and ``tf``; ``steps`` names the entry whose features of steps
+they are matched with. What is not in ``OPTIONS`` is last-layer fine-tuning's, as in the paper.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.benchmarks.spacewalk.features import Features, Rows
+from stepline.benchmarks.spacewalk.items import Item
+from stepline.benchmarks.spacewalk.material import Material
+from stepline.benchmarks.spacewalk.methods import Method, Outcome, without_irrelevant
+from stepline.datasets.schema import Split
+from stepline.features.network import device_of
+from stepline.models.context import SEGMENT_S, Block, Segments, average, concatenation
+from stepline.models.lfb import Clips, apply_lfb, fit_lfb
+from stepline.models.linear import Matching, apply_linear, fit_linear
+
+POOLS = {"avg": average, "cat": concatenation}
+OPTIONS = {"nl": {"batch_size": 512, "learning_rate": 1e-3}, "tf": {"batch_size": 512, "learning_rate": 1e-4}}
+"""Of Appendix E.3."""
+
+
+def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
+    """Return the method at windows of ``context_s`` seconds: the best step, Irrelevant left to a threshold."""
+    assert context_s is not None
+    return partial(_apply, _SegmentFeatures(material), context_s, fits)
+
+
+def fit(material: Material, context_s: float | None, seed: int, path: Path) -> None:
+    """Fit on train, keep the epoch of the least loss on val; samples of Irrelevant are left out, as in Eq. 1."""
+    assert context_s is not None
+    head, features = material.entry.settings["head"], _SegmentFeatures(material)
+    options: dict[str, Any] = {**material.study_config["last_layer"], **OPTIONS.get(head, {}), "seed": seed}
+    del options["seeds"]
+    train, val = (_clips(features, split) for split in ("train", "val"))
+    if head in POOLS:
+        fit_linear(_pooled(head, train, context_s), _pooled(head, val, context_s), path, **options)
+        return
+    fit_lfb(head, train, val, path, context_s=context_s, device=_device(material), **options)
+
+
+class _SegmentFeatures(Features):
+    """Features of segments, matched with the steps of the entry that the setting ``steps`` names."""
+
+    def bank(self, video: str) -> Segments:
+        """Return the recording's segments, from each second on, with the blocks of the entry.
+
+        Raises StoreError where there are features of parts of it alone.
+        """
+        material = self.material
+        material.bank.check_whole()
+        text = None
+        if {*material.entry.blocks} & {*"TC"}:
+            texts, index = np.unique([*material.text(video).segments(SEGMENT_S)], return_inverse=True)
+            text = Block(material.embeddings(video)(texts.tolist()), index)
+        blocks = [Block(material.bank[video]) if block == "V" else text for block in material.entry.blocks]
+        normalise = material.plan.normalise(material.entry) == "block"
+        return Segments(tuple(block for block in blocks if block is not None), normalise)
+
+    def steps(self, video: str) -> Rows:
+        """Return the (K+1, D) features of the labels 0..K."""
+        return Features(self.material.parts[1]).steps(video)
+
+
+def _clips(features: _SegmentFeatures, split: Split) -> Clips:
+    """Return the step samples (label > 0) of a split."""
+    material = features.material
+    recordings = material.recordings(split)
+    items = [[item for item in material.items(split)[video] if item.label > 0] for video in recordings]
+    return Clips(
+        banks=[features.bank(video) for video in recordings],
+        owner=np.repeat(np.arange(len(items)), [len(kept) for kept in items]),
+        times_s=np.array([item.t_s for kept in items for item in kept]),
+        label=np.array([item.label for kept in items for item in kept]),
+        steps=[features.steps(video)[1:] for video in recordings],
+    )
+
+
+def _pooled(head: str, clips: Clips, context_s: float) -> Matching:
+    times_s = [clips.times_s[clips.owner == number] for number in range(len(clips.banks))]
+    pooled = [POOLS[head](bank, whose_s, context_s) for bank, whose_s in zip(clips.banks, times_s, strict=True)]
+    return Matching(features=np.concatenate(pooled), owner=clips.owner, label=clips.label, steps=clips.steps)
+
+
+def _apply(
+    features: _SegmentFeatures, context_s: float, fits: list[Path], video: str, items: list[Item]
+) -> list[Outcome]:
+    material, bank = features.material, features.bank(video)
+    head, times_s = material.entry.settings["head"], np.array([item.t_s for item in items])
+    pooled = POOLS[head](bank, times_s, context_s) if head in POOLS else None
+    steps = features.steps(video)[1:]
+
+    def mapped(path: Path) -> NDArray[np.float32]:
+        if pooled is not None:
+            return apply_linear(path, pooled)
+        return apply_lfb(head, path, bank, times_s, context_s=context_s, device=_device(material))
+
+    outcomes: list[Outcome] = []
+    for seed, path in zip(material.entry.seeds, fits, strict=True):
+        scores = mapped(path) @ steps.T
+        outcomes.append((seed, scores.argmax(axis=1) + 1, without_irrelevant(scores)))
+    return outcomes
+
+
+def _device(material: Material) -> str:
+    return device_of(material.plan.config["features"]["device"]).type

@@ -1,0 +1,39 @@
+"""TW-FINCH: the candidate that is in the query's cluster of the recording's clips (paper Appendix E.4)."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.benchmarks.spacewalk.items import Item
+from stepline.benchmarks.spacewalk.material import Material
+from stepline.benchmarks.spacewalk.methods import GUESS, Method, Outcome
+from stepline.features.bank import Bank
+from stepline.models.tw_finch import tw_finch
+
+
+def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
+    """Return the method, which sees whole recordings, cut into the entry's number of ``segments``."""
+    return partial(_choose, material)
+
+
+def _choose(material: Material, video: str, items: list[Item]) -> list[Outcome]:
+    """Return the one candidate that shares the query's cluster; where both or none do, a guess."""
+    labels = tw_finch(material.bank[video], material.entry.settings["segments"])
+    clusters = labels[nearest_rows(material.bank, video, np.array([item.times_s for item in items]))]
+    shared = clusters[:, 1:] == clusters[:, :1]
+    return [(0, np.where(shared.sum(axis=1) == 1, shared.argmax(axis=1), GUESS), None)]
+
+
+def nearest_rows(bank: Bank, video: str, times_s: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rows whose clips are centred nearest to some times, of equally near ones the earlier.
+
+    The paper does not say how a time finds its clip. A row of frames is centred on its time.
+    """
+    clip = {"num_frames": 0, "interval": 1, "offset": 0} | bank.spec
+    middle_s = (clip["offset"] + clip["num_frames"] * clip["interval"] / 2) / clip["fps"]
+    starts_s = [block.t0_s + block.hop_s * np.arange(block.length) for block in bank.blocks[video]]
+    centres_s = np.concatenate(starts_s) + middle_s
+    borders_s = (centres_s[1:] + centres_s[:-1]) / 2
+    return np.searchsorted(borders_s, times_s)

@@ -1,0 +1,302 @@
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from stepline import paths
+from stepline.availability import Record, write_availability
+from stepline.backbones import internvideo
+from stepline.backbones.parity import internvideo as parity_internvideo
+from stepline.backbones.parity import weights
+from stepline.backbones.registry import presets, towers
+from stepline.benchmarks.spacewalk.entries import KINDS, Kind
+from stepline.benchmarks.spacewalk.methods import all_layer
+from stepline.benchmarks.spacewalk.methods.all_layer import _Training, chosen, fit, make
+from stepline.benchmarks.spacewalk.predict import predict
+from stepline.benchmarks.spacewalk.predictions import read_predictions
+from stepline.benchmarks.spacewalk.score import score
+from stepline.datasets.schema import Split
+from stepline.errors import StoreError
+from stepline.io import read_json, sha256_file
+from stepline.models import all_layer as model
+from tests.benchmarks.spacewalk.conftest import FPS, MadeUp, TinyMaterial
+from tests.media.clips import make as make_video
+
+OPTIONS = {
+    "learning_rate": 2e-3,
+    "weight_decay": 0.2,
+    "warm_up": 0.1,
+    "epochs": 1,
+    "batch_size": 16,
+    "logit_scale": "model",
+    "compute": "float32",
+    "seeds": [0],
+}
+KIND = Kind(
+    module="all_layer",
+    encoders=("video",),
+    grid=False,
+    texts="windows",
+    options="last_layer",
+    thresholded=True,
+    sees=("window", "train"),
+    settings={"samples_per_video": int, "videos": int},
+)
+ENTRY: dict[str, object] = {
+    "kind": "all-layer",
+    "encoder": "internvideo-spacewalk",
+    "modality": "V+L",
+    "setting": "all-layer",
+    "inputs": ["window", "train"],
+    "settings": {"samples_per_video": 2000, "videos": 10},
+}
+
+
+class Steps:
+    """Planted features of the steps, in the place of those of a bank."""
+
+    asked: list[str]
+
+    def __init__(self, material: TinyMaterial) -> None:
+        self.material = material
+
+    def steps(self, video: str) -> np.ndarray:
+        n = self.material.release.recordings[video].n_steps + 1
+        rows = np.random.default_rng(7).standard_normal((n, 3 * 32)).astype(np.float32)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+class Present(TinyMaterial):
+    """Material of which all recordings are there."""
+
+    def recordings(self, split: Split) -> tuple[str, ...]:
+        return self.listed(split)
+
+
+@pytest.fixture(scope="session")
+def tiny(parity: Path) -> Any:
+    """A small InternVideo: its configuration and weights."""
+    manifest = json.loads((parity / "internvideo/manifest.json").read_text(encoding="utf-8"))
+    described = manifest["configs"]["tiny"]
+    shapes = {key: shape for key, (shape, *_) in described["keys"].items()}
+    arrays = weights(described["keys"], described["digest_sha256"])
+    return parity_internvideo.config_of(manifest["args"]["tiny"], shapes), {
+        f"clip.{key}": torch.tensor(array) for key, array in arrays.items()
+    }
+
+
+@pytest.fixture
+def material(made_up: MadeUp, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return what gives the material of an entry of these fields, with the small network as InternVideo."""
+    config, tensors = tiny
+    Path("weights/internvideo").mkdir(parents=True)
+    torch.save(tensors, "weights/internvideo/pytorch_model.bin")
+    spec = presets()["internvideo-spacewalk"]
+    steps = (("short_side", 56, "pil_bicubic"), ("centre_crop", 56, "round"))
+    monkeypatch.setattr(internvideo, "Config", lambda: config)
+    monkeypatch.setattr(all_layer, "Features", Steps)
+    monkeypatch.setitem(presets(), spec.name, replace(spec, num_frames=3, steps=steps, dimension=32))
+    monkeypatch.setitem(towers(), "internvideo-text", replace(towers()["internvideo-text"], dimension=32))
+    monkeypatch.setitem(KINDS, "all-layer", KIND)
+
+    def made(entry: dict[str, object] | None = None, **options: object) -> Present:
+        found = made_up.material(ENTRY | (entry or {}))
+        found.plan.config["features"]["device"] = "cpu"
+        found.study_config["all_layer"] = OPTIONS | options
+        return Present(found.plan, found.release, replace(found.entry, seeds=(0,)))
+
+    records: dict[str, list[Record]] = {}
+    for video in made_up.release.recordings:
+        shard = made_up.study.shards(10)[video]
+        records.setdefault(shard, []).append(Record(video=video, status="present", sha256="0", path=f"{video}.mp4"))
+    for shard, found in records.items():
+        write_availability(paths.availability("demo", shard), found)
+    return made
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give random pictures in the place of videos'."""
+
+    def keep(spec: Any, listed: dict[str, Any], *_: object) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(0)
+        return {video: rng.integers(256, size=(len(c), 3, 56, 56, 3), dtype=np.uint8) for video, c in listed.items()}
+
+    monkeypatch.setattr(all_layer, "keep", keep)
+
+
+def test_samples_are_evenly_spaced_and_of_the_first_recordings(material: Any) -> None:
+    every = material()
+    items = every.items("train")
+    assert [*chosen(every)] == ["a", "b"]
+    assert chosen(every)["b"] == [item for item in items["b"] if item.label > 0]
+    some = chosen(material({"settings": {"samples_per_video": 7, "videos": 1}}))
+    assert [*some] == ["a"]
+    places = [0, 5, 11, 17, 22, 28, 34]
+    assert some["a"] == [items["a"][place] for place in places if items["a"][place].label > 0]
+    retrieval = chosen(material({"table": "2b", "modality": "V", "settings": {"samples_per_video": 4, "videos": 9}}))
+    assert [[item.id for item in retrieval[video]] for video in "ab"] == [[0, 10, 20, 30]] * 2
+
+
+def block(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("logit_scale", ["model", "none"])
+def test_the_loss_is_the_cross_entropy_over_the_recordings_own_steps(
+    material: Any, drawn: None, tiny: Any, logit_scale: str
+) -> None:
+    found = material(logit_scale=logit_scale)
+    training = _Training(found, 4.0, Path("fit/0.pictures"))
+    numbers = [0, 5, len(training.samples) - 1]
+    assert {training.samples[number][0] for number in numbers} == {"a", "b"}
+    files = {"pytorch_model.bin": Path("weights/internvideo/pytorch_model.bin")}
+    video_tower = internvideo.load(presets()["internvideo-spacewalk"], files)
+    encoder = internvideo.load_text(towers()["internvideo-text"], files)
+    scale = float(tiny[1]["clip.logit_scale"].exp()) if logit_scale == "model" else 1.0
+    expected = []
+    for video, item in (training.samples[number] for number in numbers):
+        (place,) = training.places[training.samples.index((video, item))]
+        mean, std = (each.ravel().numpy() for each in (training.mean, training.std))
+        clip = ((training.pictures[video][place] / 255 - mean) / std).astype(np.float32).transpose(3, 0, 1, 2)
+        seen = video_tower(torch.from_numpy(clip[None])).numpy()[0]
+        told = encoder.encode(encoder.tokens(found.text(video).window(item.t_s, 4.0)))
+        logits = Steps(found).steps(video)[1:] @ np.concatenate([block(seen), block(told), block(told)]) * scale
+        expected.append(np.log(np.exp(logits).sum()) - logits[item.label - 1])
+    losses = training.losses(numbers)
+    np.testing.assert_allclose(losses.detach().numpy(), expected, rtol=1e-4)
+    losses.sum().backward()
+    assert all(bool(parameter.grad.any()) for parameter in training.parameters.values())
+    assert not any(rows.requires_grad for rows in training.steps.values())
+
+
+def test_the_loss_of_retrieval_is_that_of_two_candidates(material: Any, drawn: None) -> None:
+    found = material({"table": "2b", "modality": "V"}, logit_scale="none")
+    training = _Training(found, 4.0, Path("fit/0.pictures"))
+    assert not any("token_embedding" in name for name in training.parameters)
+    network = internvideo.load(presets()["internvideo-spacewalk"], {"w": Path("weights/internvideo/pytorch_model.bin")})
+    numbers = [0, 41, 79]
+    expected = []
+    for number in numbers:
+        video, item = training.samples[number]
+        with torch.no_grad():
+            vectors = network(training._inputs([(video, place) for place in training.places[number].tolist()])).numpy()
+        query, *candidates = block(vectors)
+        logits = np.array(candidates) @ query
+        expected.append(np.log(np.exp(logits).sum()) - logits[item.label])
+        windows = all_layer._Windows(found, 4.0, video, [item])
+        assert [windows.clips[place] for place in windows.places[0]] == [
+            (max(0.0, t_s - 2), min(found.release.recordings[video].duration_s, t_s + 2)) for t_s in item.times_s
+        ]
+    np.testing.assert_allclose(training.losses(numbers).detach().numpy(), expected, rtol=1e-4)
+
+
+def test_what_a_fit_is_made_from_decides_whether_its_state_is_used(material: Any, drawn: None) -> None:
+    def made(context_s: float = 4.0, **options: object) -> object:
+        return _Training(material(**options), context_s, Path("fit/0.pictures")).made_from
+
+    first = made()
+    assert made() == first
+    for other in (made(6.0), made(logit_scale="none"), made(compute="bfloat16")):
+        assert other != first
+
+
+@pytest.fixture
+def planted(made_up: MadeUp, material: Any) -> Any:
+    """The same with videos in which each label has a colour of its own."""
+    colours = np.random.default_rng(3).integers(0, 256, (12, 3), dtype=np.uint8)
+    for video, recording in made_up.release.recordings.items():
+        labels = np.concatenate([np.full(s.end_frame - s.start_frame, s.label) for s in recording.segments])
+        times = [Fraction(i, int(FPS)) for i in range(len(labels))]
+        make_video(
+            Path(f"{video}.mp4"),
+            times,
+            picture=lambda i, labels=labels: np.full((64, 64, 3), colours[labels[i]], np.uint8),
+        )
+    records: dict[str, list[Record]] = {}
+    for video, recording in made_up.release.recordings.items():
+        path = f"{video}.mp4"
+        record = Record(
+            video=video, status="present", sha256=sha256_file(path), path=path, duration_s=recording.duration_s
+        )
+        records.setdefault(made_up.study.shards(10)[video], []).append(record)
+    for shard, found in records.items():
+        write_availability(paths.availability("demo", shard), found)
+    return material
+
+
+class StoppedError(Exception):
+    pass
+
+
+@pytest.mark.slow
+def test_a_fit_learns_what_is_planted_and_goes_on_after_a_stop(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From videos to answers: a step's colour is learned in training recordings and known in others."""
+    found, whole, part = planted(epochs=3), Path("whole/0.safetensors"), Path("part/0.safetensors")
+    fit(found, 2.0, 0, whole)
+    state = load_file(whole)
+    n = -(-sum(map(len, chosen(found).values())) // 16)
+    assert state["loss"][-n:].mean() < 0.8 * state["loss"][:n].mean()
+    assert [path.name for path in whole.parent.iterdir()] == ["0.safetensors"]
+
+    monkeypatch.setattr(model, "EVERY", 2)
+    losses, asked = _Training.losses, []
+
+    def stopping(self: _Training, numbers: list[int]) -> torch.Tensor:
+        asked.append(numbers)
+        if len(asked) == 4 * n + 3:
+            raise StoppedError
+        return losses(self, numbers)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Training, "losses", stopping)
+        with pytest.raises(StoppedError):
+            fit(found, 2.0, 0, part)
+    assert {path.name for path in part.parent.iterdir()} == {"0.pictures", "0.state.safetensors"}
+    for video in ("a", "b"):
+        Path(f"{video}.mp4").unlink()
+    fit(found, 2.0, 0, part)
+    assert part.read_bytes() == whole.read_bytes()
+
+    predict(found, 2.0, [whole], Path("p.parquet"))
+    predictions, about = read_predictions(Path("p.parquet"))
+    assert [(p.split, p.video) for p in predictions] == [("val", "c"), ("test", "d"), ("test", "e")]
+    assert about["thresholded"]
+    right = []
+    for each in predictions:
+        scores, labels = each.scores, np.array([item.label for item in found.items(each.split)[each.video]])  # type: ignore[arg-type]
+        assert scores is not None
+        assert scores.shape == (len(labels), found.release.recordings[each.video].n_steps + 1)
+        assert np.isnan(scores[:, 0]).all()
+        assert np.array_equal(each.chosen, scores[:, 1:].argmax(axis=1) + 1)
+        right.append(np.mean((each.chosen == labels)[labels > 0]))
+    assert np.mean(right) > 0.5
+    score(found, Path("p.parquet"), Path("score.json"))
+    assert "threshold of the best binary F1 on val" in read_json("score.json")["selection"]
+
+
+@pytest.mark.slow
+def test_retrieval_is_fitted_and_predicted(planted: Any) -> None:
+    settings = {"samples_per_video": 6, "videos": 1}
+    found, path = planted({"table": "2b", "modality": "V", "settings": settings}, compute="bfloat16"), Path("fit/0")
+    path = path.with_suffix(".safetensors")
+    fit(found, 4.0, 0, path)
+    assert len(load_file(path)["loss"]) == 1
+    items = found.items("test")["d"][:5]
+    ((_, answers, scores),) = make(found, 4.0, [path])("d", items)
+    assert scores is not None
+    assert scores.shape == (5, 2)
+    assert np.isfinite(scores).all()
+    assert np.array_equal(answers, scores.argmax(axis=1))
+
+
+def test_a_damaged_fit_is_one_line(material: Any) -> None:
+    Path("0.safetensors").write_bytes(b"nothing")
+    with pytest.raises(StoreError, match=r"0.safetensors is damaged or no checkpoint"):
+        make(material(), 4.0, [Path("0.safetensors")])

@@ -1,0 +1,207 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepline.benchmarks.spacewalk.items import Item
+from stepline.benchmarks.spacewalk.material import Material
+from stepline.benchmarks.spacewalk.methods import hmm
+from stepline.benchmarks.spacewalk.predict import predict
+from stepline.benchmarks.spacewalk.predictions import read_predictions
+from stepline.datasets.schema import Segment
+from stepline.errors import ConfigError, StoreError
+from tests.benchmarks.spacewalk.conftest import MadeUp
+
+safetensors = pytest.importorskip("safetensors.numpy")
+
+SETTING = {"window_s": 6.0, "scale": 20.0, "stay": 0.5, "reach": 0.25, "back": 0.02, "irrelevant": 0.2}
+CHOICES = {
+    "window_s": (6.0, 4.0),
+    "scale": (20.0, 5.0, 60.0),
+    "stay": (0.5, 1.0),
+    "reach": (0.25,),
+    "back": (0.02, 0.2),
+    "irrelevant": (0.2,),
+}
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grid and choices that suit recordings of a minute."""
+    monkeypatch.setattr(hmm, "STEP_S", 1.0)
+    monkeypatch.setattr(hmm, "CHOICES", CHOICES)
+
+
+def entry(scorer: str = "2a-tfidf-zero-shot") -> dict[str, object]:
+    return {"kind": "hmm", "contexts": "unlimited", "inputs": ["recording", "train"], "settings": {"scorer": scorer}}
+
+
+@pytest.fixture
+def fitted(made_up: MadeUp, tmp_path: Path) -> tuple[Material, Path]:
+    material, path = made_up.material(entry()), tmp_path / "fit.safetensors"
+    hmm.fit(material, None, 0, path)
+    return material, path
+
+
+def test_removed_samples_change_nothing_of_those_left(fitted: tuple[Material, Path]) -> None:
+    material, path = fitted
+    method, items = hmm.make(material, None, [path]), material.items("test")["d"]
+    ((_, chosen, scores),) = method("d", items)
+    ((_, fewer, their_scores),) = method("d", items[::2])
+    assert np.array_equal(fewer, chosen[::2])
+    assert scores is not None
+    assert their_scores is not None
+    assert np.array_equal(their_scores, scores[::2])
+    assert np.isfinite(scores).all()
+    assert scores.shape == (40, material.release.recordings["d"].n_steps + 1)
+
+
+def test_the_labelled_part_is_not_known(fitted: tuple[Material, Path]) -> None:
+    material, path = fitted
+    recording, items = material.release.recordings["d"], material.items("test")["d"]
+    end = round(10 * recording.duration_s)
+    unlabelled = Segment(start_s=0, end_s=recording.duration_s, start_frame=0, end_frame=end, label=-1)
+    recordings = {**material.release.recordings, "d": replace(recording, segments=(unlabelled,))}
+    blind = replace(material, release=replace(material.release, recordings=recordings))
+    seen, unseen = (hmm.make(each, None, [path])("d", items) for each in (material, blind))
+    assert np.array_equal(seen[0][2], unseen[0][2])  # type: ignore[arg-type]
+
+
+def test_fitting_never_reads_samples_of_test(made_up: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    items, text = Material.items, Material.text
+    monkeypatch.setattr(Material, "items", lambda self, split: read.append(split) or items(self, split))
+    monkeypatch.setattr(Material, "text", lambda self, video: read.append(video) or text(self, video))
+    hmm.fit(made_up.material(entry()), None, 0, tmp_path / "fit")
+    assert {*read} == {"train", "val", "a", "b", "c"}
+
+
+def test_the_checkpoint_has_all_that_was_tried_and_the_best_of_it(
+    fitted: tuple[Material, Path], tmp_path: Path
+) -> None:
+    material, path = fitted
+    state = safetensors.load_file(path)
+    n = len(state["scale"])
+    assert n == len({*zip(*(state[name].tolist() for name in CHOICES), strict=True)}) > 5
+    assert [state[name][0] for name in CHOICES] == [values[0] for values in CHOICES.values()]
+    two, one = (
+        state[f"accuracy_{split}"] + state[f"map_{split}"] for split in ("train", "val")
+    )  # means over two recordings and over one
+    assert state["chosen"].tolist() == [int(np.argmax(2 * two + one))]
+
+    setting = {name: float(state[name][state["chosen"][0]]) for name in CHOICES}
+    method, items = hmm.make(material, None, [path]), material.items("val")["c"]
+    ((_, chosen, _),) = method("c", items)
+    right = np.mean([item.label == label for item, label in zip(items, chosen, strict=True)])
+    assert state["accuracy_val"][state["chosen"][0]] == pytest.approx(100 * right)
+    assert ", ".join(f"{name} {value:g}" for name, value in setting.items()) in method.selection
+
+    hmm.fit(material, None, 0, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+def test_a_planted_order_is_recovered_from_noise() -> None:
+    """Every step's score is a little higher in its own part; alone that is noise."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2, 3, 4, 5, 6, 0], 60)
+    scores = rng.standard_normal((len(labels), 6))
+    for step in range(1, 7):
+        scores[labels == step, step - 1] += 1.0
+    decoded = hmm.decode(scores, SETTING | {"scale": 30.0})
+    inside = labels > 0
+    assert (scores.argmax(axis=1) + 1 == labels)[inside].mean() < 0.5
+    assert (decoded.argmax(axis=1) == labels)[inside].mean() > 0.9
+    assert (decoded.argmax(axis=1) == labels).mean() > 0.85
+    np.testing.assert_allclose(np.exp(decoded).sum(axis=1), 1)
+
+
+def test_a_labels_posterior_is_divided_by_its_expected_time() -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.standard_normal((30, 3))
+    decoded = np.exp(hmm.decode(scores, SETTING))
+    leave = 1 - np.exp(-3 / (0.5 * 30))
+    matrix = hmm.transitions(3, leave=leave, reach=0.25, back=0.02)
+    outside = np.full((30, 1), 0.2)
+    states = np.exp(hmm.log_posteriors(np.eye(5)[0], matrix, 20 / 60 * np.hstack([outside, scores, outside])))
+    labels = np.hstack([states[:, :1] + states[:, -1:], states[:, 1:-1]])
+    expected = labels / labels.sum(axis=0)
+    np.testing.assert_allclose(decoded, expected / expected.sum(axis=1, keepdims=True), atol=1e-9)
+
+
+def test_the_grid_begins_after_the_preview_and_samples_take_their_nearest_time(made_up: MadeUp) -> None:
+    recording = made_up.release.recordings["a"]  # three steps, their animations at 5 to 8, 10 to 13 and 15 to 18 s
+    grid = hmm.times_s(recording)
+    assert grid[0] == 18
+    assert grid[-1] <= recording.duration_s - 1 < grid[-1] + 1
+    assert (np.diff(grid) == 1).all()
+    items = [Item(id=0, frame=0, t_s=t_s, label=0) for t_s in (2.0, 18.4, 18.6, 30.0, 1e6)]
+    assert hmm.rows(recording, items).tolist() == [0, 0, 1, 12, len(grid) - 1]
+
+
+def test_scores_are_standardised_by_step_and_those_that_say_nothing_are_zero(made_up: MadeUp) -> None:
+    recording = made_up.release.recordings["a"]
+    raw = np.random.default_rng(0).random((len(hmm.times_s(recording)), 4)).astype(np.float32)
+    raw[:, 0], raw[:, 2] = np.nan, 0.7
+    asked: list[tuple[str, list[float]]] = []
+
+    def method(video: str, items: list[Item]) -> list[tuple[int, np.ndarray, np.ndarray]]:
+        asked.append((video, [item.t_s for item in items]))
+        return [(0, raw.argmax(axis=1), raw)]
+
+    seen = hmm.evidence(method, recording)
+    assert asked == [("a", hmm.times_s(recording).tolist())]
+    assert (seen[:, 1] == 0).all()
+    np.testing.assert_allclose(seen[:, [0, 2]].mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(seen[:, [0, 2]].std(axis=0), 1)
+    np.testing.assert_allclose(seen[:, 0], (raw[:, 1] - raw[:, 1].mean()) / raw[:, 1].std(), atol=1e-5)
+
+
+def test_climbing_ends_where_no_other_value_is_better_and_keeps_the_first_of_equals() -> None:
+    wanted = {"window_s": 4.0, "scale": 60.0, "stay": 0.5, "back": 0.2}
+
+    def value(setting: dict[str, float]) -> float:
+        return sum(setting[name] == each for name, each in wanted.items())
+
+    assert hmm.climb(value) == {**SETTING, **wanted}
+    assert hmm.climb(lambda setting: 0.0) == {name: values[0] for name, values in CHOICES.items()}
+
+
+@pytest.mark.parametrize(
+    "scorer", ["2a-minilm-last-layer", "2a-minilm-zero-shot", "2a-random", "2a-sample-rank", "2a-linear-in-time"]
+)
+def test_what_cannot_score_any_window_is_no_scorer(made_up: MadeUp, scorer: str) -> None:
+    with pytest.raises(ConfigError, match=rf"mine\.settings\.scorer: '{scorer}' is not allowed"):
+        hmm.scorer(made_up.material(entry(scorer)))
+
+
+@pytest.mark.parametrize("scorer", ["2a-minilm-sentences", "2a-histogram-zero-shot"])
+def test_sentences_and_seconds_score_any_window(made_up: MadeUp, scorer: str) -> None:
+    material = made_up.material(entry(scorer))
+    assert hmm.scorer(material).entry.id == scorer
+
+
+def test_a_damaged_checkpoint_is_named(fitted: tuple[Material, Path]) -> None:
+    material, path = fitted
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(StoreError, match=str(path)):
+        hmm.make(material, None, [path])
+
+
+def test_test_recordings_alone_are_predicted_and_no_threshold_is_looked_for(fitted: tuple[Material, Path]) -> None:
+    material, path = fitted
+    predict(material, None, [path], path.with_name("predictions"))
+    made, about = read_predictions(path.with_name("predictions"))
+    assert [(each.split, each.video, len(each.ids)) for each in made] == [("test", "d", 40), ("test", "e", 40)]
+    assert about["needs"] == []
+    assert about["thresholded"] is False
+    assert "highest mean of accuracy and mAP over train and val: window_s " in str(about["selection"])
+
+
+def test_irrelevant_is_answered_where_it_is_likeliest(
+    fitted: tuple[Material, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    material, path = fitted
+    monkeypatch.setattr(hmm, "decode", lambda scores, setting: -np.tile(np.arange(scores.shape[1] + 1.0), (99, 1)))
+    ((_, chosen, _),) = hmm.make(material, None, [path])("d", material.items("test")["d"])
+    assert {*chosen.tolist()} == {0}

@@ -1,0 +1,79 @@
+"""Figures 3, 4 and A9 of a study: from which tables, and how much each line of an ablation is trained on."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from stepline import paths
+from stepline.benchmarks.spacewalk import figures
+from stepline.benchmarks.spacewalk.plan import Plan
+from stepline.config import validate
+from stepline.report import figure_sizes
+from stepline.tables import Line, Row, build
+
+FEW = {
+    "table": "A9a", "method": "TF-IDF (500 samples)", "modality": "L", "setting": "all-layer", "kind": "tfidf",
+    "encoder": "tfidf", "settings": {"fit": "train"}, "inputs": ["window", "train"], "protocol": "beyond",
+}  # fmt: skip
+ALL = FEW | {"table": "A9b", "method": "TF-IDF (all)"}
+
+
+def line(entry: str, table: str, value: float, **changes: Any) -> Line:
+    base: dict[str, Any] = {
+        "table": table, "entry": entry, "method": "TF-IDF", "modality": "L", "setting": "zero-shot", "context_s": 60.0,
+        "metric": "accuracy", "release": "v2", "split": "test",
+        "score": {"metrics": {"accuracy": {"value": value}}, "status": "present"},
+    }  # fmt: skip
+    return Line(**(base | changes))
+
+
+def test_a_line_of_an_ablation_stands_at_its_setting_or_at_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan.of(
+        validate({"spacewalk": {"text_encoders": ["tfidf"], "entries": {"few": FEW, "all": ALL}}}), "spacewalk"
+    )
+    plan.entries["few"].settings["samples_per_video"] = 500
+    lines = {
+        "tableA9": [
+            line("few", "A9a", 11.0, method="TF-IDF (500 samples)", setting="all-layer"),
+            line("few", "A9a", 10.0, method="TF-IDF (500 samples)", setting="all-layer", release="v0"),
+            line("all", "A9b", 12.0, method="TF-IDF (all)", setting="all-layer"),
+        ],
+        "table2": [
+            line("zero", "2a", 9.0),
+            line("zero", "2a", 8.0, release="v0"),
+            line("zero", "2a", 7.0, context_s=180.0),
+            line("other", "2a", 6.0, method="MiniLM"),
+            line("last", "2a", 5.0, setting="last-layer"),
+        ],
+    }
+    monkeypatch.setattr(figures, "table_rows", lambda plan, target: build(lines.get(target, []), None))
+    drawn: dict[str, Any] = {}
+    draw = figure_sizes.sizes
+
+    def sizes(rows: list[Row], amounts: dict[str, int], before: list[Row]) -> Any:
+        drawn.update(values=[row.value for row in rows], amounts=amounts, before=[row.value for row in before])
+        return draw(rows, amounts, before)
+
+    monkeypatch.setattr(figure_sizes, "sizes", sizes)
+    figures.write_figures(plan)
+    assert drawn["values"] == [11.0, 12.0]
+    assert (drawn["amounts"]["few"], drawn["amounts"]["all"]) == (500, 10)
+    assert drawn["before"] == [9.0]
+    for name in ("figure3", "figure4", "figureA9"):
+        assert Path(f"results/spacewalk/{name}.svg").read_bytes().startswith(b"<?xml")
+
+
+def test_figures_are_drawn_from_the_configured_tables() -> None:
+    def plan(**changes: Any) -> Plan:
+        return Plan.of(validate({"spacewalk": {"text_encoders": ["tfidf"], "releases": ["v2"]} | changes}), "spacewalk")
+
+    files = plan().figure_files()
+    assert paths.scores("spacewalk", "v2", "2a-tfidf-zero-shot", "1200s") in files
+    fewer = plan(tables=["table2"])
+    assert fewer.figure_tables == ["table2"]
+    assert paths.scores("spacewalk", "v2", "2a-tfidf-zero-shot", "1200s") not in fewer.figure_files()
+    assert plan().figure_params() != fewer.figure_params()
+    assert plan().figure_params() == plan(metrics={"bootstrap_seed": 5}).figure_params()
