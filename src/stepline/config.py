@@ -17,6 +17,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from stepline.errors import ConfigError
+from stepline.io import read_yaml
 
 Config = dict[str, Any]
 
@@ -36,7 +37,7 @@ def load(path: Path | str | None = None) -> Config:
     """
     path = Path(path or os.environ.get("STEPLINE_CONFIG") or "config.yaml")
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = read_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; run from the folder that holds config.yaml, or name one") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -64,7 +65,7 @@ def validate(config: Any) -> Config:
 
 @cache
 def _schema() -> dict[str, Any]:
-    schema: dict[str, Any] = yaml.safe_load(files("stepline").joinpath("config.schema.yaml").read_text())
+    schema: dict[str, Any] = read_yaml(files("stepline").joinpath("config.schema.yaml").read_text())
     return schema
 
 
@@ -73,7 +74,7 @@ def _resolve(schema: dict[str, Any]) -> dict[str, Any]:
         return schema
     base: dict[str, Any] = _schema()["$defs"][schema["$ref"].rpartition("/")[2]]
     own = schema.get("properties", {})
-    properties = {key: child | own.get(key, {}) for key, child in base["properties"].items()}
+    properties = {key: child | own.get(key, {}) for key, child in base.get("properties", {}).items()}
     return base | schema | {"properties": properties}
 
 
@@ -127,6 +128,8 @@ def _explain(error: ValidationError) -> str:
     if error.validator == "enum":
         allowed = list(map(str, error.validator_value))  # type: ignore[arg-type]
         return f"config: {key}: {error.instance!r} is not allowed; choose from {', '.join(allowed)}"
+    if key.endswith("llm.url"):
+        return f"config: {key}: give http(s)://HOST[:PORT]/PATH, without a password, a query or a fragment"
     if error.validator == "not":
         return f"config: {key}: {error.instance!r} is taken; choose another name"
     if error.validator == "oneOf":

@@ -69,6 +69,13 @@ def read_json(path: Path | str) -> Any:
         raise StoreError(f"{path} is not JSON ({error}): remove it and run the same again") from None
 
 
+def read_yaml(text: str) -> Any:
+    """Return the YAML value in ``text``, read by libyaml where PyYAML has it; raise yaml.YAMLError where it is none."""
+    import yaml
+
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def read_table(path: Path | str, **options: Any) -> "pa.Table":
     """Return the Parquet table in ``path``; raise StoreError where it is damaged.
 

@@ -100,6 +100,11 @@ def manifest(folder: Path, shard: str) -> Path:
     return folder / "manifests" / f"{shard}.json"
 
 
+def answers() -> Path:
+    """Return the store of what language models answered."""
+    return Path("answers", "llm.sqlite")
+
+
 def fit(study: str, release: str, entry: str, context: str, seed: int) -> Path:
     """Return the checkpoint of one seed."""
     return Path("results", study, "fits", release, entry, context, f"{seed}.safetensors")
@@ -113,3 +118,8 @@ def predictions(study: str, release: str, entry: str, context: str) -> Path:
 def scores(study: str, release: str, entry: str, context: str) -> Path:
     """Return the scores of an entry."""
     return Path("results", study, "scores", release, entry, f"{context}.json")
+
+
+def all_results(study: str) -> Path:
+    """Return the list of all results of a study, with the sha256 of each."""
+    return Path("results", study, "all")

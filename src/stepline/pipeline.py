@@ -55,7 +55,7 @@ class Pipeline:
     def check_clips(self) -> None:
         """Raise ConfigError where a backbone describes listed clips and there are none, or the list is wrong."""
         for backbone in self.configured_backbones:
-            if self.describes_clips(backbone) and not self.listed_clips:
+            if self.describes_clips(backbone) and not self.lists_clips:
                 raise ConfigError(
                     f"config: {backbone} describes listed clips, and {self.name} lists none: {self.how_to_list}"
                 )
@@ -122,6 +122,21 @@ class Pipeline:
     @cached_property
     def _resolved(self) -> dict[str, bool]:
         return {}
+
+    @property
+    def lists_clips(self) -> bool:
+        """Whether there are listed clips."""
+        return bool(self.listed_clips)
+
+    @property
+    def clip_inputs(self) -> list[Path]:
+        """What must be there before listed clips are known."""
+        return []
+
+    def clips_params(self, shard: str, backbone: str) -> Any:
+        """Return what decides the clips of a shard that a backbone describes, besides ``clip_inputs``."""
+        clips = self.clips_of(backbone)
+        return digest([clips.get(video.id, []) for video in self.members(shard)])
 
     @cached_property
     def listed_clips(self) -> dict[str, list[tuple[float, float]]]:
@@ -302,8 +317,8 @@ class Pipeline:
         """Return what a shard's features in ``features/<folder>`` must be made again for, besides another spec."""
         by: dict[str, Any] = {"limits": self.config["media"]["limits"]}
         backbone = self.backbone_of(folder)
-        if clips := self.clips_of(backbone):
-            by["clips"] = digest([clips.get(video.id, []) for video in self.members(shard)])
+        if self.describes_clips(backbone):
+            by["clips"] = self.clips_params(shard, backbone)
         damages = paths.damages(self.name, shard, self.spec_of(backbone))
         if damages.exists():
             by["damages"] = read_json(damages)["found"]

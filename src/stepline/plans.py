@@ -2,13 +2,14 @@
 
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import Config
+from stepline.datasets.configured import is_study
 from stepline.datasets.studies import STUDIES
 from stepline.pipeline import Pipeline
 
 
 def plan(config: Config, name: str) -> Pipeline:
     """Return the plan of a data set; raise ConfigError where it is not configured."""
-    return Plan.of(config, name) if name in STUDIES else Pipeline.of(config, name)
+    return Plan.of(config, name) if is_study(config, name) else Pipeline.of(config, name)
 
 
 def configured(config: Config) -> list[str]:

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from tqdm import tqdm
-
 Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], *, what: str, unit: str, total: int | None = None) -> Iterator[Item]:
     """Iterate over ``items`` with a progress bar on a terminal's standard error."""
+    from tqdm import tqdm
+
     yield from tqdm(items, desc=what, unit=f" {unit}", total=total, disable=None, leave=False)

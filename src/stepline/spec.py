@@ -56,7 +56,7 @@ METHODS = ("swscale_bicubic", "pil_bicubic", "pil_bilinear", "bilinear")
 """How a step scales."""
 ROUNDINGS = ("floor", "round", "ceil")
 """How a step's length becomes a number of pixels."""
-Placement = Literal["grid", "middles", "ends", "seconds"]
+Placement = Literal["grid", "middles", "ends", "seconds", "each_second"]
 """Where the frames of a clip lie: see ``ClipSpec``."""
 
 
@@ -67,9 +67,9 @@ class ClipSpec(FrameSpec):
     Sampling. placement ``grid``: row k stands for second k x hop / fps; its clip is the frames at the times
     (offset + k x hop + i x interval) / fps, i < num_frames, each chosen by ``frame_rule``. Otherwise rows are listed
     clips [start_s, end_s), with num_frames frames at the ``middles`` of equal parts, evenly from one of its ``ends`` to
-    the other, or one of its ``seconds`` after the other; fps is then unused. tail: what stands for frames after the end
-    of the video, or before its start: ``zero`` (the network's input is 0 there), ``repeat`` (the nearest frame),
-    ``drop`` (no such row).
+    the other, one of its ``seconds`` after the other, or at ``each_second`` of the video; fps is then unused. tail:
+    what stands for frames after the end of the video, or before its start: ``zero`` (the network's input is 0 there),
+    ``repeat`` (the nearest frame), ``drop`` (no such row).
 
     Pictures. steps: from the decoded frame to the picture; then (x / 255 - mean) / std, per channel of RGB.
 

@@ -9,7 +9,9 @@ from snakemake.utils import min_version
 
 from stepline import config as stepline_config
 from stepline.asr.engines import ENVIRONMENTS, THREADS
+from stepline.backbones.sentence import MODELS
 from stepline.benchmarks.spacewalk.plan import TARGETS
+from stepline.datasets.configured import is_study
 from stepline.datasets.studies import STUDIES
 from stepline.errors import SteplineError
 from stepline.io import canonical_json, write_text
@@ -31,9 +33,14 @@ envvars:
 try:
     mirror_root()
     config = stepline_config.validate(config)
-    targets = map(re.compile("(?:results|datasets)/([^/]+)/").match, sys.argv)
-    asked = {target[1] for target in targets if target}
+    found = map(re.compile("(?:results|datasets)/([^/]+)/(?:(.*)[.](?:csv|md|svg|html)$)?").match, sys.argv)
+    targets = [target.groups() for target in found if target]
+    asked = {name for name, _ in targets}
     PLANS = {name: plan_of(config, name) for name in dict.fromkeys([*configured(config), *sorted(asked & {*STUDIES})])}
+    for name, table in targets:
+        shown = "table2" if table == "report" else table
+        if name in PLANS and is_study(config, name) and shown in TARGETS:
+            PLANS[name].check_table(shown)
     for each in PLANS.values():
         each.check_records()
 except SteplineError as error:
@@ -54,13 +61,13 @@ shell.prefix(prefix)
 
 # A job with networks takes all cores.
 NETWORKS = any(PLANS[name].networks for name in PLANS)
-OWN = [name for name in PLANS if name not in STUDIES]
+OWN = [name for name in PLANS if not is_study(config, name)]
 ENGINE = config["asr"]["engine"]
 
 
 wildcard_constraints:
-    study="|".join(STUDIES),
-    dataset="|".join([*STUDIES, *OWN]),
+    study="|".join(sorted({*STUDIES, *PLANS} - {*OWN})),
+    dataset="|".join(sorted({*STUDIES, *PLANS})),
     engine=re.escape(ENGINE),
     release="[a-z0-9]+",
     task="step_recognition|intra-video_retrieval",
@@ -80,6 +87,14 @@ def environment_file(wildcards):
     made = plan(wildcards)
     name = made.environment(made.backbone_of(wildcards.backbone))
     return name if os.path.isabs(name) else f"{workflow.basedir}/envs/{name}.yaml"
+
+
+def entry_environment(wildcards):
+    return f"{workflow.basedir}/envs/{job(wildcards).entry.made.environment}.yaml"
+
+
+def entry_threads(wildcards):
+    return (job(wildcards).entry.made.decoded and workflow.resource_settings.cores) or 1
 
 
 def disk_gb(stage):

@@ -4,6 +4,7 @@
 rule extract:
     input:
         "datasets/{dataset}/availability/{shard}.json",
+        lambda wildcards: plan(wildcards).clip_inputs,
     output:
         "features/{backbone}/{spec}/manifests/{dataset}.{shard}.json",
     log:
@@ -31,9 +32,9 @@ rule encode:
     log:
         "logs/encode/{encoder}/{spec}/{study}.{release}.{task}.{video}.log",
     conda:
-        "../../envs/text.yaml"
+        lambda wildcards: f"{workflow.basedir}/envs/{'text' if wildcards.encoder in MODELS else 'vision'}.yaml"
     params:
-        texts=lambda wildcards: plan(wildcards).encode_params(wildcards.task),
+        texts=lambda wildcards: plan(wildcards).encode_params(wildcards.task, wildcards.encoder),
     message:
         "{wildcards.encoder} on the texts of {wildcards.video}, {wildcards.release} {wildcards.task}"
     shell:

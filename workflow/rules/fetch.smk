@@ -6,6 +6,8 @@ rule release:
         "datasets/{study}/{release}/release.json",
     log:
         "logs/release/{study}.{release}.log",
+    wildcard_constraints:
+        study="|".join(STUDIES),
     conda:
         "../../envs/core.yaml"
     params:

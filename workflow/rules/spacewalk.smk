@@ -25,7 +25,10 @@ rule fit:
     log:
         "logs/fit/{study}.{release}.{entry}.{context}.{seed}.log",
     conda:
-        "../../envs/text.yaml"
+        lambda wildcards: entry_environment(wildcards)
+    threads: lambda wildcards: entry_threads(wildcards)
+    resources:
+        gpu=lambda wildcards: int(job(wildcards).entry.made.gpu and config["features"]["device"] == "cuda"),
     params:
         spec=lambda wildcards: plan(wildcards).predict_params(job(wildcards)),
     message:
@@ -43,7 +46,10 @@ rule predict:
     log:
         "logs/predict/{study}.{release}.{entry}.{context}.log",
     conda:
-        "../../envs/core.yaml"
+        lambda wildcards: entry_environment(wildcards)
+    threads: lambda wildcards: entry_threads(wildcards)
+    resources:
+        gpu=lambda wildcards: int(job(wildcards).entry.made.gpu and config["features"]["device"] == "cuda"),
     params:
         spec=lambda wildcards: plan(wildcards).predict_params(job(wildcards)),
     message:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepline import __version__, paths
-from stepline.cli import backbone, bank, search, weights
+from stepline.cli import annotation, backbone, bank, search, study, weights
 from stepline.errors import ConfigError, DownloadError, SteplineError
 from stepline.mirror import mirror_root
 
@@ -150,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("report", help="one HTML page to look at")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.set_defaults(run=_report)
-    for more in (search, bank, backbone, weights):
+    for more in (study, search, bank, annotation, backbone, weights):
         more.add(verbs)
     return parser
 
@@ -284,11 +284,16 @@ def _shard(parsed: argparse.Namespace) -> tuple[str, str]:
 
 def _samples(parsed: argparse.Namespace) -> None:
     from stepline.benchmarks.spacewalk.samples import write_samples
-    from stepline.datasets.studies import study
-    from stepline.fetch import fetch_release
+    from stepline.config import load
+    from stepline.datasets import configured, studies
 
-    chosen = study(parsed.study, parsed.release)
+    if parsed.study in studies.STUDIES:
+        chosen = studies.study(parsed.study, parsed.release)
+    else:
+        chosen = configured.study(load(parsed.configfile), parsed.study, parsed.release)
     if not (chosen.folder(parsed.release) / "release.json").exists():
+        from stepline.fetch import fetch_release
+
         fetch_release(chosen, parsed.release)
     release = chosen.load(parsed.release)
     wanted = [
@@ -305,18 +310,19 @@ def _samples(parsed: argparse.Namespace) -> None:
 
 
 def _encode(parsed: argparse.Namespace) -> None:
+    from stepline.backbones.registry import towers
     from stepline.backbones.sentence import MODELS
     from stepline.benchmarks.spacewalk.encode import encode
     from stepline.benchmarks.spacewalk.plan import Plan
     from stepline.config import load
-    from stepline.datasets.studies import study
+    from stepline.datasets.configured import study
 
     plan = Plan.of(load(parsed.configfile), parsed.study)
-    release = study(parsed.study, parsed.release).load(parsed.release)
+    release = study(plan.config, parsed.study, parsed.release).load(parsed.release)
     for what, asked, allowed in (
         ("task", parsed.task, plan.study.tasks[parsed.release]),
         ("video", parsed.video, release.recordings),
-        ("encoder", parsed.encoder, MODELS),
+        ("encoder", parsed.encoder, [*MODELS, *towers()]),
     ):
         if asked not in allowed:
             raise ConfigError(f"{what} {asked!r} is not known; choose from {', '.join(allowed)}")
@@ -327,7 +333,7 @@ def _fit(parsed: argparse.Namespace) -> None:
     from stepline.benchmarks.spacewalk.predict import fit
 
     plan, job, material = _job(parsed)
-    if not job.entry.trained or job.context_s is None:
+    if not job.entry.trained:
         raise ConfigError(f"entry {job.entry.id!r} is not fitted")
     path = paths.fit(plan.study.name, job.release, job.entry.id, job.context, parsed.seed)
     fit(material, job.context_s, parsed.seed, path)
@@ -361,14 +367,13 @@ def _job(parsed: argparse.Namespace) -> "tuple[Plan, Job, Material]":
 
 
 def _table(parsed: argparse.Namespace) -> None:
-    from stepline.benchmarks.spacewalk.entries import TARGETS
     from stepline.benchmarks.spacewalk.plan import Plan
     from stepline.benchmarks.spacewalk.table import write_table
     from stepline.config import load
 
-    if parsed.table not in TARGETS:
-        raise ConfigError(f"table {parsed.table!r} is not known; choose from {', '.join(TARGETS)}")
-    write_table(Plan.of(load(parsed.configfile), parsed.study), parsed.table)
+    plan = Plan.of(load(parsed.configfile), parsed.study)
+    plan.check_table(parsed.table)
+    write_table(plan, parsed.table)
 
 
 def _summary(parsed: argparse.Namespace) -> None:

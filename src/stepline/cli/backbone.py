@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepline.backbones.parity import NAMES
+from stepline.backbones import CHECKED
 from stepline.errors import StoreError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ def add(verbs: "Verbs") -> None:
     verb = verbs.add_parser("backbone", help="check that a network gives the reference implementation's outputs")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
     action = actions.add_parser("check", help="fill the model by the parity recipe and compare every output")
-    action.add_argument("name", metavar="NAME", help=", ".join(NAMES))
+    action.add_argument("name", metavar="NAME", help=", ".join(CHECKED))
     action.add_argument("--manifest", type=Path, required=True, help="the names, shapes and rules of the weights")
     action.add_argument("--golden", type=Path, required=True, help="the reference's outputs")
     action.add_argument(

@@ -1,16 +1,21 @@
 """The data sets that a configuration knows: the studies, and the user's own."""
 
 import os
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from stepline import paths
 from stepline.config import Config
 from stepline.datasets import folder, listed, shards
 from stepline.datasets.dataset import Dataset
-from stepline.datasets.schema import Video
+from stepline.datasets.schema import Split, Video
 from stepline.datasets.segments import read_segments
-from stepline.datasets.studies import STUDIES
+from stepline.datasets.spacewalk import OWN, checked_file
+from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, STUDIES, Study
+from stepline.datasets.studies import study as public
 from stepline.errors import ConfigError
+from stepline.io import read_json
 
 
 def dataset(config: Config, name: str) -> Dataset:
@@ -34,6 +39,48 @@ def dataset(config: Config, name: str) -> Dataset:
     if segments:
         read_segments(name, segments, {video.id for video in videos()})
     return Dataset(name=name, title=name, videos=videos, segments=segments)
+
+
+def is_study(config: Config, name: str) -> bool:
+    """Return whether the benchmark runs on the data set of that name: on a public one, or on a user's own release."""
+    return name in STUDIES or "study" in config["datasets"].get(name, {})
+
+
+def study(config: Config, name: str, release: str | None = None) -> Study:
+    """Return the study of that name; raise ConfigError where it, or its release, does not exist.
+
+    A user's own has one release, which `stepline annotation build` makes; raises ReleaseError where that is absent or
+    changed. Its videos have the splits of the release; those without are not part of it.
+    """
+    if name in STUDIES or not is_study(config, name):
+        return public(name, release)
+    if release not in (None, OWN):
+        raise ConfigError(f"release {release!r} of {name} is not known; choose from {OWN}")
+    folder = Path("datasets", name, OWN)
+    split = {video: part for part, videos in _split(folder, name).items() for video in videos}
+    listed, samples = dataset(config, name), config["datasets"][name]["samples"]
+
+    def videos() -> tuple[Video, ...]:
+        return tuple(replace(video, split=split.get(video.id)) for video in listed.videos())
+
+    return Study(
+        name=name,
+        title=name,
+        videos=videos,
+        segments=listed.segments,
+        fps={OWN: read_json(folder / "release.json")["fps"]},
+        tasks={OWN: (STEP_RECOGNITION, RETRIEVAL)},
+        as_released=frozenset(),
+        samples_per_video=samples["per_video"],
+        min_distance_s=samples["min_distance_s"],
+        boundary_s=samples["boundary_s"],
+        release_files=lambda _: (),
+    )
+
+
+def _split(folder: Path, name: str) -> dict[Split, list[str]]:
+    found: dict[Split, list[str]] = read_json(checked_file(folder, "tasks/split.json", study=name, name=OWN))
+    return found
 
 
 def _with_lost(name: str, where: str, found: tuple[Video, ...]) -> tuple[Video, ...]:

@@ -7,9 +7,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import yaml
-
 from stepline.datasets.schema import Video
+from stepline.io import read_yaml
 
 FPS = 25.0
 SAMPLES_PER_VIDEO = 100
@@ -22,7 +21,7 @@ BOUNDARY_S = 0.5
 @cache
 def script() -> dict[str, Any]:
     """Return the script of the study: footage, recordings, clips and sentences. Callers leave it as it is."""
-    content: dict[str, Any] = yaml.safe_load(files("stepline").joinpath("demo/script.yaml").read_text(encoding="utf-8"))
+    content: dict[str, Any] = read_yaml(files("stepline").joinpath("demo/script.yaml").read_text(encoding="utf-8"))
     return content
 
 

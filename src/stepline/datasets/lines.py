@@ -14,13 +14,13 @@ def lines(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the number and the values, by column, of each line but the first; what surrounds a value is cut off.
 
-    key: of the configuration, that names the file. Raises ConfigError where it is no such file.
+    key: what names the file, such as ``config: <key>``. Raises ConfigError where it is no such file.
     """
     try:
         content = Path(os.path.expanduser(file)).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"config: {key}: {os.path.abspath(os.path.expanduser(file))}: {reason}") from None
+        raise ConfigError(f"{key}: {os.path.abspath(os.path.expanduser(file))}: {reason}") from None
     rows = csv.reader(io.StringIO(content, newline=""), strict=True)
     try:
         header = [name.strip() for name in next(rows, [])]

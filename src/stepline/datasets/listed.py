@@ -33,7 +33,7 @@ def videos(dataset: str, file: str) -> tuple[Video, ...]:
     found: dict[str, int] = {}
     listed = []
     for number, line in lines(
-        f"datasets.{dataset}.videos", file, required=("video", "url"), optional=tuple(CHECKS)[1:]
+        f"config: datasets.{dataset}.videos", file, required=("video", "url"), optional=tuple(CHECKS)[1:]
     ):
         where = f"{file}, line {number}"
         try:

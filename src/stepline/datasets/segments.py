@@ -28,7 +28,7 @@ def read_segments(
     """
     found: dict[str, list[LabelledSpan]] = {}
     required = ("video", "start_s", "end_s")
-    for number, line in lines(f"datasets.{dataset}.{key}", file, required=required, optional=("label",)):
+    for number, line in lines(f"config: datasets.{dataset}.{key}", file, required=required, optional=("label",)):
         where, name = f"{file}, line {number}", line["video"]
         video = name if name in videos else video_id(name)
         if video not in videos:

@@ -20,6 +20,8 @@ from stepline.io import read_json, sha256_file
 from stepline.mirror import Wanted
 
 REPOSITORY = "https://raw.githubusercontent.com/brown-palm/Spacewalk-18-benchmark"
+OWN = "release"
+"""The name of a release that was built of a data set's own annotation."""
 FPS = {"v0": 30.0, "v1": 29.97, "v2": 29.97}
 """Frame rate of each release's frame indices. The recordings run at 30000/1001; v0 took 30."""
 
@@ -102,7 +104,7 @@ def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:
     Raises ReleaseError where it is absent, changed or not listed.
     """
     file, manifest = folder / path, folder / "release.json"
-    fetch = f"run `stepline fetch {study}/{name}`"
+    fetch = f"run `stepline {f'annotation build {study}' if name == OWN else f'fetch {study}/{name}'}`"
     if not manifest.exists():
         raise ReleaseError(f"{folder} holds no release: {fetch}")
     try:

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 def accuracy(labels: NDArray[np.int64], predictions: NDArray[np.int64], *, n_classes: int) -> float:
     """Return the share of right predictions, in [0, 1].
 
-    labels: (N,) in [0, n_classes). predictions: (N,) in [-1, n_classes); -1 is a guess with equal odds, credited with
-    its expectation 1 / n_classes. Label 0 counts like any other (Spacewalk-18's released evaluation).
+    labels: (N,) in [0, n_classes). predictions: (N,) below n_classes; -1 is a guess with equal odds, credited with
+    its expectation 1 / n_classes; anything less is wrong. Label 0 counts like any other (Spacewalk-18's released
+    evaluation).
     Raises ValueError where N is 0.
     """
     if not labels.size:

@@ -1,8 +1,10 @@
 """Confidence intervals by bootstrap over videos."""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def bootstrap_interval(per_video: Sequence[float], *, samples: int, seed: int) -> tuple[float, float]:
@@ -14,6 +16,40 @@ def bootstrap_interval(per_video: Sequence[float], *, samples: int, seed: int) -
     values = np.asarray(per_video, dtype=np.float64)
     if values.size < 2:
         return float("nan"), float("nan")
+    return _interval(_means(values, samples, seed))
+
+
+class Difference(NamedTuple):
+    """The mean over videos of first less second, its 95 % interval, and the share of resamples in which it is above 0.
+
+    low, high and share_above are nan of one video.
+    """
+
+    mean: float
+    low: float
+    high: float
+    share_above: float
+
+
+def paired_interval(first: Sequence[float], second: Sequence[float], *, samples: int, seed: int) -> Difference:
+    """Return how far ``first`` is above ``second``, by bootstrap over videos that are drawn for both at once.
+
+    first, second: one value per video, of the same videos. Raises ValueError where their numbers differ.
+    """
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} and {len(second)} videos cannot be paired")
+    values = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+    if values.size < 2:
+        return Difference(float(values.mean()), *[float("nan")] * 3)
+    means = _means(values, samples, seed)
+    return Difference(float(values.mean()), *_interval(means), float((means > 0).mean()))
+
+
+def _means(values: NDArray[np.float64], samples: int, seed: int) -> Any:
     draws = np.random.default_rng(seed).integers(values.size, size=(samples, values.size))
-    low, high = np.quantile(values[draws].mean(axis=1), [0.025, 0.975])
+    return values[draws].mean(axis=1)
+
+
+def _interval(means: Any) -> tuple[float, float]:
+    low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)

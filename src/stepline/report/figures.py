@@ -18,7 +18,8 @@ from stepline.tables import METRICS, Row, context_name, is_oracle, percent
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: tuple[Any, ...] = ((0, (6, 2)), (0, (2, 2)), (0, (8, 2, 2, 2)), (0, (1, 2)), (0, (4, 1)), (0, (3, 5)))
-LEARNED = ("zero-shot", "last-layer", "all-layer")
+AXES = {"accuracy": "accuracy (%)", "map": "mAP (%)"}
+LEARNED = ("zero-shot", "tuned", "last-layer", "all-layer")
 STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -61,7 +62,7 @@ def _curved(rows: Sequence[Row]) -> list[Row]:
 
 def styles(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
     """Return the colour and the marker of each method that has a curve in ``rows``."""
-    methods = dict.fromkeys(row.method for row in _curved(rows) if _shown(row))
+    methods = dict.fromkeys(row.method for row in _curved(rows) if has_number(row))
     return dict(zip(methods, zip(cycle(COLOURS), cycle(MARKERS), strict=False), strict=False))
 
 
@@ -72,12 +73,12 @@ def results(rows: Sequence[Row], style: Mapping[str, tuple[str, str]]) -> Figure
     Filled markers are ours with the 95 % interval, hollow ones the paper's; dashed lines are baselines and references
     without a context. Where they lie far above the methods, the axis is broken.
     """
-    metrics = [m for m in METRICS if any(row.metric == m and _shown(row) for row in rows)]
-    settings = [s for s in LEARNED if any(row.setting == s and _shown(row) for row in rows)] or ["zero-shot"]
+    metrics = [m for m in METRICS if any(row.metric == m and has_number(row) for row in rows)]
+    settings = [s for s in LEARNED if any(row.setting == s and has_number(row) for row in rows)] or ["zero-shot"]
     curves = _curved(rows)
-    drawn = {row.method for row in curves if _shown(row)}
+    drawn = {row.method for row in curves if has_number(row)}
     style = {method: look for method, look in style.items() if method in drawn}
-    contexts = sorted({row.context_s for row in curves if row.context_s is not None and _shown(row)})
+    contexts = sorted({row.context_s for row in curves if row.context_s is not None and has_number(row)})
     heights = []
     for metric in metrics:
         heights += [0.9, 2.6] if _breaks(rows, metric) else [2.6]
@@ -94,7 +95,7 @@ def results(rows: Sequence[Row], style: Mapping[str, tuple[str, str]]) -> Figure
             for column, setting in enumerate(settings):
                 part = [row for row in curves if (row.metric, row.setting) == (metric, setting)]
                 axes = figure.add_subplot(grid[place + broken, column])
-                _curves(axes, part, style, contexts)
+                draw_curves(axes, part, style, contexts)
                 shown = [axes]
                 if broken:
                     upper = figure.add_subplot(grid[place, column])
@@ -114,13 +115,14 @@ def results(rows: Sequence[Row], style: Mapping[str, tuple[str, str]]) -> Figure
                 if place == 0:
                     shown[0].set_title(setting, fontsize=10, fontweight="bold")
                 if column == 0:
-                    axes.set_ylabel({"accuracy": "accuracy (%)", "map": "mAP (%)"}[metric])
+                    axes.set_ylabel(AXES[metric])
             place += 1 + broken
-        _legend(figure, curves, style, height)
+        draw_legend(figure, curves, style, height)
     return figure
 
 
-def _shown(row: Row) -> bool:
+def has_number(row: Row) -> bool:
+    """Return whether there is a value to draw, ours or the paper's."""
     return row.value is not None or row.paper is not None
 
 
@@ -128,7 +130,7 @@ def _baselines(rows: Sequence[Row], metric: str) -> dict[str, tuple[float, bool]
     """Return name to (value, ours?) of the methods whose value is the same at every context."""
     found: dict[str, set[tuple[float, bool]]] = {}
     for row in rows:
-        if row.setting not in LEARNED and row.metric == metric and _shown(row):
+        if row.setting not in LEARNED and row.metric == metric and has_number(row):
             value = row.paper if row.value is None else row.value
             assert value is not None
             name = row.method + (" (sample list)" if "sample_list" in row.inputs else "")
@@ -173,7 +175,10 @@ def _mark_break(axes: Axes, height: int) -> None:
     )  # fmt: skip
 
 
-def _curves(axes: Axes, rows: Sequence[Row], styles: Mapping[str, tuple[str, str]], contexts: Sequence[float]) -> None:
+def draw_curves(
+    axes: Axes, rows: Sequence[Row], styles: Mapping[str, tuple[str, str]], contexts: Sequence[float]
+) -> None:
+    """Draw value against context, a curve per method: filled markers are ours, hollow ones the paper's."""
     for index, (method, (colour, marker)) in enumerate(styles.items()):
         shift = 0.5 * ((index + 0.5) / len(styles) - 0.5)
         style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5}
@@ -209,7 +214,8 @@ def _references(axes: Axes, rows: Sequence[Row], metric: str, *, label: bool) ->
             )  # fmt: skip
 
 
-def _legend(figure: Figure, curves: Sequence[Row], styles: Mapping[str, tuple[str, str]], height: float) -> None:
+def draw_legend(figure: Figure, curves: Sequence[Row], styles: Mapping[str, tuple[str, str]], height: float) -> None:
+    """Draw below all axes what stands for which method. height: of the figure, in inches."""
     computed = {row.method for row in curves if row.value is not None}
     handles = [
         Line2D(

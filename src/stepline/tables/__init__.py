@@ -1,6 +1,6 @@
 """Tables from scores, with the paper's numbers beside ours."""
 
-from stepline.tables.files import LEGEND, write_csv, write_markdown
+from stepline.tables.files import LEGEND, markdown_table, write_csv, write_lines, write_markdown
 from stepline.tables.layout import (
     VALUE_COLUMNS,
     Cell,
@@ -56,6 +56,7 @@ __all__ = [
     "facts",
     "groups",
     "is_oracle",
+    "markdown_table",
     "missing",
     "panels",
     "percent",
@@ -63,5 +64,6 @@ __all__ = [
     "sees",
     "values",
     "write_csv",
+    "write_lines",
     "write_markdown",
 ]

@@ -12,11 +12,13 @@ from stepline.tables.rows import COLUMNS, Row, number_text, value_text
 
 def write_csv(rows: Sequence[Row], path: Path | str) -> None:
     """Write the rows as tidy CSV, one line per number: 4 decimals, unknown values empty, lists joined by ';'."""
+    write_lines(path, COLUMNS, ([_csv_cell(row, column) for column in COLUMNS] for row in rows))
+
+
+def write_lines(path: Path | str, header: Sequence[str], body: Iterable[Sequence[str]]) -> None:
+    """Write texts as CSV below a header."""
     content = io.StringIO()
-    writer = csv.writer(content, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        writer.writerow(_csv_cell(row, column) for column in COLUMNS)
+    csv.writer(content, lineterminator="\n").writerows([header, *body])
     write_text(path, content.getvalue())
 
 
@@ -34,7 +36,7 @@ def _csv_cell(row: Row, column: str) -> str:
 
 
 LEGEND = (
-    "Each cell: ours (the paper's). "
+    "Each cell: ours (the paper's [its authors' later re-run, on another release]). "
     "= exact to the printed digits; ≈ within the stated tolerance; ≠ differs; † not comparable; "
     "‡ the paper's number cannot be right; ref: copied from the paper; needs: no value yet. "
     "Values in percent."
@@ -53,14 +55,14 @@ def write_markdown(rows: Sequence[Row], path: Path | str, *, title: str) -> None
             (gap.needs, str(gap.count), "; ".join(gap.methods), f"`{gap.command}`" if gap.command else "")
             for gap in gaps
         ]
-        parts += [_markdown_table(("Needs", "Numbers", "Of", "Filled by"), cells)]
+        parts += [markdown_table(("Needs", "Numbers", "Of", "Filled by"), cells)]
     else:
         parts += ["Nothing."]
     for (table, release, terms), part in zip(facts(rows), groups(rows).values(), strict=True):
         parts += [f"## Table {table}, release {release}: how to read it"]
         parts += ["\n".join(f"- **{term}**: {_escape(text)}" for term, text in terms)]
         if computed := values(part):
-            parts += [_markdown_table(VALUE_COLUMNS, computed)]
+            parts += [markdown_table(VALUE_COLUMNS, computed)]
     write_text(path, "\n\n".join(parts) + "\n")
 
 
@@ -69,10 +71,11 @@ def _markdown_panel(panel: Panel) -> str:
     for line in panel.lines:
         method = f"**{line.method}: sees {line.sees}**" if line.oracle else line.method
         body.append((line.setting, method, line.modality, *(cell.text for cell in line.cells)))
-    return _markdown_table(("Setting", "Method", "Modality", *panel.columns), body)
+    return markdown_table(("Setting", "Method", "Modality", *panel.columns), body)
 
 
-def _markdown_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+def markdown_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown; what would be markup in a cell is escaped."""
     lines = [header, ["---"] * len(header), *body]
     return "\n".join("| " + " | ".join(_escape(cell) for cell in line) + " |" for line in lines)
 

@@ -2,8 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from stepline.tables.rows import MARKS, METRICS, SEES, SETTINGS, TITLES, Row, Status, percent
+
+RERUN = (
+    "the number of the same cell in the paper's later edition (WACV 2026): its authors ran it again, on a later "
+    "release (v1 or v2, it does not say which)"
+)
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,20 @@ def context_name(context_s: float | None) -> str:
     return f"{context_s:g} s"
 
 
-def is_oracle(row: Row) -> bool:
+class Seeing(Protocol):
+    """A row or an entry: ``inputs`` says what it may see."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Words of ``SEES``."""
+
+
+def is_oracle(row: Seeing) -> bool:
     """Return whether the method sees more than recordings and training labels: what no system would have."""
     return any(word not in ("window", "recording", "train") for word in row.inputs)
 
 
-def sees(row: Row) -> str:
+def sees(row: Seeing) -> str:
     """Return in words what the method may see."""
     return ", ".join(SEES.get(word, word) for word in row.inputs) or "nothing"
 
@@ -61,7 +75,7 @@ def panels(rows: Sequence[Row]) -> list[Panel]:
     result = []
     for (table, release), part in groups(rows).items():
         name = f"Table {table}: {TITLES.get(table, table)}, release {release}"
-        known = {(row.method, row.modality, row.setting) for row in part if row.printed}
+        known = {(row.method, row.modality, row.setting) for row in part if row.printed or row.rerun}
         ours = [row for row in part if (row.method, row.modality, row.setting) not in known]
         theirs = [row for row in part if (row.method, row.modality, row.setting) in known]
         if theirs:
@@ -122,9 +136,10 @@ def _cell(rows: Sequence[Row]) -> Cell:
 
 def _cell_text(row: Row) -> str:
     mark = MARKS[row.status]
+    printed = " ".join(filter(None, [row.printed, f"[{row.rerun}]" if row.rerun else ""]))
     if row.status == "reference":
-        return f"{row.printed} {mark}".strip()
-    paper = f"({row.printed})" if row.printed else ""
+        return f"{printed} {mark}".strip()
+    paper = f"({printed})" if printed else ""
     value = "" if row.value is None else percent(row.value)
     return " ".join(filter(None, [mark, paper] if row.status == "needs" else [value, paper, mark]))
 
@@ -176,6 +191,7 @@ def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
         ("Seeds", _by_method(done, lambda row: ";".join(map(str, row.seeds)))),
         ("± after a value", "standard deviation over the seeds" if any(r.value_sd is not None for r in done) else ""),
         ("Intervals", "95 %, bootstrap over the videos" if any(row.ci_low is not None for row in done) else ""),
+        ("[Re-run]", RERUN if any(row.rerun for row in rows) else ""),
         ("Selection", _by_method(done, lambda row: row.selection)),
         ("Options", _by_method(done, lambda row: row.options.replace(";", ", "))),
         ("Subset", _by_method(rows, lambda row: row.subset) or "none: the whole split"),

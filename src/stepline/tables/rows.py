@@ -29,17 +29,28 @@ Metric = Literal["accuracy", "map"]
 Status = Literal["exact", "within", "differs", "not comparable", "needs", "reference", "inconsistent", "ours"]
 
 COLUMNS = (
-    *("table", "method", "modality", "setting", "context_s", "metric", "value", "paper", "difference", "release"),
-    *("split", "protocol", "inputs", "options", "value_sd", "ci_low", "ci_high", "n_videos", "n_listed", "n_samples"),
-    *("n_queries", "pool_used", "pool_listed", "seeds", "spec", "status", "note", "command"),
+    *("table", "method", "modality", "setting", "context_s", "metric", "value", "paper", "rerun", "difference"),
+    *("release", "split", "protocol", "inputs", "options", "value_sd", "ci_low", "ci_high", "n_videos", "n_listed"),
+    *("n_samples", "n_queries", "pool_used", "pool_listed", "seeds", "spec", "status", "note", "command"),
 )
-TITLES = {"2a": "Step recognition", "2b": "Intra-video retrieval"}
+TITLES = {
+    "2a": "Step recognition",
+    "2b": "Intra-video retrieval",
+    "3a": "People's step recognition by modality",
+    "3b": "Step recognition by modality",
+    "3c": "Intra-video retrieval by modality",
+    "A6": "Step recognition by window length",
+    "A7": "Intra-video retrieval by window length",
+    "A8": "Step recognition by way of using temporal context",
+    "A9a": "Step recognition by number of training samples per video",
+    "A9b": "Step recognition by number of training videos",
+}
 METRICS = {"accuracy": "Acc", "map": "mAP"}
-SETTINGS = ("baseline", "reference", "zero-shot", "last-layer", "all-layer")
+SETTINGS = ("baseline", "reference", "zero-shot", "tuned", "last-layer", "all-layer")
 SEES = {
     "window": "its window",
     "recording": "the whole recording",
-    "train": "the training recordings",
+    "train": "the training and validation recordings",
     "sample_list": "THE SAMPLE LIST",
     "annotated_span": "THE ANNOTATED SPAN",
 }
@@ -60,7 +71,7 @@ UNDECLARED = "add its encoder or context to config.yaml, or an entry to tables.y
 class Line:
     """A number that is asked for: one entry on one release at one context by one metric.
 
-    modality: ``L``, ``V``, ``V+L``, or empty or ``-`` where it has none. context_s: None where it is unlimited.
+    modality: such as ``L`` or ``V+L``, or empty or ``-`` where it has none. context_s: None where it is unlimited.
     inputs: what the method may see, words of ``SEES``. paper_options: the paper's value of options, where it is known.
     paper_release: the release on which the paper's numbers were made, empty where there is none.
     score: the content of the score file, None where there is none; then ``needs`` says what it wants
@@ -93,25 +104,34 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A number of the paper: its value as printed, and by how much a rerun may miss it, with the source of that."""
+    """A number of the paper, and by how much a rerun may miss it, with the source of that.
+
+    printed: as printed, empty where it is not known. rerun: what the authors' later edition prints, made on a later
+    release; empty where it has none. decimals: the digits after the point in its table, of which some tables leave out
+    last zeros. evidence: why it cannot be right. note: what else must be known of it.
+    """
 
     printed: str
+    rerun: str
+    decimals: int
     tolerance: float | None
     tolerance_source: str
     evidence: str
+    note: str
 
     @property
-    def value(self) -> float:
+    def value(self) -> float | None:
         """The number, in percent."""
-        return float(self.printed)
+        return float(self.printed) if self.printed else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """A line of the table. The fields of ``COLUMNS`` are its CSV form; None and "" are unknown.
 
-    Beside them: ``entry``; ``printed``, the paper's number as printed; ``needs``; ``subset``; ``selection``, how the
-    settings were chosen; ``per_video``, the value of each video. Values in percent.
+    ``rerun`` is the number of the paper's later edition, as printed. Beside the columns: ``printed``, the paper's
+    number as printed; ``entry``; ``needs``; ``subset``; ``selection``, how the settings were chosen; ``per_video``, the
+    value of each video. Values in percent.
     """
 
     table: str
@@ -122,6 +142,7 @@ class Row:
     metric: str
     value: float | None
     paper: float | None
+    rerun: str
     difference: float | None
     release: str
     split: str
@@ -169,9 +190,12 @@ def read_paper(path: Path | str) -> dict[_PaperKey, Published]:
             group = (record["table"], record["method"], record["modality"], record["setting"])
             published[*group, context, record["metric"]] = Published(
                 printed=record["paper"],
+                rerun=record["rerun"],
+                decimals=int(record["decimals"] or 0),
                 tolerance=float(record["tolerance"]) if record["tolerance"] else None,
                 tolerance_source=record["tolerance_source"],
                 evidence=record["evidence"],
+                note=record["note"],
             )
     return published
 
@@ -193,7 +217,7 @@ def build(lines: Sequence[Line], paper: Path | str | None) -> list[Row]:
     asked = {(_paper_key(line), line.release) for line in lines}
     for table, release, split in dict.fromkeys((line.table, line.release, line.split) for line in lines):
         for key, number in published.items():
-            if key[0] == table and (key, release) not in asked:
+            if key[0] == table and (number.printed or number.rerun) and (key, release) not in asked:
                 rows.append(_row(_undeclared(key, release, split), number))
     _check_unique(rows)
     releases = list(dict.fromkeys(line.release for line in lines))
@@ -255,8 +279,9 @@ def _row(line: Line, paper: Published | None) -> Row:
     measured = _measured(line)
     value = measured.get("value")
     status, difference, remarks = _judge(line, value, paper)
-    if line.reference and paper is not None:
-        value = paper.value
+    if paper is not None:
+        remarks += [paper.note]
+        value = paper.value if line.reference else value
     selection = score.get("selection") or ""
     if measured and selection:
         remarks.append(f"selection: {selection}")
@@ -270,6 +295,7 @@ def _row(line: Line, paper: Published | None) -> Row:
         metric=line.metric,
         value=value,
         paper=paper.value if paper else None,
+        rerun=paper.rerun if paper else "",
         difference=difference,
         release=line.release,
         split=line.split,
@@ -319,7 +345,7 @@ def _judge(line: Line, value: float | None, paper: Published | None) -> tuple[St
     if value is None:
         return "needs", None, [f"needs {';'.join(line.needs)}"] if line.needs else []
     partial = _partial(line)
-    if paper is None:
+    if paper is None or paper.value is None:
         return "ours", None, partial
     if paper.evidence:
         return "inconsistent", None, [f"the paper's number cannot be right: {paper.evidence}", *partial]
@@ -327,8 +353,8 @@ def _judge(line: Line, value: float | None, paper: Published | None) -> tuple[St
     if other:
         return "not comparable", None, other
     difference = value - paper.value
-    step = Decimal(paper.printed)
-    if round_half_up(value, step) == step:
+    step = Decimal(1).scaleb(-paper.decimals)
+    if round_half_up(value, step) == Decimal(paper.printed):
         return "exact", difference, []
     if paper.tolerance is None:
         return "differs", difference, []

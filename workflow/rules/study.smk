@@ -1,0 +1,92 @@
+# What a study's results are shown by besides its tables: differences, figures, examples, durations.
+
+
+rule pairs:
+    input:
+        lambda wildcards: plan(wildcards).pair_files(),
+    output:
+        "results/{study}/pairs.csv",
+        "results/{study}/pairs.md",
+    log:
+        "logs/pairs/{study}.log",
+    conda:
+        "../../envs/core.yaml"
+    params:
+        pairs=lambda wildcards: plan(wildcards).pair_params(),
+    message:
+        "results/{wildcards.study}/pairs.csv"
+    shell:
+        "python -m stepline --log {log} pairs {wildcards.study}"
+
+
+rule figures:
+    input:
+        lambda wildcards: plan(wildcards).figure_files(),
+    output:
+        "results/{study}/figure3.svg",
+        "results/{study}/figure4.svg",
+        "results/{study}/figureA9.svg",
+    log:
+        "logs/figures/{study}.log",
+    conda:
+        "../../envs/core.yaml"
+    params:
+        lines=lambda wildcards: plan(wildcards).figure_params(),
+    message:
+        "results/{wildcards.study}/figure3.svg"
+    shell:
+        "python -m stepline --log {log} figures {wildcards.study}"
+
+
+rule examples:
+    input:
+        lambda wildcards: plan(wildcards).example_inputs(),
+    output:
+        "results/{study}/examples.html",
+    log:
+        "logs/examples/{study}.log",
+    conda:
+        "../../envs/media.yaml"
+    params:
+        methods=lambda wildcards: plan(wildcards).example_params(),
+    message:
+        "results/{wildcards.study}/examples.html"
+    shell:
+        "python -m stepline --log {log} examples {wildcards.study}"
+
+
+rule durations:
+    input:
+        lambda wildcards: plan(wildcards).duration_inputs(),
+    output:
+        "results/{study}/tableA1.csv",
+        "results/{study}/tableA1.md",
+        "results/{study}/tableA5.csv",
+        "results/{study}/tableA5.md",
+        "results/{study}/figureA2.svg",
+    log:
+        "logs/durations/{study}.log",
+    conda:
+        "../../envs/core.yaml"
+    params:
+        paper=lambda wildcards: plan(wildcards).duration_params(),
+    message:
+        "results/{wildcards.study}/tableA1.csv"
+    shell:
+        "python -m stepline --log {log} durations {wildcards.study}"
+
+
+# Everything that the configuration has of a study.
+rule results:
+    input:
+        lambda wildcards: plan(wildcards).results,
+    output:
+        "results/{study}/all",
+    log:
+        "logs/results/{study}.log",
+    conda:
+        "../../envs/core.yaml"
+    message:
+        "results/{wildcards.study}/all"
+    shell:
+        "python -m stepline --log {log} results {wildcards.study}"
