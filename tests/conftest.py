@@ -11,6 +11,8 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 
+from tests import forked
+
 settings.register_profile("stepline", deadline=None)  # a busy machine is no failure
 settings.load_profile("stepline")
 
@@ -49,15 +51,14 @@ def parity() -> Path:
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test runs in a folder of its own and with no mirror, key or configuration of the user's."""
     monkeypatch.chdir(tmp_path)
-    for name in ("STEPLINE_MIRROR", "STEPLINE_CONFIG", "STEPLINE_RUN", "DEEPGRAM_API_KEY"):
+    for name in ("STEPLINE_MIRROR", "STEPLINE_CONFIG", "STEPLINE_RUN", "DEEPGRAM_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 
 def snakemake(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the workflow in ``folder`` as a user would, with the Python of the tests."""
-    command = [str(Path(sys.executable).parent / "snakemake"), "--snakefile", str(ROOT / "Snakefile"), *arguments]
+    """Run the workflow in ``folder``, with the Python of the tests."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("STEPLINE_")}
-    return subprocess.run(command, cwd=folder, env=kept | environment, capture_output=True, text=True, check=False)
+    return forked.run(["--snakefile", str(ROOT / "Snakefile"), *arguments], folder, kept | environment)
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
@@ -86,17 +87,23 @@ def demo_mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(tmp_path_factory, "demo-study", build) / "mirror"
 
 
+DEMO = "--cores", "2", "--configfile", str(ROOT / "config.demo.yaml")
+ONE_WINDOW = (
+    "--config",
+    "demo={contexts_s: {step_recognition: [4], intra-video_retrieval: [4]}, last_layer: {seeds: [0]}}",
+)
+
+
 @pytest.fixture(scope="session")
 def demo_run(demo_mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A work folder in which the demo has run from its videos to its report."""
+    """A work folder in which the demo has run from its videos to its report: all recordings, one window length."""
 
     def compute(folder: Path) -> None:
         truth = folder / "results/demo/truth.json"
         truth.parent.mkdir(parents=True)
         shutil.copy(demo_mirror.parent / "truth.json", truth)
         targets = [f"results/demo/{name}" for name in ("table2.csv", "report.html")]
-        options = ["--cores", "2", "--configfile", str(ROOT / "config.demo.yaml")]
-        done = snakemake(*options, "--", *targets, folder=folder, STEPLINE_MIRROR=str(demo_mirror))
+        done = snakemake(*DEMO, *ONE_WINDOW, "--", *targets, folder=folder, STEPLINE_MIRROR=str(demo_mirror))
         assert done.returncode == 0, done.stderr
 
     return made_once(tmp_path_factory, "demo-run", compute)

@@ -186,7 +186,9 @@ def test_text_stays_text_where_text_is_wanted() -> None:
 
 def test_a_datasets_defaults_are_filled() -> None:
     config = validate({"datasets": {"mine": {"videos": "12"}}})
-    assert config["datasets"] == {"mine": {"kind": "folder", "videos": "12", "backbones": ["histogram"]}}
+    samples = {"per_video": 2000, "min_distance_s": 30, "boundary_s": 15}
+    mine = {"kind": "folder", "videos": "12", "backbones": ["histogram"], "samples": samples}
+    assert config["datasets"] == {"mine": mine}
     assert config["media"]["keep"] == "all"
 
 
@@ -245,3 +247,17 @@ def test_unknown_keys_are_errors_everywhere() -> None:
 @pytest.mark.parametrize(("given", "read"), [("500000", "500000"), ("5M", "5M"), ("null", None), (None, None)])
 def test_a_rate_in_quotes_is_text_and_null_is_none(given: str | None, read: str | None) -> None:
     assert validate({"download": {"rate_limit": given}})["download"]["rate_limit"] == read
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:secret@h/v1", "http://h/v1?key=secret", "http://h:secret/v1", "http://[::1/v1"]
+)
+def test_an_address_with_a_password_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"spacewalk\.llm\.url: give http") as caught:
+        validate({"spacewalk": {"llm": {"url": url}}})
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://localhost:8000/v1", "http://[::1]:8000/v1", "https://api.openai.com/v1"])
+def test_addresses_of_services_are_allowed(url: str) -> None:
+    assert validate({"spacewalk": {"llm": {"url": url}}})["spacewalk"]["llm"]["url"] == url

@@ -13,13 +13,17 @@ from stepline.errors import ConfigError, StoreError
 from stepline.tables import Line, Row
 
 PAPER = """\
-table,method,modality,setting,context_s,metric,paper,decimals,tolerance,tolerance_source,evidence
-2a,Random,,baseline,60,accuracy,4.22,2,0.005,known,
-2a,Human,V+L,reference,,accuracy,67.0,1,,,
-2a,MiniLM,L,zero-shot,60,accuracy,11.22,2,1,a rerun,
-2a,MiniLM,L,zero-shot,60,map,12.17,2,1,a rerun,
-2a,MiniLM,L,zero-shot,180,accuracy,12.39,2,,,
-2a,Broken,L,zero-shot,60,accuracy,99.00,2,,,more than all
+table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
+2a,Random,,baseline,60,accuracy,4.22,,2,0.005,known,,
+2a,Human,V+L,reference,,accuracy,67.0,,1,,,,
+2a,MiniLM,L,zero-shot,60,accuracy,11.22,,2,1,a rerun,,
+2a,MiniLM,L,zero-shot,60,map,12.17,,2,1,a rerun,,
+2a,MiniLM,L,zero-shot,180,accuracy,12.39,,2,,,,
+2a,Broken,L,zero-shot,60,accuracy,99.00,,2,,,more than all,
+3b,MiniLM,V,last-layer,60,accuracy,9.4,9.81,2,0.5,a rerun,,copied by hand
+3b,MiniLM,V,zero-shot,60,accuracy,,7.84,2,,,,later only
+3b,MiniLM,V,zero-shot,180,accuracy,,,,,,,damaged
+3b,People,V,reference,,accuracy,50.0,51.0,1,,,,
 """
 
 
@@ -168,7 +172,7 @@ def test_what_a_method_sees_is_an_oracle_beyond_recordings_and_training_labels()
     asked = [line(method=str(number), inputs=inputs) for number, inputs in enumerate(seen)]
     rows = tables.build(asked, None)
     assert [tables.is_oracle(r) for r in rows] == [False, False, False, True, True]
-    assert [tables.sees(r) for r in rows][:2] == ["its window, the training recordings", "nothing"]
+    assert [tables.sees(r) for r in rows][:2] == ["its window, the training and validation recordings", "nothing"]
 
 
 def test_a_number_that_cannot_be_right_is_inconsistent_with_its_evidence(paper: Path) -> None:
@@ -181,7 +185,7 @@ def test_every_number_of_the_paper_is_a_line_on_every_release(paper: Path) -> No
     rows = tables.build([line(), line(release="v1")], paper)
     for release in ("v0", "v1"):
         keys = {(r.method, r.context_s, r.metric) for r in rows if r.release == release and r.printed}
-        assert keys == {(k[1], k[4], k[5]) for k in tables.read_paper(paper)}
+        assert keys == {(k[1], k[4], k[5]) for k in tables.read_paper(paper) if k[0] == "2a"}
     added = next(r for r in rows if r.method == "Random")
     assert (added.status, added.command) == ("needs", tables.UNDECLARED)
 
@@ -236,8 +240,9 @@ def test_the_csv_has_the_columns_in_order_and_empty_unknowns(paper: Path, tmp_pa
     minilm = next(c for c in found if c["method"] == "MiniLM" and c["value"])
     assert minilm == {
         "table": "2a", "method": "MiniLM", "modality": "L", "setting": "zero-shot", "context_s": "60",
-        "metric": "accuracy", "value": "11.5000", "paper": "11.22", "difference": "0.2800", "release": "v0",
-        "split": "test", "protocol": "paper", "inputs": "window;recording", "options": "", "value_sd": "0.2500",
+        "metric": "accuracy", "value": "11.5000", "paper": "11.22", "rerun": "", "difference": "0.2800",
+        "release": "v0", "split": "test", "protocol": "paper", "inputs": "window;recording", "options": "",
+        "value_sd": "0.2500",
         "ci_low": "8.0000", "ci_high": "14.0000", "n_videos": "6", "n_listed": "6", "n_samples": "12000",
         "n_queries": "", "pool_used": "", "pool_listed": "", "seeds": "0;1;2", "spec": "1a2b3c4d",
         "status": "within", "note": "tolerance ±1: a rerun; selection: val loss", "command": "",
@@ -316,8 +321,58 @@ def golden_lines() -> list[Line]:
 def test_the_markdown_is_laid_out_as_in_the_paper(paper: Path, tmp_path: Path) -> None:
     tables.write_markdown(tables.build(golden_lines(), paper), tmp_path / "table.md", title="A study")
     head, body = re.split(r"\n\n(?=## )", (tmp_path / "table.md").read_text(), maxsplit=1)
-    assert head.startswith("# A study\n\nEach cell: ours (the paper's). = exact")
+    assert head.startswith(
+        "# A study\n\nEach cell: ours (the paper's [its authors' later re-run, on another release]). ="
+    )
     assert body == GOLDEN
+
+
+def modality_lines() -> list[Line]:
+    ours = {"table": "3b", "modality": "V"}
+    return [
+        line(**ours, setting="last-layer", score=score(9.404)),
+        line(**ours, score=score(9.0)),
+        line(**ours, context_s=180.0, score=score(8.0)),
+    ]
+
+
+def test_a_table_that_leaves_out_last_zeros_is_held_to_its_decimals(paper: Path) -> None:
+    asked = {"table": "3b", "modality": "V", "setting": "last-layer"}
+    assert row(paper, **asked, score=score(9.404)).status == "exact"
+    found = row(paper, **asked, score=score(9.41))
+    assert (found.status, found.rerun) == ("within", "9.81")
+    assert found.note == "tolerance ±0.5: a rerun; copied by hand"
+
+
+def test_a_number_of_the_later_edition_alone_is_a_line_without_a_comparison(paper: Path) -> None:
+    asked = {"table": "3b", "modality": "V"}
+    found = row(paper, **asked, score=score(7.84))
+    assert (found.status, found.paper, found.printed, found.rerun, found.difference) == ("ours", None, "", "7.84", None)
+    added = [r for r in tables.build([line(**asked, context_s=30.0)], paper) if not r.entry]
+    assert [(r.method, r.setting, r.context_s, r.rerun, r.status) for r in added] == [
+        ("MiniLM", "last-layer", 60.0, "9.81", "needs"),
+        ("MiniLM", "zero-shot", 60.0, "7.84", "needs"),
+        ("People", "reference", None, "51.0", "reference"),
+    ]
+
+
+def test_what_is_noted_of_a_number_that_is_not_known_stands_beside_ours(paper: Path) -> None:
+    found = row(paper, table="3b", modality="V", context_s=180.0, score=score(8.0))
+    assert (found.status, found.note) == ("ours", "damaged")
+
+
+def test_a_later_number_stands_in_brackets_and_the_facts_say_what_it_is(paper: Path, tmp_path: Path) -> None:
+    rows = tables.build(modality_lines(), paper)
+    tables.write_markdown(rows, tmp_path / "table.md", title="A study")
+    text = (tmp_path / "table.md").read_text()
+    assert "| reference | People | V |  |  | 50.0 [51.0] ref |" in text
+    assert "| last-layer | MiniLM | V | 9.40 (9.4 [9.81]) = |  |  |" in text
+    assert "| zero-shot | MiniLM | V | 9.00 ([7.84]) | 8.00 |  |" in text
+    assert "- **[Re-run]**: the number of the same cell in the paper's later edition" in text
+    assert "additional methods" not in text
+    assert [c["rerun"] for c in cells(rows, tmp_path)] == ["9.81", "7.84", "", "51.0"]
+    tables.write_markdown(tables.build([line()], paper), tmp_path / "table.md", title="A study")
+    assert "[Re-run]" not in (tmp_path / "table.md").read_text()
 
 
 def test_variants_of_a_method_are_told_apart_by_their_entry(paper: Path) -> None:

@@ -131,9 +131,8 @@ def test_the_recording_as_built_passes(work: Path, one: dict[str, Any]) -> None:
 
 
 def test_silenced_audio_is_noticed(work: Path, one: dict[str, Any]) -> None:
+    """That the words of the recording as built pass is seen in the whole run."""
     pytest.importorskip("pocketsphinx")
-    listen()
-    checks.check_words(work, one)
     remake(work.parent / f"mirror/demo/videos/{VIDEO}.mp4", silent=True)
     listen()
     with pytest.raises(AssertionError, match="sentences were not heard"):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from stepline.metrics.bootstrap import bootstrap_interval
+from stepline.metrics.bootstrap import bootstrap_interval, paired_interval
 
 
 def test_the_same_seed_gives_the_same_interval_and_another_one_another() -> None:
@@ -31,3 +31,35 @@ def test_the_interval_of_many_draws_is_that_of_95_percent() -> None:
     """Of 0 and 1 forty times each, means of draws are about normal with a standard deviation of 0.5 / sqrt(80)."""
     low, high = bootstrap_interval([0.0, 1.0] * 40, samples=20000, seed=0)
     assert (high - low) / 2 == pytest.approx(1.96 * 0.5 / 80**0.5, rel=0.05)
+
+
+def test_a_difference_is_paired_by_video() -> None:
+    """Videos differ much and methods little: unpaired, the interval would be as wide as the videos are apart."""
+    first, second = [10.0, 30.0, 50.0, 70.0], [9.0, 28.0, 49.0, 68.0]
+    found = paired_interval(first, second, samples=2000, seed=0)
+    assert found.mean == 1.5
+    assert 1 <= found.low <= 1.5 <= found.high <= 2
+    assert found.share_above == 1
+    assert found == paired_interval(first, second, samples=2000, seed=0)
+
+
+def test_a_difference_turns_round_with_its_sides() -> None:
+    values = np.random.default_rng(1).normal(size=(2, 9))
+    there = paired_interval(*values.tolist(), samples=500, seed=3)
+    back = paired_interval(*values[::-1].tolist(), samples=500, seed=3)
+    assert there[:3] == pytest.approx((-back.mean, -back.high, -back.low))
+    assert there.share_above + back.share_above == pytest.approx(1)
+
+
+def test_the_share_above_0_is_that_of_resamples() -> None:
+    """Of two videos with 1 and -1 a quarter of the draws has the mean 1, half 0 (not above), a quarter -1."""
+    assert paired_interval([1.0, 0.0], [0.0, 1.0], samples=20000, seed=0).share_above == pytest.approx(0.25, abs=0.01)
+
+
+def test_equal_methods_are_never_above_and_one_video_says_nothing() -> None:
+    assert paired_interval([3.0, 4.0], [3.0, 4.0], samples=50, seed=0) == (0, 0, 0, 0)
+    one = paired_interval([3.0], [1.0], samples=50, seed=0)
+    assert one.mean == 2
+    assert np.isnan(one[1:]).all()
+    with pytest.raises(ValueError, match="2 and 1 videos cannot be paired"):
+        paired_interval([3.0, 4.0], [1.0], samples=50, seed=0)

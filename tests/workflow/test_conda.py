@@ -83,7 +83,8 @@ def test_every_stage_finds_its_packages(demo_mirror: Path, tools: Path, tmp_path
     options = ["--cores", "2", "--configfile", str(tmp_path / "config.yaml"), "--"]
     run(tools, *options, *targets, folder=tmp_path, mirror=mirror)
     values = {row["method"]: row["value"] for row in rows(tmp_path, targets[0]) if row["setting"] == "zero-shot"}
-    assert set(values) == {"TF-IDF", "TF-IDF (train)", "MiniLM", "Histogram"}
-    assert all(values[method] for method in ("TF-IDF", "MiniLM", "Histogram"))
+    sentences = {"MiniLM", "MiniLM (all sentences)"}
+    assert set(values) == {"TF-IDF", "TF-IDF (stems)", "TF-IDF (train)", "Histogram"} | sentences
+    assert all(values[method] for method in ("TF-IDF", "TF-IDF (stems)", "Histogram", *sentences))
     manifest = read_json(tmp_path / "datasets/demo/transcripts/pocketsphinx/manifests/000.json")
     assert manifest["videos"]["room"]["status"] == "present"

