@@ -1,35 +1,127 @@
-"""Runs of Snakemake, each in a process forked from one that has imported it: that saves two thirds of a start."""
+"""Snakemake and its jobs, each forked from a process that has imported what they need, which takes longer than most do.
 
+A run of Snakemake takes a file of ours for its Python, and so do the jobs that it starts: what stands there asks for a
+job's fork, and waits. Where Snakemake is started otherwise, its jobs are started as they are for users.
+"""
+
+import atexit
+import gc
+import json
 import os
+import runpy
+import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
-from multiprocessing import get_context
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
 
-_SERVER = get_context("forkserver")
-_SERVER.set_forkserver_preload(["snakemake.cli"])
+import stepline
+from stepline.backbones.torchvision import make_importable
+from tests.fork_client import ask
+
+ROOT = Path(__file__).parents[1]
+IMPORTED = (
+    *("snakemake.cli", "av", "cv2", "jinja2", "matplotlib.figure", "pyarrow.parquet", "scenedetect", "torch"),
+    *("sklearn.feature_extraction.text", "transformers", "zarr"),
+)
 
 
 def run(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Return what became of ``snakemake`` with ``arguments``, and what it printed."""
     with TemporaryDirectory() as outputs:
         paths = [Path(outputs, name) for name in ("stdout", "stderr")]
-        process = _SERVER.Process(target=_main, args=(list(arguments), folder, environment, paths))
-        process.start()
-        process.join()
+        with open(os.devnull, "rb") as nothing, open(paths[0], "wb") as out, open(paths[1], "wb") as errors:
+            files = [file.fileno() for file in (nothing, out, errors)]
+            code = ask(str(_server() / "socket"), "snakemake", arguments, str(folder), environment, files)
         printed = [path.read_text(encoding="utf-8") for path in paths]
-    return subprocess.CompletedProcess(arguments, process.exitcode or 0, *printed)
+    return subprocess.CompletedProcess(arguments, code, *printed)
 
 
-def _main(arguments: list[str], folder: Path, environment: dict[str, str], outputs: list[Path]) -> None:
-    from snakemake.cli import main
+@cache
+def _server() -> Path:
+    """Return the folder with the socket of a server, which ends with this process, and with ``python``."""
+    folder = TemporaryDirectory()
+    python, address = Path(folder.name, "python"), Path(folder.name, "socket")
+    client = f"import sys; sys.path.append({str(ROOT / 'tests')!r}); from fork_client import main"
+    python.write_text(f"#!{sys.executable} -IS\n{client}; main({str(address)!r}, {sys.executable!r})\n")
+    python.chmod(0o755)
+    command = [sys.executable, "-W", "ignore", "-c", f"from tests.forked import serve; serve({folder.name!r})"]
+    server = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    atexit.register(folder.cleanup)
+    atexit.register(server.kill)
+    assert server.stdout is not None
+    assert server.stdout.read(1) == b"!"
+    return Path(folder.name)
 
-    for descriptor, path in enumerate(outputs, 1):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
-    os.chdir(folder)
+
+def serve(folder: str) -> None:
+    """Fork what is asked for, until the process that started this one has ended."""
+    with suppress(ImportError):
+        make_importable()
+    ours = (module.name for module in walk_packages(stepline.__path__, "stepline."))
+    for name in (*IMPORTED, *ours):
+        if name != "stepline.__main__":
+            with suppress(ImportError):
+                import_module(name)
+    gc.freeze()
+    threading.Thread(target=lambda: (os.read(0, 1), os._exit(0)), daemon=True).start()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/socket")
+        listener.listen()
+        os.write(1, b"!")
+        while True:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                break
+            connection.close()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _, files, _, _ = socket.recv_fds(connection, 1, 3)
+    asked = json.loads(connection.makefile("rb").readline())
+    if (job := os.fork()) > 0:
+        _keep(connection, job)
+    connection.close()
+    for descriptor, file in enumerate(files):
+        os.dup2(file, descriptor)
+        os.close(file)
+    os.chdir(asked["folder"])
     os.environ.clear()
-    os.environ.update(environment)
-    sys.argv = ["snakemake", *arguments]
-    main()
+    os.environ.update(asked["environment"])
+    if asked["module"] == "snakemake":
+        sys.executable = f"{folder}/python"
+    else:
+        os.environ["PATH"] = os.environ["PATH"].replace(folder, os.path.dirname(sys.executable))
+        sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.argv = [asked["module"], *asked["arguments"]]
+    code: object = 0
+    try:
+        runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        code = ended.code
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _keep(connection: socket.socket, job: int) -> None:
+    """Send the job's exit code and end; where the one who waits for it is gone, the job is killed."""
+
+    def follow() -> None:
+        connection.recv(1)
+        with suppress(ProcessLookupError):
+            os.kill(job, signal.SIGKILL)
+
+    threading.Thread(target=follow, daemon=True).start()
+    code = os.waitstatus_to_exitcode(os.waitpid(job, 0)[1])
+    with suppress(BrokenPipeError):
+        connection.send(bytes([code if code >= 0 else 128 - code]))
+    os._exit(0)

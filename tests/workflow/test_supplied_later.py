@@ -10,7 +10,7 @@ from tests.conftest import snakemake
 from tests.workflow.runs import SMALL, TABLE, linked, rows, run, spacewalk
 
 pytestmark = pytest.mark.slow
-SENTENCE = [f"2a-senttransformer-{each}" for each in ("last-layer", "sentences", "zero-shot")]
+SENTENCE = [f"2a-senttransformer-{each}" for each in ("last-layer", "zero-shot")]
 DEMO_TABLE = "results/demo/table2.csv"
 
 

@@ -81,10 +81,13 @@ def _lines(plan: Plan, target: str, entry: Entry, release: str, context_s: float
 
 
 def filled_by(plan: Plan, file: str, lacking: tuple[str, ...]) -> str:
-    """Return the commands that bring what is lacking and make a file of ``results/<study>`` again."""
-    if not lacking:
+    """Return the commands that bring what is lacking and make a file of ``results/<study>`` again.
+
+    Empty where no command would: nothing is lacking, or a split of which the whole release has no recording.
+    """
+    name, whole = plan.study.name, plan.study_config["subset"] is None
+    if not lacking or (whole and any(item.startswith("split:") for item in lacking)):
         return ""
-    name = plan.study.name
     steps, changes = [], {}
     for item in lacking:
         kind, _, what = item.partition(":")

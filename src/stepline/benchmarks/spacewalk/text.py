@@ -67,6 +67,11 @@ class RecordingText:
         for times_s in zip(*(item.times_s for item in items), strict=True):
             yield [self.window(t_s, length_s) for t_s in times_s]
 
+    def sentences_of(self, items: Sequence[Item], length_s: float) -> Iterator[list[NDArray[np.int64]]]:
+        """Yield the numbers of the sentences of each of ``windows``."""
+        for times_s in zip(*(item.times_s for item in items), strict=True):
+            yield [self.inside(*window(t_s, length_s, self.recording.duration_s)) for t_s in times_s]
+
     def segments(self, length_s: float) -> Iterator[str]:
         """Yield the text of [s, s + length_s) for each whole second s of the recording."""
         for second in range(math.ceil(self.recording.duration_s)):

@@ -9,7 +9,7 @@ from stepline.benchmarks.spacewalk.methods import Method
 from stepline.benchmarks.spacewalk.methods.tfidf import TfIdf
 
 if TYPE_CHECKING:
-    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.feature_extraction.text import CountVectorizer
 
 ENDINGS = ("ings", "ing", "ers", "er", "ions", "ion", "ies", "ied", "es", "ed", "s", "e")
 """The first that fits is cut off."""
@@ -22,12 +22,12 @@ def make(material: Material, context_s: float | None, fits: list[Path]) -> Metho
 
 
 class _Stems(TfIdf):
-    def vectoriser(self) -> "TfidfVectorizer":
+    def counter(self) -> "CountVectorizer":
         """Return what counts the stems of all words but English stop words."""
-        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.feature_extraction.text import CountVectorizer
 
-        words = super().vectoriser().build_analyzer()
-        return TfidfVectorizer(sublinear_tf=True, analyzer=lambda text: [stem(word) for word in words(text)])
+        words = super().counter().build_analyzer()
+        return CountVectorizer(analyzer=lambda text: [stem(word) for word in words(text)])
 
 
 @cache

@@ -1,0 +1,27 @@
+"""What asks for a fork: it imports little, for it stands in the place of ``python`` where jobs are started."""
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+
+
+def ask(
+    address: str, module: str, arguments: Sequence[str], folder: str, environment: Mapping[str, str], files: list[int]
+) -> int:
+    """Return the exit code of ``python -m module`` in ``folder``, with ``files`` as its input, output and errors."""
+    asked = {"module": module, "arguments": list(arguments), "folder": folder, "environment": dict(environment)}
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(address)
+        socket.send_fds(server, [b"?"], files)
+        server.sendall(json.dumps(asked).encode() + b"\n")
+        return next(iter(server.recv(1)), 137)
+
+
+def main(address: str, python: str) -> None:
+    """Be ``python``, by a fork where it is asked for a job."""
+    option, *arguments = sys.argv[1:]
+    if [option, *arguments[:1]] != ["-m", "stepline"]:
+        os.execv(python, [python, option, *arguments])
+    sys.exit(ask(address, *arguments[:1], arguments[1:], os.getcwd(), os.environ, [0, 1, 2]))
