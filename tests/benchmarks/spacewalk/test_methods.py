@@ -45,18 +45,17 @@ def test_tfidf_equals_scikit_learn_on_a_real_recording(in_spacewalk: Path) -> No
 
 
 def test_tfidf_sees_the_recording_or_the_training_recordings_alone(made_up: MadeUp) -> None:
-    from sklearn.feature_extraction.text import TfidfVectorizer as Vectorizer
+    from sklearn.feature_extraction.text import CountVectorizer
 
     fitted: list[list[str]] = []
 
-    class Recorder(Vectorizer):
-        def fit(self, raw_documents: list[str], y: object = None) -> "Recorder":
+    class Recorder(CountVectorizer):
+        def fit_transform(self, raw_documents: list[str], y: object = None) -> object:
             fitted.append(list(raw_documents))
-            super().fit(raw_documents)
-            return self
+            return super().fit_transform(raw_documents)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sklearn.feature_extraction.text.TfidfVectorizer", Recorder)
+        patch.setattr("sklearn.feature_extraction.text.CountVectorizer", Recorder)
         for fit in ("video", "train"):
             material = made_up.material(TFIDF | {"settings": {"fit": fit}})
             make_method(material, 6.0, [])("d", material.items("test")["d"])

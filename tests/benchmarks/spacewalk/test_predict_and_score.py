@@ -1,5 +1,6 @@
 """Fit, predict and score on a made-up study: the three are apart, and scores come from predictions alone."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from stepline.benchmarks.spacewalk.predict import fit, lacking, predict
 from stepline.benchmarks.spacewalk.predictions import Prediction, read_predictions, write_predictions
 from stepline.benchmarks.spacewalk.score import score
 from stepline.config import validate
-from stepline.datasets.studies import STEP_RECOGNITION
+from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from stepline.io import read_json, write_json
 from stepline.metrics.accuracy import accuracy
 from stepline.metrics.average_precision import average_precision
@@ -279,6 +280,49 @@ class TestLastLayer:
         fit(material, 6.0, 0, Path("0.safetensors"))
         predict(material, 6.0, [Path("0.safetensors")], Path("p.parquet"))
         assert read_predictions(Path("p.parquet"))[1]["needs"] == ["split:val"]
+
+
+def spoil(task: str, split: str, video: str, keep: Callable[[dict], bool]) -> None:
+    """Leave in a split's samples of a recording those alone that are to be kept."""
+    path = paths.samples("demo", "demo", task, split)
+    samples = read_json(path)
+    samples[video] = [sample for sample in samples[video] if keep(sample)]
+    write_json(path, samples)
+
+
+@pytest.mark.parametrize("task", [STEP_RECOGNITION, RETRIEVAL])
+def test_a_recording_without_samples_is_left_out(made_up: MadeUp, task: str) -> None:
+    entry = LAST_LAYER | ({} if task == STEP_RECOGNITION else {"table": "2b", "modality": "L"})
+    material = made_up.material(entry)
+    spoil(task, "train", "a", lambda sample: False)
+    spoil(task, "test", "d", lambda sample: False)
+    assert lacking(material) == []
+    fit(material, 6.0, 0, Path("0.safetensors"))
+    predict(material, 6.0, [Path("0.safetensors")] * len(material.entry.seeds), Path("p.parquet"))
+    made, _ = read_predictions(Path("p.parquet"))
+    assert {p.video for p in made if p.split == "test"} == {"e"}
+    assert scored(material, Path("p.parquet"))["n_videos"] == 1
+
+
+def test_a_fit_without_a_clip_of_a_step_lacks_samples(made_up: MadeUp) -> None:
+    material = made_up.material(LAST_LAYER)
+    for video in "ab":
+        spoil(STEP_RECOGNITION, "train", video, lambda sample: sample["label"] == 0)
+    assert lacking(material) == [f"samples:demo/{STEP_RECOGNITION}/train"]
+    assert lacking(made_up.material(TFIDF)) == []
+    for video in "de":
+        spoil(STEP_RECOGNITION, "test", video, lambda sample: sample["label"] == 0)
+    assert lacking(made_up.material(TFIDF)) == []
+    predict(material, 6.0, [], Path("p.parquet"))
+    assert read_predictions(Path("p.parquet"))[1]["needs"] == [f"samples:demo/{STEP_RECOGNITION}/train"]
+
+
+def test_without_a_clip_of_any_step_there_is_no_average_precision(made_up: MadeUp) -> None:
+    material = made_up.material(TFIDF)
+    for video in "de":
+        spoil(STEP_RECOGNITION, "test", video, lambda sample: sample["label"] == 0)
+    predict(material, 6.0, [], Path("p.parquet"))
+    assert scored(material, Path("p.parquet"))["metrics"].keys() == {"accuracy"}
 
 
 def test_an_option_of_scoring_is_none_of_the_prediction() -> None:

@@ -7,12 +7,16 @@ from stepline.benchmarks.spacewalk.methods import fit as fit_method
 from stepline.benchmarks.spacewalk.methods import make_method
 from stepline.benchmarks.spacewalk.predictions import Prediction, write_predictions
 from stepline.datasets.schema import Split
+from stepline.datasets.studies import STEP_RECOGNITION
 from stepline.io import write_bytes
 from stepline.progress import progress
 
 
 def lacking(material: Material) -> list[str]:
-    """Return what keeps the entry from being computed: a split that the subset or absent videos leave empty."""
+    """Return what keeps the entry from being computed: a split that the subset or absent videos leave empty.
+
+    Or one without samples: of a step, where the entry is fitted to steps.
+    """
     entry = material.entry
     splits: list[Split] = ["test"]
     if "train" in entry.inputs:
@@ -21,7 +25,16 @@ def lacking(material: Material) -> list[str]:
         splits.append("val")
     if left_out := [split for split in splits if not material.listed(split)]:
         return [f"split:{split}" for split in left_out]
-    return [] if all(material.recordings(split) for split in splits) else [material.absent]
+    if not all(material.recordings(split) for split in splits):
+        return [material.absent]
+    used = [split for split in splits if split == "test" or entry.trained]
+    return [f"samples:{material.release.name}/{entry.task}/{split}" for split in used if not _sampled(material, split)]
+
+
+def _sampled(material: Material, split: Split) -> bool:
+    items = material.items(split)
+    fitted = split != "test" and material.entry.task == STEP_RECOGNITION
+    return any(item.label > 0 or not fitted for video in material.recordings(split) for item in items[video])
 
 
 def fit(material: Material, context_s: float | None, seed: int, path: Path) -> None:
@@ -50,7 +63,8 @@ def predict(material: Material, context_s: float | None, fits: list[Path], path:
         method = make_method(material, context_s, fits)
         for split in splits:
             items = material.items(split)
-            for video in progress(material.recordings(split), what=entry.id, unit="videos"):
+            sampled = [video for video in material.recordings(split) if items[video]]
+            for video in progress(sampled, what=entry.id, unit="videos"):
                 ids = [item.id for item in items[video]]
                 predictions += [
                     Prediction(seed=seed, split=split, video=video, ids=ids, chosen=chosen, scores=scores)

@@ -92,7 +92,7 @@ def _value(metric: str, material: Material, p: Prediction, labels: Any) -> float
     interpolated = material.study_config["metrics"]["average_precision"] == "interpolated"
     steps = range(1, n_steps + 1)
     values = [average_precision(p.scores[:, k], labels == k, interpolated=interpolated) for k in steps]
-    return 100 * float(np.nanmean(values))
+    return None if np.isnan(values).all() else 100 * float(np.nanmean(values))
 
 
 def apply_thresholds(made: list[Prediction], labels: Any, *, f1: Any) -> tuple[list[Prediction], str]:

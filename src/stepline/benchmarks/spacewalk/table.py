@@ -83,10 +83,10 @@ def _lines(plan: Plan, target: str, entry: Entry, release: str, context_s: float
 def filled_by(plan: Plan, file: str, lacking: tuple[str, ...]) -> str:
     """Return the commands that bring what is lacking and make a file of ``results/<study>`` again.
 
-    Empty where no command would: nothing is lacking, or a split of which the whole release has no recording.
+    Empty where no command would: nothing is lacking, or samples, or a split that is empty in the whole release.
     """
     name, whole = plan.study.name, plan.study_config["subset"] is None
-    if not lacking or (whole and any(item.startswith("split:") for item in lacking)):
+    if not lacking or any(item.startswith(("samples:", "split:") if whole else "samples:") for item in lacking):
         return ""
     steps, changes = [], {}
     for item in lacking:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stepline.benchmarks.spacewalk.features import Features
+from stepline.benchmarks.spacewalk.features import Features, Rows
 from stepline.benchmarks.spacewalk.items import Item
 from stepline.benchmarks.spacewalk.material import Material
 from stepline.benchmarks.spacewalk.methods import Method, Outcome, nearer, without_irrelevant
@@ -35,11 +35,12 @@ def fit(material: Material, context_s: float | None, seed: int, path: Path) -> N
 def matching(features: Features, context_s: float, split: Split) -> Matching:
     """Return the step samples (label > 0) of a split."""
     items = features.material.items(split)
-    found, owner, label, steps = [], [], [], []
-    for number, video in enumerate(features.material.recordings(split)):
-        kept = [item for item in items[video] if item.label > 0]
+    found, owner, label, steps = [], [], [], list[Rows]()
+    for video in features.material.recordings(split):
+        if not (kept := [item for item in items[video] if item.label > 0]):
+            continue
         found.append(next(features.windows(video, kept, context_s)))
-        owner += [number] * len(kept)
+        owner += [len(steps)] * len(kept)
         label += [item.label for item in kept]
         steps.append(features.steps(video)[1:])
     return Matching(features=np.concatenate(found), owner=np.array(owner), label=np.array(label), steps=steps)
@@ -47,7 +48,7 @@ def matching(features: Features, context_s: float, split: Split) -> Matching:
 
 def _pairs(features: Features, context_s: float, split: Split) -> Pairs:
     items = features.material.items(split)
-    recordings = features.material.recordings(split)
+    recordings = [video for video in features.material.recordings(split) if items[video]]
     windows = [list(features.windows(video, items[video], context_s)) for video in recordings]
     query, *candidates = (np.concatenate(parts) for parts in zip(*windows, strict=True))
     answer = np.array([item.label for video in recordings for item in items[video]])
