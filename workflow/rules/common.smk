@@ -10,6 +10,7 @@ from snakemake.utils import min_version
 from stepline import config as stepline_config
 from stepline.asr.engines import ENVIRONMENTS, THREADS
 from stepline.backbones.sentence import MODELS
+from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.plan import TARGETS
 from stepline.datasets.configured import is_study
 from stepline.datasets.studies import STUDIES

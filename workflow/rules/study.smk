@@ -3,7 +3,7 @@
 
 rule pairs:
     input:
-        lambda wildcards: plan(wildcards).pair_files(),
+        lambda wildcards: presentation.pair_files(plan(wildcards)),
     output:
         "results/{study}/pairs.csv",
         "results/{study}/pairs.md",
@@ -12,7 +12,7 @@ rule pairs:
     conda:
         "../../envs/core.yaml"
     params:
-        pairs=lambda wildcards: plan(wildcards).pair_params(),
+        pairs=lambda wildcards: presentation.pair_params(plan(wildcards)),
     message:
         "results/{wildcards.study}/pairs.csv"
     shell:
@@ -21,7 +21,7 @@ rule pairs:
 
 rule figures:
     input:
-        lambda wildcards: plan(wildcards).figure_files(),
+        lambda wildcards: presentation.figure_files(plan(wildcards)),
     output:
         "results/{study}/figure3.svg",
         "results/{study}/figure4.svg",
@@ -31,7 +31,7 @@ rule figures:
     conda:
         "../../envs/core.yaml"
     params:
-        lines=lambda wildcards: plan(wildcards).figure_params(),
+        lines=lambda wildcards: presentation.figure_params(plan(wildcards)),
     message:
         "results/{wildcards.study}/figure3.svg"
     shell:
@@ -40,7 +40,7 @@ rule figures:
 
 rule examples:
     input:
-        lambda wildcards: plan(wildcards).example_inputs(),
+        lambda wildcards: presentation.example_inputs(plan(wildcards)),
     output:
         "results/{study}/examples.html",
     log:
@@ -48,7 +48,7 @@ rule examples:
     conda:
         "../../envs/media.yaml"
     params:
-        methods=lambda wildcards: plan(wildcards).example_params(),
+        methods=lambda wildcards: presentation.example_params(plan(wildcards)),
     message:
         "results/{wildcards.study}/examples.html"
     shell:
@@ -57,7 +57,7 @@ rule examples:
 
 rule durations:
     input:
-        lambda wildcards: plan(wildcards).duration_inputs(),
+        lambda wildcards: presentation.duration_inputs(plan(wildcards)),
     output:
         "results/{study}/tableA1.csv",
         "results/{study}/tableA1.md",
@@ -69,7 +69,7 @@ rule durations:
     conda:
         "../../envs/core.yaml"
     params:
-        paper=lambda wildcards: plan(wildcards).duration_params(),
+        paper=lambda wildcards: presentation.duration_params(plan(wildcards)),
     message:
         "results/{wildcards.study}/tableA1.csv"
     shell:
@@ -79,7 +79,7 @@ rule durations:
 # Everything that the configuration has of a study.
 rule results:
     input:
-        lambda wildcards: plan(wildcards).results,
+        lambda wildcards: presentation.results(plan(wildcards)),
     output:
         "results/{study}/all",
     log:

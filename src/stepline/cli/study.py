@@ -49,10 +49,13 @@ def _durations(parsed: argparse.Namespace) -> None:
 
 def _results(parsed: argparse.Namespace) -> None:
     from stepline import paths
+    from stepline.benchmarks.spacewalk import presentation
     from stepline.io import sha256_file, write_text
 
     plan = _plan(parsed)
-    write_text(paths.all_results(plan.name), "".join(f"{sha256_file(path)}  {path}\n" for path in plan.results))
+    write_text(
+        paths.all_results(plan.name), "".join(f"{sha256_file(path)}  {path}\n" for path in presentation.results(plan))
+    )
 
 
 def _plan(parsed: argparse.Namespace) -> "Plan":

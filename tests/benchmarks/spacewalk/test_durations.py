@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepline import paths
+from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.durations import before_merging, clips, measured, recordings, write_durations
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
@@ -95,11 +96,11 @@ def test_shots_count_where_their_middle_is_labelled() -> None:
 
 def test_shots_that_are_there_are_measured_though_no_entry_uses_videos() -> None:
     plan = Plan.of(validate({"spacewalk": {"text_encoders": ["tfidf"], "releases": ["v2"]}}), "spacewalk")
-    assert plan.duration_inputs() == [plan.release_manifest("v2")]
+    assert presentation.duration_inputs(plan) == [plan.release_manifest("v2")]
     manifest = plan.shot_manifests[1]
     manifest.parent.mkdir(parents=True)
     manifest.touch()
-    assert plan.duration_inputs() == [plan.release_manifest("v2"), manifest]
+    assert presentation.duration_inputs(plan) == [plan.release_manifest("v2"), manifest]
 
 
 def test_the_files_are_written_and_say_what_shots_need(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from stepline import paths
 from stepline.availability import write_manifest
+from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.examples import Picked, pick, write_study_examples
 from stepline.benchmarks.spacewalk.items import Item
 from stepline.benchmarks.spacewalk.plan import Job, Plan
@@ -94,7 +95,7 @@ def shown(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch, needs: list[str] | N
     else:
         predict(material, context_s, [], path)
     monkeypatch.setattr(type(made_up.study), "load", lambda self, name: made_up.release)
-    monkeypatch.setattr(Plan, "example_jobs", lambda self: [job])
+    monkeypatch.setattr(presentation, "example_jobs", lambda plan: [job])
     write_study_examples(material.plan)
     return Path("results/demo/examples.html").read_text(encoding="utf-8")
 
@@ -167,7 +168,7 @@ def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
         "contexts_s": {"step_recognition": [30, 50, 90], "intra-video_retrieval": [5, 30]},
     }
     plan = Plan.of(validate({"spacewalk": config}), "spacewalk")
-    jobs = [(job.entry.id, job.release, job.context_s) for job in plan.example_jobs()]
+    jobs = [(job.entry.id, job.release, job.context_s) for job in presentation.example_jobs(plan)]
     assert jobs == [
         ("2a-tfidf-zero-shot", "v2", 50),
         ("2a-tfidf-train-zero-shot", "v2", 50),
@@ -175,8 +176,8 @@ def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
         ("2b-tfidf-zero-shot", "v1", 30),
         ("2b-tfidf-train-zero-shot", "v1", 30),
     ]
-    assert paths.predictions("spacewalk", "v1", "2b-tfidf-zero-shot", "30s") in plan.example_inputs()
-    lacking = {entry.id: items for entry, items in plan.examples_lack()}
+    assert paths.predictions("spacewalk", "v1", "2b-tfidf-zero-shot", "30s") in presentation.example_inputs(plan)
+    lacking = {entry.id: items for entry, items in presentation.examples_lack(plan)}
     assert lacking["2a-internvideo-zero-shot"] == ("weights:internvideo",)
     assert "2a-human" not in lacking
 

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from stepline import paths
-from stepline.benchmarks.spacewalk import figures
+from stepline.benchmarks.spacewalk import figures, presentation
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.report import figure_sizes
@@ -70,10 +70,10 @@ def test_figures_are_drawn_from_the_configured_tables() -> None:
     def plan(**changes: Any) -> Plan:
         return Plan.of(validate({"spacewalk": {"text_encoders": ["tfidf"], "releases": ["v2"]} | changes}), "spacewalk")
 
-    files = plan().figure_files()
+    files = presentation.figure_files(plan())
     assert paths.scores("spacewalk", "v2", "2a-tfidf-zero-shot", "1200s") in files
     fewer = plan(tables=["table2"])
-    assert fewer.figure_tables == ["table2"]
-    assert paths.scores("spacewalk", "v2", "2a-tfidf-zero-shot", "1200s") not in fewer.figure_files()
-    assert plan().figure_params() != fewer.figure_params()
-    assert plan().figure_params() == plan(metrics={"bootstrap_seed": 5}).figure_params()
+    assert presentation.figure_tables(fewer) == ["table2"]
+    assert paths.scores("spacewalk", "v2", "2a-tfidf-zero-shot", "1200s") not in presentation.figure_files(fewer)
+    assert presentation.figure_params(plan()) != presentation.figure_params(fewer)
+    assert presentation.figure_params(plan()) == presentation.figure_params(plan(metrics={"bootstrap_seed": 5}))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stepline import paths
-from stepline.benchmarks.spacewalk import entries, plan
+from stepline.benchmarks.spacewalk import entries, presentation
 from stepline.benchmarks.spacewalk.entries import declared_pairs, load_entries
 from stepline.benchmarks.spacewalk.pairs import FEW, write_pairs
 from stepline.benchmarks.spacewalk.plan import Plan
@@ -20,7 +20,7 @@ WITHIN = {"accuracy": {"a": 20.0, "b": 30.0, "c": 10.0}, "map": {"a": 1.0, "b": 
 
 
 def planned(monkeypatch: pytest.MonkeyPatch, *pairs: Any, **changes: Any) -> Plan:
-    monkeypatch.setattr(plan, "declared_pairs", lambda: list(pairs))
+    monkeypatch.setattr(presentation, "declared_pairs", lambda: list(pairs))
     return Plan.of(validate({"spacewalk": SETTINGS | changes}), "spacewalk")
 
 
@@ -71,23 +71,25 @@ def test_a_pair_without_a_value_says_what_it_needs_and_has_no_difference(monkeyp
     text = Path("results/spacewalk/pairs.md").read_text()
     assert "No pair has values." in text
     assert text.count("| TF-IDF, zero-shot, 3 min, less SentTransformer, zero-shot, 3 min |") == 1
-    assert made.pair_files() == [paths.scores("spacewalk", "v2", TFIDF, "180s")]
+    assert presentation.pair_files(made) == [paths.scores("spacewalk", "v2", TFIDF, "180s")]
 
 
 def test_a_pair_stands_only_where_both_are_listed_at_those_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = ("2a-minilm-zero-shot", 180, TFIDF, 180), (TFIDF, 7, LINEAR, None), (TFIDF, 60, LINEAR, None)
     made = planned(monkeypatch, *pairs)
-    assert [(one.entry.id, one.context, other.context) for one, other in made.pairs()] == [(TFIDF, "60s", "all")]
-    releases = [one.release for one, _ in planned(monkeypatch, pairs[-1], releases=["v0", "v2"]).pairs()]
+    assert [(one.entry.id, one.context, other.context) for one, other in presentation.pairs(made)] == [
+        (TFIDF, "60s", "all")
+    ]
+    releases = [one.release for one, _ in presentation.pairs(planned(monkeypatch, pairs[-1], releases=["v0", "v2"]))]
     assert releases == ["v0", "v2"]
 
 
 def test_pairs_are_made_again_for_scoring_options_and_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = (TFIDF, 300, "2a-senttransformer-zero-shot", 300)
-    before = planned(monkeypatch, pairs).pair_params()
-    assert before == planned(monkeypatch, pairs, last_layer={"epochs": 3}).pair_params()
-    assert before != planned(monkeypatch, pairs, metrics={"bootstrap_seed": 9}).pair_params()
-    assert before != planned(monkeypatch, pairs, text_encoders=["tfidf", "mpnet"]).pair_params()
+    before = presentation.pair_params(planned(monkeypatch, pairs))
+    assert before == presentation.pair_params(planned(monkeypatch, pairs, last_layer={"epochs": 3}))
+    assert before != presentation.pair_params(planned(monkeypatch, pairs, metrics={"bootstrap_seed": 9}))
+    assert before != presentation.pair_params(planned(monkeypatch, pairs, text_encoders=["tfidf", "mpnet"]))
 
 
 def test_declared_pairs_are_of_declared_entries_of_one_table() -> None:

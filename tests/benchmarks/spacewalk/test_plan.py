@@ -10,7 +10,7 @@ from stepline import paths
 from stepline.asr import engines
 from stepline.availability import Record, write_availability
 from stepline.backbones.registry import presets, spec_of, towers
-from stepline.benchmarks.spacewalk import entries, plan
+from stepline.benchmarks.spacewalk import entries, plan, presentation
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.datasets.studies import study
@@ -312,12 +312,12 @@ def test_text_of_a_network_alone_wants_its_weights(tmp_path: Path, monkeypatch: 
 
 def test_only_configured_tables_have_examples_and_pairs() -> None:
     made = Plan.of(validate({"spacewalk": {"tables": ["tableA6"]}}), "spacewalk")
-    assert not made.example_inputs()
-    assert not made.pairs()
+    assert not presentation.example_inputs(made)
+    assert not presentation.pairs(made)
     assert made.targets == ("tableA6.csv",)
     both = Plan.of(validate({"spacewalk": {"tables": ["table2"]}}), "spacewalk")
-    assert both.example_inputs()
-    assert both.pairs()
+    assert presentation.example_inputs(both)
+    assert presentation.pairs(both)
 
 
 @pytest.mark.parametrize(
@@ -343,11 +343,17 @@ def test_a_part_that_nobody_computes_is_refused() -> None:
 def test_examples_and_pairs_are_of_the_configured_tables() -> None:
     """Of other tables nothing is embedded or described, so that nothing could predict."""
     made = Plan.of(validate({"spacewalk": BASE | {"tables": ["table2"]}}), "spacewalk")
-    listed = {job.entry.id for job in made.example_jobs()} | {job.entry.id for pair in made.pairs() for job in pair}
+    listed = {job.entry.id for job in presentation.example_jobs(made)} | {
+        job.entry.id for pair in presentation.pairs(made) for job in pair
+    }
     assert {"2a-minilm-zero-shot", "2b-tfidf-zero-shot", "2b-random"} <= listed
     assert {made.entries[name].target for name in listed} == {"table2"}
     other = Plan.of(validate({"spacewalk": BASE | {"tables": ["table3"]}}), "spacewalk")
-    assert (other.example_jobs(), other.examples_lack(), other.pairs()) == ([], [], [])
+    assert (presentation.example_jobs(other), presentation.examples_lack(other), presentation.pairs(other)) == (
+        [],
+        [],
+        [],
+    )
 
 
 @pytest.mark.parametrize(

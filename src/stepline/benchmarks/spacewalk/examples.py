@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from stepline import paths
 from stepline.availability import Record, read_availability
+from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.items import Item
 from stepline.benchmarks.spacewalk.material import Material
 from stepline.benchmarks.spacewalk.plan import Job, Plan
@@ -86,7 +87,7 @@ def write_study_examples(plan: Plan) -> None:
     """Write ``results/<study>/examples.html``."""
     shown: dict[str, list[tuple[Job, Material, list[Picked]]]] = {}
     absent: list[tuple[Job, tuple[str, ...]]] = []
-    for job in plan.example_jobs():
+    for job in presentation.example_jobs(plan):
         material = Material(plan, plan.study.load(job.release), job.entry)
         picked, needs = _picked(material, job)
         if needs:
@@ -98,7 +99,7 @@ def write_study_examples(plan: Plan) -> None:
         (TITLES[task], RULES[task], [_method(job, material, picked, pictures) for job, material, picked in methods])
         for task, methods in shown.items()
     ]
-    lacking = [(job.entry, needs) for job, needs in absent] + plan.examples_lack()
+    lacking = [(job.entry, needs) for job, needs in absent] + presentation.examples_lack(plan)
     missing = [
         (f"{entry.method}, {entry.setting} ({entry.table})", "; ".join(needs), filled_by(plan, "examples.html", needs))
         for entry, needs in lacking

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.benchmarks.spacewalk.table import table_rows
 from stepline.io import write_bytes
@@ -26,7 +27,7 @@ def write_figures(plan: Plan) -> None:
     from stepline.report.figures import render
 
     folder = Path("results", plan.study.name)
-    rows = [row for target in plan.figure_tables for row in table_rows(plan, target)]
+    rows = [row for target in presentation.figure_tables(plan) for row in table_rows(plan, target)]
     for name, panels in PANELS.items():
         write_bytes(folder / f"{name}.svg", render(windows(rows, panels)))
 

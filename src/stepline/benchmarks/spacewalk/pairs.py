@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline import paths
+from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.plan import Job, Plan
 from stepline.benchmarks.spacewalk.table import filled_by
 from stepline.io import read_json, write_text
@@ -60,7 +61,7 @@ class Pair:
 def compare(plan: Plan) -> Iterator[Pair]:
     """Yield the pairs of the plan by every metric that both sides have, in the order of declaration."""
     drawn = plan.study_config["metrics"]
-    for first, second in plan.pairs():
+    for first, second in presentation.pairs(plan):
         sides = [_scores(plan, job) for job in (first, second)]
         needs = tuple(dict.fromkeys(item for side in sides for item in side["needs"]))
         for metric in first.entry.metrics:

@@ -20,7 +20,6 @@ from stepline.benchmarks.spacewalk.entries import (
     TEXT_ENCODERS,
     Entry,
     absent_packages,
-    declared_pairs,
     is_listed,
     load_entries,
     needs,
@@ -39,8 +38,6 @@ from stepline.spec import digest
 
 SLACK_S = 1.0
 """How much more of a video is read around what samples see: frame numbers of releases are rounded times."""
-EXAMPLES_S = {STEP_RECOGNITION: 60.0, RETRIEVAL: 20.0}
-"""Window lengths of the paper's Figures A10 to A23."""
 SCORING = 2
 """Revision of the scoring code: raise it with a change that gives other numbers."""
 
@@ -169,7 +166,7 @@ class Plan(Pipeline):
     @cached_property
     def _wanted(self) -> dict[str, Entry]:
         """What is or will be computed for the configured tables, parts of others among it, by id."""
-        shown = [entry for entry in self._shown.values() if entry.computed]
+        shown = [entry for entry in self.shown.values() if entry.computed]
         configured = [entry for entry in shown if not any(map(_is_choice, self.lacking(entry)))]
         return {part.id: part for entry in configured for part in self.parts(entry)}
 
@@ -224,7 +221,7 @@ class Plan(Pipeline):
         }
 
     @cached_property
-    def _shown(self) -> dict[str, Entry]:
+    def shown(self) -> dict[str, Entry]:
         """Those of the configured tables, by id."""
         return {name: entry for name, entry in self.entries.items() if entry.target in self.tables}
 
@@ -306,104 +303,6 @@ class Plan(Pipeline):
     def _jobs(self) -> dict[tuple[str, str, str], Job]:
         every = (job for target in TARGETS for job in self.jobs(target))
         return {(job.release, job.entry.id, job.context): job for job in every}
-
-    def pairs(self) -> list[tuple[Job, Job]]:
-        """Return the pairs of predictions, on each release, whose difference is asked for, of configured tables."""
-        found = []
-        for first, first_s, second, second_s in declared_pairs():
-            if not {first, second} <= self._shown.keys():
-                continue
-            sides = (self.entries[first], first_s), (self.entries[second], second_s)
-            if all(context_s in entry.windows(self.study_config) for entry, context_s in sides):
-                for release in self.releases_of(self.entries[first]):
-                    one, other = (Job(release=release, entry=entry, context_s=context_s) for entry, context_s in sides)
-                    found.append((one, other))
-        return found
-
-    @property
-    def results(self) -> list[Path]:
-        """All that is made of the study: its configured tables and what shows them."""
-        shown = ("tableA1", "tableA5", "pairs")
-        names = [f"{table}.{form}" for table in (*self.tables, *shown) for form in ("csv", "md")]
-        names += [f"figure{number}.svg" for number in ("3", "4", "A2", "A9")] + ["examples.html"]
-        if "table2" in self.tables:
-            names += ["table2.svg", "report.html"]
-        return [Path("results", self.study.name, name) for name in sorted(names)]
-
-    def pair_files(self) -> list[Path]:
-        """Return the scores that pairs are compared by."""
-        jobs = [job for pair in self.pairs() for job in pair if not self.lacking_on(job.entry, job.release)]
-        return list(dict.fromkeys(paths.scores(self.study.name, j.release, j.entry.id, j.context) for j in jobs))
-
-    def pair_params(self) -> str:
-        """Return what pairs must be compared again for, besides scores, as text."""
-        listed = [
-            [job.release, job.entry.id, job.entry.method, job.context, self.lacking_on(job.entry, job.release)]
-            for pair in self.pairs()
-            for job in pair
-        ]
-        return digest([listed, self.score_params()])
-
-    @property
-    def figure_tables(self) -> list[str]:
-        """The configured tables that figures are drawn from."""
-        return [target for target in ("table2", "tableA6", "tableA7", "tableA8", "tableA9") if target in self.tables]
-
-    def figure_files(self) -> list[Path]:
-        """Return the scores that figures are drawn from."""
-        return [path for target in self.figure_tables for path in self.score_files(target)]
-
-    def figure_params(self) -> str:
-        """Return what figures must be drawn again for, besides scores, as text."""
-        return digest([self.table_params(target) for target in self.figure_tables])
-
-    def duration_inputs(self) -> list[Path]:
-        """Return what durations are measured in: the releases, and shots where entries use videos or they are there."""
-        shots = [path for path in self.shot_manifests if self.uses_videos or path.exists()]
-        return [*map(self.release_manifest, self.releases), *shots]
-
-    def duration_params(self) -> str:
-        """Return what durations must be measured again for, besides their inputs, as text."""
-        paper = [sha256_file(path) for path in map(paper_file, ("tableA1", "tableA5")) if path]
-        return digest([self.releases, paper])
-
-    def example_jobs(self) -> list[Job]:
-        """Return the jobs of which examples are shown: those that see windows, at the length of the paper's figures.
-
-        They are of the configured tables; each on the last release that has its task.
-        """
-        found = []
-        for entry in self._with_examples:
-            release = self.releases_of(entry)[-1]
-            if not self.lacking_on(entry, release):
-                lengths = [length_s for length_s in entry.windows(self.study_config) if length_s]
-                shown_s = EXAMPLES_S[entry.task]
-                length_s = min(lengths, key=lambda length_s: (abs(length_s - shown_s), length_s))
-                found.append(Job(release=release, entry=entry, context_s=length_s))
-        return found
-
-    def examples_lack(self) -> list[tuple[Entry, tuple[str, ...]]]:
-        """Return the entries whose examples lack something, and what."""
-        found = ((entry, self.lacking_on(entry, self.releases_of(entry)[-1])) for entry in self._with_examples)
-        return [(entry, lacking) for entry, lacking in found if lacking]
-
-    @property
-    def _with_examples(self) -> list[Entry]:
-        shown = [entry for entry in self._shown.values() if entry.table in ("2a", "2b", "A8") and not entry.same_as]
-        seen = [entry for entry in shown if entry.computed and "window" in entry.inputs]
-        return [entry for entry in seen if self.releases_of(entry) and any(entry.windows(self.study_config))]
-
-    def example_inputs(self) -> list[Path]:
-        """Return what examples are made from."""
-        jobs = self.example_jobs()
-        made = [paths.predictions(self.study.name, j.release, j.entry.id, j.context) for j in jobs]
-        return list(dict.fromkeys([*made, *(p for j in jobs for p in self.score_inputs(j)), *self.report_inputs()]))
-
-    def example_params(self) -> str:
-        """Return what examples must be chosen again for, besides their inputs, as text."""
-        lacking = [[entry.id, *items] for entry, items in self.examples_lack()]
-        listed = [asdict(job.entry) for job in self.example_jobs()]
-        return digest([listed, lacking, self.study_config["transcripts"], self.score_params()])
 
     def record(self, job: Job) -> dict[str, Any]:
         """Return all that decides the predictions of a job: its spec."""
@@ -544,7 +443,7 @@ class Plan(Pipeline):
 
     def _windows_of(self, ids: Sequence[str]) -> list[float]:
         """Return the lengths of windows, in seconds, at which the configured tables have some entries, ascending."""
-        users = [entry for entry in self._shown.values() if any(part.id in ids for part in self.parts(entry))]
+        users = [entry for entry in self.shown.values() if any(part.id in ids for part in self.parts(entry))]
         return sorted({length_s for entry in users for length_s in entry.windows(self.study_config) if length_s})
 
     def encode_params(self, task: str, encoder: str) -> str:
