@@ -34,10 +34,10 @@ lint: install
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
 
-# Two cores, and one worker more, as many tests wait. Threads of networks would only wait for each other.
+# Each worker has a core: threads of networks that share it would only wait for each other.
 pytest: export OMP_NUM_THREADS := 1
 pytest: install
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # What works without torch, in an environment of its own.
 test-core:
