@@ -16,12 +16,18 @@ include: "workflow/rules/common.smk"
 rule all:
     input:
         [f"results/{name}/{target}" for name in PLANS for target in PLANS[name].targets],
-        [path for name in OWN for path in PLANS[name].summary_inputs() + PLANS[name].report_inputs()],
+        [
+            path
+            for name in OWN
+            if PLANS[name].targets
+            for path in PLANS[name].summary_inputs() + PLANS[name].report_inputs()
+        ],
 
 
 include: "workflow/rules/fetch.smk"
 include: "workflow/rules/media.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/datasets.smk"
-include: "workflow/rules/spacewalk.smk"
+include: "workflow/rules/benchmarks.smk"
 include: "workflow/rules/study.smk"
+include: "workflow/rules/pss.smk"

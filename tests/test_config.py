@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from stepline.config import load, validate
+from stepline.datasets.pss import DATASETS
 from stepline.datasets.studies import STUDIES
 from stepline.errors import ConfigError
 from tests.conftest import ROOT
@@ -171,7 +172,7 @@ def test_defaults_are_filled_and_the_callers_values_kept() -> None:
 
 
 def test_the_full_study_is_the_default() -> None:
-    assert validate({"spacewalk": {}}) == load(ROOT / "config.yaml")
+    assert validate({"spacewalk": {}, "pss": {}}) == load(ROOT / "config.yaml")
 
 
 def test_the_demo_has_its_own_release() -> None:
@@ -194,7 +195,7 @@ def test_a_datasets_defaults_are_filled() -> None:
 
 def test_no_dataset_can_take_a_studys_name() -> None:
     taken = SCHEMA["properties"]["datasets"]["propertyNames"]["not"]["enum"]
-    assert taken == [*STUDIES, "weights"]
+    assert taken == [*STUDIES, "pss", *DATASETS, "weights"]
 
 
 def test_filled_defaults_are_not_shared() -> None:

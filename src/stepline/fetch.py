@@ -12,9 +12,8 @@ from stepline.availability import Record, check_video_id, read_availability, wri
 from stepline.backbones.weights import DIGESTS, WEIGHTS, check, how_to_get, locate, trusted, weights_of
 from stepline.datasets import shards
 from stepline.datasets.dataset import Dataset
+from stepline.datasets.release import Released, ReleaseFile
 from stepline.datasets.schema import Video
-from stepline.datasets.spacewalk import ReleaseFile
-from stepline.datasets.studies import Study
 from stepline.download import DownloadOptions, fetch_file, fetch_video
 from stepline.errors import DownloadError, MissingError, ReleaseError
 from stepline.io import read_json, sha256_file, write_bytes, write_json
@@ -27,7 +26,7 @@ from stepline.progress import progress
 log = logging.getLogger(__name__)
 
 
-def fetch_release(study: Study, release: str) -> Path:
+def fetch_release(study: Released, release: str) -> Path:
     """Bring all files of a release into its folder and return its ``release.json``, which lists their sha256.
 
     A release of a data set's own annotation stands there already.
@@ -164,7 +163,7 @@ def items(pipelines: Iterable[Pipeline]) -> dict[str, Callable[[], str]]:
 
 def release_line(study: Dataset, release: str) -> str:
     """Bring a release and say how many files it has."""
-    assert isinstance(study, Study)
+    assert isinstance(study, Released)
     return f"{len(read_json(fetch_release(study, release))['files'])} files"
 
 

@@ -11,13 +11,13 @@ from stepline import config as stepline_config
 from stepline.asr.engines import ENVIRONMENTS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.benchmarks.spacewalk import presentation
+from stepline.benchmarks.pss.entries import TARGETS as PSS_TARGETS
 from stepline.benchmarks.spacewalk.plan import TARGETS
-from stepline.datasets.configured import is_study
 from stepline.datasets.studies import STUDIES
 from stepline.errors import SteplineError
 from stepline.io import canonical_json, write_text
 from stepline.mirror import mirror_root
-from stepline.plans import configured, plan as plan_of
+from stepline.plans import configured, has_tables, plan as plan_of
 from stepline.spec import digest
 
 min_version("9.27")
@@ -37,10 +37,11 @@ try:
     found = map(re.compile("(?:results|datasets)/([^/]+)/(?:(.*)[.](?:csv|md|svg|html)$)?").match, sys.argv)
     targets = [target.groups() for target in found if target]
     asked = {name for name, _ in targets}
-    PLANS = {name: plan_of(config, name) for name in dict.fromkeys([*configured(config), *sorted(asked & {*STUDIES})])}
+    known = {*STUDIES, "pss"}
+    PLANS = {name: plan_of(config, name) for name in dict.fromkeys([*configured(config), *sorted(asked & known)])}
     for name, table in targets:
         shown = "table2" if table == "report" else table
-        if name in PLANS and is_study(config, name) and shown in TARGETS:
+        if name in PLANS and has_tables(config, name) and shown in (*TARGETS, *PSS_TARGETS):
             PLANS[name].check_table(shown)
     for each in PLANS.values():
         each.check_records()
@@ -62,22 +63,23 @@ shell.prefix(prefix)
 
 # A job with networks takes all cores.
 NETWORKS = any(PLANS[name].networks for name in PLANS)
-OWN = [name for name in PLANS if not is_study(config, name)]
+OWN = [name for name in PLANS if not has_tables(config, name)]
+SPACEWALKS = "|".join(sorted({*STUDIES, *PLANS} - {*OWN, "pss"}))
 ENGINE = config["asr"]["engine"]
 
 
 wildcard_constraints:
-    study="|".join(sorted({*STUDIES, *PLANS} - {*OWN})),
+    study="|".join([SPACEWALKS, "pss"]),
     dataset="|".join(sorted({*STUDIES, *PLANS})),
     engine=re.escape(ENGINE),
-    release="[a-z0-9]+",
+    release="[a-z0-9-]+",
     task="step_recognition|intra-video_retrieval",
     split="train|val|test",
     shard=r"\d\d\d+",
     entry="[a-z0-9][a-z0-9.-]*",
     context=r"all|[\d.]+s",
     seed=r"\d+",
-    table="|".join(TARGETS),
+    table="|".join((*TARGETS, *PSS_TARGETS)),
 
 
 def plan(wildcards):

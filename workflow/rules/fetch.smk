@@ -7,7 +7,7 @@ rule release:
     log:
         "logs/release/{study}.{release}.log",
     wildcard_constraints:
-        study="|".join(STUDIES),
+        study="|".join([*STUDIES, "pss"]),
     conda:
         "../../envs/core.yaml"
     params:

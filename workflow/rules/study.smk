@@ -1,4 +1,4 @@
-# What a study's results are shown by besides its tables: differences, figures, examples, durations.
+# What a study in Spacewalk-18's form is shown by besides its tables: differences, figures, examples, durations.
 
 
 rule pairs:
@@ -9,6 +9,8 @@ rule pairs:
         "results/{study}/pairs.md",
     log:
         "logs/pairs/{study}.log",
+    wildcard_constraints:
+        study=SPACEWALKS,
     conda:
         "../../envs/core.yaml"
     params:
@@ -28,6 +30,8 @@ rule figures:
         "results/{study}/figureA9.svg",
     log:
         "logs/figures/{study}.log",
+    wildcard_constraints:
+        study=SPACEWALKS,
     conda:
         "../../envs/core.yaml"
     params:
@@ -45,6 +49,8 @@ rule examples:
         "results/{study}/examples.html",
     log:
         "logs/examples/{study}.log",
+    wildcard_constraints:
+        study=SPACEWALKS,
     conda:
         "../../envs/media.yaml"
     params:
@@ -66,6 +72,8 @@ rule durations:
         "results/{study}/figureA2.svg",
     log:
         "logs/durations/{study}.log",
+    wildcard_constraints:
+        study=SPACEWALKS,
     conda:
         "../../envs/core.yaml"
     params:
@@ -84,6 +92,8 @@ rule results:
         "results/{study}/all",
     log:
         "logs/results/{study}.log",
+    wildcard_constraints:
+        study=SPACEWALKS,
     conda:
         "../../envs/core.yaml"
     message:

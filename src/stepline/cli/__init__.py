@@ -15,8 +15,8 @@ from stepline.errors import ConfigError, DownloadError, SteplineError
 from stepline.mirror import mirror_root
 
 if TYPE_CHECKING:
-    from stepline.benchmarks.spacewalk.material import Material
-    from stepline.benchmarks.spacewalk.plan import Job, Plan
+    from stepline.benchmarks.pss.run import Run as PssRun
+    from stepline.benchmarks.spacewalk.run import Run
     from stepline.media.process import Limits
 
 log = logging.getLogger("stepline")
@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
         verb = verbs.add_parser(name, help=text)
         _release(verb)
         verb.add_argument("--entry", required=True, help="as named in tables.yaml")
-        verb.add_argument("--context", required=True, help="window length such as 180s, or all")
+        verb.add_argument("--context", default="all", help="window length such as 180s; default: %(default)s")
         if name == "fit":
             verb.add_argument("--seed", type=int, required=True)
         verb.set_defaults(run=call)
@@ -169,7 +169,7 @@ def _demo(parsed: argparse.Namespace) -> None:
 def _fetch(parsed: argparse.Namespace) -> None:
     from stepline import fetch
     from stepline.config import load
-    from stepline.datasets.studies import study
+    from stepline.datasets.studies import released
     from stepline.plans import configured, plan
 
     first, _, rest = (parsed.what or "").partition("/")
@@ -177,7 +177,7 @@ def _fetch(parsed: argparse.Namespace) -> None:
     if first == "weights":
         fetch.fetch_weights(rest)
     elif asked not in ("", "videos"):
-        print(f"{parsed.what}: {fetch.release_line(study(first, rest), rest)}")
+        print(f"{parsed.what}: {fetch.release_line(released(first, rest), rest)}")
     else:
         config = load(parsed.configfile)
         plans = [plan(config, name) for name in ([first] if first else configured(config))]
@@ -330,50 +330,26 @@ def _encode(parsed: argparse.Namespace) -> None:
 
 
 def _fit(parsed: argparse.Namespace) -> None:
-    from stepline.benchmarks.spacewalk.predict import fit
-
-    plan, job, material = _job(parsed)
-    if not job.entry.trained:
-        raise ConfigError(f"entry {job.entry.id!r} is not fitted")
-    path = paths.fit(plan.study.name, job.release, job.entry.id, job.context, parsed.seed)
-    fit(material, job.context_s, parsed.seed, path)
+    _benchmark(parsed).fit(parsed.release, parsed.entry, parsed.context, parsed.seed)
 
 
 def _predict(parsed: argparse.Namespace) -> None:
-    from stepline.benchmarks.spacewalk.predict import predict
-
-    plan, job, material = _job(parsed)
-    place = plan.study.name, job.release, job.entry.id, job.context
-    fits = [paths.fit(*place, seed) for seed in job.entry.seeds] if job.entry.trained else []
-    predict(material, job.context_s, fits, paths.predictions(*place))
+    _benchmark(parsed).predict(parsed.release, parsed.entry, parsed.context)
 
 
 def _score(parsed: argparse.Namespace) -> None:
-    from stepline.benchmarks.spacewalk.score import score
-
-    plan, job, material = _job(parsed)
-    place = plan.study.name, job.release, job.entry.id, job.context
-    score(material, paths.predictions(*place), paths.scores(*place))
-
-
-def _job(parsed: argparse.Namespace) -> "tuple[Plan, Job, Material]":
-    from stepline.benchmarks.spacewalk.material import Material
-    from stepline.benchmarks.spacewalk.plan import Plan
-    from stepline.config import load
-
-    plan = Plan.of(load(parsed.configfile), parsed.study)
-    job = plan.job(parsed.release, parsed.entry, parsed.context)
-    return plan, job, Material(plan, plan.study.load(job.release), job.entry)
+    _benchmark(parsed).score(parsed.release, parsed.entry, parsed.context)
 
 
 def _table(parsed: argparse.Namespace) -> None:
-    from stepline.benchmarks.spacewalk.plan import Plan
-    from stepline.benchmarks.spacewalk.table import write_table
-    from stepline.config import load
+    _benchmark(parsed).table(parsed.table)
 
-    plan = Plan.of(load(parsed.configfile), parsed.study)
-    plan.check_table(parsed.table)
-    write_table(plan, parsed.table)
+
+def _benchmark(parsed: argparse.Namespace) -> "Run | PssRun":
+    from stepline.config import load
+    from stepline.plans import run
+
+    return run(load(parsed.configfile), parsed.study)
 
 
 def _summary(parsed: argparse.Namespace) -> None:
@@ -385,14 +361,12 @@ def _summary(parsed: argparse.Namespace) -> None:
 
 
 def _report(parsed: argparse.Namespace) -> None:
-    from stepline.benchmarks.spacewalk.plan import Plan
-    from stepline.benchmarks.spacewalk.table import write_study_report
     from stepline.config import load
-    from stepline.plans import plan
+    from stepline.plans import has_tables, plan, run
     from stepline.report.page import write_page
 
-    made, path = plan(load(parsed.configfile), parsed.dataset), Path("results", parsed.dataset, "report.html")
-    if isinstance(made, Plan):
-        write_study_report(made, path)
+    config = load(parsed.configfile)
+    if has_tables(config, parsed.dataset):
+        run(config, parsed.dataset).report()
     else:
-        write_page(made, path)
+        write_page(plan(config, parsed.dataset), Path("results", parsed.dataset, "report.html"))

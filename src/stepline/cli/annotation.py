@@ -82,7 +82,7 @@ def _build(parsed: argparse.Namespace) -> None:
     from stepline.datasets.annotation import build, steps, votes
     from stepline.datasets.annotation.clips import read_clips
     from stepline.datasets.configured import dataset
-    from stepline.datasets.spacewalk import OWN
+    from stepline.datasets.release import OWN
     from stepline.tables.agreement import Annotated, write_agreement
 
     config, name = load(parsed.configfile), parsed.dataset

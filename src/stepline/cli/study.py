@@ -1,4 +1,4 @@
-"""The verbs that show a study's results besides its tables: `pairs`, `figures`, `examples`, `durations`, `results`."""
+"""The verbs that show results besides tables: `pairs`, `figures`, `examples`, `durations`, `results` and others."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ def add(verbs: "Verbs") -> None:
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("study")
         verb.set_defaults(run=run)
+    verb = verbs.add_parser("worked-examples", help="the examples of PSS's paper, by hand")
+    verb.set_defaults(run=_worked_examples)
 
 
 def _pairs(parsed: argparse.Namespace) -> None:
@@ -56,6 +58,14 @@ def _results(parsed: argparse.Namespace) -> None:
     write_text(
         paths.all_results(plan.name), "".join(f"{sha256_file(path)}  {path}\n" for path in presentation.results(plan))
     )
+
+
+def _worked_examples(_: argparse.Namespace) -> None:
+    from pathlib import Path
+
+    from stepline.benchmarks.pss.worked import write_worked_examples
+
+    write_worked_examples(Path("results/pss/worked_examples.html"))
 
 
 def _plan(parsed: argparse.Namespace) -> "Plan":

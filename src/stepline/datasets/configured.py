@@ -9,9 +9,10 @@ from stepline import paths
 from stepline.config import Config
 from stepline.datasets import folder, listed, shards
 from stepline.datasets.dataset import Dataset
+from stepline.datasets.pss import DATASETS
+from stepline.datasets.release import OWN, checked_file
 from stepline.datasets.schema import Split, Video
 from stepline.datasets.segments import read_segments
-from stepline.datasets.spacewalk import OWN, checked_file
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, STUDIES, Study
 from stepline.datasets.studies import study as public
 from stepline.errors import ConfigError
@@ -25,8 +26,10 @@ def dataset(config: Config, name: str) -> Dataset:
     """
     if name in STUDIES:
         return STUDIES[name]
+    if name in DATASETS:
+        return DATASETS[name]
     if name not in config["datasets"]:
-        known = ", ".join([*STUDIES, *config["datasets"]])
+        known = ", ".join([*STUDIES, *DATASETS, *config["datasets"]])
         raise ConfigError(f"dataset {name!r} is not known; choose from {known}, or add it to `datasets:`")
     declared = config["datasets"][name]
     read = {"folder": folder.videos, "list": listed.videos}[declared["kind"]]

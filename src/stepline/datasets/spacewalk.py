@@ -8,31 +8,19 @@ import csv
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from stepline.availability import check_video_id
+from stepline.datasets.release import ReleaseFile, checked_file
 from stepline.datasets.schema import SPLITS, Recording, Release, Segment, Split, Step, Video
 from stepline.errors import ReleaseError
-from stepline.io import read_json, sha256_file
 from stepline.mirror import Wanted
 
 REPOSITORY = "https://raw.githubusercontent.com/brown-palm/Spacewalk-18-benchmark"
-OWN = "release"
-"""The name of a release that was built of a data set's own annotation."""
 FPS = {"v0": 30.0, "v1": 29.97, "v2": 29.97}
 """Frame rate of each release's frame indices. The recordings run at 30000/1001; v0 took 30."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleaseFile:
-    """One file of a release: its path, its place in a mirror, and its address where it is public."""
-
-    path: str
-    wanted: Wanted
-    url: str = ""
 
 
 def release_files(release: str) -> tuple[ReleaseFile, ...]:
@@ -96,26 +84,6 @@ def load(folder: Path, *, study: str, name: str, fps: float) -> Release:
         recordings=recordings,
         splits={part: tuple(split[part]) for part in SPLITS},
     )
-
-
-def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:
-    """Return the file at ``path`` in the release's ``folder``: as fetched, by the sha256 in ``release.json``.
-
-    Raises ReleaseError where it is absent, changed or not listed.
-    """
-    file, manifest = folder / path, folder / "release.json"
-    fetch = f"run `stepline {f'annotation build {study}' if name == OWN else f'fetch {study}/{name}'}`"
-    if not manifest.exists():
-        raise ReleaseError(f"{folder} holds no release: {fetch}")
-    try:
-        sha256 = read_json(manifest)["files"][path]
-    except (KeyError, TypeError):
-        raise ReleaseError(f"{manifest} does not list {path}: {fetch}") from None
-    if not file.is_file():
-        raise ReleaseError(f"{file} is absent: {fetch}")
-    if sha256_file(file) != sha256:
-        raise ReleaseError(f"{file} is changed since it was fetched: {fetch}")
-    return file
 
 
 def _recording(video: str, split: Split, annotation: dict[str, Any], steps: dict[str, Any], folder: Path) -> Recording:

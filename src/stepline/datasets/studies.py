@@ -1,11 +1,10 @@
 """The studies: data sets in Spacewalk-18's form, on which its protocol runs."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepline.datasets import demo, spacewalk
-from stepline.datasets.dataset import Dataset
+from stepline.datasets import demo, pss, spacewalk
+from stepline.datasets.release import Released, ReleaseFile
 from stepline.datasets.schema import SPLITS, Release, Split
 from stepline.errors import ConfigError, ReleaseError
 from stepline.mirror import Wanted
@@ -15,7 +14,7 @@ RETRIEVAL = "intra-video_retrieval"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(Dataset):
+class Study(Released):
     """A data set and the constants of its sampling.
 
     fps: per release, the frame rate of its frame indices. tasks: per release, the tasks it has.
@@ -30,11 +29,6 @@ class Study(Dataset):
     samples_per_video: int
     min_distance_s: float
     boundary_s: float
-    release_files: Callable[[str], tuple[spacewalk.ReleaseFile, ...]]
-
-    def folder(self, release: str) -> Path:
-        """Return where the release's files stand."""
-        return Path("datasets") / self.name / release
 
     def splits(self, release: str, task: str) -> tuple[Split, ...]:
         """Return the splits that the release has samples of (v0's retrieval train was never released)."""
@@ -42,10 +36,6 @@ class Study(Dataset):
             return SPLITS
         released = {file.path for file in self.release_files(release)}
         return tuple(split for split in SPLITS if f"tasks/{task}/{split}.json" in released)
-
-    def release_file(self, release: str, path: str) -> Path:
-        """Return a file of the release by its path there; raise ReleaseError where it is not as it was fetched."""
-        return spacewalk.checked_file(self.folder(release), path, study=self.name, name=release)
 
     def load(self, release: str) -> Release:
         """Return the release, checked."""
@@ -56,11 +46,9 @@ class Study(Dataset):
         return loaded
 
 
-def _demo_files(_release: str) -> tuple[spacewalk.ReleaseFile, ...]:
+def _demo_files(_release: str) -> tuple[ReleaseFile, ...]:
     paths = ("data/annotation.json", "data/steps.json", "tasks/split.json")
-    return tuple(
-        spacewalk.ReleaseFile(path=path, wanted=Wanted(path=f"demo/release/{Path(path).name}")) for path in paths
-    )
+    return tuple(ReleaseFile(path=path, wanted=Wanted(path=f"demo/release/{Path(path).name}")) for path in paths)
 
 
 STUDIES = {
@@ -102,3 +90,12 @@ def study(name: str, release: str | None = None) -> Study:
     if release is not None and release not in STUDIES[name].fps:
         raise ConfigError(f"release {release!r} of {name} is not known; choose from {', '.join(STUDIES[name].fps)}")
     return STUDIES[name]
+
+
+def released(name: str, release: str) -> Released:
+    """Return the data set of that name; raise ConfigError where it, or its release, does not exist."""
+    if name == pss.RELEASES.name:
+        if release not in pss.FILES:
+            raise ConfigError(f"release {release!r} of {name} is not known; choose from {', '.join(pss.FILES)}")
+        return pss.RELEASES
+    return study(name, release)

@@ -1,4 +1,4 @@
-"""The training loop of all heads: Adam, and the epoch of the least validation loss (Appendix E.1)."""
+"""The training loop of all heads: Adam, and the epoch of the least validation loss."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from stepline.errors import ConfigError, StoreError
 from stepline.io import atomic_path
+from stepline.progress import progress
 
 if TYPE_CHECKING:
     import torch
@@ -31,13 +32,18 @@ def fit_head(
     seed: int,
     device: str = "cpu",
     resume: str = "",
+    weight_decay: float = 0.0,
+    clip: float = math.inf,
+    factor: "Callable[[int], float]" = lambda _: 1.0,
+    what: str = "fit",
 ) -> None:
     """Train what ``make`` returns, keep the epoch of the least validation loss (the first of equals), write it.
 
     losses: of a batch, whose samples are given as a part of a permutation of 0..``size`` - 1; the batch's loss is their
-    sum, so that no more than one of them must be in memory. No weight decay. resume: what says that it is the same fit,
+    sum, so that no more than one of them must be in memory. resume: what says that it is the same fit,
     as a digest of its data; then the state after each epoch is kept beside ``path`` until the last, and a fit that was
-    killed goes on from it, on a CPU to the same bytes.
+    killed goes on from it, on a CPU to the same bytes. weight_decay: added to the gradient. clip: the largest norm of
+    the gradient. factor: what the learning rate is multiplied by in an epoch, from 0. what: the name of its progress.
     The safetensors file at ``path`` holds the parameters and ``val_loss`` (epochs,).
     Raises ConfigError where no validation loss is finite.
     """
@@ -49,7 +55,7 @@ def fit_head(
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
     model = make().to(device)
-    optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate)
+    optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate, weight_decay=weight_decay)
     found: list[float] = []
     best: dict[str, torch.Tensor] = {}
     kept = path.with_name(f"{path.name}.state")
@@ -63,13 +69,12 @@ def fit_head(
         torch.set_rng_state(state["drawn"])
         if device != "cpu":
             torch.cuda.set_rng_state(state["drawn_there"])
-    for _ in range(len(found), epochs):
+    for epoch in progress(range(len(found), epochs), what=what, unit="epochs"):
         model.train()
+        for group in optimiser.param_groups:
+            group["lr"] = learning_rate * factor(epoch)
         for batch in torch.split(torch.randperm(size, generator=generator), batch_size):
-            optimiser.zero_grad()
-            for loss in losses(model, batch):
-                loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            _update(model, optimiser, losses(model, batch), clip)
         model.eval()
         least = min(filter(math.isfinite, found), default=math.inf)
         with torch.inference_mode():
@@ -90,6 +95,19 @@ def fit_head(
     with atomic_path(path) as part:
         save_file(best | {"val_loss": torch.tensor(found, dtype=torch.float64)}, part)
     kept.unlink(missing_ok=True)
+
+
+def _update(
+    model: "torch.nn.Module", optimiser: "torch.optim.Optimizer", losses: "Iterable[torch.Tensor]", clip: float
+) -> None:
+    import torch
+
+    optimiser.zero_grad()
+    for loss in losses:
+        loss.backward()  # type: ignore[no-untyped-call]
+    if clip < math.inf:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+    optimiser.step()
 
 
 def _kept(path: Path, about: dict[str, str]) -> "dict[str, torch.Tensor]":

@@ -57,6 +57,14 @@ class Picture:
 
 
 SENTENCES_SHOWN = 12
+WINDOWED = (
+    "Filled markers are ours, with the 95 % interval by bootstrap over the videos; hollow ones are the paper's. Dashed "
+    "lines are baselines and references whose value has no window length or one only. Slashes mark a broken axis."
+)
+LABELS = (
+    "The top strip holds the labels, the strips below the predictions. Steps run from dark to light in the order of "
+    "the script; grey is Irrelevant, white a uniform guess."
+)
 
 
 def write_report(
@@ -71,15 +79,43 @@ def write_report(
 
     rows: of the table. timelines: one per release that is to be shown. stages: what the earlier stages made.
     """
+    write_tables(
+        path,
+        title=title,
+        rows=rows,
+        results=_results(rows),
+        how_to_read=WINDOWED,
+        spreads=_spreads(rows),
+        timelines=[picture for timeline in timelines for picture in _timeline(timeline)],
+        how_to_read_timelines=LABELS,
+        stages=_stages(stages) if stages else None,
+    )
+
+
+def write_tables(
+    path: Path | str,
+    *,
+    title: str,
+    rows: Sequence[Row],
+    results: Sequence[Picture],
+    how_to_read: str,
+    timelines: Sequence[Picture],
+    how_to_read_timelines: str,
+    spreads: Sequence[Picture] = (),
+    stages: Mapping[str, Any] | None = None,
+) -> None:
+    """Write tables as a page, with pictures of their results and of single videos, each kind with how to read it."""
     write_html(
         path,
         "template.html.j2",
         title=title,
         counts=_counts(rows),
-        results=_results(rows),
-        spreads=_spreads(rows),
-        timelines=[picture for timeline in timelines for picture in _timeline(timeline)],
-        stages=_stages(stages) if stages else None,
+        results=results,
+        how_to_read=how_to_read,
+        spreads=spreads,
+        timelines=timelines,
+        how_to_read_timelines=how_to_read_timelines,
+        stages=stages,
         legend=tables.LEGEND,
         panels=tables.panels(rows),
         marks=tables.MARKS,
@@ -112,24 +148,24 @@ def _counts(rows: Sequence[Row]) -> list[tuple[str, int]]:
     return [(status, statuses.count(status)) for status in tables.MARKS if status in statuses]
 
 
-def _name(table: str, release: str) -> str:
-    return f"Table {table}, {tables.TITLES.get(table, table).lower()}, release {release}"
+def _name(row: Row) -> str:
+    return f"Table {row.table}, {row.title.lower()}, release {row.release}"
 
 
 def _results(rows: Sequence[Row]) -> list[Picture]:
     from stepline.report import figures
 
     pictures, style = [], figures.styles(rows)
-    for (table, release), part in tables.groups(rows).items():
+    for part in tables.groups(rows).values():
         known = [row for row in part if row.value is not None and row.status != "reference"]
         if known:
             best = max((row for row in known if row.metric == "accuracy"), key=lambda row: row.value or 0)
             alt = (
-                f"{_name(table, release)}: values by window length, one panel per setting and metric, "
+                f"{_name(part[0])}: values by window length, one panel per setting and metric, "
                 f"with {len(known)} computed numbers. Highest accuracy: {best.method}, "
                 f"{tables.percent(best.value or 0)} %. The tables below hold all numbers."
             )
-            pictures.append(Picture(_svg(figures.results(part, style)), alt, _name(table, release)))
+            pictures.append(Picture(svg_address(figures.results(part, style)), alt, _name(part[0])))
     return pictures
 
 
@@ -137,14 +173,14 @@ def _spreads(rows: Sequence[Row]) -> list[Picture]:
     from stepline.report import figures
 
     pictures = []
-    for (table, release), part in tables.groups(rows).items():
+    for part in tables.groups(rows).values():
         shown = figures.longest_context(row for row in part if row.metric == "accuracy" and row.per_video)
         if shown:
             ranges = "; ".join(
                 f"{row.method} {min(row.per_video.values()):.1f} to {max(row.per_video.values()):.1f}" for row in shown
             )
-            alt = f"{_name(table, release)}: accuracy of each video, in percent: {ranges}."
-            pictures.append(Picture(_svg(figures.spread(shown)), alt, _name(table, release)))
+            alt = f"{_name(part[0])}: accuracy of each video, in percent: {ranges}."
+            pictures.append(Picture(svg_address(figures.spread(shown)), alt, _name(part[0])))
     return pictures
 
 
@@ -167,7 +203,7 @@ def _timeline(timeline: Timeline) -> list[Picture]:
         )
         alt = f"Labels of {len(labels)} samples of {video} over time, above the predictions. Right: {shares or 'none'}."
         drawn = figures.timeline(times, labels, tracks)
-        pictures.append(Picture(_svg(drawn), alt, f"Recording {video}, release {timeline.release}"))
+        pictures.append(Picture(svg_address(drawn), alt, f"Recording {video}, release {timeline.release}"))
     return pictures
 
 
@@ -221,7 +257,8 @@ def _speech(sentences: Sequence[Sentence], script: Sequence[Sentence]) -> list[t
     ]
 
 
-def _svg(figure: Any) -> str:
+def svg_address(figure: Any) -> str:
+    """Return an address that is the drawn figure itself."""
     from stepline.report import figures
 
     return data_address("image/svg+xml", figures.render(figure))

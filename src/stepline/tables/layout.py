@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from stepline.tables.rows import MARKS, METRICS, SEES, SETTINGS, TITLES, Row, Status, percent
+from stepline.tables.rows import MARKS, METRICS, SEES, SETTINGS, Row, Status, percent
 
 RERUN = (
     "the number of the same cell in the paper's later edition (WACV 2026): its authors ran it again, on a later "
@@ -62,7 +62,7 @@ class Seeing(Protocol):
 
 def is_oracle(row: Seeing) -> bool:
     """Return whether the method sees more than recordings and training labels: what no system would have."""
-    return any(word not in ("window", "recording", "train") for word in row.inputs)
+    return any(SEES.get(word, word.upper()).isupper() for word in row.inputs)
 
 
 def sees(row: Seeing) -> str:
@@ -74,7 +74,7 @@ def panels(rows: Sequence[Row]) -> list[Panel]:
     """Return the rows laid out: per table and release the paper's methods, then the additional ones."""
     result = []
     for (table, release), part in groups(rows).items():
-        name = f"Table {table}: {TITLES.get(table, table)}, release {release}"
+        name = f"Table {table}: {part[0].title}, release {release}"
         known = {(row.method, row.modality, row.setting) for row in part if row.printed or row.rerun}
         ours = [row for row in part if (row.method, row.modality, row.setting) not in known]
         theirs = [row for row in part if (row.method, row.modality, row.setting) in known]
@@ -118,7 +118,10 @@ def _panel(table: str, release: str, title: str, rows: Sequence[Row]) -> Panel:
                     ),
                 )
             )
-    names = tuple(f"{_window(c)} {METRICS[m]}" if len(metrics) > 1 else _window(c) for c, m in columns)
+    if contexts == [None]:
+        names = tuple(METRICS[m] for _, m in columns)
+    else:
+        names = tuple(f"{_window(c)} {METRICS[m]}" if len(metrics) > 1 else _window(c) for c, m in columns)
     return Panel(table=table, release=release, title=title, columns=names, lines=tuple(lines))
 
 

@@ -19,13 +19,12 @@ Only the last three can be compared, and only they have a ``difference``.
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any, Literal
 
 from stepline.errors import ConfigError, StoreError
 
-Metric = Literal["accuracy", "map"]
 Status = Literal["exact", "within", "differs", "not comparable", "needs", "reference", "inconsistent", "ours"]
 
 COLUMNS = (
@@ -33,24 +32,34 @@ COLUMNS = (
     *("release", "split", "protocol", "inputs", "options", "value_sd", "ci_low", "ci_high", "n_videos", "n_listed"),
     *("n_samples", "n_queries", "pool_used", "pool_listed", "seeds", "spec", "status", "note", "command"),
 )
-TITLES = {
-    "2a": "Step recognition",
-    "2b": "Intra-video retrieval",
-    "3a": "People's step recognition by modality",
-    "3b": "Step recognition by modality",
-    "3c": "Intra-video retrieval by modality",
-    "A6": "Step recognition by window length",
-    "A7": "Intra-video retrieval by window length",
-    "A8": "Step recognition by way of using temporal context",
-    "A9a": "Step recognition by number of training samples per video",
-    "A9b": "Step recognition by number of training videos",
+METRICS = {
+    "accuracy": "Acc",
+    "map": "mAP",
+    "miou_1fps": "mIoU (1 fps)",
+    "mjaccard_1fps": "mJaccard (1 fps)",
+    "miou": "mIoU",
+    "mjaccard": "mJaccard",
+    "precision": "Precision",
+    "recall": "Recall",
+    "soda_d": "SODA-D",
+    "bleu4": "B4",
+    "meteor": "METEOR",
+    "cider": "CIDEr",
+    "soda_c": "SODA-C",
+    "rouge_l": "ROUGE-L",
+    "meteor_stem": "METEOR-stem",
+    "soda_c_stem": "SODA-C (METEOR-stem)",
 }
-METRICS = {"accuracy": "Acc", "map": "mAP"}
+"""Columns of laid-out tables, in their order."""
 SETTINGS = ("baseline", "reference", "zero-shot", "tuned", "last-layer", "all-layer")
 SEES = {
     "window": "its window",
     "recording": "the whole recording",
     "train": "the training and validation recordings",
+    "video": "the video",
+    "duration": "the video's duration",
+    "segment_count": "THE NUMBER OF SEGMENTS",
+    "segments": "THE SEGMENTS",
     "sample_list": "THE SAMPLE LIST",
     "annotated_span": "THE ANNOTATED SPAN",
 }
@@ -77,9 +86,11 @@ class Line:
     score: the content of the score file, None where there is none; then ``needs`` says what it wants
     (``weights:<backbone>``, ``videos:<study>``, ``key:<variable>``) and ``command`` what fills it.
     reference: the number is copied from the paper. subset: what part of the split is evaluated, empty where all of it.
+    title: what the table is about.
     """
 
     table: str
+    title: str
     entry: str
     method: str
     modality: str
@@ -108,7 +119,8 @@ class Published:
 
     printed: as printed, empty where it is not known. rerun: what the authors' later edition prints, made on a later
     release; empty where it has none. decimals: the digits after the point in its table, of which some tables leave out
-    last zeros. evidence: why it cannot be right. note: what else must be known of it.
+    last zeros. truncated: the paper cut the digits off where others round. evidence: why it cannot be right. note: what
+    else must be known of it.
     """
 
     printed: str
@@ -118,6 +130,7 @@ class Published:
     tolerance_source: str
     evidence: str
     note: str
+    truncated: bool
 
     @property
     def value(self) -> float | None:
@@ -130,8 +143,8 @@ class Row:
     """A line of the table. The fields of ``COLUMNS`` are its CSV form; None and "" are unknown.
 
     ``rerun`` is the number of the paper's later edition, as printed. Beside the columns: ``printed``, the paper's
-    number as printed; ``entry``; ``needs``; ``subset``; ``selection``, how the settings were chosen; ``per_video``, the
-    value of each video. Values in percent.
+    number as printed; ``entry``; ``title``, of the table; ``needs``; ``subset``; ``selection``, how the settings were
+    chosen; ``per_video``, the value of each video. Values in percent.
     """
 
     table: str
@@ -164,6 +177,7 @@ class Row:
     note: str
     command: str
     entry: str
+    title: str
     printed: str
     needs: tuple[str, ...]
     subset: str
@@ -178,17 +192,20 @@ class Row:
         return (*group, context, self.metric, self.release, self.options)
 
 
-_PaperKey = tuple[str, str, str, str, float | None, str]
+_PaperKey = tuple[str, str, str, str, float | None, str, str]
 
 
 def read_paper(path: Path | str) -> dict[_PaperKey, Published]:
-    """Return the paper's numbers by (table, method, modality, setting, context_s, metric), in the file's order."""
+    """Return the paper's numbers, in the file's order, by table, method, modality, setting, context_s, metric, release.
+
+    release: "" where the file has no such column, for a paper of one release: its numbers stand beside all of ours.
+    """
     published: dict[_PaperKey, Published] = {}
     with open(path, newline="", encoding="utf-8") as file:
         for record in csv.DictReader(file):
             context = float(record["context_s"]) if record["context_s"] else None
             group = (record["table"], record["method"], record["modality"], record["setting"])
-            published[*group, context, record["metric"]] = Published(
+            published[*group, context, record["metric"], record.get("release", "")] = Published(
                 printed=record["paper"],
                 rerun=record["rerun"],
                 decimals=int(record["decimals"] or 0),
@@ -196,6 +213,7 @@ def read_paper(path: Path | str) -> dict[_PaperKey, Published]:
                 tolerance_source=record["tolerance_source"],
                 evidence=record["evidence"],
                 note=record["note"],
+                truncated=record.get("truncated") == "true",
             )
     return published
 
@@ -212,17 +230,25 @@ def build(lines: Sequence[Line], paper: Path | str | None) -> list[Row]:
     have the same key, StoreError where a score lacks a number that the paper has.
     """
     published = read_paper(paper) if paper else {}
-    lines = [line for line in lines if _paper_key(line) in published or not _is_empty(line)]
-    rows = [_row(line, published.get(_paper_key(line))) for line in lines]
-    asked = {(_paper_key(line), line.release) for line in lines}
-    for table, release, split in dict.fromkeys((line.table, line.release, line.split) for line in lines):
+    by_release = any(key[-1] for key in published)
+
+    def paper_key(line: Line) -> _PaperKey:
+        modality = "" if line.modality == "-" else line.modality
+        release = line.release if by_release else ""
+        return line.table, line.method, modality, line.setting, line.context_s, line.metric, release
+
+    lines = [line for line in lines if paper_key(line) in published or not _is_empty(line)]
+    rows = [_row(line, published.get(paper_key(line))) for line in lines]
+    asked = {(paper_key(line), line.release) for line in lines}
+    for table, title, release, split in dict.fromkeys((li.table, li.title, li.release, li.split) for li in lines):
         for key, number in published.items():
-            if key[0] == table and (number.printed or number.rerun) and (key, release) not in asked:
-                rows.append(_row(_undeclared(key, release, split), number))
+            here = key[0] == table and key[-1] in ("", release)
+            if here and (number.printed or number.rerun) and (key, release) not in asked:
+                rows.append(_row(_undeclared(key, title, release, split), number))
     _check_unique(rows)
     releases = list(dict.fromkeys(line.release for line in lines))
     methods = list(dict.fromkeys(key[:4] for key in published))
-    methods += list(dict.fromkeys(_paper_key(line)[:4] for line in lines))
+    methods += list(dict.fromkeys(paper_key(line)[:4] for line in lines))
 
     def order(row: Row) -> tuple[Any, ...]:
         method = methods.index((row.table, row.method, row.modality, row.setting))
@@ -239,16 +265,12 @@ def _is_empty(line: Line) -> bool:
     return line.score is not None and line.score.get("status") != "needs" and line.metric not in line.score["metrics"]
 
 
-def _paper_key(line: Line) -> _PaperKey:
-    modality = "" if line.modality == "-" else line.modality
-    return line.table, line.method, modality, line.setting, line.context_s, line.metric
-
-
-def _undeclared(key: _PaperKey, release: str, split: str) -> Line:
-    table, method, modality, setting, context_s, metric = key
+def _undeclared(key: _PaperKey, title: str, release: str, split: str) -> Line:
+    table, method, modality, setting, context_s, metric, _ = key
     reference = setting == "reference"
     return Line(
         table=table,
+        title=title,
         entry="",
         method=method,
         modality=modality,
@@ -317,6 +339,7 @@ def _row(line: Line, paper: Published | None) -> Row:
         note="; ".join(filter(None, [*remarks, line.note])),
         command=line.command if status == "needs" else "",
         entry=line.entry,
+        title=line.title,
         printed=paper.printed if paper else "",
         needs=line.needs,
         subset=line.subset,
@@ -354,6 +377,8 @@ def _judge(line: Line, value: float | None, paper: Published | None) -> tuple[St
         return "not comparable", None, other
     difference = value - paper.value
     step = Decimal(1).scaleb(-paper.decimals)
+    if paper.truncated and Decimal(repr(round(value, 8))).quantize(step, ROUND_DOWN) == Decimal(paper.printed):
+        return "exact", difference, ["the paper cuts digits off where others round"]
     if round_half_up(value, step) == Decimal(paper.printed):
         return "exact", difference, []
     if paper.tolerance is None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stepline.tables import TITLES, read_paper
+from stepline.benchmarks.spacewalk.entries import TITLES
+from stepline.tables import read_paper
 
 FOLDER = Path(str(files("stepline.benchmarks.spacewalk").joinpath("paper")))
 LINES = {"table2": 121, "table3": 20, "tableA6": 56, "tableA7": 32, "tableA8": 80}
@@ -67,7 +68,7 @@ def numbers(*tables: str, column: str = "paper") -> dict[Key, str]:
     for key, number in chain.from_iterable(read_paper(path).items() for path in FILES.values()):
         value = number.printed if column == "paper" else number.rerun
         if key[0] in tables and value:
-            found[key] = value
+            found[key[:-1]] = value
     return found
 
 

@@ -18,6 +18,19 @@ from stepline.tables import SEES
 
 TARGETS = ("table2", "table2b_minilm", "table3", "tableA6", "tableA7", "tableA8", "tableA9")
 """The tables that are files; ``table2b_minilm`` is what costs CPU-hours on its own."""
+TITLES = {
+    "2a": "Step recognition",
+    "2b": "Intra-video retrieval",
+    "3a": "People's step recognition by modality",
+    "3b": "Step recognition by modality",
+    "3c": "Intra-video retrieval by modality",
+    "A6": "Step recognition by window length",
+    "A7": "Intra-video retrieval by window length",
+    "A8": "Step recognition by way of using temporal context",
+    "A9a": "Step recognition by number of training samples per video",
+    "A9b": "Step recognition by number of training videos",
+}
+"""What each table is about."""
 BLOCKS = {
     STEP_RECOGNITION: {"V": "V", "T": "T", "C": "C", "L": "TC", "V+L": "VTC"},
     RETRIEVAL: {"V": "V", "T": "T", "L": "T", "V+T": "VT"},

@@ -591,8 +591,9 @@ class Plan(Pipeline):
         return super().drops and self.uses_videos
 
     def report_inputs(self) -> list[Path]:
-        """Return what the report shows besides the table: what the stages made of the videos that entries use."""
+        """Return what the report shows: Table 2, and what the stages made of the videos that entries use."""
         recognised = any(map(self.recognised, self._made.values()))
         frames = any(part.backbone for part in self._made.values())
         shown = self.thumbnail_manifests if recognised or frames else []
-        return [*shown, *(self.transcript_manifests if recognised else []), *self.dropped]
+        table = Path("results", self.study.name, "table2.csv")
+        return [table, *shown, *(self.transcript_manifests if recognised else []), *self.dropped]

@@ -7,7 +7,7 @@ from stepline import paths
 from stepline.asr import transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record, read_availability
-from stepline.benchmarks.spacewalk.entries import Entry
+from stepline.benchmarks.spacewalk.entries import TITLES, Entry
 from stepline.benchmarks.spacewalk.plan import Job, Plan, paper_file
 from stepline.datasets import demo
 from stepline.datasets.studies import STEP_RECOGNITION, STUDIES
@@ -57,6 +57,7 @@ def _lines(plan: Plan, target: str, entry: Entry, release: str, context_s: float
             named["threshold_f1"] = plan.study_config["metrics"]["threshold_f1"]
         yield Line(
             table=entry.table,
+            title=TITLES[entry.table],
             entry=entry.id,
             method=entry.method,
             modality=entry.modality,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from stepline.datasets import spacewalk
 from stepline.datasets.annotation.votes import UNAVAILABLE
+from stepline.datasets.release import OWN
 from stepline.datasets.schema import Release, Split
 from stepline.errors import ConfigError
 from stepline.io import atomic_dir, sha256_file, write_json, write_text
@@ -87,5 +88,5 @@ def write_release(
         for path, content in files.items():
             write_text(part / path, json.dumps(content, indent=4))
         sha256 = {path: sha256_file(part / path) for path in files}
-        write_json(part / "release.json", {"study": study, "release": spacewalk.OWN, "fps": fps, "files": sha256})
-        return spacewalk.load(part, study=study, name=spacewalk.OWN, fps=fps)
+        write_json(part / "release.json", {"study": study, "release": OWN, "fps": fps, "files": sha256})
+        return spacewalk.load(part, study=study, name=OWN, fps=fps)

@@ -1,4 +1,4 @@
-# Spacewalk-18: samples, fits, predictions, scores, tables and the report.
+# Of every benchmark: samples, fits, predictions, scores, tables and the report.
 
 
 rule samples:
@@ -99,7 +99,6 @@ rule table:
 
 rule report:
     input:
-        "results/{study}/table2.csv",
         lambda wildcards: plan(wildcards).report_inputs(),
     output:
         "results/{study}/report.html",

@@ -1,0 +1,1 @@
+"""PSS: ordered segmentation and summarisation of instructional videos (Batra et al., 2022)."""

@@ -1,0 +1,87 @@
+"""Scores of one predictions file (Sec. 3, 5.2)."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stepline.benchmarks.pss.material import Material
+from stepline.benchmarks.pss.predictions import Prediction, read_predictions
+from stepline.datasets.pss import Procedure
+from stepline.io import write_json
+from stepline.metrics.bootstrap import bootstrap_interval
+from stepline.metrics.segments import mean_iou, mean_jaccard
+from stepline.metrics.soda import soda_d_videos
+
+Values = Mapping[str, Sequence[float]]
+"""By metric, a number in percent for each video."""
+METEOR = ("meteor", "soda_c")
+"""The metrics that need the real METEOR."""
+
+
+def score(material: Material, predictions: Path, path: Path) -> None:
+    """Write the metrics of a predictions file: per video, then the mean over videos, then over seeds; in percent.
+
+    ``ci`` is the 95 % bootstrap interval over videos of the mean over seeds; ``sd`` the standard deviation over seeds,
+    null of one. A video for which nothing was predicted is 0, or left out with ``missing: drop``.
+    """
+    made, about = read_predictions(predictions)
+    options = material.plan.study_config["metrics"]
+    listed = {video: each for split in material.entry.splits for video, each in material.procedures(split).items()}
+    seeds = sorted({p.seed for p in made})
+    by_seed = {seed: _by_video([p for p in made if p.seed == seed], listed, material) for seed in seeds}
+    videos = list(dict.fromkeys(p.video for p in made))
+    silent = sum(not p.segments for p in made)
+    results = {}
+    for metric in by_seed[seeds[0]] if seeds else ():
+        table = np.array([by_seed[seed][metric] for seed in seeds])
+        per_seed, per_video = _means(table, axis=1), _means(table, axis=0)
+        kept = per_video[~np.isnan(per_video)]
+        low, high = bootstrap_interval(
+            kept.tolist(), samples=options["bootstrap_samples"], seed=options["bootstrap_seed"]
+        )
+        results[metric] = {
+            "value": float(per_seed.mean()),
+            "sd": float(per_seed.std(ddof=1)) if len(seeds) > 1 else None,
+            "ci": None if np.isnan(low) else [low, high],
+            "seeds": seeds if material.entry.trained else [],
+            "per_seed": per_seed.tolist(),
+            "per_video": {
+                video: value for video, value in zip(videos, per_video.tolist(), strict=True) if not np.isnan(value)
+            },
+        }
+    said = f"nothing predicted for {silent} of {len(made)} videos and seeds: {options['missing']}" if silent else ""
+    write_json(
+        path,
+        {
+            "metrics": results,
+            "n_videos": len(videos),
+            "n_listed": len(listed),
+            "selection": "; ".join(filter(None, [str(about["selection"]), said])),
+            "status": "needs" if about["needs"] else "present",
+            "needs": about["needs"],
+        },
+    )
+
+
+def _means(table: Any, *, axis: int) -> Any:
+    """Return means of what is there; NaN where nothing is."""
+    there = ~np.isnan(table)
+    return np.where(there, table, 0).sum(axis=axis) / np.where(there.any(axis=axis), there.sum(axis=axis), np.nan)
+
+
+def _by_video(made: list[Prediction], listed: Mapping[str, Procedure], material: Material) -> Values:
+    options = material.plan.study_config["metrics"]
+    truth = [listed[p.video] for p in made]
+    found: dict[str, Any] = {
+        f"{name}{suffix}": [metric(t.segments, p.segments, grid=grid) for t, p in zip(truth, made, strict=True)]
+        for name, metric in (("miou", mean_iou), ("mjaccard", mean_jaccard))
+        for suffix, grid in (("_1fps", "label_1fps"), ("", "continuous"))
+    }
+    scores = soda_d_videos([t.segments for t in truth], [p.segments for p in made], order=options["order"])
+    found |= {"precision": scores.precision, "recall": scores.recall, "soda_d": scores.f1}
+    if material.entry.made.captions:
+        found |= _captions(truth, made, material)
+    dropped = np.array([not p.segments and options["missing"] == "drop" for p in made], dtype=bool)
+    return {metric: np.where(dropped, np.nan, 100 * np.asarray(values)).tolist() for metric, values in found.items()}

@@ -1,0 +1,105 @@
+"""Tables 1 to 4: declared lines, scores and the paper's numbers -> CSV, Markdown and report."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from stepline import paths
+from stepline.benchmarks.pss.entries import TableLine, load_table
+from stepline.benchmarks.pss.plan import Job, Plan, paper_file
+from stepline.benchmarks.pss.score import METEOR
+from stepline.errors import StoreError
+from stepline.io import read_json
+from stepline.pipeline import how_to_fill
+from stepline.tables import Line, Row, build, write_csv, write_markdown
+
+PAPER_FEATURES = {"s3d": "s3d-pss", "tsn": "tsn-resnet+tsn-bn", "r3d": "r3d", "i3d": "i3d", "resnet34": "resnet34"}
+
+
+def table_rows(plan: Plan, target: str) -> list[Row]:
+    """Return the rows of a table from the scores at hand."""
+    table = load_table(target)
+    lines = [
+        each
+        for line in table.lines
+        for release in line.releases
+        if release in plan.datasets
+        for each in _lines(plan, target, line, release)
+    ]
+    return build(lines, paper_file(target))
+
+
+def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[Line]:
+    table, entry = load_table(target), plan.entries[line.entry]
+    lacking, score, spec = plan.lacking(entry, release), None, ""
+    if not lacking:
+        job = Job(release=release, entry=entry)
+        path = paths.scores("pss", release, entry.id, job.context)
+        score, spec = read_json(path), plan.spec(job)
+        if not isinstance(score, dict) or not {"needs", "metrics"} <= score.keys():
+            raise StoreError(f"{path} is no score: remove it and run the same again")
+        lacking = tuple(score["needs"])
+    options = plan.options(entry)
+    paper_options = {"features": PAPER_FEATURES[entry.features]} if entry.features else {"duration": "ceil_seconds"}
+    metrics = [metric for metric in table.metrics if entry.made.captions or metric in SEGMENTS]
+    for metric in metrics:
+        needs = lacking or (plan.meteor_lacks if metric in METEOR else ())
+        scored = {key: plan.study_config["metrics"][key] for key in ("order", "missing")} if metric in MATCHED else {}
+        yield Line(
+            table=target.removeprefix("table"),
+            title=table.title,
+            entry=entry.id,
+            method=line.method,
+            modality=line.modality,
+            setting=line.setting,
+            context_s=None,
+            metric=metric,
+            release=release,
+            split="+".join(entry.splits),
+            inputs=entry.inputs,
+            options=options | scored,
+            paper_options=paper_options,
+            paper_release=release,
+            spec=spec,
+            note=line.note,
+            command=filled_by(f"{target}.csv", needs),
+            score=None if needs else score,
+            needs=needs,
+            subset=_subset(plan),
+        )
+
+
+MATCHED = ("precision", "recall", "soda_d", "soda_c", "soda_c_stem")
+"""The metrics that match segments in order."""
+SEGMENTS = ("miou_1fps", "mjaccard_1fps", "miou", "mjaccard", "precision", "recall", "soda_d")
+"""The metrics that read no sentences."""
+
+
+def _subset(plan: Plan) -> str:
+    chosen = plan.study_config["subset"]
+    return f"{chosen['fraction']:g} of each split, seed {chosen['seed']}" if chosen else ""
+
+
+def filled_by(file: str, lacking: tuple[str, ...]) -> str:
+    """Return the commands that bring what is lacking and make a file of ``results/pss`` again; "" of nothing."""
+    if not lacking:
+        return ""
+    steps = dict.fromkeys(filter(None, map(_how_to_fill, lacking)))
+    return " && ".join([*steps, f"snakemake --cores 8 results/pss/{file}"])
+
+
+def _how_to_fill(item: str) -> str:
+    kind, _, what = item.partition(":")
+    if kind == "features":
+        name, _, dataset = what.partition("/")
+        return f"stepline bank import FOLDER --name {name} --dataset {dataset} --hop-s 1"
+    return {"release": f"stepline fetch {what}", "java": "apt install default-jre-headless"}.get(
+        kind, ""
+    ) or how_to_fill(item)
+
+
+def write_table(plan: Plan, target: str) -> None:
+    """Write ``results/pss/<target>.csv`` and ``.md``."""
+    rows = table_rows(plan, target)
+    folder = Path("results", "pss")
+    write_markdown(rows, folder / f"{target}.md", title=f"PSS: Table {target.removeprefix('table')}")
+    write_csv(rows, folder / f"{target}.csv")

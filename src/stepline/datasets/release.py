@@ -1,0 +1,57 @@
+"""Releases: the files of a data set's annotation, fetched whole and checked whenever they are read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepline.datasets.dataset import Dataset
+from stepline.errors import ReleaseError
+from stepline.io import read_json, sha256_file
+from stepline.mirror import Wanted
+
+OWN = "release"
+"""The name of a release that was built of a data set's own annotation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFile:
+    """One file of a release: its path, its place in a mirror, and its address where it is public."""
+
+    path: str
+    wanted: Wanted
+    url: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Released(Dataset):
+    """A data set with releases of its annotation. release_files: those of a release by its name."""
+
+    release_files: Callable[[str], tuple[ReleaseFile, ...]]
+
+    def folder(self, release: str) -> Path:
+        """Return where the release's files stand."""
+        return Path("datasets") / self.name / release
+
+    def release_file(self, release: str, path: str) -> Path:
+        """Return a file of the release by its path there; raise ReleaseError where it is not as it was fetched."""
+        return checked_file(self.folder(release), path, study=self.name, name=release)
+
+
+def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:
+    """Return the file at ``path`` in the release's ``folder``: as fetched, by the sha256 in ``release.json``.
+
+    Raises ReleaseError where it is absent, changed or not listed.
+    """
+    file, manifest = folder / path, folder / "release.json"
+    fetch = f"run `stepline {f'annotation build {study}' if name == OWN else f'fetch {study}/{name}'}`"
+    if not manifest.exists():
+        raise ReleaseError(f"{folder} holds no release: {fetch}")
+    try:
+        sha256 = read_json(manifest)["files"][path]
+    except (KeyError, TypeError):
+        raise ReleaseError(f"{manifest} does not list {path}: {fetch}") from None
+    if not file.is_file():
+        raise ReleaseError(f"{file} is absent: {fetch}")
+    if sha256_file(file) != sha256:
+        raise ReleaseError(f"{file} is changed since it was fetched: {fetch}")
+    return file

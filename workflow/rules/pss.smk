@@ -1,0 +1,14 @@
+# PSS: the metrics' examples by hand.
+
+
+rule worked_examples:
+    output:
+        "results/pss/worked_examples.html",
+    log:
+        "logs/worked_examples/pss.log",
+    conda:
+        "../../envs/core.yaml"
+    message:
+        "results/pss/worked_examples.html"
+    shell:
+        "python -m stepline --log {log} worked-examples"
