@@ -1,0 +1,251 @@
+from dataclasses import replace
+from math import log
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from stepline.models.matching import ordered, temporal_order  # noqa: E402
+from stepline.models.procnet import ProcNet, ProcNetConfig, Proposals  # noqa: E402
+
+L, D = 32, 8
+SMALL = ProcNetConfig(feature_dim=D, length=L, hidden=16, kernels=(3, 4, 3), pool=(3, 4), max_segments=6, dropout=0.0)
+CELLS = 8
+NOISE = torch.randn(1, L, D, generator=torch.Generator().manual_seed(5))
+
+
+def made(config: ProcNetConfig = SMALL) -> Any:
+    torch.manual_seed(0)
+    return ProcNet(config)
+
+
+def plain(config: ProcNetConfig = SMALL) -> Any:
+    """A network of zeros: each anchor is a proposal of score 0.5, each cell and the end are as likely."""
+    model = made(config)
+    for parameter in model.parameters():
+        torch.nn.init.zeros_(parameter)
+    return model
+
+
+def video(generator: Any) -> tuple[Any, Any]:
+    """One to three segments with gaps; features say where they are, where they start and where they end."""
+
+    def drawn(low: int, high: int) -> int:
+        return int(torch.randint(low, high, (), generator=generator))
+
+    features = 0.2 * torch.randn(L, D, generator=generator)
+    segments: list[tuple[int, int]] = []
+    end = drawn(0, 8)
+    while len(segments) < 3 and (stop := end + 2 * drawn(1, 6) + 1) <= L:
+        features[end:stop, 0] += 1
+        features[end, 1] += 1
+        features[stop - 1, 2] += 1
+        segments.append((end, stop))
+        end = stop + drawn(1, 10)
+    return features[None], torch.tensor(segments) / L
+
+
+def soda_f1(true: Any, predicted: Any) -> float:
+    """Eq. 6, of one video."""
+    if not len(predicted):
+        return 0.0
+    (start, end), (other_start, other_end) = true.T[:, :, None], predicted[temporal_order(predicted)].T[:, None]
+    both = (torch.minimum(end, other_end) - torch.maximum(start, other_start)).clamp(min=0)
+    overlap = both / (end - start + other_end - other_start - both)
+    return 2 * float(overlap[ordered(-overlap, complete=False)].sum()) / (len(true) + len(predicted))
+
+
+@pytest.mark.slow
+def test_what_features_say_is_learned_and_found_better_than_by_equal_parts() -> None:
+    generator = torch.Generator().manual_seed(0)
+    train, held_out = ([video(generator) for _ in range(count)] for count in (40, 30))
+    model = made(replace(SMALL, offset_scale=0.2))
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    losses = []
+    for _ in range(8):
+        losses.append(0.0)
+        for number in torch.randperm(len(train)).tolist():
+            optimiser.zero_grad()
+            loss = model.loss(*train[number])
+            loss.backward()
+            optimiser.step()
+            losses[-1] += float(loss.detach()) / len(train)
+    assert losses[-1] < 0.65 * losses[0]
+    found = [soda_f1(true, model.predict(features)[0]) for features, true in held_out]
+    parts = [torch.arange(len(true) + 1) / len(true) for _, true in held_out]
+    equal = [
+        soda_f1(true, torch.stack([each[:-1], each[1:]], 1)) for (_, true), each in zip(held_out, parts, strict=True)
+    ]
+    assert sum(found) / len(found) > sum(equal) / len(equal) + 0.1
+
+
+def test_without_offsets_proposals_are_the_anchors() -> None:
+    logits, segments = plain()(NOISE)
+    assert logits.shape == (3, L)
+    assert not logits.any()
+    assert (segments[..., 1] - segments[..., 0]).tolist() == [[3] * L, [7] * L, [11] * L]
+    assert (segments.mean(dim=2) == torch.arange(L) + 0.5).all()
+
+
+def test_offsets_move_within_their_bounds_where_the_kernel_fits() -> None:
+    config = replace(SMALL, offset_scale=0.1)
+    model = plain(config)
+    for anchor in model.anchors:
+        anchor.bias.data[:] = torch.tensor([2.0, 100.0, -100.0])
+    logits, segments = model(NOISE)
+    for row, size in enumerate((3, 7, 11)):
+        fits = slice((size - 1) // 2, L - size // 2)
+        assert logits[row, fits].tolist() == [2] * (L - size + 1)
+        assert not logits[row, : fits.start].any()
+        assert not logits[row, fits.stop :].any()
+        torch.testing.assert_close(segments[row, fits].mean(dim=1), (torch.arange(L) + 0.5 + 0.1 * size)[fits])
+        torch.testing.assert_close(segments[row, fits].diff()[:, 0], torch.full((L - size + 1,), size * 0.904837))
+        assert segments[row, 0].tolist() == [0.5 - size / 2, 0.5 + size / 2]
+
+
+def test_a_row_of_an_anchor_sees_the_rows_of_its_kernel() -> None:
+    """Without the context, what a proposal reads is its kernel's rows."""
+    model = made()
+    model.project.weight.data[:, D:] = 0
+    other = NOISE.clone()
+    other[0, 20] += 1
+    changed = (model(NOISE).logits != model(other).logits).nonzero().tolist()
+    assert changed == [[row, 20 + shift] for row, side in enumerate((1, 3, 5)) for shift in range(-side, side + 1)]
+
+
+def test_the_loss_is_the_sum_of_three() -> None:
+    """By hand: of a segment of 11 rows the anchors one row beside have IoU 10 / 12, and boundaries that are 1 off."""
+    segment = torch.tensor([[10.0, 21.0]]) / L
+    found = plain().loss(NOISE, segment).item()
+    assert found == pytest.approx(log(2) + (0 + 1 + 1) / 3 + log(CELLS + 1))
+    alone = torch.tensor([[10.0, 13.0]]) / L
+    assert plain().loss(NOISE, alone).item() == pytest.approx(log(2) + 0 + log(CELLS + 1))
+    none = torch.tensor([[10.0, 14.7]]) / L
+    assert plain().loss(NOISE, none).item() == pytest.approx(log(2) + log(CELLS + 1))
+
+
+def test_the_sequence_is_of_nearest_cells_in_order_and_then_the_end() -> None:
+    """By hand: at equal chances the gradient of a choice is its chance less how often it is the right one."""
+    model = plain()
+    segments = torch.tensor([[16.0, 19.0], [0.0, 3.0]]) / L
+    model.loss(NOISE, segments).backward()
+    right = torch.zeros(CELLS + 1)
+    right[[0, 4, CELLS]] = 1 / 3
+    torch.testing.assert_close(model.choice.bias.grad, 1 / (CELLS + 1) - right)
+
+
+def given(model: Any, logits: Any, segments: Any) -> Any:
+    """Let a network propose what it is given."""
+    model.forward = lambda features: Proposals(logits, segments)
+    return model
+
+
+@pytest.mark.parametrize(("positives", "negatives", "drawn"), [(2, 5, (2, 5)), (9, 5, (3, 11)), (100, 100, (3, 41))])
+def test_so_many_samples_are_drawn_and_negatives_stand_in_for_positives(
+    positives: int, negatives: int, drawn: tuple[int, int]
+) -> None:
+    """Of 96 anchors, 78 lie in the video; of those 3 are positives and 41 negatives."""
+    config = replace(SMALL, positives=positives, negatives=negatives)
+    model = plain(config)
+    logits, segments = (each.detach() for each in model(NOISE))
+    logits.requires_grad_()
+    given(model, logits, segments).loss(NOISE, torch.tensor([[10.0, 21.0]]) / L).backward()
+    assert int((logits.grad < 0).sum()) == drawn[0]
+    assert int((logits.grad > 0).sum()) == drawn[1]
+    outside = (segments[..., 0] < 0) | (segments[..., 1] > L)
+    assert not logits.grad[outside].any()
+
+
+def test_samples_are_drawn_by_the_global_generator() -> None:
+    model = made(replace(SMALL, positives=2, negatives=2))
+    segments = torch.tensor([[3.0, 10.0], [12.0, 23.0]]) / L
+
+    def loss(seed: int) -> float:
+        torch.manual_seed(seed)
+        found: float = model.loss(NOISE, segments).item()
+        return found
+
+    assert loss(1) == loss(1)
+    assert len({loss(seed) for seed in range(5)}) > 1
+
+
+def test_segments_may_come_in_any_order() -> None:
+    model = made()
+    segments = torch.tensor([[3.0, 10.0], [12.0, 23.0], [25.0, 28.0]]) / L
+    assert model.loss(NOISE, segments).item() == pytest.approx(model.loss(NOISE, segments.flip(0)).item())
+
+
+def test_decoding_takes_the_first_of_equals_until_the_limit() -> None:
+    """The first proposal of the first cell is the shortest anchor at row 0, of which rows 0 and 1 are in the video."""
+    segments, scores = plain().predict(NOISE)
+    assert segments.tolist() == [[0, 2 / L]] * 6
+    assert scores.tolist() == [0.5] * 6
+
+
+def test_decoding_ends_where_the_end_is_likeliest() -> None:
+    model = plain()
+    model.choice.bias.data[CELLS] = 1
+    segments, scores = model.predict(NOISE)
+    assert segments.shape == (0, 2)
+    assert scores.shape == (0,)
+
+
+def test_a_cell_stands_for_its_best_proposal() -> None:
+    model = plain(replace(SMALL, max_segments=1))
+    model.choice.bias.data[3] = 1
+    logits, segments = model(NOISE)
+    logits = logits.detach().clone()
+    logits[2, 14] = 3.0  # of rows 12 to 15
+    found, scores = given(model, logits, segments).predict(NOISE)
+    assert found.tolist() == [[9 / L, 20 / L]]
+    assert scores.tolist() == pytest.approx([1 / (1 + 2.718281828**-3)])
+
+
+def test_what_lies_beside_the_video_is_left_out() -> None:
+    model = plain()
+    logits, segments = model(NOISE)
+    found, scores = given(model, logits, segments - 40).predict(NOISE)
+    assert len(found) == len(scores) == 0
+
+
+def test_the_sequence_sees_the_mean_of_the_video_and_then_of_the_segment() -> None:
+    model = plain(replace(SMALL, max_segments=2))
+    model.choice.bias.data[3] = 1
+    seen: list[Any] = []
+    model.content.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0][0]))
+    assert model.predict(NOISE)[0][0].tolist() == [11 / L, 14 / L]  # the anchor of 3 rows about row 12
+    torch.testing.assert_close(seen[0], NOISE[0].mean(dim=0))
+    torch.testing.assert_close(seen[1], NOISE[0, 11:14].mean(dim=0))
+
+
+def test_prediction_is_the_same_while_training_and_leaves_no_gradient() -> None:
+    model = made(replace(SMALL, dropout=0.9))
+    model.choice.bias.data[CELLS] = -9
+    first = model.train().predict(NOISE)
+    second = model.eval().predict(NOISE)
+    assert [each.tolist() for each in first] == [each.tolist() for each in second]
+    assert not any(each.requires_grad for each in first)
+
+
+def test_rows_and_kernels_that_a_cell_does_not_divide_are_in_the_last_one() -> None:
+    model = made(replace(SMALL, pool=(2, 5)))
+    assert model.cells == 2 * 7
+    assert model.choice.out_features == 15
+    model.loss(NOISE, torch.tensor([[0.9, 1.0]])).backward()
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="a kernel of 123 rows does not fit into a video of 100"):
+        ProcNet(ProcNetConfig(length=100))
+    with pytest.raises(ValueError, match=r"features of one video must be \(1, 32, 8\), not \(2, 32, 8\)"):
+        made().predict(NOISE.repeat(2, 1, 1))
+    for wrong in (torch.zeros(0, 2), torch.zeros(2)):
+        with pytest.raises(ValueError, match="segments must be"):
+            made().loss(NOISE, wrong)
+
+
+def test_defaults_are_those_of_the_paper_and_its_second_code() -> None:
+    model = ProcNet(ProcNetConfig())
+    assert model.sizes == list(range(3, 124, 8))
+    assert model.cells == 200
