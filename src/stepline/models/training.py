@@ -33,6 +33,7 @@ def fit_head(
     device: str = "cpu",
     resume: str = "",
     weight_decay: float = 0.0,
+    betas: tuple[float, float] = (0.9, 0.999),
     clip: float = math.inf,
     factor: "Callable[[int], float]" = lambda _: 1.0,
     what: str = "fit",
@@ -40,9 +41,9 @@ def fit_head(
     """Train what ``make`` returns, keep the epoch of the least validation loss (the first of equals), write it.
 
     losses: of a batch, whose samples are given as a part of a permutation of 0..``size`` - 1; the batch's loss is their
-    sum, so that no more than one of them must be in memory. resume: what says that it is the same fit,
-    as a digest of its data; then the state after each epoch is kept beside ``path`` until the last, and a fit that was
-    killed goes on from it, on a CPU to the same bytes. weight_decay: added to the gradient. clip: the largest norm of
+    sum, so that no more than one of them must be in memory. resume: what says that it is the same fit, as a digest of
+    its data; then the state after each epoch is kept beside ``path`` until the last, and a fit that was killed goes on
+    from it, on a CPU to the same bytes. weight_decay: added to the gradient. betas: Adam's. clip: the largest norm of
     the gradient. factor: what the learning rate is multiplied by in an epoch, from 0. what: the name of its progress.
     The safetensors file at ``path`` holds the parameters and ``val_loss`` (epochs,).
     Raises ConfigError where no validation loss is finite.
@@ -55,7 +56,7 @@ def fit_head(
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
     model = make().to(device)
-    optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate, weight_decay=weight_decay)
+    optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate, betas=betas, weight_decay=weight_decay)
     found: list[float] = []
     best: dict[str, torch.Tensor] = {}
     kept = path.with_name(f"{path.name}.state")

@@ -167,7 +167,9 @@ def missing(rows: Sequence[Row]) -> list[Missing]:
         Missing(
             needs=needs,
             command=command,
-            methods=tuple(dict.fromkeys(f"{row.method}, {row.setting} ({row.table})" for row in group)),
+            methods=tuple(
+                dict.fromkeys(f"{', '.join(filter(None, [row.method, row.setting]))} ({row.table})" for row in group)
+            ),
             count=len(group),
         )
         for (needs, command), group in groups.items()
@@ -203,7 +205,8 @@ def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
 
 
 def _methods(rows: Iterable[Row]) -> str:
-    return ", ".join(dict.fromkeys(f"{row.method} ({row.setting})" for row in rows))
+    named = (f"{row.method} ({row.setting})" if row.setting else row.method for row in rows)
+    return ", ".join(dict.fromkeys(named))
 
 
 def _by_method(rows: Sequence[Row], fact: Callable[[Row], str]) -> str:
@@ -229,11 +232,12 @@ VALUE_COLUMNS = ("Method", "Setting", "Context", "Metric", "Value", "95 % interv
 
 def values(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     """Return the computed numbers with what stands beside them, as texts in the order of ``VALUE_COLUMNS``."""
+    windowed = any(row.context_s is not None for row in rows)
     return [
         (
             row.method,
             row.setting,
-            context_name(row.context_s),
+            context_name(row.context_s) if windowed else "",
             METRICS[row.metric],
             percent(row.value) + ("" if row.value_sd is None else f" ± {percent(row.value_sd)}"),
             "" if row.ci_low is None or row.ci_high is None else f"{percent(row.ci_low)} to {percent(row.ci_high)}",

@@ -56,7 +56,7 @@ class Entry:
     id: str
     kind: str
     features: str = ""
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     splits: tuple[Split, ...] = ("test",)
     seeds: tuple[int, ...] = (0,)
 

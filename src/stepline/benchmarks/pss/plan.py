@@ -71,7 +71,7 @@ class Footage(Pipeline):
         return tuple(dict.fromkeys(item for name in self.configured_backbones for item in self.backbone_lacks(name)))
 
     @property
-    def listed_clips(self) -> dict[str, list[tuple[float, float]]]:  # type: ignore[override]
+    def listed_clips(self) -> dict[str, list[tuple[float, float]]]:
         """No clips are listed."""
         return {}
 
@@ -152,6 +152,11 @@ class Plan(Pipeline):
         """The configured data sets."""
         names: list[str] = self.study_config["releases"]
         return names
+
+    @property
+    def configured_backbones(self) -> Sequence[str]:
+        """None of its own: they are its data sets'."""
+        return ()
 
     @property
     def wants_videos(self) -> bool:
@@ -286,7 +291,9 @@ class Plan(Pipeline):
 
     @cached_property
     def meteor_lacks(self) -> tuple[str, ...]:
-        """What the real METEOR lacks: Java, and the package that holds its program."""
+        """What METEOR itself lacks: Java, the package that holds its program, or that it is wanted."""
+        if not self.study_config["metrics"]["meteor"]:
+            return ("config:pss.metrics.meteor=true",)
         absent = [] if shutil.which("java") else ["java"]
         return (*absent, *([] if find_spec("pycocoevalcap") else ["package:pycocoevalcap"]))
 

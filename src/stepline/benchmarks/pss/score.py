@@ -1,6 +1,7 @@
 """Scores of one predictions file (Sec. 3, 5.2)."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,15 @@ import numpy as np
 
 from stepline.benchmarks.pss.material import Material
 from stepline.benchmarks.pss.predictions import Prediction, read_predictions
+from stepline.config import Config
 from stepline.datasets.pss import Procedure
 from stepline.io import write_json
 from stepline.metrics.bootstrap import bootstrap_interval
-from stepline.metrics.segments import mean_iou, mean_jaccard
-from stepline.metrics.soda import soda_d_videos
+from stepline.metrics.captions import Scorer, bleu, cider, meteor_stem, rouge_l
+from stepline.metrics.dense_captions import Captioned, similarity, summarisation
+from stepline.metrics.meteor import Meteor
+from stepline.metrics.segments import Grid, as_segments, mean_iou, mean_jaccard
+from stepline.metrics.soda import soda_c, soda_d_videos
 
 Values = Mapping[str, Sequence[float]]
 """By metric, a number in percent for each video."""
@@ -30,7 +35,9 @@ def score(material: Material, predictions: Path, path: Path) -> None:
     options = material.plan.study_config["metrics"]
     listed = {video: each for split in material.entry.splits for video, each in material.procedures(split).items()}
     seeds = sorted({p.seed for p in made})
-    by_seed = {seed: _by_video([p for p in made if p.seed == seed], listed, material) for seed in seeds}
+    with ExitStack() as stack:
+        scorers = _scorers(material, stack)
+        by_seed = {seed: _by_video([p for p in made if p.seed == seed], listed, scorers, options) for seed in seeds}
     videos = list(dict.fromkeys(p.video for p in made))
     silent = sum(not p.segments for p in made)
     results = {}
@@ -71,17 +78,41 @@ def _means(table: Any, *, axis: int) -> Any:
     return np.where(there, table, 0).sum(axis=axis) / np.where(there.any(axis=axis), there.sum(axis=axis), np.nan)
 
 
-def _by_video(made: list[Prediction], listed: Mapping[str, Procedure], material: Material) -> Values:
-    options = material.plan.study_config["metrics"]
+def _scorers(material: Material, stack: ExitStack) -> dict[str, Scorer]:
+    """Return what scores sentences, by metric; the real METEOR where it is there. None where there are no sentences."""
+    if not material.entry.made.captions:
+        return {}
+    scorers: dict[str, Scorer] = {"bleu4": bleu, "cider": cider, "rouge_l": rouge_l, "meteor_stem": meteor_stem}
+    if not material.plan.meteor_lacks:
+        scorers["meteor"] = stack.enter_context(Meteor()).score
+    return scorers
+
+
+def _by_video(
+    made: Sequence[Prediction], listed: Mapping[str, Procedure], scorers: Mapping[str, Scorer], options: Config
+) -> Values:
     truth = [listed[p.video] for p in made]
+    pairs = list(zip(truth, made, strict=True))
+    grids: dict[str, Grid] = {"": "continuous", "_1fps": "label_1fps"}
     found: dict[str, Any] = {
-        f"{name}{suffix}": [metric(t.segments, p.segments, grid=grid) for t, p in zip(truth, made, strict=True)]
+        f"{name}{suffix}": [metric(t.segments, p.segments, grid=grid) for t, p in pairs]
         for name, metric in (("miou", mean_iou), ("mjaccard", mean_jaccard))
-        for suffix, grid in (("_1fps", "label_1fps"), ("", "continuous"))
+        for suffix, grid in grids.items()
     }
     scores = soda_d_videos([t.segments for t in truth], [p.segments for p in made], order=options["order"])
     found |= {"precision": scores.precision, "recall": scores.recall, "soda_d": scores.f1}
-    if material.entry.made.captions:
-        found |= _captions(truth, made, material)
+    if scorers:
+        said = {t.video: Captioned(as_segments(t.segments), t.sentences) for t in truth}
+        found |= summarisation(said, {p.video: Captioned(as_segments(p.segments), p.sentences) for p in made}, scorers)
+    for name in {"meteor", "meteor_stem"} & scorers.keys():
+        found[name.replace("meteor", "soda_c")] = [
+            soda_c(
+                t.segments,
+                p.segments,
+                similarity(t.sentences, p.sentences, scorers[name]),
+                order=options["order"],
+            ).f1
+            for t, p in pairs
+        ]
     dropped = np.array([not p.segments and options["missing"] == "drop" for p in made], dtype=bool)
     return {metric: np.where(dropped, np.nan, 100 * np.asarray(values)).tolist() for metric, values in found.items()}

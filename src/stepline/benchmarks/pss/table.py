@@ -28,6 +28,9 @@ def table_rows(plan: Plan, target: str) -> list[Row]:
     return build(lines, paper_file(target))
 
 
+METEOR_WANTED = "config:pss.metrics.meteor=true"
+
+
 def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[Line]:
     table, entry = load_table(target), plan.entries[line.entry]
     lacking, score, spec = plan.lacking(entry, release), None, ""
@@ -84,7 +87,10 @@ def filled_by(file: str, lacking: tuple[str, ...]) -> str:
     if not lacking:
         return ""
     steps = dict.fromkeys(filter(None, map(_how_to_fill, lacking)))
-    return " && ".join([*steps, f"snakemake --cores 8 results/pss/{file}"])
+    run = f"snakemake --cores 8 results/pss/{file}"
+    if METEOR_WANTED in lacking:
+        run += " --config 'pss={metrics: {meteor: true}}'"
+    return " && ".join([*steps, run])
 
 
 def _how_to_fill(item: str) -> str:

@@ -149,7 +149,7 @@ def _tables() -> Example:
 
 
 def _number(what: str, printed: str, value: float) -> Check:
-    exact = Decimal(repr(round(value, 8)))
+    exact = Decimal(repr(round(float(value), 8)))
     step = Decimal(1).scaleb(Decimal(printed).as_tuple().exponent)  # type: ignore[arg-type]
     if exact.quantize(step, ROUND_HALF_UP) == Decimal(printed):
         verdict = "right"

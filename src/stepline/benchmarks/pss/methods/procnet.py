@@ -53,6 +53,7 @@ def fit(material: Material, seed: int, path: Path) -> None:
         device=device,
         resume=digest([material.spec, [each.video for each in train + val]]),
         weight_decay=options["weight_decay"],
+        betas=(0.8, 0.999),
         factor=lambda epoch: options["decay"] ** epoch,
         what=f"{material.entry.id} on {material.dataset}, seed {seed}",
     )

@@ -1,0 +1,34 @@
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline.benchmarks.pss.plan import Plan
+from stepline.config import validate
+from stepline.datasets import pss
+from stepline.datasets.schema import SPLITS
+from tests.benchmarks.pss.synthetic import CONFIG, write_banks, write_releases
+
+
+@pytest.fixture
+def releases() -> None:
+    """The releases, in the test's folder."""
+    write_releases()
+
+
+@pytest.fixture
+def banks(releases: None, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The releases and a bank of each name."""
+    videos = {
+        dataset: {each.video: each.segments for split in SPLITS for each in pss.load(dataset, split).values()}
+        for dataset in pss.DATASETS
+    }
+    write_banks(tmp_path_factory.mktemp("features"), videos)
+
+
+def plan(changes: Mapping[str, Any] | None = None) -> Plan:
+    """Return the plan of the small study with some keys changed."""
+    return Plan.of(validate({"pss": {**CONFIG, **(changes or {})}}), "pss")
+
+

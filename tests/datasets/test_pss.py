@@ -1,0 +1,103 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from stepline.datasets import pss
+from stepline.datasets.pss import DATASETS, FILES, RELEASES, SPLIT_FILES, has_release, load, vocabulary
+from stepline.datasets.studies import released
+from stepline.errors import ConfigError, ReleaseError
+from stepline.fetch import fetch_release
+from stepline.io import sha256_file, write_json
+from tests.benchmarks.pss.synthetic import VIDEOS, write_releases
+
+
+def change(release: str, path: str, content: object) -> None:
+    """Replace a file of a release, as if it had come so."""
+    folder = RELEASES.folder(release)
+    (folder / path).write_text(json.dumps(content))
+    write_json(folder / "release.json", {"files": {path: sha256_file(folder / path)}})
+
+
+class TestReleases:
+    @pytest.fixture(autouse=True)
+    def _releases(self) -> None:
+        write_releases()
+
+    def test_splits_have_their_videos_without_the_prefix(self) -> None:
+        for dataset in DATASETS:
+            for split, number in VIDEOS.items():
+                expected = [f"{dataset}-{split}-{each}" for each in range(number)]
+                assert list(load(dataset, split)) == expected  # type: ignore[arg-type]
+
+    def test_segments_are_sorted_with_their_sentences(self) -> None:
+        content = {"v_a": {"duration": 9, "timestamps": [[4, 6], [1, 9], [1, 2]], "sentences": ["c ", "b", " a"]}}
+        change(*SPLIT_FILES["youcook2"]["test"], content)
+        procedure = load("youcook2", "test")["a"]
+        assert procedure.segments == ((1.0, 2.0), (1.0, 9.0), (4.0, 6.0))
+        assert procedure.sentences == ("a", "b", "c")
+        assert procedure.duration_s == 9.0
+
+    @pytest.mark.parametrize(
+        "record",
+        [
+            {"duration": 9, "timestamps": [[4, 4]], "sentences": ["a"]},
+            {"duration": 9, "timestamps": [[-1, 4]], "sentences": ["a"]},
+            {"duration": 9, "timestamps": [], "sentences": []},
+            {"duration": 9, "timestamps": [[1, 2]], "sentences": []},
+            {"duration": 9, "timestamps": [[1]], "sentences": ["a"]},
+            {"timestamps": [[1, 2]], "sentences": ["a"]},
+            [1],
+        ],
+    )
+    def test_another_form_is_one_line(self, record: object) -> None:
+        change(*SPLIT_FILES["youcook2"]["test"], {"v_a": record})
+        with pytest.raises(ReleaseError, match=r"yc2_my_test.json is not in PSS's form: [^\n]+$"):
+            load("youcook2", "test")
+
+    def test_an_id_that_is_a_path_is_refused(self) -> None:
+        content = {"v_../a": {"duration": 9, "timestamps": [[1, 2]], "sentences": ["a"]}}
+        change(*SPLIT_FILES["youcook2"]["test"], content)
+        with pytest.raises(ReleaseError, match=r"video id '\.\./a' is not allowed"):
+            load("youcook2", "test")
+
+    def test_ids_of_words_are_numbers_also_where_they_are_text(self) -> None:
+        assert vocabulary("youcook2") == vocabulary("tasty")
+        assert set(map(type, vocabulary("tasty").values())) == {int}
+
+    def test_a_changed_file_is_not_read(self) -> None:
+        file = RELEASES.folder("tasty") / SPLIT_FILES["tasty"]["val"][1]
+        file.write_text("{}")
+        with pytest.raises(ReleaseError, match="is changed since it was fetched: run `stepline fetch pss/tasty`"):
+            load("tasty", "val")
+
+    def test_videos_are_those_of_all_splits_with_addresses(self) -> None:
+        found = {video.id: video for video in DATASETS["youcook2"].videos()}
+        assert len(found) == sum(VIDEOS.values())
+        video = found["youcook2-val-1"]
+        assert (video.split, video.duration_s) == ("val", 60.0)
+        assert video.url == "https://www.youtube.com/watch?v=youcook2-val-1"
+        assert all(not video.url for video in DATASETS["tasty"].videos())
+
+
+def test_there_are_no_videos_before_the_release() -> None:
+    assert DATASETS["youcook2"].videos() == ()
+    assert not has_release("youcook2")
+
+
+def test_files_without_a_digest_are_looked_for_at_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path))
+    assert not has_release("tasty-train")
+    (path,) = FILES["tasty-train"]
+    file = tmp_path / "pss" / path
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"a": {"duration": 9, "timestamps": [[1, 2]], "sentences": ["b"]}}))
+    assert has_release("tasty-train")
+    assert [video.id for video in DATASETS["tasty"].videos()] == ["a"]
+    fetch_release(pss.RELEASES, "tasty-train")
+    assert list(load("tasty", "train")) == ["a"]
+
+
+def test_an_unknown_release_is_one_line_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="release 'x' of pss is not known; choose from youcook2, tasty, tasty-train"):
+        released("pss", "x")
