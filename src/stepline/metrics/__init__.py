@@ -1,1 +1,31 @@
 """Metrics: pure functions on arrays, each importable alone."""
+
+from stepline.metrics.segments import as_segments, detection, iou, mean_iou, mean_jaccard, uniform, whole_seconds
+from stepline.metrics.soda import (
+    DatasetScore,
+    SodaScore,
+    SodaScores,
+    matched,
+    soda_c,
+    soda_d,
+    soda_d_dataset,
+    soda_d_videos,
+)
+
+__all__ = [
+    "DatasetScore",
+    "SodaScore",
+    "SodaScores",
+    "as_segments",
+    "detection",
+    "iou",
+    "matched",
+    "mean_iou",
+    "mean_jaccard",
+    "soda_c",
+    "soda_d",
+    "soda_d_dataset",
+    "soda_d_videos",
+    "uniform",
+    "whole_seconds",
+]
