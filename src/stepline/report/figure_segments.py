@@ -39,18 +39,22 @@ def _name(row: Row) -> str:
 def segments(duration_s: float, tracks: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
     """Draw segments over a video's time, in seconds: a strip per track, in its order, each segment with its number.
 
-    Overlapping segments of a track stand on two levels in turn.
+    A segment stands on the first level of its strip on which none overlaps it.
     """
     with matplotlib.rc_context({**STYLE, "axes.grid": False}):
         figure = Figure(figsize=(10, 0.45 * len(tracks) + 0.9), layout="constrained")
         axes = figure.add_subplot()
         for place, track in enumerate(tracks.values()):
-            for number, (start_s, end_s) in enumerate(track):
-                level = place - 0.38 + 0.38 * (number % 2)
-                axes.broken_barh([(start_s, end_s - start_s)], (level, 0.36), facecolors=COLOURS[number % len(COLOURS)])
+            levels = _levels(track)
+            height = 0.76 / (max(levels, default=0) + 1)
+            for number, ((start_s, end_s), level) in enumerate(zip(track, levels, strict=True)):
+                lower = place - 0.38 + level * height
+                axes.broken_barh(
+                    [(start_s, end_s - start_s)], (lower, 0.94 * height), facecolors=COLOURS[number % len(COLOURS)]
+                )
                 axes.text(
-                    (start_s + end_s) / 2, level + 0.18, str(number + 1), ha="center", va="center", fontsize=7,
-                    color="white", clip_on=True,
+                    (start_s + end_s) / 2, lower + 0.47 * height, str(number + 1), ha="center", va="center",
+                    fontsize=7, color="white", clip_on=True,
                 )  # fmt: skip
         axes.set_yticks(range(len(tracks)), list(tracks))
         axes.set_ylim(len(tracks) - 0.5, -0.5)
@@ -58,3 +62,13 @@ def segments(duration_s: float, tracks: Mapping[str, Sequence[tuple[float, float
         axes.set_xlabel("time in the video (s)")
         axes.spines["left"].set_visible(False)
     return figure
+
+
+def _levels(track: Sequence[tuple[float, float]]) -> list[int]:
+    ends: list[float] = []
+    levels = [0] * len(track)
+    for number in sorted(range(len(track)), key=lambda each: track[each]):
+        start_s, end_s = track[number]
+        levels[number] = next((level for level, over in enumerate(ends) if over <= start_s), len(ends))
+        ends[levels[number] :] = [end_s, *ends[levels[number] + 1 :]]
+    return levels
