@@ -211,15 +211,25 @@ class Plan(Pipeline):
         for name in self.sources(entry):
             if is_backbone(name, self.config):
                 absent += self.footage[release].backbone_lacks(name)
-            elif len(self._imported(name, release)) != 1:
+            elif not self._imported(name, release):
                 absent.append(f"features:{name}/{release}")
         return tuple(dict.fromkeys(absent))
 
     @staticmethod
     def _imported(name: str, dataset: str) -> list[Path]:
-        """Return the records of imported banks of that name that hold the data set."""
-        found = sorted(Path("features", name).glob("*/spec.json"))
-        return [path for path in found if any((path.parent / dataset).glob("[0-9]*/features/zarr.json"))]
+        """Return the record of the imported bank of that name that holds the data set, if there is one.
+
+        Raises ConfigError where there are several.
+        """
+        found = [
+            path
+            for path in sorted(Path("features", name).glob("*/spec.json"))
+            if any((path.parent / dataset).glob("[0-9]*/features/zarr.json"))
+        ]
+        if len(found) > 1:
+            banks = " and ".join(str(path.parent / dataset) for path in found)
+            raise ConfigError(f"config: pss.features: {name!r} stands for {banks}: remove all but one")
+        return found
 
     def bank_folders(self, name: str, release: str) -> list[Path]:
         """Return the folders ``features/<name>/<spec>/<data set>/<shard>`` of a source of features."""

@@ -1,0 +1,154 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stepline import paths
+from stepline.benchmarks.pss.entries import TARGETS, load_table
+from stepline.benchmarks.pss.plan import Footage, Job, is_backbone, paper_file
+from stepline.config import validate
+from stepline.errors import ConfigError, MissingError
+from stepline.tables import METRICS, SEES, read_paper
+from tests.benchmarks.pss.conftest import plan
+from tests.benchmarks.pss.synthetic import CONFIG
+
+
+def bank_of(name: str, dataset: str) -> Path:
+    (folder,) = Path("features", name).glob(f"*/{dataset}")
+    return folder.parent
+
+
+def test_every_line_names_an_entry_and_known_metrics() -> None:
+    entries = plan().entries
+    for target in TARGETS:
+        table = load_table(target)
+        assert {line.entry for line in table.lines} <= entries.keys()
+        assert set(table.metrics) <= METRICS.keys()
+        lines = [(line.method, line.modality, line.setting, release) for line in table.lines for release in line.releases]
+        assert len(set(lines)) == len(lines)
+    assert {word for entry in entries.values() for word in entry.inputs} <= SEES.keys()
+
+
+def test_every_number_of_the_paper_has_its_line() -> None:
+    for target in TARGETS:
+        table = load_table(target)
+        asked = {
+            (line.method, line.modality, line.setting, metric, release)
+            for line in table.lines
+            for release in line.releases
+            for metric in table.metrics
+        }
+        assert {(*key[1:4], *key[5:]) for key in read_paper(paper_file(target))} <= asked
+
+
+class TestWhatIsLacking:
+    def test_uniform_parts_lack_nothing_before_anything_is_there(self) -> None:
+        made = plan()
+        assert made.lacking(made.entries["uniform-duration"], "youcook2") == ()
+
+    def test_a_bank_that_is_not_imported(self, releases: None) -> None:
+        made = plan()
+        entry = made.entries["pdvc-tsn"]
+        assert made.lacking(entry, "youcook2") == ("features:tsn-a/youcook2", "features:tsn-b/youcook2")
+
+    def test_a_backbone_lacks_its_weights_and_the_list_of_videos(self) -> None:
+        made = plan({"features": {"s3d": ["s3d-pss"]}})
+        assert made.lacking(made.entries["pdvc-s3d"], "youcook2") == ("release:pss/youcook2", "weights:s3d")
+
+    def test_training_videos_of_tasty(self) -> None:
+        made = plan()
+        assert made.lacking(made.entries["frequent-given"], "tasty") == ("release:pss/tasty-train",)
+        assert made.lacking(made.entries["frequent-given"], "youcook2") == ()
+
+    def test_nothing_once_all_is_there(self, banks: None) -> None:
+        made = plan()
+        assert {made.lacking(made.entries[entry], release) for entry, release in made.pairs()} == {()}
+
+    def test_two_banks_of_one_name_are_an_error(self, banks: None) -> None:
+        bank = bank_of("r3d", "youcook2")
+        other = bank.with_name("imported-00000000")
+        other.mkdir()
+        for path in bank.iterdir():
+            (other / path.name).symlink_to(path.resolve())
+        made = plan()
+        with pytest.raises(ConfigError, match=r"pss.features: 'r3d' stands for .*imported-00000000/youcook2 and .*:"):
+            made.lacking(made.entries["pdvc-r3d"], "youcook2")
+
+    def test_strict_makes_it_an_error(self, releases: None) -> None:
+        from stepline.benchmarks.pss.plan import Plan
+
+        with pytest.raises(MissingError, match="^strict: pss lacks .*features:r3d/youcook2"):
+            Plan.of(validate({"strict": True, "pss": CONFIG}), "pss")
+
+
+class TestWhatDecides:
+    def record(self, entry: str, release: str = "youcook2", **changes: object) -> str:
+        made = plan(changes)
+        return made.predict_params(Job(release=release, entry=made.entries[entry]))
+
+    def test_options_of_training_decide_what_is_trained_alone(self, banks: None) -> None:
+        other = {"pdvc": {**CONFIG["pdvc"], "gamma": 0.1}}  # type: ignore[dict-item]
+        assert self.record("softsoda-s3d", **other) != self.record("softsoda-s3d")
+        assert self.record("procnet", **other) == self.record("procnet")
+        assert self.record("uniform-segments", **other) == self.record("uniform-segments")
+
+    def test_other_features_decide_what_reads_them_alone(self, banks: None) -> None:
+        other = {"features": {**CONFIG["features"], "s3d": ["r3d"]}}  # type: ignore[dict-item]
+        assert self.record("pdvc-s3d", **other) != self.record("pdvc-s3d")
+        assert self.record("pdvc-r3d", **other) == self.record("pdvc-r3d")
+
+    def test_the_length_of_one_data_set(self, banks: None) -> None:
+        other = {"length": {"youcook2": 32, "tasty": 16}}
+        assert self.record("softsoda-s3d", "tasty", **other) != self.record("softsoda-s3d", "tasty")
+        assert self.record("softsoda-s3d", **other) == self.record("softsoda-s3d")
+
+    def test_metrics_decide_scores_alone(self, banks: None) -> None:
+        other = {"metrics": {**CONFIG["metrics"], "order": "start"}}  # type: ignore[dict-item]
+        assert self.record("softsoda-s3d", **other) == self.record("softsoda-s3d")
+        assert plan(other).score_params() != plan().score_params()
+
+    def test_the_rule_of_durations_decides_equal_parts_alone(self, banks: None) -> None:
+        assert self.record("uniform-count", duration="exact") != self.record("uniform-count")
+        assert self.record("frequent-uniform", duration="exact") != self.record("frequent-uniform")
+        assert self.record("frequent-given", duration="exact") == self.record("frequent-given")
+
+
+def test_jobs_read_the_training_videos_only_where_they_are_used(banks: None) -> None:
+    made = plan()
+    uniform = Job(release="tasty", entry=made.entries["uniform-segments"])
+    fitted = Job(release="tasty", entry=made.entries["pdvc-r3d-given"])
+    assert made.predict_inputs(uniform) == [made.release_manifest("tasty")]
+    bank = bank_of("r3d", "tasty") / "spec.json"
+    assert made.fit_inputs(fitted) == [made.release_manifest("tasty"), made.release_manifest("tasty-train"), bank]
+    fits = [paths.fit("pss", "tasty", "pdvc-r3d-given", "all", seed) for seed in (0, 1)]
+    assert made.predict_inputs(fitted)[-2:] == fits
+
+
+def test_no_job_is_one_line() -> None:
+    with pytest.raises(ConfigError, match="pss has no entry 'x' on 'youcook2' at 'all'"):
+        plan().job("youcook2", "x", "all")
+    with pytest.raises(ConfigError, match=r"config: pss.tables: 'table4' is not one of table1; add it there"):
+        plan({"tables": ["table1"]}).check_table("table4")
+
+
+def test_a_subset_is_drawn_within_each_split(releases: None) -> None:
+    chosen = plan({"subset": {"fraction": 0.5, "seed": 0}}).chosen("youcook2")
+    assert [sum(f"-{split}-" in video for video in chosen) for split in ("train", "val", "test")] == [5, 2, 2]
+
+
+def test_footage_has_the_backbones_of_what_is_shown(releases: None) -> None:
+    config = validate({"pss": {**CONFIG, "features": {"s3d": ["histogram"], "r3d": ["histogram", "r3d"]}}})
+    footage = Footage.of(config, "tasty")
+    assert footage.configured_backbones == ["histogram"]
+    assert footage.wants_videos
+    assert footage.lacks == ()
+    assert sorted(footage.shards) == sorted(video.id for video in footage.dataset.videos())
+    none = replace(footage, config=validate({"pss": CONFIG}))
+    assert not none.wants_videos
+
+
+def test_a_name_is_a_backbone_or_an_imported_bank() -> None:
+    config = validate({"pss": {}})
+    assert is_backbone("s3d-pss", config)
+    assert is_backbone("histogram", config)
+    assert not is_backbone("tsn-resnet", config)

@@ -1,0 +1,37 @@
+import pytest
+
+from stepline.benchmarks.pss.words import UNKNOWN, Words
+
+WORDS = Words({UNKNOWN: 9, "cut": 1, "the": 2, "onion": 3, "low-medium": 4, "heat": 5, "it's": 6})
+
+
+def test_marks_around_words_are_cut_off() -> None:
+    assert WORDS.encode("Cut the (onion). ", 10) == [1, 2, 3]
+
+
+def test_a_word_with_a_mark_stays_whole_where_it_is_known() -> None:
+    assert WORDS.encode("low-medium heat", 10) == [4, 5]
+    assert WORDS.encode("onion-heat, it's", 10) == [3, 5, 6]
+
+
+def test_what_is_not_known_is_unknown() -> None:
+    assert WORDS.encode("cut a leek", 10) == [1, 9, 9]
+
+
+def test_no_more_words_than_asked_for() -> None:
+    assert WORDS.encode("cut the onion", 2) == [1, 2]
+
+
+def test_marks_alone_are_no_word() -> None:
+    assert WORDS.encode("cut - the ...", 10) == [1, 2]
+
+
+def test_ids_become_the_sentence_again() -> None:
+    assert WORDS.decode(WORDS.encode("Cut the onion.", 10)) == "cut the onion"
+
+
+@pytest.mark.usefixtures("releases")
+def test_a_vocabulary_without_an_unknown_word_gets_one() -> None:
+    words = Words.of("tasty")
+    assert words.size == words.ids[UNKNOWN] == len(words.ids)
+    assert sorted(words.ids.values()) == list(range(1, words.size + 1))
