@@ -118,14 +118,14 @@ class Pdvc(nn.Module):
         self.encoder = nn.ModuleList(EncoderLayer(*layer, config.dropout) for _ in range(config.encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(*layer, config.dropout) for _ in range(config.decoder_layers))
         self.captions = CaptionHead(
-            config.vocabulary,
-            hidden,
-            config.caption_hidden,
-            config.attention_hidden,
-            config.levels,
-            config.points,
-            config.caption_dropout,
-            config.words,
+            vocabulary=config.vocabulary,
+            hidden=hidden,
+            lstm=config.caption_hidden,
+            attention=config.attention_hidden,
+            levels=config.levels,
+            points=config.points,
+            dropout=config.caption_dropout,
+            words=config.words,
         )
         if config.proposals == "learned":
             self.queries = nn.Embedding(config.queries, 2 * hidden)

@@ -35,6 +35,7 @@ class CaptionHead(nn.Module):
 
     def __init__(
         self,
+        *,
         vocabulary: int,
         hidden: int,
         lstm: int,
