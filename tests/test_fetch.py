@@ -15,8 +15,8 @@ from stepline.backbones.weights import WEIGHTS, Weights
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.datasets import shards
-from stepline.datasets.schema import Video
 from stepline.datasets.release import ReleaseFile
+from stepline.datasets.schema import Video
 from stepline.datasets.studies import STUDIES, Study
 from stepline.errors import ConfigError, DownloadError, MissingError, ReleaseError
 from stepline.fetch import drop_videos, fetch_release, fetch_videos, fetch_weights

@@ -1,5 +1,4 @@
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,5 +29,3 @@ def banks(releases: None, tmp_path_factory: pytest.TempPathFactory) -> None:
 def plan(changes: Mapping[str, Any] | None = None) -> Plan:
     """Return the plan of the small study with some keys changed."""
     return Plan.of(validate({"pss": {**CONFIG, **(changes or {})}}), "pss")
-
-

@@ -17,8 +17,15 @@ CONFIG = {
     "length": {"youcook2": 32, "tasty": 24},
     "metrics": {"meteor": False, "bootstrap_samples": 100},
     "pdvc": {
-        **{"epochs": 2, "learning_rate": 0.001, "queries": 8, "hidden": 32, "layers": 1, "levels": 2, "words": 8},
-        **{"most_segments": 6, "seeds": [0, 1]},
+        "epochs": 2,
+        "learning_rate": 0.001,
+        "queries": 8,
+        "hidden": 32,
+        "layers": 1,
+        "levels": 2,
+        "words": 8,
+        "most_segments": 6,
+        "seeds": [0, 1],
     },
     "procnet": {"epochs": 1, "length": 32, "hidden": 32, "anchors": 3, "most_segments": 6, "seeds": [0]},
 }

@@ -24,7 +24,9 @@ def test_every_line_names_an_entry_and_known_metrics() -> None:
         table = load_table(target)
         assert {line.entry for line in table.lines} <= entries.keys()
         assert set(table.metrics) <= METRICS.keys()
-        lines = [(line.method, line.modality, line.setting, release) for line in table.lines for release in line.releases]
+        lines = [
+            (line.method, line.modality, line.setting, release) for line in table.lines for release in line.releases
+        ]
         assert len(set(lines)) == len(lines)
     assert {word for entry in entries.values() for word in entry.inputs} <= SEES.keys()
 

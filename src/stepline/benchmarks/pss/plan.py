@@ -80,6 +80,11 @@ class Footage(Pipeline):
         """Whether features are computed."""
         return bool(self.configured_backbones)
 
+    def check_records(self) -> None:
+        """Read the records of videos where features are computed."""
+        if self.backbones:
+            super().check_records()
+
     @property
     def feature_manifests(self) -> dict[str, list[Path]]:
         """By backbone that lacks nothing, the records of the features of all videos."""

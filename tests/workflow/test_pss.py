@@ -1,0 +1,104 @@
+"""All of PSS on small releases with planted features: every fit, prediction, score and table, and what runs again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline.datasets import pss
+from stepline.datasets.schema import SPLITS
+from tests.benchmarks.pss.synthetic import CONFIG, VIDEOS, write_banks, write_releases
+from tests.conftest import made_once, snakemake
+from tests.workflow.runs import messages, rows
+
+pytestmark = pytest.mark.slow
+TABLES = [f"results/pss/table{number}.csv" for number in (1, 2, 3, 4)]
+PAGES = ["results/pss/report.html", "results/pss/worked_examples.html"]
+METEOR = {"meteor", "soda_c"}
+
+
+def run(folder: Path, *targets: str, **changes: Any) -> list[str]:
+    config = {"pss": CONFIG | changes}
+    (folder / "pss.json").write_text(json.dumps(config))
+    done = snakemake("--cores", "2", "--configfile", "pss.json", "--", *targets, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return messages(done)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work folder in which all four tables and the pages are made."""
+    pytest.importorskip("torch")
+
+    def compute(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            write_releases()
+            videos = {
+                dataset: {each.video: each.segments for split in SPLITS for each in pss.load(dataset, split).values()}
+                for dataset in pss.DATASETS
+            }
+            write_banks(tmp_path_factory.mktemp("features"), videos)
+        jobs = run(folder, *TABLES, *PAGES)
+        assert len([job for job in jobs if job.startswith("fit ")]) == 24 + 2
+
+    return made_once(tmp_path_factory, "pss-run", compute)
+
+
+def test_every_line_of_every_table_has_a_number(whole: Path) -> None:
+    found = [row for table in TABLES for row in rows(whole, table)]
+    assert {row["table"] for row in found} == {"1", "2", "3", "4"}
+    for row in found:
+        if row["metric"] in METEOR:
+            assert (row["status"], row["value"]) == ("needs", "")
+            assert row["command"].endswith("--config 'pss={metrics: {meteor: true}}'")
+            continue
+        assert row["status"] in ("differs", "within", "exact", "not comparable", "ours"), row
+        assert 0 <= float(row["value"]) <= (1000 if row["metric"] == "cider" else 100)
+        assert row["n_videos"] == row["n_listed"] == str(VIDEOS["test"] * (1 + (row["split"] == "val+test")))
+
+
+def test_trained_lines_have_seeds_and_their_spread(whole: Path) -> None:
+    trained = [row for row in rows(whole, TABLES[1]) if row["method"] == "PDVC" and row["value"]]
+    assert len(trained) == 6 * 2
+    for row in trained:
+        assert row["seeds"] == "0;1"
+        assert row["value_sd"]
+        assert "fitted on 10 of 10 training videos; epoch of the best validation score" in row["note"]
+    assert {row["options"] for row in trained if row["modality"] == "TSN" and row["metric"] == "soda_d"} == {
+        "features=tsn-a+tsn-b;missing=zero;order=start_end"
+    }
+
+
+def test_a_table_shows_the_same_fit_as_another(whole: Path) -> None:
+    def numbers(table: int, method: str) -> set[str]:
+        return {
+            row["value"]
+            for row in rows(whole, TABLES[table - 1])
+            if (row["method"], row["metric"], row["release"]) == (method, "soda_d", "youcook2")
+        }
+
+    assert numbers(1, "Ours") == numbers(3, "Ours") <= numbers(2, "PDVC")
+
+
+def test_the_page_shows_every_table_and_videos_over_time(whole: Path) -> None:
+    page = (whole / PAGES[0]).read_text()
+    assert page.count("<figcaption>") == 6 + 3 * len(pss.DATASETS)
+    assert "SoftSODA, S3D" in page
+    assert (whole / "results/pss/table2.svg").read_text().startswith("<?xml")
+
+
+def test_only_what_depends_on_a_change_runs_again(whole: Path, tmp_path: Path) -> None:
+    assert run(whole, *TABLES, *PAGES) == []
+    ordered = CONFIG["metrics"] | {"order": "start"}  # type: ignore[operator]
+    scored = run(whole, TABLES[0], metrics=ordered, tables=["table1"])
+    assert {job.split()[0] for job in scored} == {"score", TABLES[0]}
+    assert run(whole, *TABLES, *PAGES)
+    swapped = CONFIG["features"] | {"s3d": ["i3d"]}  # type: ignore[operator]
+    done = snakemake(
+        "--cores", "2", "--configfile", "pss.json", "--config", f"pss={json.dumps({'features': swapped})}",
+        "--dry-run", "--", TABLES[1], folder=whole,
+    )  # fmt: skip
+    entries = {job.split()[1] for job in messages(done) if job.startswith(("fit ", "predict "))}
+    assert entries == {"pdvc-s3d", "soda-s3d", "softsoda-s3d"}
