@@ -35,7 +35,8 @@ def rows() -> list[Row]:
             "n_samples": 40, "spec": "1a2b3c4d", "status": "present",
         }  # fmt: skip
         base: dict[str, Any] = {
-            "table": "2a", "title": "Step recognition", "entry": entry, "method": method, "modality": "L", "setting": setting,
+            "table": "2a", "title": "Step recognition", "entry": entry, "method": method, "modality": "L",
+            "setting": setting,
             "context_s": context, "metric": "accuracy", "release": "demo", "split": "test", "inputs": ("window",),
             "paper_release": "", "score": score if value else None,
         }  # fmt: skip

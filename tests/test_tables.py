@@ -48,7 +48,8 @@ def score(accuracy: float | None = 11.22, **more: Any) -> dict[str, Any]:
 
 def line(**changes: Any) -> Line:
     base: dict[str, Any] = {
-        "table": "2a", "title": "Step recognition", "entry": "minilm", "method": "MiniLM", "modality": "L", "setting": "zero-shot",
+        "table": "2a", "title": "Step recognition", "entry": "minilm", "method": "MiniLM", "modality": "L",
+        "setting": "zero-shot",
         "context_s": 60.0, "metric": "accuracy", "release": "v0", "split": "test", "inputs": ("window",),
         "spec": "1a2b3c4d", "score": score(),
     }  # fmt: skip

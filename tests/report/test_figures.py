@@ -26,7 +26,8 @@ A6,EgoVLP,V+L,last-layer,1200,accuracy,7.53,,2,1,a rerun,,
 
 def line(value: float | None, **changes: Any) -> Line:
     base: dict[str, Any] = {
-        "table": "A6", "title": "Step recognition by window length", "entry": "a6", "method": "InternVideo", "modality": "V+L", "setting": "last-layer",
+        "table": "A6", "title": "Step recognition by window length", "entry": "a6",
+        "method": "InternVideo", "modality": "V+L", "setting": "last-layer",
         "context_s": 60.0, "metric": "accuracy", "release": "v2", "split": "test",
     }  # fmt: skip
     measured = {"value": value, "sd": None, "ci": [(value or 0) - 1, (value or 0) + 2], "seeds": [0]}

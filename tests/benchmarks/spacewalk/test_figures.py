@@ -23,7 +23,8 @@ ALL = FEW | {"table": "A9b", "method": "TF-IDF (all)"}
 
 def line(entry: str, table: str, value: float, **changes: Any) -> Line:
     base: dict[str, Any] = {
-        "table": table, "title": table, "entry": entry, "method": "TF-IDF", "modality": "L", "setting": "zero-shot", "context_s": 60.0,
+        "table": table, "title": table, "entry": entry, "method": "TF-IDF", "modality": "L", "setting": "zero-shot",
+        "context_s": 60.0,
         "metric": "accuracy", "release": "v2", "split": "test",
         "score": {"metrics": {"accuracy": {"value": value}}, "status": "present"},
     }  # fmt: skip
