@@ -1,0 +1,101 @@
+"""METEOR 1.5 itself: the Java program that the package ``pycocoevalcap`` brings, with its synonyms and paraphrases."""
+
+import importlib.util
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from stepline.errors import MissingError, SteplineError
+from stepline.metrics.captions import Scores, Tokens, check_segments
+
+_JAVA = [
+    "java",
+    "-Xmx2G",
+    "-XX:+DisplayVMOutputToStderr",
+    "-Dfile.encoding=UTF-8",
+    "-Duser.language=en",
+    "-Duser.country=US",
+]
+
+
+def lacking() -> tuple[str, ...]:
+    """Return what METEOR needs and is not here, of ``java`` and ``package:pycocoevalcap``."""
+    found = {"java": shutil.which("java"), "package:pycocoevalcap": _jar()}
+    return tuple(need for need, path in found.items() if path is None)
+
+
+class Meteor:
+    """A process of METEOR for English, with ``-norm`` as in coco-caption. It starts and ends with the ``with`` block.
+
+    Starting takes seconds and up to 2 GB: one process for all that is to be scored. Raises MissingError where Java or
+    the package is absent.
+    """
+
+    def __enter__(self) -> Self:
+        if needs := lacking():
+            raise MissingError(f"METEOR needs {' and '.join(needs)}: install a Java runtime and stepline[meteor]")
+        self._complaints = tempfile.TemporaryFile()
+        self._java = subprocess.Popen(
+            [*_JAVA, "-jar", str(_jar()), "-", "-", "-stdio", "-l", "en", "-norm"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            encoding="utf-8",
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._java.kill()
+        self._java.communicate()
+        self._complaints.close()
+
+    def score(self, references: Sequence[Sequence[Tokens]], candidates: Sequence[Tokens]) -> Scores:
+        """Return METEOR in [0, 1], a Scorer; of the corpus it is that of the sums of the segments' statistics.
+
+        Raises SteplineError where the process ends before it has answered.
+        """
+        check_segments(references, candidates)
+        # Its answer is read after each line, so neither pipe can fill while both sides write.
+        statistics = [
+            self._answers(["SCORE", *(_sentence(each) for each in group), _sentence(candidate)], 1)[0]
+            for group, candidate in zip(references, candidates, strict=True)
+        ]
+        *segments, corpus = self._answers(["EVAL", *statistics], len(statistics) + 1)
+        return Scores(float(corpus), np.array(segments, dtype=np.float64))
+
+    def _answers(self, fields: list[str], count: int) -> list[str]:
+        assert self._java.stdin is not None
+        assert self._java.stdout is not None
+        try:
+            self._java.stdin.write(" ||| ".join(fields) + "\n")
+            self._java.stdin.flush()
+        except BrokenPipeError:
+            lines = [""]
+        else:
+            lines = [self._java.stdout.readline() for _ in range(count)]
+        if not all(lines):
+            status = self._java.wait()
+            self._complaints.seek(0)
+            said = self._complaints.read().decode(errors="replace").splitlines()
+            last = next((line for line in reversed(said) if line and not line[0].isspace()), "it said nothing")
+            raise SteplineError(f"METEOR's Java process ended with status {status}: {last}")
+        return [line.strip() for line in lines]
+
+
+def _jar() -> Path | None:
+    spec = importlib.util.find_spec("pycocoevalcap")
+    folders = (spec.submodule_search_locations if spec else None) or ()
+    return next((jar for folder in folders if (jar := Path(folder, "meteor", "meteor-1.5.jar")).is_file()), None)
+
+
+def _sentence(tokens: Tokens) -> str:
+    """Return the tokens with a space between them, without what separates the fields of a line."""
+    return " ".join(" ".join(tokens).replace("|||", " ").split())
