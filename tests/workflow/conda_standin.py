@@ -22,8 +22,8 @@ from packaging.requirements import Requirement
 
 ON_PYPI = {"matplotlib-base": "matplotlib", "pytorch": "torch"}
 """Packages that have another name on conda-forge."""
-OF_CONDA = {"python", "pip"}
-"""What conda brings itself; everything else must be installed here."""
+OF_CONDA = {"python", "pip", "openjdk"}
+"""What conda brings itself, or this machine has; everything else must be installed here."""
 
 ACTIVATE = 'export CONDA_PREFIX="$1"\nexport PATH="$1/bin:$PATH"\n'
 

@@ -68,7 +68,7 @@ rule score:
     log:
         "logs/score/{study}.{release}.{entry}.{context}.log",
     conda:
-        "../../envs/core.yaml"
+        lambda wildcards: score_environment(wildcards)
     params:
         options=lambda wildcards: plan(wildcards).score_params(),
     message:

@@ -96,6 +96,10 @@ def entry_environment(wildcards):
     return f"{workflow.basedir}/envs/{job(wildcards).entry.made.environment}.yaml"
 
 
+def score_environment(wildcards):
+    return f"{workflow.basedir}/envs/{job(wildcards).entry.made.scored_in}.yaml"
+
+
 def entry_threads(wildcards):
     return (job(wildcards).entry.made.decoded and workflow.resource_settings.cores) or 1
 

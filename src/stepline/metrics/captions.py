@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import snowballstemmer
 from numpy.typing import NDArray
-
-from stepline.metrics.stemming import stem
 
 Tokens = list[str]
 
@@ -25,6 +24,7 @@ class Scores(NamedTuple):
     segments: NDArray[np.float64]
 
 
+_STEMMER = snowballstemmer.stemmer("english")
 Scorer = Callable[[Sequence[Sequence[Tokens]], Sequence[Tokens]], Scores]
 """From each segment's references, at least one, and the segments' candidates to their scores.
 
@@ -209,7 +209,7 @@ def _align(candidate: Tokens, reference: Tokens) -> _Alignment:
     A beam search over the candidate's words, of 40 states as METEOR's. A word stays without a match only where enough
     of its stem follow to take all places that are free.
     """
-    ours, theirs = [stem(word) for word in candidate], [stem(word) for word in reference]
+    ours, theirs = _STEMMER.stemWords(candidate), _STEMMER.stemWords(reference)
     following = Counter(ours)
     # The places taken, and that of the word before: its chunks, distance, matches of stems alone.
     states = {(frozenset[int](), -2): (0, 0, 0)}

@@ -17,6 +17,7 @@ from stepline.metrics.captions import Scores, Tokens, check_segments
 _JAVA = [
     "java",
     "-Xmx2G",
+    "-XX:+UseSerialGC",
     "-XX:+DisplayVMOutputToStderr",
     "-Dfile.encoding=UTF-8",
     "-Duser.language=en",

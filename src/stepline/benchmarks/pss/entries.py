@@ -23,8 +23,8 @@ class Kind:
 
     module: of ``methods``. revision: of the kind's code: raise it with a change that gives other numbers. options: the
     block of the configuration that decides its training, with ``seeds``; "" where it is not fitted. trains: whether it
-    reads the training videos. captions: whether it writes sentences. environment: the conda environment of its jobs.
-    decoded: whether its jobs read the videos themselves.
+    reads the training videos. captions: whether it writes sentences. environment: the conda environment of its jobs;
+    scored_in: that of its scores. decoded: whether its jobs read the videos themselves.
     """
 
     module: str
@@ -33,6 +33,7 @@ class Kind:
     trains: bool = False
     captions: bool = False
     environment: str = "core"
+    scored_in: str = "core"
     decoded: bool = False
 
     @property
@@ -43,8 +44,8 @@ class Kind:
 
 KINDS = {
     "uniform": Kind(module="uniform"),
-    "frequent": Kind(module="frequent", trains=True, captions=True),
-    "pdvc": Kind(module="pdvc", options="pdvc", trains=True, captions=True, environment="text"),
+    "frequent": Kind(module="frequent", trains=True, captions=True, scored_in="meteor"),
+    "pdvc": Kind(module="pdvc", options="pdvc", trains=True, captions=True, environment="text", scored_in="meteor"),
     "procnet": Kind(module="procnet", options="procnet", trains=True, environment="text"),
 }
 

@@ -3,6 +3,7 @@
 The workflow asks and runs; nothing is computed here, and nothing heavy is imported.
 """
 
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -309,6 +310,8 @@ class Plan(Pipeline):
         """What METEOR itself lacks: Java, the package that holds its program, or that it is wanted."""
         if not self.study_config["metrics"]["meteor"]:
             return ("config:pss.metrics.meteor=true",)
+        if os.environ.get("STEPLINE_CONDA"):
+            return ()
         absent = [] if shutil.which("java") else ["java"]
         return (*absent, *([] if find_spec("pycocoevalcap") else ["package:pycocoevalcap"]))
 

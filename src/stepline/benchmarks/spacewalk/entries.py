@@ -52,7 +52,8 @@ class Kind:
     is what scores below a threshold (Eq. 2). drawn: whether it draws, and so has ``seeds`` of its own. metrics: what
     its predictions can be scored by: choices without scores rank nothing. sees: inputs that an entry has in any case.
     settings: those that it needs: ``int`` is any number from 1, ``str`` the id of an entry that it is made of, else the
-    values, each with the input that comes with it. environment: the conda environment of its jobs.
+    values, each with the input that comes with it. environment: the conda environment of its jobs; scored_in: that of
+    its scores.
     """
 
     module: str = ""
@@ -72,6 +73,7 @@ class Kind:
     sees: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     environment: str = "core"
+    scored_in: str = "core"
 
     @property
     def windowed(self) -> bool:
