@@ -413,3 +413,56 @@ def test_halves_are_rounded_up_also_where_the_float_lies_below() -> None:
     assert tables.percent(12.974999999999998) == "12.98"
     assert tables.percent(12.974999) == "12.97"
     assert tables.percent(100 * 0.12975) == "12.98"
+
+
+CUT = """\
+table,method,modality,setting,context_s,metric,release,paper,rerun,decimals,truncated,tolerance,tolerance_source,evidence,note
+3,Uniform,,baseline,,soda_d,a,29.46,,2,true,,,,
+3,Uniform,,baseline,,soda_d,b,36.82,,2,,,,,
+3,PDVC,,,,soda_d,b,42.44,,2,,,,,
+"""
+
+
+class TestNumbersByRelease:
+    @pytest.fixture
+    def cut(self, tmp_path: Path) -> Path:
+        path = tmp_path / "cut.csv"
+        path.write_text(CUT)
+        return path
+
+    def lines(self, value: float) -> list[Line]:
+        measured = {"value": value, "sd": None, "ci": None, "seeds": []}
+        return [
+            line(
+                table="3", title="Segmentation", method="Uniform", modality="", setting="baseline", context_s=None,
+                metric="soda_d", release=release, paper_release=release, inputs=("duration",),
+                score={"metrics": {"soda_d": measured}, "n_videos": 2, "n_listed": 2},
+            )
+            for release in ("a", "b")
+        ]  # fmt: skip
+
+    def test_each_release_has_its_own_number(self, cut: Path) -> None:
+        found = tables.build(self.lines(36.82), cut)
+        assert [(row.release, row.method, row.printed, row.status) for row in found] == [
+            ("a", "Uniform", "29.46", "differs"),
+            ("b", "Uniform", "36.82", "exact"),
+            ("b", "PDVC", "42.44", "needs"),
+        ]
+        assert found[2].title == "Segmentation"
+
+    @pytest.mark.parametrize(
+        ("value", "status"),
+        [(29.4699, "exact"), (29.46, "exact"), (29.4599, "exact"), (29.4701, "differs"), (29.454, "differs")],
+    )
+    def test_digits_may_be_cut_off_where_the_paper_did(self, cut: Path, value: float, status: str) -> None:
+        first, second, _ = tables.build(self.lines(value), cut)
+        assert first.status == status
+        assert second.status == "differs"
+
+    def test_a_table_without_windows_names_metrics_alone(self, cut: Path, tmp_path: Path) -> None:
+        tables.write_markdown(tables.build(self.lines(36.82), cut), tmp_path / "t.md", title="T")
+        text = (tmp_path / "t.md").read_text()
+        assert "| Setting | Method | Modality | SODA-D |" in text
+        assert "| PDVC, (3) |" not in text
+        assert "| PDVC (3) |" in text
+        assert "unlimited" not in text

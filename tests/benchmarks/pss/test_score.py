@@ -1,0 +1,116 @@
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline.benchmarks.pss.material import Material
+from stepline.benchmarks.pss.predictions import Prediction, write_predictions
+from stepline.benchmarks.pss.score import score
+from stepline.io import read_json
+from stepline.metrics.soda import soda_c, soda_d
+from tests.benchmarks.pss.conftest import plan
+from tests.benchmarks.pss.synthetic import CONFIG
+
+pytestmark = pytest.mark.usefixtures("releases")
+
+
+def scored(predictions: Sequence[Prediction], entry: str = "softsoda-s3d", **metrics: Any) -> dict[str, Any]:
+    made = plan({"metrics": {**CONFIG["metrics"], **metrics}})  # type: ignore[dict-item]
+    write_predictions(Path("p.parquet"), predictions, about={"needs": [], "selection": "chosen"})
+    score(Material(made, "youcook2", made.entries[entry]), Path("p.parquet"), Path("s.json"))
+    found: dict[str, Any] = read_json(Path("s.json"))
+    return found
+
+
+def truth() -> list[Any]:
+    made = plan()
+    return list(Material(made, "youcook2", made.entries["pdvc-r3d"]).procedures("test").values())
+
+
+def right(seed: int = 0) -> list[Prediction]:
+    return [
+        Prediction(seed=seed, split="test", video=t.video, segments=t.segments, sentences=t.sentences) for t in truth()
+    ]
+
+
+def test_what_is_right_has_everything() -> None:
+    found = scored(right())["metrics"]
+    assert found.keys() == {
+        *("miou", "miou_1fps", "mjaccard", "mjaccard_1fps", "precision", "recall", "soda_d"),
+        *("bleu4", "cider", "rouge_l", "meteor_stem", "soda_c_stem"),
+    }
+    for metric in ("miou", "mjaccard", "precision", "recall", "soda_d", "rouge_l"):
+        assert found[metric]["value"] == pytest.approx(100, abs=1e-4)
+        assert found[metric]["ci"] == pytest.approx([100, 100], abs=1e-4)
+        assert len(found[metric]["per_video"]) == 4
+
+
+def test_columns_are_means_over_videos_then_over_seeds() -> None:
+    off = [
+        Prediction(seed=1, split="test", video=t.video, segments=((0.0, 30.0), (30.0, 60.0)), sentences=("cut", "fry"))
+        for t in truth()
+    ]
+    found = scored([*right(), *off])
+    by_hand = [soda_d(t.segments, p.segments) for t, p in zip(truth(), off, strict=True)]
+    second = [100 * sum(values) / 4 for values in zip(*by_hand, strict=True)]
+    for metric, value in zip(("precision", "recall", "soda_d"), second, strict=True):
+        assert found["metrics"][metric]["per_seed"] == pytest.approx([100, value], abs=1e-4)
+        assert found["metrics"][metric]["value"] == pytest.approx((100 + value) / 2, abs=1e-4)
+        assert found["metrics"][metric]["sd"] == pytest.approx((100 - value) / 2**0.5, abs=1e-4)
+    assert found["metrics"]["soda_d"]["seeds"] == [0, 1]
+    assert (found["n_videos"], found["n_listed"], found["selection"]) == (4, 4, "chosen")
+
+
+def test_soda_c_weighs_overlap_by_sentences() -> None:
+    mute = [
+        Prediction(seed=0, split="test", video=t.video, segments=t.segments, sentences=("z",) * len(t.segments))
+        for t in truth()
+    ]
+    found = scored(mute)["metrics"]
+    assert found["soda_d"]["value"] == pytest.approx(100, abs=1e-4)
+    assert found["soda_c_stem"]["value"] == found["meteor_stem"]["value"] == 0
+    assert soda_c([(0, 1)], [(0, 1)], [[0.5]]).f1 == pytest.approx(0.5)
+    assert 0 < scored(right())["metrics"]["soda_c_stem"]["value"] <= 100
+
+
+def test_a_video_without_prediction_is_zero_or_left_out() -> None:
+    some = right()
+    some[1] = Prediction(seed=0, split="test", video=some[1].video, segments=())
+    zero, drop = scored(some), scored(some, missing="drop")
+    assert zero["metrics"]["soda_d"]["value"] == pytest.approx(75, abs=1e-4)
+    assert drop["metrics"]["soda_d"]["value"] == pytest.approx(100, abs=1e-4)
+    assert drop["metrics"]["rouge_l"]["value"] == pytest.approx(100, abs=1e-4)
+    assert some[1].video not in drop["metrics"]["soda_d"]["per_video"]
+    assert zero["selection"] == "chosen; nothing predicted for 1 of 4 videos and seeds: zero"
+
+
+def test_videos_that_were_not_evaluated_are_counted() -> None:
+    found = scored(right()[:3])
+    assert (found["n_videos"], found["n_listed"]) == (3, 4)
+    assert found["metrics"]["soda_d"]["value"] == pytest.approx(100, abs=1e-4)
+
+
+def test_the_order_of_segments_is_an_option() -> None:
+    (first, *_) = truth()
+    (start_s, end_s) = first.segments[0]
+    both = ((start_s, end_s), (start_s, (start_s + end_s) / 2))
+    p = [Prediction(seed=0, split="test", video=first.video, segments=both, sentences=("cut", "fry"))]
+    for order in ("start", "start_end"):
+        expected = soda_d(first.segments, both, order=order).f1  # type: ignore[arg-type]
+        assert scored(p, order=order)["metrics"]["soda_d"]["value"] == pytest.approx(100 * expected)
+
+
+def test_segments_alone_have_no_scores_of_sentences() -> None:
+    found = scored([Prediction(seed=0, split="test", video=truth()[0].video, segments=((0.0, 5.0),))], "uniform-count")
+    assert "bleu4" not in found["metrics"]
+    assert found["metrics"]["soda_d"]["seeds"] == []
+    assert found["metrics"]["soda_d"]["ci"] is None
+
+
+def test_nothing_predicted_has_no_numbers() -> None:
+    write_predictions(Path("p.parquet"), [], about={"needs": ["videos:youcook2"], "selection": ""})
+    made = plan()
+    score(Material(made, "youcook2", made.entries["procnet"]), Path("p.parquet"), Path("s.json"))
+    found = read_json(Path("s.json"))
+    assert (found["status"], found["needs"], found["metrics"]) == ("needs", ["videos:youcook2"], {})

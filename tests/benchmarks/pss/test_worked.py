@@ -1,0 +1,41 @@
+from pathlib import Path
+
+from stepline.benchmarks.pss.worked import _figure_3, _figure_4, write_worked_examples
+
+
+def test_what_is_printed_wrong_is_said() -> None:
+    examples = [*_figure_4(), _figure_3()]
+    wrong = {
+        (example.title, check.what): check.verdict
+        for example in examples
+        for check in example.checks
+        if check.printed and check.verdict != "right"
+    }
+    assert wrong == {
+        ("Fig. 4, Example 1", "SODA-D F1, sorted by start"): "cut off where others round",
+        ("Fig. 4, Example 2", "SODA pairs, sorted by start"): "a misprint: p2 would be matched twice",
+        ("Fig. 3", "one-to-one recall at tIoU .3: 2 of 3 segments"): "cut off where others round",
+        ("Fig. 3", "proposals that are compared in order"): (
+            "the text contradicts its own sum: the term .26 is a third pair"
+        ),
+    }
+
+
+def test_both_examples_have_one_score_when_ends_count() -> None:
+    scores = {
+        check.computed
+        for example in _figure_4()
+        for check in example.checks
+        if check.what == "SODA-D F1, sorted by start and end"
+    }
+    assert scores == {"30.00"}
+
+
+def test_the_page_is_written_twice_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "worked.html"
+    write_worked_examples(path)
+    content = path.read_text()
+    assert content.count("<h2>") == 4
+    assert "data:image/svg+xml" in content
+    write_worked_examples(path)
+    assert path.read_text() == content
