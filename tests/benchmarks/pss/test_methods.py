@@ -88,6 +88,31 @@ class TestTrained:
         fit(of, 3, again)
         assert again.read_bytes() == fits[0].read_bytes()
 
+    def test_a_fit_that_was_cut_off_goes_on_to_the_same_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from stepline.benchmarks.pss.methods import pdvc
+
+        of = material("softsoda-s3d")
+        fit(of, 0, Path("whole.safetensors"))
+        calls = []
+
+        def cut_off(*segments: object, **options: object) -> None:
+            calls.append(segments)
+            if len(calls) > len(of.used("val")):
+                raise KeyboardInterrupt
+            return original(*segments, **options)
+
+        original = pdvc.soda_d
+        monkeypatch.setattr(pdvc, "soda_d", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            fit(of, 0, Path("cut.safetensors"))
+        assert not Path("cut.safetensors").exists()
+        monkeypatch.setattr(pdvc, "soda_d", original)
+        scored = []
+        monkeypatch.setattr(pdvc, "soda_d", lambda *each, **options: scored.append(each) or original(*each, **options))
+        fit(of, 0, Path("cut.safetensors"))
+        assert len(scored) == len(of.used("val"))  # of the second epoch alone
+        assert Path("cut.safetensors").read_bytes() == Path("whole.safetensors").read_bytes()
+
     def test_features_stand_side_by_side(self) -> None:
         of = material("pdvc-tsn")
         video = of.used("test")[0].video
