@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from stepline.models.context import Segments, n_segments, rows_of
 from stepline.models.linear import step_loss, step_tensors
-from stepline.models.training import fit_head, loaded
+from stepline.models.training import fit_head, loaded, restore
 
 PART = 64
 """Windows that are in memory at once: of 20 min, 59 MB a layer."""
@@ -220,12 +220,7 @@ def apply_lfb(
     torch.set_num_threads(1)
     windows = Windows([bank], np.zeros(len(times_s), np.int64), times_s, context_s, device)
     with loaded(path) as state:
-        model = HEADS_OF[head](bank.shape[1], len(state["output.bias"]))
-        try:
-            model.load_state_dict({name: torch.from_numpy(state[name]) for name in model.state_dict()})
-        except RuntimeError as error:
-            raise ValueError(str(error).splitlines()[-1].strip()) from None
-    model.to(device).eval()
+        model = restore(HEADS_OF[head](bank.shape[1], len(state["output.bias"])), state, device)
     with torch.inference_mode():
         parts = [model(*windows(part)).cpu().numpy() for part in torch.split(torch.arange(len(times_s)), PART)]
     return np.concatenate([np.zeros((0, len(state["output.bias"])), np.float32), *parts])

@@ -137,3 +137,17 @@ def loaded(path: Path) -> Iterator[dict[str, NDArray[np.float32]]]:
         yield load_file(path)
     except (SafetensorError, KeyError, ValueError) as error:
         raise StoreError(f"{path} is damaged ({error}): remove it and run `stepline fit` again") from None
+
+
+def restore(model: Model, state: dict[str, NDArray[np.float32]], device: str) -> Model:
+    """Return the model on its device with the parameters of a checkpoint that ``loaded`` gives, ready to predict.
+
+    Raises ValueError, of which ``loaded`` makes its one line, where they are another model's.
+    """
+    import torch
+
+    try:
+        model.load_state_dict({name: torch.from_numpy(state[name]) for name in model.state_dict()})
+    except RuntimeError as error:
+        raise ValueError(str(error).splitlines()[-1].strip()) from None
+    return model.to(device).eval()

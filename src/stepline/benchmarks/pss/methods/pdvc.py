@@ -13,7 +13,7 @@ from stepline.benchmarks.pss.words import Words
 from stepline.datasets.pss import Procedure
 from stepline.features.network import device_of
 from stepline.metrics.soda import soda_d
-from stepline.models.training import fit_head, loaded
+from stepline.models.training import fit_head, loaded, restore
 from stepline.spec import digest
 
 if TYPE_CHECKING:
@@ -73,18 +73,14 @@ def fit(material: Material, seed: int, path: Path) -> None:
 
 def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
     """Yield the fitted model of each seed."""
-    import torch
-
     from stepline.models.pdvc import Pdvc
 
     words = Words.of(material.dataset)
     device = device_of(material.plan.config["features"]["device"]).type
     for seed, path in zip(material.entry.seeds, fits, strict=True):
-        model = Pdvc(_config(material))
+        made = Pdvc(_config(material))
         with loaded(path) as parameters:
-            del parameters["val_loss"]
-            model.load_state_dict({name: torch.from_numpy(value) for name, value in parameters.items()})
-        model.to(device).eval()
+            model = restore(made, parameters, device)
 
         def predict(seed: int, split: str, procedure: Procedure, model: Pdvc = model) -> Prediction:
             segments, decoded = _decoded(model, material, procedure, device)

@@ -12,7 +12,7 @@ from stepline.benchmarks.pss.predictions import Prediction
 from stepline.datasets.pss import Procedure
 from stepline.features.network import device_of
 from stepline.metrics.soda import soda_d
-from stepline.models.training import fit_head, loaded
+from stepline.models.training import fit_head, loaded, restore
 from stepline.spec import digest
 
 if TYPE_CHECKING:
@@ -61,17 +61,13 @@ def fit(material: Material, seed: int, path: Path) -> None:
 
 def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
     """Yield the fitted model of each seed."""
-    import torch
-
     from stepline.models.procnet import ProcNet
 
     device = device_of(material.plan.config["features"]["device"]).type
     for seed, path in zip(material.entry.seeds, fits, strict=True):
-        model = ProcNet(_config(material))
+        made = ProcNet(_config(material))
         with loaded(path) as parameters:
-            del parameters["val_loss"]
-            model.load_state_dict({name: torch.from_numpy(value) for name, value in parameters.items()})
-        model.to(device).eval()
+            model = restore(made, parameters, device)
 
         def predict(seed: int, split: str, procedure: Procedure, model: ProcNet = model) -> Prediction:
             segments, scores = _predicted(model, material, procedure, device)
