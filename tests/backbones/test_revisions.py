@@ -17,6 +17,8 @@ from stepline.asr.engines import REVISION as ASR
 from stepline.backbones.named import REVISION as NAMED
 from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
 from stepline.backbones.sentence import sentence_spec
+from stepline.benchmarks.pss import entries as pss
+from stepline.benchmarks.pss.plan import SCORING as PSS_SCORING
 from stepline.benchmarks.spacewalk.entries import KINDS
 from stepline.benchmarks.spacewalk.plan import SCORING
 from stepline.media import REVISION as MEDIA
@@ -25,6 +27,7 @@ from stepline.media import SHOTS_REVISION as SHOTS
 SOURCE = Path(__file__).parents[2] / "src" / "stepline"
 RECORDED = Path(__file__).with_name("revisions.json")
 BENCHMARK = "benchmarks/spacewalk"
+PSS = "benchmarks/pss"
 ROWS = [
     *(f"features/{name}.py" for name in ("clips", "frames", "shelf")),
     *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
@@ -73,6 +76,17 @@ SOURCES = {
         f"{BENCHMARK}/score.py",
         *(f"metrics/{name}.py" for name in ("accuracy", "average_precision", "bootstrap", "threshold")),
     ],
+    "pss kinds": [
+        *(f"{PSS}/{name}.py" for name in ("material", "predict", "words")),
+        *sorted(str(path.relative_to(SOURCE)) for path in (SOURCE / PSS / "methods").glob("*.py")),
+        *("datasets/pss.py", "features/bank.py", "features/resize.py", "metrics/segments.py", "metrics/soda.py"),
+        *(f"models/{name}.py" for name in ("deformable", "matching", "procnet", "training")),
+        *(f"models/{name}.py" for name in ("pdvc", "pdvc_captions", "pdvc_loss")),
+    ],
+    "pss scoring": [
+        f"{PSS}/score.py",
+        *(f"metrics/{name}.py" for name in ("bootstrap", "captions", "dense_captions", "meteor", "segments", "soda")),
+    ],
 }
 REVISIONS = {
     "histogram": FRAME_BACKBONES["histogram"].spec.revision,
@@ -91,6 +105,8 @@ REVISIONS = {
     "sentence": sentence_spec("minilm").revision,
     "kinds": {name: kind.revision for name, kind in KINDS.items()},
     "scoring": SCORING,
+    "pss kinds": {name: kind.revision for name, kind in pss.KINDS.items()},
+    "pss scoring": PSS_SCORING,
 }
 WHERE = {
     "histogram": "revision of HistogramSpec",
@@ -102,6 +118,8 @@ WHERE = {
     "sentence": "revision in sentence_spec",
     "kinds": "revision of each such kind in KINDS (entries.py)",
     "scoring": "SCORING in plan.py",
+    "pss kinds": "revision of each such kind in KINDS (benchmarks/pss/entries.py)",
+    "pss scoring": "SCORING in benchmarks/pss/plan.py",
 }
 
 
