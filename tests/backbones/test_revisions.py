@@ -176,7 +176,7 @@ def test_every_module_of_a_backbone_is_recorded() -> None:
     assert modules == {Path(path).name for paths in SOURCES.values() for path in paths if path.startswith("backbones")}
     metrics = {f"metrics/{path.name}" for path in (SOURCE / "metrics").glob("*.py")}
     assert metrics - {"metrics/__init__.py", "metrics/agreement.py"} == {
-        path for path in SOURCES["scoring"] if path.startswith("metrics/")
+        path for name in ("scoring", "pss scoring") for path in SOURCES[name] if path.startswith("metrics/")
     }
 
 
