@@ -30,7 +30,17 @@ def test_a_rule_says_what_it_does_and_calls_one_verb(rule: str) -> None:
 def test_all_stages_are_rules() -> None:
     stages = {"release", "videos", "media", "shots", "transcribe", "extract", "thumbnails", "drop", "encode"}
     shown = {"pairs", "figures", "examples", "durations", "results"}
-    assert stages | shown | {"samples", "fit", "predict", "score", "table", "report", "summary", "page"} == set(RULES)
+    assert stages | shown | {
+        "samples",
+        "fit",
+        "predict",
+        "score",
+        "table",
+        "report",
+        "summary",
+        "page",
+        "worked_examples",
+    } == set(RULES)
 
 
 def test_a_recogniser_is_given_the_cores_that_it_uses() -> None:

@@ -11,4 +11,4 @@ rule worked_examples:
     message:
         "results/pss/worked_examples.html"
     shell:
-        "python -m stepline --log {log} worked-examples"
+        "python -m stepline --log {log} examples pss"

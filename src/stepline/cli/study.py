@@ -1,6 +1,7 @@
-"""The verbs that show results besides tables: `pairs`, `figures`, `examples`, `durations`, `results` and others."""
+"""The verbs that show results besides tables: `pairs`, `figures`, `examples`, `durations`, `results`."""
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,15 +15,13 @@ def add(verbs: "Verbs") -> None:
     for name, run, text in (
         ("pairs", _pairs, "differences between methods, recording by recording"),
         ("figures", _figures, "methods over window lengths and training data, as SVG"),
-        ("examples", _examples, "a page of what methods get right and wrong"),
+        ("examples", _examples, "a page of what methods get right and wrong; of pss, its paper's examples by hand"),
         ("durations", _durations, "how long recordings and clips are"),
         ("results", _results, "the sha256 of all results, as `sha256sum --check` reads it"),
     ):
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("study")
         verb.set_defaults(run=run)
-    verb = verbs.add_parser("worked-examples", help="the examples of PSS's paper, by hand")
-    verb.set_defaults(run=_worked_examples)
 
 
 def _pairs(parsed: argparse.Namespace) -> None:
@@ -38,8 +37,12 @@ def _figures(parsed: argparse.Namespace) -> None:
 
 
 def _examples(parsed: argparse.Namespace) -> None:
+    from stepline.benchmarks.pss.worked import write_worked_examples
     from stepline.benchmarks.spacewalk.examples import write_study_examples
 
+    if parsed.study == "pss":
+        write_worked_examples(Path("results/pss/worked_examples.html"))
+        return
     write_study_examples(_plan(parsed))
 
 
@@ -58,14 +61,6 @@ def _results(parsed: argparse.Namespace) -> None:
     write_text(
         paths.all_results(plan.name), "".join(f"{sha256_file(path)}  {path}\n" for path in presentation.results(plan))
     )
-
-
-def _worked_examples(_: argparse.Namespace) -> None:
-    from pathlib import Path
-
-    from stepline.benchmarks.pss.worked import write_worked_examples
-
-    write_worked_examples(Path("results/pss/worked_examples.html"))
 
 
 def _plan(parsed: argparse.Namespace) -> "Plan":
