@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from stepline.metrics import soda_d, uniform  # noqa: E402
 from stepline.models.pdvc import Pdvc, PdvcConfig, sinusoids  # noqa: E402
-from stepline.models.pdvc_loss import Predicted, as_boxes  # noqa: E402
+from stepline.models.pdvc_loss import Predicted, as_boxes, match, segment_losses  # noqa: E402
 
 LENGTH, D, WORDS = 32, 10, 9
 TINY: dict[str, Any] = {
@@ -74,9 +74,9 @@ def test_the_defaults_are_the_release_s_for_youcook2() -> None:
 @pytest.mark.parametrize("matcher", MATCHERS)
 def test_the_loss_is_finite_and_falls_and_reaches_every_parameter(matcher: Any) -> None:
     model = network(matcher=matcher)
-    losses = trained(model, 12)
+    losses = trained(model, 6, 4e-3)
     assert np.isfinite(losses).all()
-    assert losses[-1] < 0.7 * losses[0]
+    assert losses[-1] < 0.8 * losses[0]
     model.zero_grad()
     model.loss(FEATURES, SEGMENTS, CAPTIONS, duration_s=100).backward()
     untouched = {name for name, each in model.named_parameters() if each.grad is None or not each.grad.any()}
@@ -90,6 +90,26 @@ def test_the_loss_is_the_sum_of_its_parts_and_soft_soda_has_one_more() -> None:
         assert set(parts) == {"score", "giou", "count", "caption"} | ({"soft"} if matcher == "soft_soda" else set())
         total = model.loss(FEATURES, SEGMENTS, CAPTIONS, duration_s=100)
         torch.testing.assert_close(total, sum(parts.values()))
+
+
+@pytest.mark.parametrize("matcher", MATCHERS)
+def test_the_losses_are_those_of_both_layers_each_with_its_own_matching(matcher: Any) -> None:
+    model = network(matcher=matcher)
+    trained(model, 3)
+    parts = model.losses(FEATURES, SEGMENTS, CAPTIONS, duration_s=100)
+    rows, levels = model._encode(FEATURES, 100)
+    expected: dict[str, Any] = {"caption": 0}
+    for queries, view, predicted in model._decode(rows, levels, None):
+        assert predicted is not None
+        chosen, end = match(model.config, predicted, SEGMENTS)
+        for name, loss in segment_losses(model.config, predicted, SEGMENTS, chosen, end).items():
+            expected[name] = expected.get(name, 0) + loss
+        for number, query in enumerate(chosen.split(1)):
+            caption = CAPTIONS[number : number + 1]
+            expected["caption"] += 2 * model.captions.loss(queries[query], view.of(query), rows, levels, caption) / 3
+    assert parts.keys() == expected.keys()
+    for name, loss in parts.items():
+        torch.testing.assert_close(loss, expected[name])
 
 
 @pytest.mark.parametrize("matcher", MATCHERS)
@@ -139,6 +159,9 @@ def test_queries_begin_short_and_unlikely_and_each_layer_refines_the_boxes_befor
     torch.testing.assert_close(second.view.unit, (length / 8)[:, None].expand(12, 2))
     torch.testing.assert_close(second.predicted.boxes, first.predicted.boxes)
     assert not second.view.centre.requires_grad
+    torch.testing.assert_close(first.predicted.counts, model.counts[0](first.queries.max(dim=0).values))
+    torch.testing.assert_close(second.predicted.logits, model.scores[1](second.queries)[:, 0])
+    torch.testing.assert_close(torch.stack([each.bias.sigmoid() for each in model.scores]), torch.full((3, 1), 0.01))
     torch.nn.init.constant_(model.boxes[1][-1].bias, 1.0)
     first, second, third = model._decode(rows, levels, None)
     torch.testing.assert_close(second.predicted.boxes, (first.predicted.boxes.logit() + 1).sigmoid())
@@ -160,14 +183,14 @@ class Said(Pdvc):
 
 
 def test_as_many_segments_as_counted_are_chosen_by_both_scores_and_put_in_order() -> None:
-    """The last has the best score, but its words have -8 / 2^2. The first have -1 and -9 / 3^2; one has no words."""
-    segments = [[0.5, 0.75], [0.125, 0.375], [0.125, 0.25], [0.375, 0.5]]
+    """The last has the best score, but its words have -6 / 2^2. The first have -1 and -9 / 3^2; one has no words."""
+    segments = [[0.125, 0.375], [0.5, 0.75], [0.125, 0.25], [0.375, 0.5]]
     captions = [[3, 0, 0], [4, 5, 6], [0, 0, 0], [7, 8, 0]]
-    said = segments, [0.5, 0.6, 0.05, 0.9], 3, captions, [-1.0, -9.0, 0.0, -8.0]
+    said = segments, [0.5, 0.6, 0.05, 0.9], 3, captions, [-1.0, -9.0, 0.0, -6.0]
     found = Said(*said).eval().decode(FEATURES, duration_s=100)
     np.testing.assert_allclose(found.segments, [[0.125, 0.25], [0.125, 0.375], [0.5, 0.75]], atol=1e-6)
-    np.testing.assert_allclose(found.scores, [0.05, 0.6, 0.5], atol=1e-6)
-    assert found.captions == [[], [4, 5, 6], [3]]
+    np.testing.assert_allclose(found.scores, [0.05, 0.5, 0.6], atol=1e-6)
+    assert found.captions == [[], [3], [4, 5, 6]]
 
 
 @pytest.mark.parametrize(("number", "expected"), [(0, 1), (1, 1), (2, 2), (8, 2)])
@@ -205,6 +228,16 @@ def test_captions_are_greedy_and_end_at_0_or_at_the_most_words() -> None:
         words, likelihoods = model.captions.decode(queries, view, rows, levels)
         assert words.shape == (12, 0)
         assert not likelihoods.any()
+
+
+def test_what_comes_after_the_end_of_a_caption_is_not_said() -> None:
+    model = network().eval()
+    rows, levels = model._encode(FEATURES, 100)
+    queries, view, _ = model._decode(rows, levels, None)[-1]
+    script = iter(torch.tensor([[3, 1, 2], [0, 4, 2], [5, 0, 0], [6, 6, 0]]))
+    model.captions.__dict__["logits"] = lambda _: 50.0 * torch.nn.functional.one_hot(next(script), WORDS + 1)
+    words, _ = model.captions.decode(queries[:3], view.of(torch.arange(3)), rows, levels)
+    assert words.tolist() == [[3, 0], [1, 4], [2, 2]]
 
 
 def test_the_caption_loss_is_of_words_and_end_alone_and_of_each_caption_alike() -> None:
@@ -253,8 +286,8 @@ def test_only_as_many_words_are_learned_as_leave_room_for_beginning_and_end() ->
 
 def test_given_segments_are_captioned_as_they_are() -> None:
     model = network(proposals="ground_truth")
-    losses = trained(model, 60, 5e-3)
-    assert losses[-1] < 0.1 * losses[0]
+    losses = trained(model, 40, 1e-2)
+    assert losses[-1] < 0.2 * losses[0]
     assert set(model.losses(FEATURES, SEGMENTS, CAPTIONS, duration_s=100)) == {"caption"}
     assert all(each.grad.any() for each in model.parameters())
     given = SEGMENTS[[2, 0, 1]]
