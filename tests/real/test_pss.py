@@ -31,7 +31,7 @@ def test_the_splits_are_the_papers(made: Plan) -> None:
 
 def test_the_words_of_both_vocabularies_are_found(made: Plan) -> None:
     for dataset, known in (("youcook2", 0.99), ("tasty", 0.98)):
-        words = Words.of(dataset)
+        words = Words.released(dataset)
         ids = [
             number
             for each in load(dataset, "test").values()

@@ -40,7 +40,7 @@ try:
     known = {*STUDIES, "pss"}
     PLANS = {name: plan_of(config, name) for name in dict.fromkeys([*configured(config), *sorted(asked & known)])}
     for name, table in targets:
-        shown = "table2" if table == "report" else table
+        shown = "table2" if table == "report" and name != "pss" else table
         if name in PLANS and has_tables(config, name) and shown in (*TARGETS, *PSS_TARGETS):
             PLANS[name].check_table(shown)
     for each in PLANS.values():

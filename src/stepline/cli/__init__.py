@@ -357,6 +357,8 @@ def _summary(parsed: argparse.Namespace) -> None:
     from stepline.plans import plan
     from stepline.report.summary import write_summary
 
+    if parsed.dataset == "pss":
+        raise ConfigError("pss has no videos of its own: name youcook2 or tasty")
     write_summary(plan(load(parsed.configfile), parsed.dataset))
 
 

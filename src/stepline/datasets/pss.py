@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from pathlib import Path
 
 from stepline.availability import check_video_id
@@ -124,18 +125,24 @@ def has_release(release: str) -> bool:
 
 
 def _videos(dataset: str) -> tuple[Video, ...]:
-    """Return the videos of the splits that are fetched or in the mirror, with ids, durations and addresses."""
-    return tuple(
-        Video(
-            id=procedure.video,
-            split=split,
-            duration_s=procedure.duration_s,
-            url=f"https://www.youtube.com/watch?v={procedure.video}" if dataset == "youcook2" else "",
-            path=f"{dataset}/videos/{procedure.video}.mp4",
-        )
-        for split, file in _annotations(dataset)
-        for procedure in _cached_procedures(file, cached_sha256(file)).values()
-    )
+    """Return the videos of the splits that are fetched or in the mirror, with ids, durations and addresses.
+
+    Raises ReleaseError where one stands in two splits.
+    """
+    found: dict[str, Video] = {}
+    for split, file in _annotations(dataset):
+        for procedure in _cached_procedures(file, cached_sha256(file)).values():
+            video = Video(
+                id=procedure.video,
+                split=split,
+                duration_s=procedure.duration_s,
+                url=f"https://www.youtube.com/watch?v={procedure.video}" if dataset == "youcook2" else "",
+                path=f"{dataset}/videos/{procedure.video}.mp4",
+            )
+            other = found.setdefault(video.id, video)
+            if other is not video:
+                raise ReleaseError(f"{file}: {video.id} is a video of {other.split} and of {split}")
+    return tuple(found.values())
 
 
 def _annotations(dataset: str) -> Iterator[tuple[Split, Path]]:
@@ -165,18 +172,22 @@ def _procedures(file: Path) -> dict[str, Procedure]:
         found = [_procedure(key, record) for key, record in content.items()]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ReleaseError(f"{file} is not in PSS's form: {type(error).__name__}: {error}") from None
-    return {procedure.video: procedure for procedure in found}
+    by_video = {procedure.video: procedure for procedure in found}
+    if len(by_video) < len(found):
+        raise ReleaseError(f"{file} holds a video twice, with v_ and without")
+    return by_video
 
 
 def _procedure(key: str, record: dict[str, object]) -> Procedure:
+    duration_s = float(record["duration"])  # type: ignore[arg-type]
     segments = [(float(start_s), float(end_s)) for start_s, end_s in record["timestamps"]]  # type: ignore[attr-defined]
     sentences: list[str] = record["sentences"]  # type: ignore[assignment]
-    if not segments or any(not 0 <= start_s < end_s for start_s, end_s in segments):
-        raise ValueError(f"{key} has no segments, or one that does not end after it starts")
+    if not segments or any(not 0 <= start_s < end_s < inf or start_s >= duration_s for start_s, end_s in segments):
+        raise ValueError(f"{key} has no segments, or one that does not end after it starts, within the video")
     listed = sorted(zip(segments, sentences, strict=True), key=lambda each: each[0])
     return Procedure(
         video=check_video_id(key.removeprefix("v_")),
-        duration_s=float(record["duration"]),  # type: ignore[arg-type]
+        duration_s=duration_s,
         segments=tuple(segment for segment, _ in listed),
         sentences=tuple(sentence.strip() for _, sentence in listed),
     )

@@ -42,7 +42,7 @@ class SodaScores(NamedTuple):
 class DatasetScore(NamedTuple):
     """The means over videos, of each column alone: f1 is not the harmonic mean of the other two.
 
-    n_videos: how many videos have true segments; n_predicted: how many of them have a prediction.
+    n_videos: how many videos gt names; n_predicted: how many of them have a predicted segment.
     """
 
     precision: float
@@ -133,21 +133,22 @@ def soda_d_dataset(
 ) -> DatasetScore:
     """Return the means of SODA-D over videos.
 
-    gt, pred: the segments of videos by their names. missing: what the videos count that pred does not name; one that it
-    names with no segments counts 0 in any case. Raises ValueError as `soda_d`, where pred names a video that gt does
-    not, and where there is no video to take the mean of.
+    gt, pred: the segments of videos by their names. missing: what the videos count for which pred has no segments.
+    Raises ValueError as `soda_d`, where pred names a video that gt does not, and where there is no video to take the
+    mean of.
     """
     if missing not in get_args(Missing):
         raise ValueError(f"missing must be zero or drop, not {missing!r}")
     unknown = next((video for video in pred if video not in gt), None)
     if unknown is not None:
         raise ValueError(f"predictions of {unknown}, a video without true segments")
-    videos = list(gt) if missing == "zero" else [video for video in gt if video in pred]
+    predicted = {video for video, segments in pred.items() if len(as_segments(segments))}
+    videos = list(gt) if missing == "zero" else [video for video in gt if video in predicted]
     if not videos:
         raise ValueError("there is no video to score")
     found = soda_d_videos([gt[video] for video in videos], [pred.get(video, []) for video in videos], order=order)
     precision, recall, f1 = (float(values.mean()) for values in found)
-    return DatasetScore(precision, recall, f1, n_videos=len(gt), n_predicted=len(pred))
+    return DatasetScore(precision, recall, f1, n_videos=len(gt), n_predicted=len(predicted))
 
 
 def _table(worth: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ itself and match what is left over at random. Neither is done here: ``temporal_o
 is not matched is in no pair.
 """
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from torch import Tensor
 from torch.nn import functional
 
 Matcher = Literal["hungarian", "soda", "soft_soda"]
-MATCHERS: tuple[Matcher, ...] = get_args(Matcher)
 
 
 def temporal_order(segments: Tensor) -> Tensor:
@@ -33,7 +32,7 @@ def temporal_order(segments: Tensor) -> Tensor:
 def hungarian(cost: Tensor) -> tuple[Tensor, Tensor]:
     """Return rows, ascending, and columns, (min(n, m),) each, of the one-to-one matching of the least sum of costs.
 
-    cost: (n, m), finite. Raises ValueError where it is not.
+    cost: (n, m), finite. Raises FloatingPointError where it is not.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -46,7 +45,7 @@ def ordered(cost: Tensor, *, complete: bool = True) -> tuple[Tensor, Tensor]:
     cost: (n, m), finite, rows and columns in temporal order. complete: all rows are matched (all columns, where they
     are fewer), as in Hungarian matching; else any may be left out at no cost (Eq. 5, with min and costs for max and
     IoU), and only pairs that lower the sum are there. Ties: from the end backwards, what can be left out without loss
-    is left out, a column before a row. Raises ValueError where a cost is not finite.
+    is left out, a column before a row. Raises FloatingPointError where a cost is not finite.
     """
     if complete and cost.ndim == 2 and len(cost) > cost.shape[1]:
         columns, rows = ordered(cost.T)
@@ -113,8 +112,10 @@ def soft_ordered(
 
 
 def _finite(cost: Tensor) -> NDArray[np.float64]:
-    if cost.ndim != 2 or not cost.isfinite().all():
-        raise ValueError(f"a matching needs a table of finite costs, not {tuple(cost.shape)} with inf or nan")
+    if cost.ndim != 2:
+        raise ValueError(f"a matching needs a table of costs, not {tuple(cost.shape)}")
+    if not cost.isfinite().all():
+        raise FloatingPointError("the costs of a matching are not finite")
     costs: NDArray[np.float64] = cost.detach().to("cpu", torch.float64).numpy()
     return costs
 

@@ -46,7 +46,7 @@ def fit_head(
     from it, on a CPU to the same bytes. weight_decay: added to the gradient. betas: Adam's. clip: the largest norm of
     the gradient. factor: what the learning rate is multiplied by in an epoch, from 0. what: the name of its progress.
     The safetensors file at ``path`` holds the parameters and ``val_loss`` (epochs,).
-    Raises ConfigError where no validation loss is finite.
+    Raises ConfigError where no validation loss is finite, or where a loss says by FloatingPointError that it is not.
     """
     import torch
     from safetensors.torch import save_file
@@ -104,8 +104,12 @@ def _update(
     import torch
 
     optimiser.zero_grad()
-    for loss in losses:
-        loss.backward()  # type: ignore[no-untyped-call]
+    try:
+        for loss in losses:
+            loss.backward()  # type: ignore[no-untyped-call]
+    except FloatingPointError as error:
+        rate = optimiser.param_groups[0]["lr"]
+        raise ConfigError(f"learning_rate {rate:g}: {error}; give a smaller one") from None
     if clip < math.inf:
         torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
     optimiser.step()
@@ -133,6 +137,8 @@ def loaded(path: Path) -> Iterator[dict[str, NDArray[np.float32]]]:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
+    if not path.exists():
+        raise StoreError(f"{path} is not there: run `stepline fit`")
     try:
         yield load_file(path)
     except (SafetensorError, KeyError, ValueError) as error:

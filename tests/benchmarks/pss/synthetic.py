@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from stepline.io import sha256_file, write_json
 VERBS, THINGS = ("cut", "fry", "mix", "serve"), ("the onion", "the rice", "an egg")
 VIDEOS = {"train": 10, "val": 4, "test": 4}
 BANKS = ("tsn-a", "tsn-b", "r3d", "i3d", "s3d", "resnet34")
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "features": {"s3d": ["s3d"], "tsn": ["tsn-a", "tsn-b"]},
     "length": {"youcook2": 32, "tasty": 24},
     "metrics": {"meteor": False, "bootstrap_samples": 100},

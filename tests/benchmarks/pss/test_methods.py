@@ -2,15 +2,19 @@ from collections import Counter
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from stepline.benchmarks.pss.material import Material
-from stepline.benchmarks.pss.methods import make_method
+from stepline.benchmarks.pss.methods import make_method, pdvc, procnet, trained
 from stepline.benchmarks.pss.predict import fit, lacking, predict
 from stepline.benchmarks.pss.predictions import Prediction, read_predictions
-from stepline.errors import StoreError
+from stepline.benchmarks.pss.words import Words
+from stepline.errors import ConfigError, StoreError
 from tests.benchmarks.pss.conftest import plan
+from tests.benchmarks.pss.synthetic import CONFIG as SMALL
+from tests.benchmarks.pss.synthetic import VIDEOS
 
 
 def material(entry: str, dataset: str = "youcook2", **changes: object) -> Material:
@@ -88,9 +92,93 @@ class TestTrained:
         fit(of, 3, again)
         assert again.read_bytes() == fits[0].read_bytes()
 
-    def test_a_fit_that_was_cut_off_goes_on_to_the_same_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from stepline.benchmarks.pss.methods import pdvc
+    @pytest.mark.parametrize("entry", ["procnet", "soda-s3d", "softsoda-s3d-given"])
+    def test_a_fit_reads_no_test_video(self, entry: str) -> None:
+        of = material(entry)
+        fit(of, 0, Path("whole"))
+        without = material(entry)
+        kept, *others = without.procedures("test").values()
+        without.procedures("test")[kept.video] = replace(kept, segments=((0.0, 1.0),), sentences=("serve",))
+        for bank in without.banks:
+            bank.rows[kept.video] = bank.rows[kept.video] * 0
+            for other in others:
+                del bank.blocks[other.video]
+        fit(without, 0, Path("without"))
+        assert Path("without").read_bytes() == Path("whole").read_bytes()
+        assert [each.video for each in without.used("val")] == [f"youcook2-val-{number}" for number in range(4)]
 
+    @pytest.mark.parametrize("entry", ["procnet", "soda-s3d", "softsoda-s3d-given"])
+    def test_a_fit_is_asked_for_as_configured(self, entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: dict[str, Any] = {}
+
+        def watched(build: Any, losses: Any, val_loss: Any, size: int, path: Path, **options: Any) -> None:
+            asked.update(options, model=build(), val_loss=val_loss, size=size)
+
+        monkeypatch.setattr(trained, "fit_head", watched)
+        of = material(entry, pdvc={**SMALL["pdvc"], "decay_epochs": [1, 3], "clip": 7, "weight_decay": 0.5})
+        fit(of, 9, Path("f"))
+        assert (asked["size"], asked["seed"], asked["batch_size"]) == (VIDEOS["train"], 9, 1)
+        if entry == "procnet":
+            assert (asked["betas"], asked["weight_decay"], asked["learning_rate"]) == ((0.8, 0.999), 0.001, 0.0001)
+            assert [asked["factor"](epoch) for epoch in (0, 1, 2)] == pytest.approx([1, 0.9, 0.81])
+        else:
+            assert (asked["clip"], asked["weight_decay"], asked["learning_rate"]) == (7, 0.5, 0.001)
+            assert [asked["factor"](epoch) for epoch in (0, 1, 2, 3)] == [1, 0.5, 0.5, 0.25]
+        if entry != "softsoda-s3d-given":
+            right = {each.video: each.segments for each in of.used("val")}
+            module, name = (procnet, "_predicted") if entry == "procnet" else (pdvc, "_decoded")
+            monkeypatch.setattr(module, name, lambda model, of, each: (right[each.video], None))
+            assert asked["val_loss"](asked["model"]) == pytest.approx(0, abs=1e-6)
+            right.update(dict.fromkeys(right, ((0.0, 0.1),)))
+            assert asked["val_loss"](asked["model"]) > 0.9
+
+    def test_the_network_is_the_configured_one(self) -> None:
+        options = {**SMALL["pdvc"], "gamma": 0.3, "soft_weight": 2.5, "cost": "iou", "dropout": 0.25, "words": 11}
+        of = material("softsoda-s3d", "tasty", pdvc=options)
+        found = vars(pdvc._config(of, Words.released("tasty")))
+        expected = {key: value for key, value in options.items() if key in found}
+        assert len(expected) == 9
+        assert {key: found[key] for key in expected} == expected
+        assert (found["matcher"], found["proposals"], found["length"]) == ("soft_soda", "learned", 24)
+        assert (found["feature_dim"], found["vocabulary"]) == (6, Words.released("tasty").size)
+        assert {found[key] for key in ("hidden", "feedforward", "caption_hidden", "attention_hidden")} == {32}
+        assert (found["encoder_layers"], found["decoder_layers"]) == (1, 1)
+        of = material("pdvc-r3d-given")
+        assert pdvc._config(of, Words.released("youcook2")).proposals == "ground_truth"
+        assert pdvc._config(of, Words.released("youcook2")).matcher == "hungarian"
+
+    def test_no_more_segments_than_asked_for_are_trained_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        import torch
+
+        seen: list[list[int]] = []
+
+        def watched(build: Any, losses: Any, *_: Any, **__: Any) -> None:
+            for _epoch in range(8):
+                list(losses(build(), torch.arange(VIDEOS["train"])))
+
+        monkeypatch.setattr(trained, "fit_head", watched)
+        monkeypatch.setattr(pdvc, "_loss", lambda model, of, each, words, kept: seen.append(list(kept)))
+        fit(material("pdvc-s3d", pdvc={**SMALL["pdvc"], "train_segments": 2}), 0, Path("f"))
+        assert {len(kept) for kept in seen} == {2}
+        assert all(kept == sorted(kept) for kept in seen)
+        assert {number for kept in seen for number in kept} > {0, 1}
+
+    def test_too_few_queries_are_one_line(self) -> None:
+        with pytest.raises(ConfigError, match=r"pss.pdvc.queries: 3 is not allowed; a training video has 4 segments"):
+            fit(material("soda-s3d", pdvc={**SMALL["pdvc"], "queries": 3}), 0, Path("f"))
+        fit(material("softsoda-s3d-given", pdvc={**SMALL["pdvc"], "queries": 3, "epochs": 1}), 0, Path("f"))
+
+    def test_a_learning_rate_that_goes_off_is_one_line(self) -> None:
+        with pytest.raises(ConfigError, match=r"^learning_rate 1e\+30: .* give a smaller one$"):
+            fit(material("soda-s3d", pdvc={**SMALL["pdvc"], "learning_rate": 1e30}), 0, Path("f"))
+
+    def test_words_of_training_alone(self) -> None:
+        of = material("softsoda-s3d-given", vocabulary="train")
+        assert pdvc._words(of).ids.keys() - {"UNK"} <= Words.released("youcook2").ids.keys()
+        said = " ".join(sentence for each in of.used("train") for sentence in each.sentences).lower().split()
+        assert pdvc._words(of).ids.keys() == {word for word in said if said.count(word) > 1} | {"UNK"}
+
+    def test_a_fit_that_was_cut_off_goes_on_to_the_same_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         of = material("softsoda-s3d")
         fit(of, 0, Path("whole.safetensors"))
         calls = []
@@ -101,14 +189,16 @@ class TestTrained:
                 raise KeyboardInterrupt
             return original(*segments, **options)
 
-        original = pdvc.soda_d
-        monkeypatch.setattr(pdvc, "soda_d", cut_off)
+        original = trained.soda_d
+        monkeypatch.setattr(trained, "soda_d", cut_off)
         with pytest.raises(KeyboardInterrupt):
             fit(of, 0, Path("cut.safetensors"))
         assert not Path("cut.safetensors").exists()
-        monkeypatch.setattr(pdvc, "soda_d", original)
+        monkeypatch.setattr(trained, "soda_d", original)
         scored = []
-        monkeypatch.setattr(pdvc, "soda_d", lambda *each, **options: scored.append(each) or original(*each, **options))
+        monkeypatch.setattr(
+            trained, "soda_d", lambda *each, **options: scored.append(each) or original(*each, **options)
+        )
         fit(of, 0, Path("cut.safetensors"))
         assert len(scored) == len(of.used("val"))  # of the second epoch alone
         assert Path("cut.safetensors").read_bytes() == Path("whole.safetensors").read_bytes()
@@ -129,11 +219,21 @@ class TestTrained:
         assert lacking(of) == []
         for number in range(4):
             bank.blocks.pop(f"youcook2-val-{number}")
-        assert lacking(of) == ["videos:youcook2"]
+        assert lacking(of) == ["features:r3d/youcook2"]
         fit(of, 0, Path("f"))
         assert Path("f").read_bytes() == b""
         predict(of, [Path("f")], Path("p"))
-        assert read_predictions(Path("p")) == ([], {"needs": ["videos:youcook2"], "selection": ""})
+        assert read_predictions(Path("p")) == ([], {"needs": ["features:r3d/youcook2"], "selection": ""})
+
+    def test_a_bank_with_other_ids_needs_an_import(self) -> None:
+        of = material("pdvc-tsn")
+        for video in list(of.banks[1].blocks):
+            of.banks[1].blocks[f"v_{video}"] = of.banks[1].blocks.pop(video)
+        assert lacking(of) == ["features:tsn-b/youcook2"]
+
+    def test_an_absent_checkpoint_is_one_line(self) -> None:
+        with pytest.raises(StoreError, match="0.safetensors is not there: run `stepline fit`"):
+            list(make_method(material("procnet"), [Path("0.safetensors")]))
 
     def test_a_damaged_checkpoint_is_one_line(self) -> None:
         Path("0.safetensors").write_bytes(b"x")

@@ -69,7 +69,8 @@ def test_commands() -> None:
         "stepline fetch pss/tasty-train && stepline fetch weights/s3d && snakemake --cores 8 results/pss/table2.csv"
     )
     assert filled_by("table4.csv", ("java",)).startswith("apt install default-jre-headless && ")
-    assert filled_by("table4.csv", ("videos:tasty",)).startswith("stepline fetch tasty/videos && ")
+    assert filled_by("table4.csv", ("videos:youcook2",)).startswith("stepline fetch youcook2/videos && ")
+    assert filled_by("table4.csv", ("videos:tasty",)).startswith("cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/ && ")
 
 
 @pytest.mark.usefixtures("releases")

@@ -32,6 +32,11 @@ def test_ids_become_the_sentence_again() -> None:
 
 @pytest.mark.usefixtures("releases")
 def test_a_vocabulary_without_an_unknown_word_gets_one() -> None:
-    words = Words.of("tasty")
+    words = Words.released("tasty")
     assert words.size == words.ids[UNKNOWN] == len(words.ids)
     assert sorted(words.ids.values()) == list(range(1, words.size + 1))
+
+
+def test_words_are_counted_where_they_stand_twice() -> None:
+    words = Words.counted(["Cut the onion.", "cut (the) leek", "fry"])
+    assert words.ids == {"cut": 1, "the": 2, UNKNOWN: 3}

@@ -1,7 +1,7 @@
 """Entries and tables of PSS, as declared in ``tables.yaml``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -117,7 +117,7 @@ def load_entries(config: Config) -> dict[str, Entry]:
     for name, content in _declared()["entries"].items():
         entry = Entry(**{"id": name} | content | {"splits": tuple(content.get("splits", ("test",)))})
         seeds = tuple(config[entry.made.options]["seeds"]) if entry.trained else (0,)
-        found[name] = Entry(**vars(entry) | {"seeds": seeds})
+        found[name] = replace(entry, seeds=seeds)
     return found
 
 

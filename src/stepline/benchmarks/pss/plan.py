@@ -4,6 +4,7 @@ The workflow asks and runs; nothing is computed here, and nothing heavy is impor
 """
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -13,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from stepline import paths
+from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
+from stepline.backbones.sentence import MODELS
 from stepline.benchmarks.pss.entries import PARTS, SEGMENT_S, Entry, load_entries, load_table
-from stepline.config import Config
+from stepline.config import Config, validate
 from stepline.datasets import pss
 from stepline.datasets.subset import select
 from stepline.errors import ConfigError, MissingError
@@ -25,6 +28,11 @@ from stepline.spec import digest
 
 SCORING = 1
 """Revision of the scoring code: raise it with a change that gives other numbers."""
+
+
+METEOR_WANTED = "config:pss.metrics.meteor=true"
+FIRST_KERNEL, KERNEL_STEP = 3, 8
+"""Rows of ProcNet's shortest anchor, and how much longer the next one is."""
 
 
 def paper_file(target: str) -> Path:
@@ -52,7 +60,7 @@ class Footage(Pipeline):
     @classmethod
     def of(cls, config: Config, name: str) -> "Footage":
         """Return the pipeline of the data set ``name``; raise ConfigError where PSS is not configured."""
-        return Plan.of(config, "pss").footage[name]
+        return Plan.configured(config, "pss").footage[name]
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -77,6 +85,19 @@ class Footage(Pipeline):
         return {}
 
     @property
+    def how_to_list(self) -> str:
+        """What to do where a backbone wants listed clips."""
+        return "name a backbone that describes each second in `pss.features`"
+
+    def made_from_videos(self, shard: str) -> list[Path]:
+        """Return the records of the features of a shard, which are all that is computed from its videos."""
+        return [paths.features_manifest(self.name, shard, self.spec_of(name)) for name in self.backbones]
+
+    def drop_inputs(self, shard: str) -> list[Path]:
+        """Return the records of all that wants a shard's videos."""
+        return self.made_from_videos(shard)
+
+    @property
     def wants_videos(self) -> bool:
         """Whether features are computed."""
         return bool(self.configured_backbones)
@@ -97,13 +118,7 @@ class Footage(Pipeline):
 
 def is_backbone(name: str, config: Config) -> bool:
     """Return whether a name of ``pss.features`` is a backbone; else it is a bank that was imported."""
-    from stepline.backbones.registry import lacking
-
-    try:
-        lacking(name, config)
-    except ConfigError:
-        return False
-    return True
+    return ":" in name or name in {*FRAME_BACKBONES, *presets(), *config["backbones"]}
 
 
 @dataclass(frozen=True)
@@ -113,18 +128,51 @@ class Plan(Pipeline):
     @classmethod
     def of(cls, config: Config, name: str) -> "Plan":
         """Return the plan; raise ConfigError where PSS is not configured."""
+        plan = cls.configured(config, name)
+        plan._check_features()
+        plan._check_sizes()
+        if config["strict"]:
+            shown = [(plan.entries[entry], release) for entry, release in plan.pairs()]
+            lacking = {item for entry, release in shown for item in plan.lacking(entry, release)}
+            lacking |= {item for entry, _ in shown if entry.made.captions for item in plan.meteor_lacks}
+            if lacking - {METEOR_WANTED}:
+                raise MissingError(f"strict: pss lacks {', '.join(sorted(lacking - {METEOR_WANTED}))}")
+        return plan
+
+    @classmethod
+    def configured(cls, config: Config, name: str) -> "Plan":
+        """Return the plan without a look at what is lacking; raise ConfigError where PSS is not configured."""
         if "pss" not in config:
             raise ConfigError(
                 f"config: study {name!r} is not configured; add a key `pss:` or name another --configfile"
             )
-        plan = cls(config, pss.RELEASES)
-        for footage in plan.footage.values():
-            footage.check_clips()
-        if config["strict"]:
-            lacking = {item for entry, release in plan.pairs() for item in plan.lacking(plan.entries[entry], release)}
-            if lacking:
-                raise MissingError(f"strict: pss lacks {', '.join(sorted(lacking))}")
-        return plan
+        return cls(config, pss.RELEASES)
+
+    def _check_features(self) -> None:
+        for key, names in self.study_config["features"].items():
+            for name in names:
+                where = f"config: pss.features.{key}"
+                if not is_backbone(name, self.config):
+                    taken = name in {*towers(), *MODELS} or not re.fullmatch("[a-z0-9][a-z0-9_.-]*", name)
+                    if taken:
+                        raise ConfigError(f"{where}: {name!r} is not allowed; name a backbone or an imported bank")
+                    continue
+                for footage in self.footage.values():
+                    try:
+                        footage.backbone_lacks(name)
+                        if footage.describes_clips(name):
+                            raise ConfigError(f"{name!r} describes listed clips; {footage.how_to_list}")
+                    except ConfigError as error:
+                        raise ConfigError(f"{where}: {error}") from None
+
+    def _check_sizes(self) -> None:
+        options = self.study_config["procnet"]
+        longest = FIRST_KERNEL + KERNEL_STEP * (options["anchors"] - 1)
+        if longest > options["length"]:
+            raise ConfigError(
+                f"config: pss.procnet.length: {options['length']} is not allowed; {options['anchors']} anchors need "
+                f"{longest} rows"
+            )
 
     @property
     def study_config(self) -> Config:
@@ -255,6 +303,9 @@ class Plan(Pipeline):
     def job(self, release: str, entry: str, context: str) -> Job:
         """Return one job; raise ConfigError where there is no such job."""
         if (release, entry, context) not in self._jobs:
+            if (entry, release) in self.pairs() and context == paths.context_label(None):
+                needs = ", ".join(self.lacking(self.entries[entry], release))
+                raise MissingError(f"entry {entry!r} on {release!r} needs {needs}")
             raise ConfigError(f"pss has no entry {entry!r} on {release!r} at {context!r}")
         return self._jobs[release, entry, context]
 
@@ -275,7 +326,7 @@ class Plan(Pipeline):
             "splits": list(entry.splits),
             "seeds": list(entry.seeds),
             "subset": self.study_config["subset"],
-            "options": self.options(entry),
+            "options": self.options(entry, job.release),
             "features": [self._source_record(name, job.release) for name in self.sources(entry)],
         }
         if entry.trained:
@@ -290,12 +341,26 @@ class Plan(Pipeline):
         (record,) = self._imported(name, release)
         return read_json(record)
 
-    def options(self, entry: Entry) -> dict[str, str]:
-        """Return the named options that matter to the entry's numbers, besides those of a metric."""
-        if entry.features:
-            return {"features": "+".join(self.sources(entry))}
-        uniform = entry.settings.get("proposals", "uniform") == "uniform"
-        return {"duration": self.study_config["duration"]} if uniform else {}
+    def options(self, entry: Entry, release: str) -> dict[str, Any]:
+        """Return the named options that matter to the entry's numbers, besides those of a metric.
+
+        Those of training are left out where they are the published ones.
+        """
+        if not entry.features:
+            uniform = entry.settings.get("proposals", "uniform") == "uniform"
+            return {"duration": self.study_config["duration"]} if uniform else {}
+        options = {"features": "+".join(self.sources(entry))}
+        options |= {key: mine for key, (mine, _) in self.changed(entry, release).items()}
+        return options | ({"vocabulary": self.study_config["vocabulary"]} if entry.made.captions else {})
+
+    def changed(self, entry: Entry, release: str) -> dict[str, tuple[Any, Any]]:
+        """Return the options of an entry's training that are not the published ones: each with both values."""
+        mine, published = self.study_config, validate({"pss": {}})["pss"]
+        block = entry.made.options
+        pairs = {key: (mine[block][key], published[block][key]) for key in mine[block] if key != "seeds"}
+        if entry.kind != "procnet":
+            pairs["length"] = (mine["length"][release], published["length"][release])
+        return {key: pair for key, pair in sorted(pairs.items()) if pair[0] != pair[1]}
 
     def spec(self, job: Job) -> str:
         """Return the 8 hex digits of the job's spec."""
@@ -309,7 +374,7 @@ class Plan(Pipeline):
     def meteor_lacks(self) -> tuple[str, ...]:
         """What METEOR itself lacks: Java, the package that holds its program, or that it is wanted."""
         if not self.study_config["metrics"]["meteor"]:
-            return ("config:pss.metrics.meteor=true",)
+            return (METEOR_WANTED,)
         if os.environ.get("STEPLINE_CONDA"):
             return ()
         absent = [] if shutil.which("java") else ["java"]
@@ -357,8 +422,11 @@ class Plan(Pipeline):
         return digest([[f.path, f.wanted.sha256 or signature(f.wanted)] for f in listed])
 
     def score_files(self, target: str) -> list[Path]:
-        """Return the scores that a table collects."""
-        return [paths.scores("pss", job.release, job.entry.id, job.context) for job in self.jobs(target)]
+        """Return the scores that a table collects, and the records that videos are deleted, where they are not kept."""
+        jobs = list(self.jobs(target))
+        read = {job.release for job in jobs if any(is_backbone(name, self.config) for name in self.sources(job.entry))}
+        dropped = [path for name in sorted(read) for path in self.footage[name].dropped]
+        return [*(paths.scores("pss", job.release, job.entry.id, job.context) for job in jobs), *dropped]
 
     def table_params(self, target: str) -> str:
         """Return what a table must be made again for, besides scores: declarations, needs and the paper's numbers."""
@@ -367,23 +435,13 @@ class Plan(Pipeline):
             for name, release in self.pairs(target)
         ]
         lines = [asdict(line) for line in load_table(target).lines]
-        choices = [self.study_config[key] for key in ("releases", "subset", "features", "duration")]
+        choices = [self.study_config[key] for key in ("releases", "subset", "features", "duration", "vocabulary")]
         return digest([listed, lines, choices, [PARTS, SEGMENT_S], sha256_file(paper_file(target))])
 
     def chosen(self, release: str) -> frozenset[str]:
         """Return the videos of a data set that the configured subset holds."""
         return frozenset(select(pss.DATASETS[release].videos(), self.study_config["subset"]))
 
-    @property
-    def dropped(self) -> list[Path]:
-        """The records that shards' videos are deleted, where they are not kept and features are computed of them."""
-        return [
-            path
-            for name in self.datasets
-            if self.footage[name].drops and self.footage[name].backbones
-            for path in self.footage[name].dropped
-        ]
-
     def report_inputs(self) -> list[Path]:
-        """Return what the report shows besides Table 2."""
+        """Return what the report shows: the configured tables."""
         return [Path("results/pss", f"{table}.csv") for table in self.tables]

@@ -5,6 +5,7 @@ from pathlib import Path
 from stepline.benchmarks.pss.material import Material
 from stepline.benchmarks.pss.methods import fit as fit_method
 from stepline.benchmarks.pss.methods import make_method
+from stepline.benchmarks.pss.plan import is_backbone
 from stepline.benchmarks.pss.predictions import write_predictions
 from stepline.datasets.schema import Split
 from stepline.io import write_bytes
@@ -12,11 +13,19 @@ from stepline.progress import progress
 
 
 def lacking(material: Material) -> list[str]:
-    """Return what keeps the entry from being computed: videos of a split without features."""
+    """Return what keeps the entry from being computed: a split of which no video has all features.
+
+    That is for want of videos, or of an imported bank with the ids of the release.
+    """
     splits: list[Split] = list(material.entry.splits)
     splits += ["train"] if material.entry.made.trains else []
     splits += ["val"] if material.entry.trained else []
-    return [] if all(material.used(split) for split in splits) else [f"videos:{material.dataset}"]
+    without = [split for split in splits if not material.used(split)]
+    imported = [name for name in material.plan.sources(material.entry) if not is_backbone(name, material.plan.config)]
+    banks = dict(zip(material.plan.sources(material.entry), material.banks, strict=True))
+    listed = {video for split in without for video in material.procedures(split)}
+    strange = [f"features:{name}/{material.dataset}" for name in imported if listed and not listed & banks[name].videos]
+    return strange or ([f"videos:{material.dataset}"] if without else [])
 
 
 def fit(material: Material, seed: int, path: Path) -> None:

@@ -66,7 +66,7 @@ def _timelines(plan: Plan, release: str) -> list[Picture]:
     tracks: dict[str, dict[str, tuple[tuple[float, float], ...]]] = {}
     for entry, name in TRACKS.items():
         file = paths.predictions("pss", release, entry, paths.context_label(None))
-        if (entry, release) in plan.pairs() and not plan.lacking(plan.entries[entry], release):
+        if (entry, release) in plan.pairs() and not plan.lacking(plan.entries[entry], release) and file.exists():
             made, _ = read_predictions(file)
             first = min((p.seed for p in made), default=0)
             tracks[name] = {p.video: p.segments for p in made if (p.seed, p.split) == (first, "test")}

@@ -29,7 +29,8 @@ def score(material: Material, predictions: Path, path: Path) -> None:
     """Write the metrics of a predictions file: per video, then the mean over videos, then over seeds; in percent.
 
     ``ci`` is the 95 % bootstrap interval over videos of the mean over seeds; ``sd`` the standard deviation over seeds,
-    null of one. A video for which nothing was predicted is 0, or left out with ``missing: drop``.
+    null of one. A video for which nothing was predicted is 0, or left out with ``missing: drop``; a seed that predicted
+    nothing at all is 0 in any case.
     """
     made, about = read_predictions(predictions)
     options = material.plan.study_config["metrics"]
@@ -43,7 +44,7 @@ def score(material: Material, predictions: Path, path: Path) -> None:
     results = {}
     for metric in by_seed[seeds[0]] if seeds else ():
         table = np.array([by_seed[seed][metric] for seed in seeds])
-        per_seed, per_video = _means(table, axis=1), _means(table, axis=0)
+        per_seed, per_video = np.nan_to_num(_means(table, axis=1)), _means(table, axis=0)
         kept = per_video[~np.isnan(per_video)]
         low, high = bootstrap_interval(
             kept.tolist(), samples=options["bootstrap_samples"], seed=options["bootstrap_seed"]

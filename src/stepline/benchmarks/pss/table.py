@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stepline import paths
-from stepline.benchmarks.pss.entries import TableLine, load_table
-from stepline.benchmarks.pss.plan import Job, Plan, paper_file
+from stepline.benchmarks.pss.entries import Entry, TableLine, load_table
+from stepline.benchmarks.pss.plan import METEOR_WANTED, Job, Plan, is_backbone, paper_file
 from stepline.benchmarks.pss.score import METEOR
 from stepline.errors import StoreError
 from stepline.io import read_json
@@ -28,7 +28,7 @@ def table_rows(plan: Plan, target: str) -> list[Row]:
     return build(lines, paper_file(target))
 
 
-METEOR_WANTED = "config:pss.metrics.meteor=true"
+RELEASE = "release:pss/"
 
 
 def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[Line]:
@@ -37,16 +37,22 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
     if not lacking:
         job = Job(release=release, entry=entry)
         path = paths.scores("pss", release, entry.id, job.context)
-        score, spec = read_json(path), plan.spec(job)
+        # What a run itself fetches was not there when its jobs were listed.
+        score, spec = (
+            read_json(path) if path.exists() else {"needs": [RELEASE + release], "metrics": {}},
+            plan.spec(job),
+        )
         if not isinstance(score, dict) or not {"needs", "metrics"} <= score.keys():
             raise StoreError(f"{path} is no score: remove it and run the same again")
         lacking = tuple(score["needs"])
-    options = plan.options(entry)
-    paper_options = {"features": PAPER_FEATURES[entry.features]} if entry.features else {"duration": "ceil_seconds"}
+    options, paper_options = plan.options(entry, release), {"duration": "ceil_seconds"}
+    if entry.features:
+        changed = {key: published for key, (_, published) in plan.changed(entry, release).items()}
+        paper_options = changed | {"features": PAPER_FEATURES[entry.features], "vocabulary": "released"}
     metrics = [metric for metric in table.metrics if entry.made.captions or metric in SEGMENTS]
     for metric in metrics:
         needs = lacking or (plan.meteor_lacks if metric in METEOR else ())
-        scored = {key: plan.study_config["metrics"][key] for key in ("order", "missing")} if metric in MATCHED else {}
+        scored = {key: plan.study_config["metrics"][key] for key in ("missing", "order")[: 1 + (metric in MATCHED)]}
         yield Line(
             table=target.removeprefix("table"),
             title=table.title,
@@ -63,7 +69,9 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
             paper_options=paper_options,
             paper_release=release,
             spec=spec,
-            note=line.note,
+            note="; ".join(
+                filter(None, [line.note, *_imported(plan, line.entry, release), _words(plan, entry, metric)])
+            ),
             command=filled_by(f"{target}.csv", needs),
             score=None if needs else score,
             needs=needs,
@@ -75,6 +83,20 @@ MATCHED = ("precision", "recall", "soda_d", "soda_c", "soda_c_stem")
 """The metrics that match segments in order."""
 SEGMENTS = ("miou_1fps", "mjaccard_1fps", "miou", "mjaccard", "precision", "recall", "soda_d")
 """The metrics that read no sentences."""
+
+
+def _imported(plan: Plan, name: str, release: str) -> Iterator[str]:
+    """Yield of each imported bank of an entry's features which one it is: its name alone says nothing of its files."""
+    entry = plan.entries[name]
+    if not plan.lacking(entry, release):
+        for source in plan.sources(entry):
+            if not is_backbone(source, plan.config):
+                yield f"imported files: {plan.bank_folders(source, release)[0].parent.parent}"
+
+
+def _words(plan: Plan, entry: Entry, metric: str) -> str:
+    seen = entry.trained and metric not in SEGMENTS and plan.study_config["vocabulary"] == "released"
+    return "the released vocabulary was counted on validation and test videos too" if seen else ""
 
 
 def _subset(plan: Plan) -> str:
@@ -98,9 +120,12 @@ def _how_to_fill(item: str) -> str:
     if kind == "features":
         name, _, dataset = what.partition("/")
         return f"stepline bank import FOLDER --name {name} --dataset {dataset} --hop-s 1"
-    return {"release": f"stepline fetch {what}", "java": "apt install default-jre-headless"}.get(
-        kind, ""
-    ) or how_to_fill(item)
+    commands = {
+        "release": f"stepline fetch {what}",
+        "java": "apt install default-jre-headless",
+        "videos": "cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/" if what == "tasty" else "",
+    }
+    return commands.get(kind, "") or how_to_fill(item)
 
 
 def write_table(plan: Plan, target: str) -> None:

@@ -124,7 +124,7 @@ def _tables() -> Example:
             "43.43 < 43.77",
             "45.81 ≥ 43.77",
             "mIoU and mJaccard are printed on labels of one frame a second, where each segment is a second shorter, "
-            "Precision, Recall and SODA-D on seconds",
+            "Precision, Recall and SODA-D on seconds; computed: both on seconds, of parts of whole seconds",
         ),
         Check(
             "Tables 1 and 3, uniform rows of YouCook2",
@@ -153,7 +153,7 @@ def _number(what: str, printed: str, value: float) -> Check:
     step = Decimal(1).scaleb(Decimal(printed).as_tuple().exponent)  # type: ignore[arg-type]
     if exact.quantize(step, ROUND_HALF_UP) == Decimal(printed):
         verdict = "right"
-    elif exact.quantize(step, ROUND_DOWN) == Decimal(printed) or abs(exact - Decimal(printed)) <= step:
+    elif exact.quantize(step, ROUND_DOWN) == Decimal(printed) or 0 < exact - Decimal(printed) <= step:
         verdict = "cut off where others round"
     else:
         verdict = "wrong"

@@ -1,6 +1,6 @@
 """PDVC with Hungarian, SODA or SoftSODA matching (Sec. 4, 5.2), on learned or on ground-truth proposals."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,66 +8,60 @@ import numpy as np
 
 from stepline.benchmarks.pss.material import Material
 from stepline.benchmarks.pss.methods import Method
+from stepline.benchmarks.pss.methods.trained import device, fit_videos, fitted, missed
 from stepline.benchmarks.pss.predictions import Prediction
 from stepline.benchmarks.pss.words import Words
 from stepline.datasets.pss import Procedure
-from stepline.features.network import device_of
-from stepline.metrics.soda import soda_d
-from stepline.models.training import fit_head, loaded, restore
-from stepline.spec import digest
+from stepline.errors import ConfigError
 
 if TYPE_CHECKING:
     import torch
 
     from stepline.models.pdvc import Decoded, Pdvc, PdvcConfig
 
+DECAY = 0.5
+"""What the learning rate is multiplied by after each of the decay epochs."""
+
 
 def fit(material: Material, seed: int, path: Path) -> None:
-    """Fit on train; keep the epoch of the best mean SODA-D F1 on val, or with given segments of the least loss."""
+    """Fit on train; keep the epoch of the best mean SODA-D F1 on val, or with given segments of the least loss.
+
+    Raises ConfigError where a training video has more segments than there are queries.
+    """
     import torch
 
     from stepline.models.pdvc import Pdvc
 
     options = material.plan.study_config["pdvc"]
-    config, words = _config(material), Words.of(material.dataset)
-    device = device_of(material.plan.config["features"]["device"]).type
-    train, val = material.used("train"), material.used("val")
+    words = _words(material)
+    config = _config(material, words)
     most = options["train_segments"]
+    longest = max(len(each.segments) for each in material.used("train"))
+    if config.proposals == "learned" and min(longest, most or longest) > config.queries:
+        raise ConfigError(
+            f"config: pss.pdvc.queries: {config.queries} is not allowed; a training video has {longest} segments"
+        )
 
-    def losses(model: Pdvc, batch: torch.Tensor) -> Iterator[torch.Tensor]:
-        for index in batch.tolist():
-            procedure = train[index]
-            n = len(procedure.segments)
-            kept = sorted(torch.randperm(n)[:most].tolist()) if most and n > most else range(n)
-            yield _loss(model, material, procedure, _targets(procedure, words, config, kept, device), device)
+    def loss(model: Pdvc, procedure: Procedure) -> torch.Tensor:
+        n = len(procedure.segments)
+        kept = sorted(torch.randperm(n)[:most].tolist()) if most and n > most else range(n)
+        return _loss(model, material, procedure, words, kept)
 
-    def val_loss(model: Pdvc) -> float:
-        if config.proposals == "ground_truth":
-            targets = [_targets(each, words, config, range(len(each.segments)), device) for each in val]
-            found = zip(val, targets, strict=True)
-            return float(np.mean([float(_loss(model, material, *each, device)) for each in found]))
-        scores = [
-            soda_d(each.segments, _decoded(model, material, each, device)[0], order="start_end").f1 for each in val
-        ]
-        return -float(np.mean(scores))
+    def val_loss(model: Pdvc, videos: Sequence[Procedure]) -> float:
+        if config.proposals == "learned":
+            return missed(videos, lambda each: _decoded(model, material, each)[0])
+        found = [float(_loss(model, material, each, words, range(len(each.segments)))) for each in videos]
+        return float(np.mean(found))
 
-    halved = options["decay_epochs"]
-    fit_head(
-        lambda: Pdvc(config),
-        losses,
-        val_loss,
-        len(train),
+    fit_videos(
+        material,
+        seed,
         path,
-        epochs=options["epochs"],
-        batch_size=1,
-        learning_rate=options["learning_rate"],
-        seed=seed,
-        device=device,
-        resume=digest([material.spec, [each.video for each in train + val]]),
-        weight_decay=options["weight_decay"],
+        lambda: Pdvc(config),
+        loss,
+        val_loss,
         clip=options["clip"],
-        factor=lambda epoch: 0.5 ** sum(epoch >= each for each in halved),
-        what=f"{material.entry.id} on {material.dataset}, seed {seed}",
+        factor=lambda epoch: DECAY ** sum(epoch >= each for each in options["decay_epochs"]),
     )
 
 
@@ -75,34 +69,35 @@ def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
     """Yield the fitted model of each seed."""
     from stepline.models.pdvc import Pdvc
 
-    words = Words.of(material.dataset)
-    device = device_of(material.plan.config["features"]["device"]).type
-    for seed, path in zip(material.entry.seeds, fits, strict=True):
-        made = Pdvc(_config(material))
-        with loaded(path) as parameters:
-            model = restore(made, parameters, device)
+    words = _words(material)
 
-        def predict(seed: int, split: str, procedure: Procedure, model: Pdvc = model) -> Prediction:
-            segments, decoded = _decoded(model, material, procedure, device)
-            return Prediction(
-                seed=seed,
-                split=split,
-                video=procedure.video,
-                segments=segments,
-                scores=tuple(decoded.scores.tolist()),
-                sentences=tuple(map(words.decode, decoded.captions)),
-            )
+    def predict(model: Pdvc, seed: int, split: str, procedure: Procedure) -> Prediction:
+        segments, decoded = _decoded(model, material, procedure)
+        return Prediction(
+            seed=seed,
+            split=split,
+            video=procedure.video,
+            segments=segments,
+            scores=tuple(decoded.scores.tolist()),
+            sentences=tuple(map(words.decode, decoded.captions)),
+        )
 
-        yield seed, predict
+    yield from fitted(material, fits, lambda: Pdvc(_config(material, words)), predict)
 
 
-def _config(material: Material) -> "PdvcConfig":
+def _words(material: Material) -> Words:
+    if material.plan.study_config["vocabulary"] == "released":
+        return Words.released(material.dataset)
+    return Words.counted(sentence for each in material.used("train") for sentence in each.sentences)
+
+
+def _config(material: Material, words: Words) -> "PdvcConfig":
     from stepline.models.pdvc import PdvcConfig
 
     options, settings = material.plan.study_config["pdvc"], material.entry.settings
     return PdvcConfig(
         feature_dim=material.dimension,
-        vocabulary=Words.of(material.dataset).size,
+        vocabulary=words.size,
         length=material.plan.study_config["length"][material.dataset],
         queries=options["queries"],
         hidden=options["hidden"],
@@ -123,44 +118,45 @@ def _config(material: Material) -> "PdvcConfig":
     )
 
 
-def _features(material: Material, procedure: Procedure, device: str) -> "torch.Tensor":
+def _features(material: Material, procedure: Procedure) -> "torch.Tensor":
     import torch
 
     length = material.plan.study_config["length"][material.dataset]
-    return torch.from_numpy(material.features(procedure.video, length)).to(device)
+    return torch.from_numpy(material.features(procedure.video, length)).to(device(material))
 
 
-def _loss(
-    model: "Pdvc", material: Material, procedure: Procedure, targets: "tuple[torch.Tensor, torch.Tensor]", device: str
-) -> "torch.Tensor":
-    return model.loss(_features(material, procedure, device), *targets, duration_s=procedure.duration_s)
-
-
-def _targets(
-    procedure: Procedure, words: Words, config: "PdvcConfig", kept: "range | list[int]", device: str
-) -> "tuple[torch.Tensor, torch.Tensor]":
-    """Return some or all segments as fractions of the duration, (n, 2), and their captions, (n, W)."""
+def _segments(material: Material, procedure: Procedure, kept: Sequence[int]) -> "torch.Tensor":
+    """Return some of a video's segments as fractions of its duration, (n, 2)."""
     import torch
 
-    segments = torch.tensor([procedure.segments[each] for each in kept]) / procedure.duration_s
-    ids = [words.encode(procedure.sentences[each], config.words - 2) for each in kept]
+    fractions = torch.tensor([procedure.segments[each] for each in kept]) / procedure.duration_s
+    return fractions.clamp(0, 1).to(device(material))
+
+
+def _loss(model: "Pdvc", material: Material, procedure: Procedure, words: Words, kept: Sequence[int]) -> "torch.Tensor":
+    """Return the loss on some of a video's segments and their sentences."""
+    import torch
+
+    ids = [words.encode(procedure.sentences[each], model.config.words - 2) for each in kept]
     captions = torch.zeros(len(ids), max(map(len, ids)), dtype=torch.int64)
     for row, each in zip(captions, ids, strict=True):
         row[: len(each)] = torch.tensor(each)
-    return segments.clamp(0, 1).to(device), captions.to(device)
+    return model.loss(
+        _features(material, procedure),
+        _segments(material, procedure, kept),
+        captions.to(device(material)),
+        duration_s=procedure.duration_s,
+    )
 
 
 def _decoded(
-    model: "Pdvc", material: Material, procedure: Procedure, device: str
+    model: "Pdvc", material: Material, procedure: Procedure
 ) -> "tuple[tuple[tuple[float, float], ...], Decoded]":
-    """Return what the model says of a video, and its segments in seconds; given ones as they were given."""
-    given = None
-    if model.config.proposals == "ground_truth":
-        import torch
-
-        given = (torch.tensor(procedure.segments) / procedure.duration_s).clamp(0, 1).to(device)
-    decoded = model.decode(_features(material, procedure, device), duration_s=procedure.duration_s, segments=given)
-    if given is not None:
+    """Return a video's segments in seconds, given ones as they were given, and all that the model says of it."""
+    learned = model.config.proposals == "learned"
+    given = None if learned else _segments(material, procedure, range(len(procedure.segments)))
+    decoded = model.decode(_features(material, procedure), duration_s=procedure.duration_s, segments=given)
+    if not learned:
         return procedure.segments, decoded
     seconds = (decoded.segments.double().cpu() * procedure.duration_s).tolist()
     return tuple((start_s, end_s) for start_s, end_s in seconds), decoded

@@ -1,24 +1,23 @@
 """ProcNet (Zhou et al., 2018), trained as Batra et al. did again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stepline.benchmarks.pss.material import Material
 from stepline.benchmarks.pss.methods import Method
+from stepline.benchmarks.pss.methods.trained import device, fit_videos, fitted, missed
+from stepline.benchmarks.pss.plan import FIRST_KERNEL, KERNEL_STEP
 from stepline.benchmarks.pss.predictions import Prediction
 from stepline.datasets.pss import Procedure
-from stepline.features.network import device_of
-from stepline.metrics.soda import soda_d
-from stepline.models.training import fit_head, loaded, restore
-from stepline.spec import digest
 
 if TYPE_CHECKING:
     import torch
 
     from stepline.models.procnet import ProcNet, ProcNetConfig
+
+BETAS = (0.8, 0.999)
+"""Adam's, in all versions of ProcNet."""
 
 
 def fit(material: Material, seed: int, path: Path) -> None:
@@ -27,35 +26,23 @@ def fit(material: Material, seed: int, path: Path) -> None:
 
     from stepline.models.procnet import ProcNet
 
-    options, config = material.plan.study_config["procnet"], _config(material)
-    device = device_of(material.plan.config["features"]["device"]).type
-    train, val = material.used("train"), material.used("val")
+    def loss(model: ProcNet, procedure: Procedure) -> torch.Tensor:
+        segments = (torch.tensor(procedure.segments) / procedure.duration_s).clamp(0, 1)
+        return model.loss(_features(material, procedure), segments.to(device(material)))
 
-    def losses(model: ProcNet, batch: torch.Tensor) -> Iterator[torch.Tensor]:
-        for index in batch.tolist():
-            procedure = train[index]
-            segments = (torch.tensor(procedure.segments) / procedure.duration_s).clamp(0, 1)
-            yield model.loss(_features(material, procedure, device), segments.to(device))
+    def val_loss(model: ProcNet, videos: Sequence[Procedure]) -> float:
+        return missed(videos, lambda each: _predicted(model, material, each)[0])
 
-    def val_loss(model: ProcNet) -> float:
-        return -float(np.mean([soda_d(each.segments, _predicted(model, material, each, device)[0]).f1 for each in val]))
-
-    fit_head(
-        lambda: ProcNet(config),
-        losses,
-        val_loss,
-        len(train),
+    decay = material.plan.study_config["procnet"]["decay"]
+    fit_videos(
+        material,
+        seed,
         path,
-        epochs=options["epochs"],
-        batch_size=1,
-        learning_rate=options["learning_rate"],
-        seed=seed,
-        device=device,
-        resume=digest([material.spec, [each.video for each in train + val]]),
-        weight_decay=options["weight_decay"],
-        betas=(0.8, 0.999),
-        factor=lambda epoch: options["decay"] ** epoch,
-        what=f"{material.entry.id} on {material.dataset}, seed {seed}",
+        lambda: ProcNet(_config(material)),
+        loss,
+        val_loss,
+        betas=BETAS,
+        factor=lambda epoch: decay**epoch,
     )
 
 
@@ -63,17 +50,11 @@ def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
     """Yield the fitted model of each seed."""
     from stepline.models.procnet import ProcNet
 
-    device = device_of(material.plan.config["features"]["device"]).type
-    for seed, path in zip(material.entry.seeds, fits, strict=True):
-        made = ProcNet(_config(material))
-        with loaded(path) as parameters:
-            model = restore(made, parameters, device)
+    def predict(model: ProcNet, seed: int, split: str, procedure: Procedure) -> Prediction:
+        segments, scores = _predicted(model, material, procedure)
+        return Prediction(seed=seed, split=split, video=procedure.video, segments=segments, scores=scores)
 
-        def predict(seed: int, split: str, procedure: Procedure, model: ProcNet = model) -> Prediction:
-            segments, scores = _predicted(model, material, procedure, device)
-            return Prediction(seed=seed, split=split, video=procedure.video, segments=segments, scores=scores)
-
-        yield seed, predict
+    yield from fitted(material, fits, lambda: ProcNet(_config(material)), predict)
 
 
 def _config(material: Material) -> "ProcNetConfig":
@@ -84,23 +65,23 @@ def _config(material: Material) -> "ProcNetConfig":
         feature_dim=material.dimension,
         length=options["length"],
         hidden=options["hidden"],
-        kernels=(3, 8, options["anchors"]),
+        kernels=(FIRST_KERNEL, KERNEL_STEP, options["anchors"]),
         max_segments=options["most_segments"],
     )
 
 
-def _features(material: Material, procedure: Procedure, device: str) -> "torch.Tensor":
+def _features(material: Material, procedure: Procedure) -> "torch.Tensor":
     import torch
 
     length = material.plan.study_config["procnet"]["length"]
-    return torch.from_numpy(material.features(procedure.video, length)).to(device).unsqueeze(0)
+    return torch.from_numpy(material.features(procedure.video, length)).to(device(material)).unsqueeze(0)
 
 
 def _predicted(
-    model: "ProcNet", material: Material, procedure: Procedure, device: str
+    model: "ProcNet", material: Material, procedure: Procedure
 ) -> tuple[tuple[tuple[float, float], ...], tuple[float, ...]]:
     """Return the segments in seconds, by (start, end), and their scores."""
-    fractions, scores = model.predict(_features(material, procedure, device))
+    fractions, scores = model.predict(_features(material, procedure))
     seconds = (fractions.double().cpu() * procedure.duration_s).tolist()
     found = sorted((start_s, end_s, score) for (start_s, end_s), score in zip(seconds, scores.tolist(), strict=True))
     return tuple((start_s, end_s) for start_s, end_s, _ in found), tuple(score for _, _, score in found)
