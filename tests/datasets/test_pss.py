@@ -5,6 +5,7 @@ import pytest
 
 from stepline.datasets import pss
 from stepline.datasets.pss import DATASETS, FILES, RELEASES, SPLIT_FILES, has_release, load, vocabulary
+from stepline.datasets.schema import SPLITS
 from stepline.datasets.studies import released
 from stepline.errors import ConfigError, ReleaseError
 from stepline.fetch import fetch_release
@@ -47,6 +48,10 @@ class TestReleases:
             {"duration": 9, "timestamps": [[1, 2]], "sentences": []},
             {"duration": 9, "timestamps": [[1]], "sentences": ["a"]},
             {"timestamps": [[1, 2]], "sentences": ["a"]},
+            {"duration": 0, "timestamps": [[1, 2]], "sentences": ["a"]},
+            {"duration": float("nan"), "timestamps": [[1, 2]], "sentences": ["a"]},
+            {"duration": 9, "timestamps": [[1, float("inf")]], "sentences": ["a"]},
+            {"duration": 9, "timestamps": [[9, 12]], "sentences": ["a"]},
             [1],
         ],
     )
@@ -59,6 +64,24 @@ class TestReleases:
         content = {"v_../a": {"duration": 9, "timestamps": [[1, 2]], "sentences": ["a"]}}
         change(*SPLIT_FILES["youcook2"]["test"], content)
         with pytest.raises(ReleaseError, match=r"video id '\.\./a' is not allowed"):
+            load("youcook2", "test")
+
+    def test_a_video_of_two_splits_is_refused(self) -> None:
+        folder = RELEASES.folder("tasty-train")
+        train, val = (
+            RELEASES.folder(release) / path for release, path in (SPLIT_FILES["tasty"][s] for s in SPLITS[:2])
+        )
+        (path,) = FILES["tasty-train"]
+        content = json.loads(train.read_text()) | json.loads(val.read_text())
+        train.write_text(json.dumps(content))
+        write_json(folder / "release.json", {"files": {path: sha256_file(train)}})
+        with pytest.raises(ReleaseError, match="tasty-val-0 is a video of train and of val"):
+            DATASETS["tasty"].videos()
+
+    def test_a_video_that_stands_twice_is_refused(self) -> None:
+        record = {"duration": 9, "timestamps": [[1, 2]], "sentences": ["a"]}
+        change(*SPLIT_FILES["youcook2"]["test"], {"v_a": record, "a": record})
+        with pytest.raises(ReleaseError, match="holds a video twice, with v_ and without"):
             load("youcook2", "test")
 
     def test_ids_of_words_are_numbers_also_where_they_are_text(self) -> None:

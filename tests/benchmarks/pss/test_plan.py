@@ -5,7 +5,7 @@ import pytest
 
 from stepline import paths
 from stepline.benchmarks.pss.entries import TARGETS, load_table
-from stepline.benchmarks.pss.plan import Footage, Job, is_backbone, paper_file
+from stepline.benchmarks.pss.plan import Footage, Job, Plan, is_backbone, paper_file
 from stepline.config import validate
 from stepline.errors import ConfigError, MissingError
 from stepline.tables import METRICS, SEES, read_paper
@@ -77,8 +77,6 @@ class TestWhatIsLacking:
             made.lacking(made.entries["pdvc-r3d"], "youcook2")
 
     def test_strict_makes_it_an_error(self, releases: None) -> None:
-        from stepline.benchmarks.pss.plan import Plan
-
         with pytest.raises(MissingError, match="^strict: pss lacks .*features:r3d/youcook2"):
             Plan.of(validate({"strict": True, "pss": CONFIG}), "pss")
 
@@ -89,13 +87,13 @@ class TestWhatDecides:
         return made.predict_params(Job(release=release, entry=made.entries[entry]))
 
     def test_options_of_training_decide_what_is_trained_alone(self, banks: None) -> None:
-        other = {"pdvc": {**CONFIG["pdvc"], "gamma": 0.1}}  # type: ignore[dict-item]
+        other = {"pdvc": {**CONFIG["pdvc"], "gamma": 0.1}}
         assert self.record("softsoda-s3d", **other) != self.record("softsoda-s3d")
         assert self.record("procnet", **other) == self.record("procnet")
         assert self.record("uniform-segments", **other) == self.record("uniform-segments")
 
     def test_other_features_decide_what_reads_them_alone(self, banks: None) -> None:
-        other = {"features": {**CONFIG["features"], "s3d": ["r3d"]}}  # type: ignore[dict-item]
+        other = {"features": {**CONFIG["features"], "s3d": ["r3d"]}}
         assert self.record("pdvc-s3d", **other) != self.record("pdvc-s3d")
         assert self.record("pdvc-r3d", **other) == self.record("pdvc-r3d")
 
@@ -104,8 +102,35 @@ class TestWhatDecides:
         assert self.record("softsoda-s3d", "tasty", **other) != self.record("softsoda-s3d", "tasty")
         assert self.record("softsoda-s3d", **other) == self.record("softsoda-s3d")
 
+    def test_a_subset_and_seeds(self, banks: None) -> None:
+        subset = {"subset": {"fraction": 0.5, "seed": 0}}
+        assert self.record("uniform-count", **subset) != self.record("uniform-count")
+        seeds = {"pdvc": {**CONFIG["pdvc"], "seeds": [0]}}
+        assert self.record("pdvc-r3d", **seeds) != self.record("pdvc-r3d")
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"subset": {"fraction": 0.5, "seed": 0}},
+            {"duration": "exact"},
+            {"vocabulary": "train"},
+            {"releases": ["tasty"]},
+        ],
+    )
+    def test_a_table_is_written_again(self, banks: None, changes: dict[str, object]) -> None:
+        assert plan(changes).table_params("table3") != plan().table_params("table3")
+
+    def test_training_that_is_not_the_published_one_is_an_option(self, banks: None) -> None:
+        made = plan({"pdvc": {"epochs": 3}, "length": {"tasty": 32}})
+        entry = made.entries["softsoda-s3d"]
+        assert made.changed(entry, "youcook2") == {"epochs": (3, 30)}
+        assert made.changed(entry, "tasty") == {"epochs": (3, 30), "length": (32, 150)}
+        expected = {"features": "s3d", "epochs": 3, "vocabulary": "released"}
+        assert made.options(entry, "youcook2") == expected
+        assert made.options(made.entries["procnet"], "tasty").keys() >= {"features", "anchors", "hidden"}
+
     def test_metrics_decide_scores_alone(self, banks: None) -> None:
-        other = {"metrics": {**CONFIG["metrics"], "order": "start"}}  # type: ignore[dict-item]
+        other = {"metrics": {**CONFIG["metrics"], "order": "start"}}
         assert self.record("softsoda-s3d", **other) == self.record("softsoda-s3d")
         assert plan(other).score_params() != plan().score_params()
 
@@ -131,6 +156,47 @@ def test_no_job_is_one_line() -> None:
         plan().job("youcook2", "x", "all")
     with pytest.raises(ConfigError, match=r"config: pss.tables: 'table4' is not one of table1; add it there"):
         plan({"tables": ["table1"]}).check_table("table4")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features": {"s3d": ["timm:nope"]}}, r"config: pss.features.s3d: .*nope"),
+        (
+            {"features": {"r3d": ["minilm"]}},
+            r"config: pss.features.r3d: 'minilm' is not allowed; name a backbone or an",
+        ),
+        ({"features": {"r3d": ["../x"]}}, r"config: pss.features.r3d: '../x' is not allowed"),
+        (
+            {"features": {"s3d": ["internvideo-spacewalk"]}},
+            r"pss.features.s3d: .* describes listed clips; name a backbone",
+        ),
+        ({"procnet": {"length": 100}}, r"config: pss.procnet.length: 100 is not allowed; 16 anchors need 123 rows"),
+        ({"pdvc": {"words": 2}}, r"config: pss.pdvc.words: 2 is less than the minimum of 3"),
+        ({"length": {"tasty": 8}}, r"config: pss.length.tasty: 8 is less than the minimum of 16"),
+        ({"pdvc": {"seeds": [2**40]}}, r"config: pss.pdvc.seeds\[0\]: \d+ is greater than the maximum"),
+    ],
+)
+def test_what_cannot_be_is_one_line(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{message}|{message}"):
+        Plan.of(validate({"pss": changes}), "pss")
+
+
+def test_what_lacks_something_says_what() -> None:
+    with pytest.raises(
+        MissingError, match="entry 'procnet' on 'tasty' needs release:pss/tasty-train, features:resnet34"
+    ):
+        plan().job("tasty", "procnet", "all")
+
+
+def test_videos_that_are_not_kept_go_once_features_are_there(releases: None) -> None:
+    features = {"s3d": ["histogram"], "r3d": ["histogram"], "resnet34": ["resnet34"]}
+    made = Plan.of(validate({"media": {"keep": "none"}, "pss": {**CONFIG, "features": features}}), "pss")
+    footage = made.footage["youcook2"]
+    manifests = [path for name in footage.backbones for path in footage.feature_manifests[name]]
+    assert footage.drop_inputs("000") == footage.made_from_videos("000") == manifests
+    assert made.score_files("table1")[-1] == footage.dropped[0] == Path("datasets/youcook2/dropped/000.json")
+    assert all("tasty" not in str(path) for path in made.score_files("table1"))
 
 
 def test_a_subset_is_drawn_within_each_split(releases: None) -> None:

@@ -2,12 +2,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from stepline.benchmarks.pss import score as scoring
 from stepline.benchmarks.pss.material import Material
+from stepline.benchmarks.pss.plan import Plan
+from stepline.benchmarks.pss.predict import predict
 from stepline.benchmarks.pss.predictions import Prediction, write_predictions
 from stepline.benchmarks.pss.score import score
 from stepline.io import read_json
+from stepline.metrics.captions import Scores
 from stepline.metrics.soda import soda_c, soda_d
 from tests.benchmarks.pss.conftest import plan
 from tests.benchmarks.pss.synthetic import CONFIG
@@ -16,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("releases")
 
 
 def scored(predictions: Sequence[Prediction], entry: str = "softsoda-s3d", **metrics: Any) -> dict[str, Any]:
-    made = plan({"metrics": {**CONFIG["metrics"], **metrics}})  # type: ignore[dict-item]
+    made = plan({"metrics": {**CONFIG["metrics"], **metrics}})
     write_predictions(Path("p.parquet"), predictions, about={"needs": [], "selection": "chosen"})
     score(Material(made, "youcook2", made.entries[entry]), Path("p.parquet"), Path("s.json"))
     found: dict[str, Any] = read_json(Path("s.json"))
@@ -114,3 +119,47 @@ def test_nothing_predicted_has_no_numbers() -> None:
     score(Material(made, "youcook2", made.entries["procnet"]), Path("p.parquet"), Path("s.json"))
     found = read_json(Path("s.json"))
     assert (found["status"], found["needs"], found["metrics"]) == ("needs", ["videos:youcook2"], {})
+
+
+def test_the_real_meteor_is_asked_with_roles_as_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Meteor:
+        """1 where the reference begins with "z": only predictions do."""
+
+        def __enter__(self) -> "Meteor":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            return None
+
+        def score(self, references: Any, candidates: Any) -> Scores:
+            right = np.array([float(group[0][:1] == ["z"]) for group in references])
+            return Scores(float(right.mean()), right)
+
+    monkeypatch.setattr(scoring, "Meteor", Meteor)
+    monkeypatch.setattr(Plan, "meteor_lacks", ())
+    said = [
+        Prediction(seed=0, split="test", video=t.video, segments=t.segments, sentences=("z",) * len(t.segments))
+        for t in truth()
+    ]
+    found = scored(said)["metrics"]
+    assert found["soda_c"]["value"] == pytest.approx(100, abs=1e-4)
+    assert found["meteor"]["value"] == 0
+    assert scored(right())["metrics"]["soda_c"]["value"] == 0
+
+
+def test_lines_of_two_splits_count_both() -> None:
+    made = plan()
+    of = Material(made, "tasty", made.entries["uniform-count-pooled"])
+    predict(of, [], Path("p.parquet"))
+    score(of, Path("p.parquet"), Path("s.json"))
+    found = read_json(Path("s.json"))
+    assert (found["n_videos"], found["n_listed"]) == (8, 8)
+    assert len(found["metrics"]["soda_d"]["per_video"]) == 8
+
+
+def test_a_seed_that_predicts_nothing_is_zero_also_when_it_may_be_left_out() -> None:
+    nothing = [Prediction(seed=1, split="test", video=t.video, segments=()) for t in truth()]
+    found = scored([*right(), *nothing], missing="drop")["metrics"]["soda_d"]
+    assert found["per_seed"] == pytest.approx([100, 0], abs=1e-4)
+    assert found["value"] == pytest.approx(50, abs=1e-4)
+    assert len(found["per_video"]) == 4

@@ -6,16 +6,20 @@ from stepline import paths
 from stepline.benchmarks.pss.material import Material
 from stepline.benchmarks.pss.plan import Plan
 from stepline.benchmarks.pss.predict import predict
+from stepline.benchmarks.pss.report import write_pss_report
 from stepline.benchmarks.pss.score import score
 from stepline.benchmarks.pss.table import filled_by, table_rows, write_table
 from stepline.errors import StoreError
-from stepline.io import write_text
+from stepline.io import write_json, write_text
+from stepline.tables import METRICS
 from tests.benchmarks.pss.conftest import plan
 
 
 def compute(made: Plan, target: str) -> None:
-    """Predict and score what lacks nothing."""
+    """Predict and score what lacks nothing and is not trained."""
     for job in made.jobs(target):
+        if job.entry.trained:
+            continue
         place = "pss", job.release, job.entry.id, job.context
         material = Material(made, job.release, job.entry)
         predict(material, [], paths.predictions(*place))
@@ -71,6 +75,41 @@ def test_commands() -> None:
     assert filled_by("table4.csv", ("java",)).startswith("apt install default-jre-headless && ")
     assert filled_by("table4.csv", ("videos:youcook2",)).startswith("stepline fetch youcook2/videos && ")
     assert filled_by("table4.csv", ("videos:tasty",)).startswith("cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/ && ")
+
+
+@pytest.mark.usefixtures("banks")
+def test_changed_training_cannot_be_compared_and_says_of_which_files() -> None:
+    made = plan({"pdvc": {"epochs": 7, "hidden": 32}})
+    measured = {"value": 36.8, "sd": 1.0, "ci": None, "seeds": [0]}
+    content = {"metrics": dict.fromkeys(METRICS, measured), "needs": [], "n_videos": 4, "n_listed": 4, "selection": ""}
+    for job in made.jobs("table2"):
+        write_json(paths.scores("pss", job.release, job.entry.id, job.context), content)
+    (row,) = [r for r in table_rows(made, "table2") if (r.entry, r.metric) == ("pdvc-r3d", "soda_d")]
+    assert row.status == "not comparable"
+    assert "epochs=7 (the paper: 30); hidden=32 (the paper: 512)" in row.note
+    assert "imported files: features/r3d/imported-" in row.note
+    (row,) = [r for r in table_rows(made, "table2") if (r.entry, r.metric) == ("pdvc-r3d", "soda_c_stem")]
+    assert "the released vocabulary was counted on validation and test videos too" in row.note
+
+
+@pytest.mark.usefixtures("banks")
+def test_a_score_that_no_job_of_this_run_made_waits_for_the_next() -> None:
+    made = plan()
+    compute_untrained = [job for job in made.jobs("table1") if not job.entry.trained]
+    assert len(compute_untrained) == 3
+    compute(made, "table1")
+    rows = [row for row in table_rows(made, "table1") if row.method == "PDVC"]
+    assert {row.needs for row in rows} == {("release:pss/youcook2",)}
+    assert rows[0].command.startswith("stepline fetch pss/youcook2 && snakemake ")
+
+
+@pytest.mark.usefixtures("releases")
+def test_the_page_is_made_of_any_table() -> None:
+    made = plan({"tables": ["table1"], "releases": ["youcook2"]})
+    compute(made, "table1")
+    write_pss_report(made, Path("report.html"))
+    assert Path("report.html").read_text().count("<figcaption>") == 1 + 3
+    assert Path("table2.svg").exists()
 
 
 @pytest.mark.usefixtures("releases")
