@@ -1,5 +1,7 @@
 """The pictures that wait for their rows: in memory and on disk."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,3 +89,9 @@ def test_what_is_held_is_what_was_put_and_places_are_used_again(numbers: list[in
         into = np.zeros((2, 3), np.uint8)
         held.copy(number, into)
         assert np.array_equal(into, array)
+
+
+def test_the_worker_imports_neither_torch_nor_the_configuration() -> None:
+    heavy = {"jsonschema", "pyarrow", "scipy", "torch", "yaml"}
+    code = f"import sys, stepline.features.frames; sys.exit(bool({heavy} & sys.modules.keys()))"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from stepline.backbones.histogram import HistogramSpec, describe
 from stepline.backbones.sentence import MODELS, SentenceEncoder, sentence_spec
 from stepline.backbones.weights import how_to_get, locate
-from stepline.config import Config
 from stepline.errors import ConfigError, MissingError
 from stepline.mirror import cached_sha256
 from stepline.spec import ClipSpec, FrameSpec, Spec, TextSpec
@@ -25,6 +24,8 @@ from stepline.spec import ClipSpec, FrameSpec, Spec, TextSpec
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from stepline.config import Config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +85,7 @@ def _families() -> list[Any]:
     return [import_module(f"stepline.backbones.presets.{name}") for name in names]
 
 
-def own_file(name: str, config: Config) -> Path | None:
+def own_file(name: str, config: "Config") -> Path | None:
     """Return the Python file of a network of the user's own; None of any other."""
     own = config["backbones"].get(name)
     return Path(own["path"]).expanduser() if own else None
@@ -118,7 +119,7 @@ def networks_of(weights: str) -> list[ClipSpec]:
     return [spec for spec in presets().values() if weights in spec.weights]
 
 
-def resolve(name: str, config: Config) -> FrameSpec:
+def resolve(name: str, config: "Config") -> FrameSpec:
     """Return the spec of a frame backbone or network as it is configured, its weights not looked at.
 
     Raises ConfigError where the name is unknown, MissingError where what describes a model by name is absent.
@@ -147,7 +148,7 @@ def resolve(name: str, config: Config) -> FrameSpec:
     return replace(spec, reader=config["media"]["reader"])
 
 
-def lacking(name: str, config: Config) -> tuple[str, ...]:
+def lacking(name: str, config: "Config") -> tuple[str, ...]:
     """Return what a frame backbone or network lacks before it can run: ``package:<name>``, ``weights:<name>``.
 
     Raises ConfigError where the name is unknown.
@@ -161,7 +162,7 @@ def lacking(name: str, config: Config) -> tuple[str, ...]:
     return _absent(spec.architecture) + tuple(f"weights:{each}" for each in spec.weights if locate(each) is None)
 
 
-def text_encoder(name: str, config: Config) -> Any:
+def text_encoder(name: str, config: "Config") -> Any:
     """Return a sentence encoder or text tower by its name: ``spec``, ``tokens`` and ``encode``, see ``features.text``.
 
     Raises MissingError where weights are absent.
@@ -194,7 +195,7 @@ def files_of(weights: tuple[str, ...], own: Path | None = None) -> Mapping[str, 
     return found
 
 
-def spec_of(name: str, config: Config) -> Spec:
+def spec_of(name: str, config: "Config") -> Spec:
     """Return the spec of a text encoder, frame backbone or network, with the sha256 of its weights.
 
     Raises ConfigError where the name is unknown, MissingError where weights are absent.
