@@ -31,8 +31,8 @@ def _shared(variable: str, name: str, what: str) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the files that hold slow tests, so that none of them is left for the end of a parallel run."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Start with the demo, for which others wait, then the files that hold slow tests: none is left for the end."""
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, "demo_run" not in item.fixturenames))
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +58,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def snakemake(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the workflow in ``folder``, with the Python of the tests."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("STEPLINE_")}
-    return forked.run(["--snakefile", str(ROOT / "Snakefile"), *arguments], folder, kept | environment)
+    return forked.run("snakemake", ["--snakefile", str(ROOT / "Snakefile"), *arguments], folder, kept | environment)
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:

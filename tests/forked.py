@@ -1,7 +1,8 @@
 """Snakemake and its jobs, each forked from a process that has imported what they need, which takes longer than most do.
 
 A run of Snakemake takes a file of ours for its Python, and so do the jobs that it starts: what stands there asks for a
-job's fork, and waits. Where Snakemake is started otherwise, its jobs are started as they are for users.
+job's fork, and waits; what decodes for a job is forked from it. Where Snakemake is started otherwise, all are started
+as they are for users.
 """
 
 import atexit
@@ -18,28 +19,32 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
 
 import stepline
 from stepline.backbones.torchvision import make_importable
+from stepline.media import headers, process
 from tests.fork_client import ask
 
 ROOT = Path(__file__).parents[1]
 IMPORTED = (
     *("snakemake.cli", "av", "cv2", "jinja2", "matplotlib.figure", "pyarrow.parquet", "scenedetect", "torch"),
-    *("sklearn.feature_extraction.text", "transformers", "zarr"),
+    *("sklearn.feature_extraction.text", "transformers", "yt_dlp", "zarr"),
 )
 
 
-def run(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Return what became of ``snakemake`` with ``arguments``, and what it printed."""
+def run(
+    module: str, arguments: Sequence[str], folder: Path, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Return what became of ``python -m module`` with ``arguments``, and what it printed."""
     with TemporaryDirectory() as outputs:
         paths = [Path(outputs, name) for name in ("stdout", "stderr")]
         with open(os.devnull, "rb") as nothing, open(paths[0], "wb") as out, open(paths[1], "wb") as errors:
             files = [file.fileno() for file in (nothing, out, errors)]
-            code = ask(str(_server() / "socket"), "snakemake", arguments, str(folder), environment, files)
+            code = ask(str(_server() / "socket"), module, arguments, str(folder), environment, files)
         printed = [path.read_text(encoding="utf-8") for path in paths]
     return subprocess.CompletedProcess(arguments, code, *printed)
 
@@ -63,13 +68,7 @@ def _server() -> Path:
 
 def serve(folder: str) -> None:
     """Fork what is asked for, until the process that started this one has ended."""
-    with suppress(ImportError):
-        make_importable()
-    ours = (module.name for module in walk_packages(stepline.__path__, "stepline."))
-    for name in (*IMPORTED, *ours):
-        if name != "stepline.__main__":
-            with suppress(ImportError):
-                import_module(name)
+    _prepare()
     gc.freeze()
     threading.Thread(target=lambda: (os.read(0, 1), os._exit(0)), daemon=True).start()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -110,6 +109,20 @@ def serve(folder: str) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _prepare() -> None:
+    with suppress(ImportError):
+        make_importable()
+    ours = (module.name for module in walk_packages(stepline.__path__, "stepline."))
+    for name in (*IMPORTED, *ours):
+        if name != "stepline.__main__":
+            with suppress(ImportError):
+                import_module(name)
+    for extractor in import_module("yt_dlp.extractor").gen_extractor_classes():
+        extractor.suitable("")  # compiles the patterns of its addresses
+    for module in (headers, process):
+        module.get_context = lambda _: get_context("fork")  # type: ignore[attr-defined]
 
 
 def _keep(connection: socket.socket, job: int) -> None:

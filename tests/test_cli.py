@@ -13,7 +13,9 @@ from stepline import __version__, cli, paths
 from stepline.availability import read_manifest
 from stepline.backbones.histogram import HistogramSpec
 from stepline.io import sha256_file
+from tests import forked
 from tests.conftest import ROOT
+from tests.workflow.runs import SMALL
 
 VERBS = [
     "demo",
@@ -49,13 +51,12 @@ NOBODY = "http://127.0.0.1:9"
 
 
 def stepline(*arguments: str, mirror: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a verb in the current folder, without a network."""
+    """Run a verb in the current folder, without a network, in a process of its own that has imported what it needs."""
     environment = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
     environment |= {"HTTPS_PROXY": NOBODY, "HTTP_PROXY": NOBODY}
     if mirror is not None:
         environment["STEPLINE_MIRROR"] = str(mirror)
-    command = [sys.executable, "-m", "stepline", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return forked.run("stepline", arguments, Path.cwd(), environment)
 
 
 def refused(*arguments: str, mirror: Path | None = None) -> str:
@@ -82,7 +83,8 @@ def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_version_is_printed() -> None:
-    assert stepline("--version").stdout == f"stepline {__version__}\n"
+    command = [sys.executable, "-m", "stepline", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"stepline {__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["media", "demo"], ["fit", "demo", "--seed", "x"]])
@@ -252,10 +254,10 @@ def test_samples_are_made_in_an_empty_folder_without_a_configuration(real_data: 
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("configured")
 def test_damaged_predictions_are_one_line_and_are_made_again(real_data: Path) -> None:
-    job = ["spacewalk", "--release", "v2", "--entry", "2a-random", "--context", "all"]
-    path = Path("results/spacewalk/predictions/v2/2a-random/all.parquet")
+    Path("config.yaml").write_text(json.dumps({"spacewalk": {"subset": SMALL["subset"]}}))
+    job = ["spacewalk", "--release", "v2", "--entry", "2a-linear-in-time", "--context", "all"]
+    path = Path("results/spacewalk/predictions/v2/2a-linear-in-time/all.parquet")
     assert stepline("samples", "spacewalk", "--release", "v2", "--split", "test", mirror=real_data).returncode == 0
     assert refused("score", *job) == f"{path} is not there: run `stepline predict`"
     assert stepline("predict", *job).returncode == 0
