@@ -23,17 +23,20 @@ from stepline.features import store
 from stepline.features.text import TextStore, encode_texts
 from stepline.io import sha256_file, write_json, write_text
 from stepline.spec import Spec, digest
+from tests.conftest import made_once
 
 
 @pytest.fixture(scope="session")
 def spacewalk_folder(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A work folder that was empty before ``stepline samples`` of every release."""
-    folder = tmp_path_factory.mktemp("spacewalk")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("STEPLINE_")}
-    for release in ("v0", "v1", "v2"):
-        command = [sys.executable, "-m", "stepline", "samples", "spacewalk", "--release", release]
-        subprocess.run(command, cwd=folder, env=kept | {"STEPLINE_MIRROR": str(real_data)}, check=True)
-    return folder
+
+    def make(folder: Path) -> None:
+        for release in ("v0", "v1", "v2"):
+            command = [sys.executable, "-m", "stepline", "samples", "spacewalk", "--release", release]
+            subprocess.run(command, cwd=folder, env=kept | {"STEPLINE_MIRROR": str(real_data)}, check=True)
+
+    return made_once(tmp_path_factory, "spacewalk", make)
 
 
 @pytest.fixture
