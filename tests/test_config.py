@@ -73,6 +73,10 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"datasets": {"mine": {"videos": "x", "segment": "y"}}},
         ["datasets.mine.segment: unknown key; did you mean 'segments'?"],
     ),
+    "a dataset's kind": (
+        {"datasets": {"mine": {"videos": "x", "kind": "films"}}},
+        ["datasets.mine.kind: 'films' is not allowed; choose from folder, list"],
+    ),
     "a dataset's name": ({"datasets": {"My videos": {"videos": "x"}}}, ["datasets: 'My videos' does not match"]),
     "a dataset named like a study": ({"datasets": {"demo": {"videos": "x"}}}, ["datasets: 'demo' is taken"]),
     "a dataset named like what is fetched": ({"datasets": {"weights": {"videos": "x"}}}, ["'weights' is taken"]),

@@ -8,15 +8,7 @@ from tests.conftest import snakemake
 
 WRONG = {
     'spacewalk={subset: {videos: ["10062091"]}}': "config: subset.videos: '10062091' is not listed; choose from ",
-    "spacewalk={subset: {fraction: 0.5, hours: 3}}": "config: spacewalk.subset: {'fraction': 0.5, 'hours': 3} is not ",
-    "spacewalk={releases: [demo]}": "release 'demo' of spacewalk is not known; choose from v0, v1, v2",
     "spacewalk={entries: {2a-random: {kind: magic}}}": "config: spacewalk.entries.2a-random.kind: 'magic' is ",
-    "spacewalk={entries: {2a-tfidf-zero-shot: {contexts: [60, 60]}}}": (
-        "config: spacewalk.entries.2a-tfidf-zero-shot.contexts: [60, 60] is not allowed"
-    ),
-    "spacewalk={entries: {2a-tfidf-train-zero-shot: {method: TF-IDF}}}": (
-        "config: spacewalk.entries: 2a-tfidf-zero-shot and 2a-tfidf-train-zero-shot give the same line of table 2a"
-    ),
     "strict=true": "strict: spacewalk lacks ",
 }
 

@@ -83,23 +83,11 @@ def test_it_runs_from_elsewhere_into_a_folder(small: Path, real_data: Path, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("stict=true", "config: stict: unknown key; did you mean 'strict'?"),
-        ("spacewalk={releases: [v7]}", "config: spacewalk.releases[0]: 'v7' is not allowed; choose from v0, v1, v2"),
-        ("shard_hours=-1", "config: shard_hours: -1"),
-        (
-            "datasets={mine: {videos: x, kind: films}}",
-            "config: datasets.mine.kind: 'films' is not allowed; choose from",
-        ),
-    ],
-)
-def test_a_wrong_configuration_is_one_line(setting: str, message: str, tmp_path: Path) -> None:
-    done = snakemake("--dry-run", "--config", setting, folder=tmp_path)
+def test_a_wrong_configuration_is_one_line(tmp_path: Path) -> None:
+    done = snakemake("--dry-run", "--config", "stict=true", folder=tmp_path)
     assert done.returncode == 2
     (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-    assert line.startswith(f"error: {message}")
+    assert line.startswith("error: config: stict: unknown key; did you mean 'strict'?")
     assert "Traceback" not in done.stderr
 
 
