@@ -10,6 +10,7 @@ import pytest
 
 from stepline.asr.faster_whisper import FasterWhisper
 from stepline.asr.transcribe import recognise
+from stepline.backbones.torchvision import make_importable
 from stepline.errors import MissingError, StoreError
 from tests.asr.speech import speech
 from tests.asr.wav import write_wav
@@ -17,6 +18,7 @@ from tests.asr.wav import write_wav
 pytest.importorskip("av")
 pytest.importorskip("faster_whisper")
 torch = pytest.importorskip("torch")
+make_importable()
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 encoding = pytest.importorskip("whisper.tokenizer")
