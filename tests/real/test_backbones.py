@@ -3,9 +3,10 @@
 import gc
 import shutil
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -81,21 +82,35 @@ PUBLISHED: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], Any]]] = {
 """By name of the weights: the folder of their manifest, their file, and how it holds them."""
 
 
-def write(name: str, parity: Path, folder: Path) -> None:
-    """Write the files of the weights ``name``, filled by the recipe; those that no network on clips reads are empty."""
+def write(name: str, parity: Path, folder: Path, *, by_the_recipe: bool = False) -> None:
+    """Write the files of the weights ``name``, with random values; those that no network on clips reads are empty."""
     described, file, publish = PUBLISHED[name]
     manifest = read_json(parity / described / "manifest.json")
     full = manifest["configs"]["full"] if "configs" in manifest else manifest
-    arrays = recipe.weights(full["keys"], full["digest_sha256"])
+    tensors = _by_the_recipe(full) if by_the_recipe else _random(full["keys"])
     folder.mkdir(parents=True)
     for each in WEIGHTS[name].files:
         (folder / each.name).touch()
-    torch.save(publish({key: torch.from_numpy(np.asarray(array)) for key, array in arrays.items()}), folder / file)
+    torch.save(publish(tensors), folder / file)
+
+
+def _by_the_recipe(described: Any) -> dict[str, torch.Tensor]:
+    arrays = recipe.weights(described["keys"], described["digest_sha256"])
+    return {key: torch.from_numpy(np.asarray(array)) for key, array in arrays.items()}
+
+
+def _random(keys: Mapping[str, Sequence[Any]]) -> dict[str, torch.Tensor]:
+    """Return values of the recipe's distributions; tensors of one begin alike, and share memory and room in a file."""
+    by = {key: tuple(rule) for key, (_, _, *rule) in keys.items() if rule != ["keep"]}
+    sizes = {key: prod(keys[key][0]) for key in by}
+    longest = {rule: max(sizes[key] for key in by if by[key] == rule) for rule in set(by.values())}
+    drawn = {rule: torch.from_numpy(recipe._weight(str(rule), (size,), *rule)) for rule, size in longest.items()}
+    return {key: drawn[rule][: sizes[key]].view(keys[key][0]) for key, rule in by.items()}
 
 
 @pytest.fixture(scope="module")
 def work_folder(parity: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with ``weights/``: 5 GB, which are removed at the end."""
+    """A folder with ``weights/``, which is removed at the end."""
     folder = tmp_path_factory.mktemp("published")
     try:
         for spec in SPECS:
@@ -114,15 +129,25 @@ def _published(work_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WEIGHTS, "eva_clip", replace(WEIGHTS["eva_clip"], files=files))
 
 
+@pytest.fixture
+def eva_clip(parity: Path, tmp_path: Path) -> Iterator[Path]:
+    """The published size's weights by the recipe: a file of 5 GB, which is removed at the end."""
+    try:
+        write("eva_clip", parity, tmp_path / "recipe", by_the_recipe=True)
+        yield tmp_path / "recipe/eva_clip_psz14.pt"
+    finally:
+        shutil.rmtree(tmp_path / "recipe")
+
+
 def test_the_published_size_of_eva_clip_gives_the_reference_outputs(
-    parity: Path, monkeypatch: pytest.MonkeyPatch
+    eva_clip: Path, parity: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = eva_clip_parity.weights
 
     def filled(keys: Mapping[str, Any], digest: str) -> Mapping[str, Any]:
         if "visual.blocks.39.norm1.weight" not in keys:
             return small(keys, digest)
-        held = torch.load("weights/eva_clip/eva_clip_psz14.pt", mmap=True)
+        held = torch.load(eva_clip, mmap=True)
         return {name: tensor.numpy() for name, tensor in held.items()}
 
     monkeypatch.setattr(eva_clip_parity, "weights", filled)
