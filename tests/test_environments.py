@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
@@ -94,6 +95,12 @@ def test_only_the_extras_of_networks_bring_torch(extra):
 
 
 @cache
+def resolved() -> dict[str, dict[str, str]]:
+    """Return what ``resolve`` finds for each Python, all of which wait for the registry at once."""
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(PYTHONS, pool.map(resolve, PYTHONS), strict=True))
+
+
 def resolve(python: str) -> dict[str, str]:
     """Return name -> version of what `stepline[all]` resolves to on this Python, which need not be installed."""
     done = subprocess.run(
@@ -113,12 +120,12 @@ def resolve(python: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_every_python_resolves_to_the_pins(python):
-    resolved = resolve(python)
-    assert {name: PINS.get(name) for name in resolved} == resolved
+    found = resolved()[python]
+    assert {name: PINS.get(name) for name in found} == found
 
 
 def test_every_pin_is_needed_by_some_python():
-    assert set(PINS) == {name for python in PYTHONS for name in resolve(python)}
+    assert set(PINS) == {name for found in resolved().values() for name in found}
 
 
 @pytest.mark.parametrize("file", ENVS, ids=lambda file: file.stem)
