@@ -51,6 +51,7 @@ class TestReleases:
             {"duration": 0, "timestamps": [[1, 2]], "sentences": ["a"]},
             {"duration": float("nan"), "timestamps": [[1, 2]], "sentences": ["a"]},
             {"duration": 9, "timestamps": [[1, float("inf")]], "sentences": ["a"]},
+            {"duration": float("inf"), "timestamps": [[1, 2]], "sentences": ["a"]},
             {"duration": 9, "timestamps": [[9, 12]], "sentences": ["a"]},
             [1],
         ],

@@ -182,7 +182,8 @@ def _procedure(key: str, record: dict[str, object]) -> Procedure:
     duration_s = float(record["duration"])  # type: ignore[arg-type]
     segments = [(float(start_s), float(end_s)) for start_s, end_s in record["timestamps"]]  # type: ignore[attr-defined]
     sentences: list[str] = record["sentences"]  # type: ignore[assignment]
-    if not segments or any(not 0 <= start_s < min(end_s, duration_s) < inf for start_s, end_s in segments):
+    within = [0 <= start_s < end_s < inf and start_s < duration_s < inf for start_s, end_s in segments]
+    if not segments or not all(within):
         raise ValueError(f"{key} has no segments, or one that does not end after it starts, within the video")
     listed = sorted(zip(segments, sentences, strict=True), key=lambda each: each[0])
     return Procedure(
