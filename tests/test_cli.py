@@ -255,7 +255,7 @@ def test_samples_are_made_in_an_empty_folder_without_a_configuration(real_data: 
 
 @pytest.mark.slow
 def test_damaged_predictions_are_one_line_and_are_made_again(real_data: Path) -> None:
-    Path("config.yaml").write_text(json.dumps({"spacewalk": {"subset": SMALL["subset"]}}))
+    Path("config.yaml").write_text(json.dumps({"spacewalk": SMALL}))
     job = ["spacewalk", "--release", "v2", "--entry", "2a-linear-in-time", "--context", "all"]
     path = Path("results/spacewalk/predictions/v2/2a-linear-in-time/all.parquet")
     assert stepline("samples", "spacewalk", "--release", "v2", "--split", "test", mirror=real_data).returncode == 0

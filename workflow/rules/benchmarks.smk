@@ -99,6 +99,7 @@ rule table:
 
 rule report:
     input:
+        lambda wildcards: plan(wildcards).report_tables,
         lambda wildcards: plan(wildcards).report_inputs(),
     output:
         "results/{study}/report.html",

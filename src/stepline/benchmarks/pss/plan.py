@@ -442,6 +442,7 @@ class Plan(Pipeline):
         """Return the videos of a data set that the configured subset holds."""
         return frozenset(select(pss.DATASETS[release].videos(), self.study_config["subset"]))
 
-    def report_inputs(self) -> list[Path]:
-        """Return what the report shows: the configured tables."""
+    @property
+    def report_tables(self) -> list[Path]:
+        """The tables that the report shows: the configured ones."""
         return [Path("results/pss", f"{table}.csv") for table in self.tables]

@@ -590,10 +590,14 @@ class Plan(Pipeline):
         """Whether videos are deleted once all is computed from them."""
         return super().drops and self.uses_videos
 
+    @property
+    def report_tables(self) -> list[Path]:
+        """The tables that the report shows."""
+        return [Path("results", self.study.name, "table2.csv")]
+
     def report_inputs(self) -> list[Path]:
-        """Return what the report shows: Table 2, and what the stages made of the videos that entries use."""
+        """Return what the report shows besides Table 2: what the stages made of the videos that entries use."""
         recognised = any(map(self.recognised, self._made.values()))
         frames = any(part.backbone for part in self._made.values())
         shown = self.thumbnail_manifests if recognised or frames else []
-        table = Path("results", self.study.name, "table2.csv")
-        return [table, *shown, *(self.transcript_manifests if recognised else []), *self.dropped]
+        return [*shown, *(self.transcript_manifests if recognised else []), *self.dropped]
