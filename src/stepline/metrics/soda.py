@@ -6,6 +6,7 @@ is Fujita et al. (2020), SODA: Story Oriented Dense Video Captioning Evaluation 
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -187,10 +188,11 @@ def _joined(videos: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.intp
     """Return starts and ends of all videos' segments after one of 0 to 0 s, (2, 1 + all), and how many each has."""
     try:
         counts = np.fromiter(map(len, videos), np.intp, len(videos))
-        if all(isinstance(video, list) for video in videos):  # numpy takes more than twice as long for nested lists
-            starts = [start for video in videos for start, _ in video]
-            ends = [end for video in videos for _, end in video]
-            rows = np.array([[0.0, *starts], [0.0, *ends]], dtype=np.float64).T
+        if all(isinstance(video, list) for video in videos):  # numpy takes three times as long for nested lists
+            if {*map(len, chain.from_iterable(videos))} - {2}:
+                raise ValueError
+            numbers = chain((0.0, 0.0), chain.from_iterable(chain.from_iterable(videos)))
+            rows = np.fromiter(numbers, np.float64, 2 + 2 * int(counts.sum())).reshape(-1, 2)
         else:
             rows = np.concatenate([[(0.0, 0.0)], *filter(len, videos)])
     except (TypeError, ValueError):

@@ -28,8 +28,6 @@ from stepline.spec import digest
 
 SCORING = 1
 """Revision of the scoring code: raise it with a change that gives other numbers."""
-
-
 METEOR_WANTED = "config:pss.metrics.meteor=true"
 FIRST_KERNEL, KERNEL_STEP = 3, 8
 """Rows of ProcNet's shortest anchor, and how much longer the next one is."""
