@@ -86,6 +86,7 @@ def test_a_video_without_prediction_is_zero_or_left_out() -> None:
     assert zero["metrics"]["soda_d"]["value"] == pytest.approx(75, abs=1e-4)
     assert drop["metrics"]["soda_d"]["value"] == pytest.approx(100, abs=1e-4)
     assert drop["metrics"]["rouge_l"]["value"] == pytest.approx(100, abs=1e-4)
+    assert (zero["n_videos"], drop["n_videos"], drop["n_listed"]) == (4, 3, 4)
     assert some[1].video not in drop["metrics"]["soda_d"]["per_video"]
     assert zero["selection"] == "chosen; nothing predicted for 1 of 4 videos and seeds: zero"
 

@@ -30,7 +30,7 @@ def score(material: Material, predictions: Path, path: Path) -> None:
 
     ``ci`` is the 95 % bootstrap interval over videos of the mean over seeds; ``sd`` the standard deviation over seeds,
     null of one. A video for which nothing was predicted is 0, or left out with ``missing: drop``; a seed that predicted
-    nothing at all is 0 in any case.
+    nothing at all is 0 in any case. ``n_videos`` counts what is not left out.
     """
     made, about = read_predictions(predictions)
     options = material.plan.study_config["metrics"]
@@ -64,7 +64,7 @@ def score(material: Material, predictions: Path, path: Path) -> None:
         path,
         {
             "metrics": results,
-            "n_videos": len(videos),
+            "n_videos": len(next(iter(results.values()))["per_video"]) if results else 0,
             "n_listed": len(listed),
             "selection": "; ".join(filter(None, [str(about["selection"]), said])),
             "status": "needs" if about["needs"] else "present",

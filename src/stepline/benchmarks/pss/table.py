@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from stepline import paths
 from stepline.benchmarks.pss.entries import Entry, TableLine, load_table
@@ -13,6 +14,10 @@ from stepline.pipeline import how_to_fill
 from stepline.tables import Line, Row, build, write_csv, write_markdown
 
 PAPER_FEATURES = {"s3d": "s3d-pss", "tsn": "tsn-resnet+tsn-bn", "r3d": "r3d", "i3d": "i3d", "resnet34": "resnet34"}
+MATCHED = ("precision", "recall", "soda_d", "soda_c", "soda_c_stem")
+"""The metrics that match segments in order."""
+SEGMENTS = ("miou_1fps", "mjaccard_1fps", "miou", "mjaccard", "precision", "recall", "soda_d")
+"""The metrics that read no sentences."""
 
 
 def table_rows(plan: Plan, target: str) -> list[Row]:
@@ -28,23 +33,19 @@ def table_rows(plan: Plan, target: str) -> list[Row]:
     return build(lines, paper_file(target))
 
 
-RELEASE = "release:pss/"
-
-
 def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[Line]:
     table, entry = load_table(target), plan.entries[line.entry]
-    lacking, score, spec = plan.lacking(entry, release), None, ""
+    lacking, score, spec, notes = plan.lacking(entry, release), None, "", [line.note]
     if not lacking:
         job = Job(release=release, entry=entry)
         path = paths.scores("pss", release, entry.id, job.context)
-        # What a run itself fetches was not there when its jobs were listed.
-        score, spec = (
-            read_json(path) if path.exists() else {"needs": [RELEASE + release], "metrics": {}},
-            plan.spec(job),
-        )
-        if not isinstance(score, dict) or not {"needs", "metrics"} <= score.keys():
-            raise StoreError(f"{path} is no score: remove it and run the same again")
+        score, spec = _score(path, release), plan.spec(job)
         lacking = tuple(score["needs"])
+        notes += [
+            f"imported files: {plan.bank_folders(source, release)[0].parent.parent}"
+            for source in plan.sources(entry)
+            if not is_backbone(source, plan.config)
+        ]
     options, paper_options = plan.options(entry, release), {"duration": "ceil_seconds"}
     if entry.features:
         changed = {key: published for key, (_, published) in plan.changed(entry, release).items()}
@@ -69,9 +70,7 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
             paper_options=paper_options,
             paper_release=release,
             spec=spec,
-            note="; ".join(
-                filter(None, [line.note, *_imported(plan, line.entry, release), _words(plan, entry, metric)])
-            ),
+            note="; ".join(filter(None, [*notes, _words(plan, entry, metric)])),
             command=filled_by(f"{target}.csv", needs),
             score=None if needs else score,
             needs=needs,
@@ -79,19 +78,12 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
         )
 
 
-MATCHED = ("precision", "recall", "soda_d", "soda_c", "soda_c_stem")
-"""The metrics that match segments in order."""
-SEGMENTS = ("miou_1fps", "mjaccard_1fps", "miou", "mjaccard", "precision", "recall", "soda_d")
-"""The metrics that read no sentences."""
-
-
-def _imported(plan: Plan, name: str, release: str) -> Iterator[str]:
-    """Yield of each imported bank of an entry's features which one it is: its name alone says nothing of its files."""
-    entry = plan.entries[name]
-    if not plan.lacking(entry, release):
-        for source in plan.sources(entry):
-            if not is_backbone(source, plan.config):
-                yield f"imported files: {plan.bank_folders(source, release)[0].parent.parent}"
+def _score(path: Path, release: str) -> dict[str, Any]:
+    """Return a score; one that is absent waits for the release: it was fetched after the run had listed its jobs."""
+    score = read_json(path) if path.exists() else {"needs": [f"release:pss/{release}"], "metrics": {}}
+    if not isinstance(score, dict) or not {"needs", "metrics"} <= score.keys():
+        raise StoreError(f"{path} is no score: remove it and run the same again")
+    return score
 
 
 def _words(plan: Plan, entry: Entry, metric: str) -> str:
