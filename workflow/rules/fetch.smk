@@ -7,7 +7,7 @@ rule release:
     log:
         "logs/release/{study}.{release}.log",
     wildcard_constraints:
-        study="|".join([*STUDIES, "pss"]),
+        study="|".join([*STUDIES, *BENCHMARKS]),
     conda:
         "../../envs/core.yaml"
     params:
