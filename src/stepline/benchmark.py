@@ -170,7 +170,14 @@ class Benchmark(Pipeline, Generic[AnyEntry]):
         """The pipelines of the data sets with its videos, by name."""
         named = tuple(dict.fromkeys(name for entry in self.shown.values() for name in self.features(entry)))
         key = f"{self.name}.features"
-        return {name: Footage(self.config, each, key, named) for name, each in self.footage_sets.items()}
+        return {
+            name: Footage(self.config, each, key, named, self._decoding) for name, each in self.footage_sets.items()
+        }
+
+    def _decoding(self) -> list[Path]:
+        """Return the predictions of the jobs that read the videos themselves."""
+        jobs = [job for job in self._jobs.values() if job.entry.made.decoded]
+        return [paths.predictions(self.name, job.release, job.entry.id, job.context) for job in jobs]
 
     def lacking(self, entry: AnyEntry, release: str) -> tuple[str, ...]:
         """Return what the entry lacks on a release before any job of it can run."""

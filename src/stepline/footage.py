@@ -1,7 +1,7 @@
 """What stands for a paper's features: backbones, computed from a benchmark's videos, or banks that were imported."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,12 @@ class Footage(Pipeline):
     """The videos of a benchmark's data set, as far as features are computed from them.
 
     key: of the configuration that names features. shown: those of the tables' entries, backbones and imported banks.
+    predictions: those that read the videos themselves.
     """
 
     key: str
     shown: tuple[str, ...]
+    predictions: Callable[[], list[Path]]
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -56,8 +58,9 @@ class Footage(Pipeline):
         return f"name a backbone that describes each second in `{self.key}`"
 
     def made_from_videos(self, shard: str) -> list[Path]:
-        """Return the records of the features of a shard, which are all that is computed from its videos."""
-        return [paths.features_manifest(self.name, shard, self.spec_of(name)) for name in self.backbones]
+        """Return the records of a shard's features, and the predictions that read videos: all that is computed."""
+        features = [paths.features_manifest(self.name, shard, self.spec_of(name)) for name in self.backbones]
+        return [*features, *self.predictions()]
 
     def drop_inputs(self, shard: str) -> list[Path]:
         """Return the records of all that wants a shard's videos."""
@@ -65,12 +68,12 @@ class Footage(Pipeline):
 
     @property
     def wants_videos(self) -> bool:
-        """Whether features are computed."""
-        return bool(self.configured_backbones)
+        """Whether features are computed, or predictions read videos."""
+        return bool(self.configured_backbones or self.predictions())
 
     def check_records(self) -> None:
-        """Read the records of videos where features are computed."""
-        if self.backbones:
+        """Read the records of videos where something is computed from them."""
+        if self.backbones or self.predictions():
             super().check_records()
 
     # Features by their names
