@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepline import __version__, paths
-from stepline.cli import annotation, backbone, bank, search, study, weights
+from stepline.cli import annotation, backbone, bank, oepp, search, study, weights
 from stepline.errors import ConfigError, DownloadError, SteplineError
 from stepline.mirror import mirror_root
 
@@ -149,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("report", help="one HTML page to look at")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.set_defaults(run=_report)
-    for more in (study, search, bank, annotation, backbone, weights):
+    for more in (study, search, bank, annotation, oepp, backbone, weights):
         more.add(verbs)
     return parser
 

@@ -11,6 +11,10 @@ from stepline.mirror import Wanted
 
 OWN = "release"
 """The name of a release that was built of a data set's own annotation."""
+REBUILT = "rebuilt"
+"""The name of a release that was made anew of what the released one was made of."""
+MADE_BY = {OWN: "annotation build {study}", REBUILT: "{study} rebuild"}
+"""The verbs that make a release which is not fetched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +47,8 @@ def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:
     Raises ReleaseError where it is absent, changed or not listed.
     """
     file, manifest = folder / path, folder / "release.json"
-    fetch = f"run `stepline {f'annotation build {study}' if name == OWN else f'fetch {study}/{name}'}`"
+    verb = MADE_BY.get(name, "fetch {study}/{name}").format(study=study, name=name)
+    fetch = f"run `stepline {verb}`"
     if not manifest.exists():
         raise ReleaseError(f"{folder} holds no release: {fetch}")
     try:

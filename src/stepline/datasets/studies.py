@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepline.datasets import demo, pss, spacewalk
+from stepline.datasets import demo, oepp, pss, spacewalk
 from stepline.datasets.release import Released, ReleaseFile
 from stepline.datasets.schema import SPLITS, Release, Split
 from stepline.errors import ConfigError, ReleaseError
@@ -82,6 +82,12 @@ STUDIES = {
     ),
 }
 
+RELEASED: dict[str, tuple[Released, tuple[str, ...]]] = {
+    "pss": (pss.RELEASES, tuple(pss.FILES)),
+    "oepp": (oepp.RELEASES, tuple(oepp.FILES)),
+}
+"""What has releases and is no study: these, and their names."""
+
 
 def study(name: str, release: str | None = None) -> Study:
     """Return the study of that name; raise ConfigError where it, or its release, does not exist."""
@@ -94,8 +100,9 @@ def study(name: str, release: str | None = None) -> Study:
 
 def released(name: str, release: str) -> Released:
     """Return the data set of that name; raise ConfigError where it, or its release, does not exist."""
-    if name == pss.RELEASES.name:
-        if release not in pss.FILES:
-            raise ConfigError(f"release {release!r} of {name} is not known; choose from {', '.join(pss.FILES)}")
-        return pss.RELEASES
-    return study(name, release)
+    if name not in RELEASED:
+        return study(name, release)
+    found, known = RELEASED[name]
+    if release not in known:
+        raise ConfigError(f"release {release!r} of {name} is not known; choose from {', '.join(known)}")
+    return found

@@ -1,0 +1,108 @@
+"""CrossTask's release (Zhukov et al., 2019): the primary tasks, their steps, and where they are in the videos."""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from zipfile import BadZipFile, ZipFile
+
+from stepline.availability import check_video_id
+from stepline.datasets.oepp import Step
+from stepline.errors import ReleaseError
+
+TASKS, VIDEOS, ANNOTATIONS = "tasks_primary.txt", ("videos.csv", "videos_val.csv"), "annotations"
+BLOCK = 6
+"""Lines of a task: its id, title, address, number of steps, steps, and an empty one."""
+MOST_BYTES = 16 * 2**20
+"""Of a member that is read; the release's largest has far less."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One primary task. actions: its steps in their order."""
+
+    id: str
+    title: str
+    actions: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossTask:
+    """The release. tasks: by id; videos: the steps by task and YouTube id, of those with annotation, in seconds."""
+
+    tasks: dict[str, Task]
+    videos: dict[tuple[str, str], tuple[Step, ...]]
+
+
+def load(file: Path) -> CrossTask:
+    """Return what ``crosstask_release.zip`` holds, in its order; nothing of it is written.
+
+    Its files may stand in a folder; members elsewhere are not looked at. A video with no file of annotation, or of no
+    primary task, is left out. Raises ReleaseError where something is damaged or of another form.
+    """
+    try:
+        with ZipFile(file) as archive:
+            return _load(archive)
+    except (BadZipFile, EOFError, KeyError, NotImplementedError, RuntimeError, ValueError, zlib.error) as error:
+        reason = error.args[0] if error.args else type(error).__name__
+        raise ReleaseError(f"{file} is not CrossTask's release: {reason}") from None
+
+
+def _load(archive: ZipFile) -> CrossTask:
+    names = archive.namelist()
+    if len(set(names)) < len(names):
+        raise ValueError("it holds a file twice")
+    folders = [PurePosixPath(name).parent for name in names if PurePosixPath(name).name == TASKS]
+    if len(folders) != 1:
+        raise ValueError(f"it holds {len(folders)} files {TASKS}")
+    folder = folders[0]
+    tasks = {task.id: task for task in _tasks(_lines(archive, str(folder / TASKS)))}
+    videos: dict[tuple[str, str], tuple[Step, ...]] = {}
+    for listed in VIDEOS:
+        for line in _lines(archive, str(folder / listed)):
+            task, vid, _ = _fields(listed, line, 3)
+            name = str(folder / ANNOTATIONS / f"{task}_{check_video_id(vid)}.csv")
+            if task in tasks and name in archive.NameToInfo:
+                videos[task, vid] = tuple(_steps(name, _lines(archive, name), tasks[task]))
+    return CrossTask(tasks=tasks, videos=videos)
+
+
+def _lines(archive: ZipFile, name: str) -> list[str]:
+    """Return the lines of a member; raise KeyError where it is absent."""
+    if archive.getinfo(name).file_size > MOST_BYTES:
+        raise ValueError(f"{name} has more than {MOST_BYTES} bytes")
+    try:
+        return archive.read(name).decode().splitlines()
+    except UnicodeDecodeError:
+        raise ValueError(f"{name} is not UTF-8") from None
+
+
+def _fields(name: str, line: str, n: int) -> list[str]:
+    fields = line.split(",")
+    if len(fields) != n:
+        raise ValueError(f"{name}: {line!r} has not {n} fields")
+    return fields
+
+
+def _tasks(lines: list[str]) -> Iterator[Task]:
+    while lines and not lines[-1].strip():
+        lines.pop()
+    for start in range(0, len(lines), BLOCK):
+        number, title, _, n_steps, steps, *empty = [*map(str.strip, lines[start : start + BLOCK]), *[""] * BLOCK][
+            :BLOCK
+        ]
+        actions = tuple(steps.split(","))
+        if not number.isdecimal() or not title or n_steps != str(len(actions)) or any(empty):
+            raise ValueError(f"{TASKS}: the lines from {start + 1} are no task")
+        yield Task(id=number, title=title, actions=actions)
+
+
+def _steps(name: str, lines: list[str], task: Task) -> Iterator[Step]:
+    for line in lines:
+        number, start_s, end_s = _fields(name, line, 3)
+        if not number.isdecimal() or not 1 <= int(number) <= len(task.actions):
+            raise ValueError(f"{name}: {task.title!r} has no step {number!r}")
+        try:
+            yield Step(action=task.actions[int(number) - 1], start_s=float(start_s), end_s=float(end_s))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None

@@ -1,0 +1,369 @@
+"""OEPP: OpenEvent as Wu et al. (2024) released it, and the files that it was made of.
+
+``split1``: the only released split. ``coin``: COIN's annotation (CC BY-NC 4.0) as PDPP's repository holds it, and its
+taxonomy. ``crosstask``: CrossTask's release. ``rebuilt``: the files of ``split1``, made anew of these two by
+``stepline oepp rebuild``.
+
+An action is a key: it is never stripped or normalised, as two actions of the base pool differ in a space alone.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+from stepline.availability import check_video_id
+from stepline.datasets.dataset import Dataset
+from stepline.datasets.release import REBUILT, Released, ReleaseFile
+from stepline.datasets.schema import Split, Video
+from stepline.errors import ReleaseError
+from stepline.io import atomic_dir, read_json, sha256_file, write_json
+from stepline.mirror import Wanted, cached_sha256, find
+
+Part = Literal["train", "val", "base", "novel"]
+PARTS: tuple[Part, ...] = ("train", "val", "base", "novel")
+"""Of the split; ``base`` and ``novel`` are the test videos."""
+Features = Literal["videoclip", "s3d"]
+SOURCES = ("COIN", "CrossTask")
+SPLITS: dict[Part, Split] = {"train": "train", "val": "val", "base": "test", "novel": "test"}
+SPLIT_FILES: dict[Part, str] = {
+    "train": "train_train_base_dataset_1.json",
+    "val": "train_val_base_dataset_1.json",
+    "base": "test_base_dataset_1.json",
+    "novel": "novel_dataset_1.json",
+}
+BASE_POOL, NOVEL_POOL, TOTAL_POOL = "base_action_pool_1.json", "novel_action_pool_1.json", "total_action_pool.json"
+POOL_FILES: dict[Part, str] = {"train": BASE_POOL, "val": BASE_POOL, "base": BASE_POOL, "novel": NOVEL_POOL}
+EVENTS_FILE = "task_info.json"
+FEATURE_FILES: dict[Features, str] = {"videoclip": "vc_action_feat_dict.json", "s3d": "s3d_action_feat_dict.json"}
+
+GITHUB = "https://raw.githubusercontent.com"
+OEPP = f"{GITHUB}/FOXamber/OEPP/44417ac97b5fe1938b38d584bd9ae80e217d66f5/data"
+PDPP = f"{GITHUB}/MCG-NJU/PDPP/9d5f7ffcf3a269132628bf20d1b1cce0a3c09882/dataset/coin"
+COIN = f"{GITHUB}/coin-dataset/annotations/67e31260e9c25951e27cda8d4336a23eacf62a80"
+CROSSTASK = "https://www.di.ens.fr/~dzhukov/crosstask"
+
+
+def _file(folder: str, path: str, url: str, sha256: str = "", size: int = 0) -> ReleaseFile:
+    wanted = Wanted(path=f"{folder}/{path}", sha256=sha256, size=size)
+    return ReleaseFile(path=path, wanted=wanted, url=f"{url}/{path}")
+
+
+FILES: dict[str, tuple[ReleaseFile, ...]] = {
+    "split1": tuple(
+        _file("oepp", path, OEPP, sha256, size)
+        for path, sha256, size in (
+            (SPLIT_FILES["train"], "fe0b28b2a0415a8d66152ed1c588d67b2e81c429e82cc4d39af96e456c213bd3", 547660),
+            (SPLIT_FILES["val"], "2fe63cecd91013e22f27b9fff0700be37390744ce992c2e7c4dd2e3b2b69d55d", 140806),
+            (SPLIT_FILES["base"], "5219e6da71900935b0e6be44fdb36c0b20dbbfeaee91b0b12bb58373a8e2298d", 177230),
+            (SPLIT_FILES["novel"], "3ede1b8e76bd84cceac657c553fcbf27043ee724a69976d46ddb1c55c82d5ea9", 308846),
+            (BASE_POOL, "be8934b93b1ed62ee8c5e0c68017453be8efabd242583f9c6245835998896db5", 3072),
+            (NOVEL_POOL, "c839eeb2a7743cf33de6ed086fd2089ba9956566be97c042d88c5b4b05417a77", 1424),
+            (TOTAL_POOL, "80f68bac37b90582610988254da36afc36e2f7760b10694d5243e9068214a9e5", 4168),
+            (EVENTS_FILE, "be3777da32bac9a0cf0928a59396097ded576446567b9e41e94a24f5e6de1c0e", 14427),
+            (
+                FEATURE_FILES["videoclip"],
+                "236e4982a7429688be564c523ed6d8b51581b4924aaf509defeeb61937aa2612",
+                2661413,
+            ),
+            (FEATURE_FILES["s3d"], "183cae803bc3681e2bfb0637a5f5944ccdfd0d158362816c2410adad55509721", 1651206),
+        )
+    ),
+    "coin": (
+        _file(
+            "coin",
+            "coin_train_70.json",
+            PDPP,
+            "ce73207fcc27271676f00b357a05f8c4a92ba59f1608e2cf1a8524a0b8a6e5b0",
+            3867300,
+        ),
+        _file(
+            "coin",
+            "coin_test_30.json",
+            PDPP,
+            "73811a665be1112081cc914fa668fee28df85ca340d80d9c0ba6d44a55b33ba0",
+            1620392,
+        ),
+        _file("coin", "taxonomy.xlsx", COIN, "b1525febc3c3e98054ae13f26f95d9b044f150b2035e93623aca9ff1198e71a2", 44833),
+    ),
+    "crosstask": (_file("crosstask", "crosstask_release.zip", CROSSTASK),),
+    REBUILT: (),
+}
+"""The files of each release; nothing is known of CrossTask's but its name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One action of a video, in seconds, 0 <= start_s <= end_s; raises ValueError elsewhere."""
+
+    action: str
+    start_s: float
+    end_s: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start_s <= self.end_s < inf:
+            raise ValueError(f"the segment {self.start_s}, {self.end_s} of {self.action!r} is none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventVideo:
+    """One annotated video. steps: in the released order, in which some overlap and a few are not sorted.
+
+    id: ``<source>_<vid>``, as one YouTube video stands in both sources. source_event: the event's id there.
+    """
+
+    id: str
+    source: str
+    vid: str
+    event: str
+    source_event: str
+    domain: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One event. actions: as its source words them, in its order; refined: as OpenEvent words each of them."""
+
+    name: str
+    domain: str
+    cluster: int
+    actions: tuple[str, ...]
+    refined: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    """What a part, or ``total``, holds (Table 8). actions: of its pool, whether or not a video shows them."""
+
+    part: str
+    events: int
+    actions: int
+    videos: int
+    segments: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clustered:
+    """An event in its cluster (Table 9). part: ``base``, ``novel``, or empty where the release has no video of it."""
+
+    cluster: int
+    event: str
+    domain: str
+    part: str
+
+
+RELEASES = Released(name="oepp", title="OEPP", videos=tuple, release_files=FILES.__getitem__)
+
+
+def load(release: str, part: Part) -> tuple[EventVideo, ...]:
+    """Return the videos of a part in the file's order.
+
+    All parts are read, as no video may stand in two. Raises ReleaseError where a file is absent, changed or of another
+    form, a video stands twice, or an action is not in the part's pool.
+    """
+    return _loaded(release)[part]
+
+
+def pool(release: str, part: Part) -> tuple[str, ...]:
+    """Return the actions of which a part's are: the place of each is its class; raise ReleaseError as ``load`` does."""
+    return _pool(RELEASES.release_file(release, POOL_FILES[part]))
+
+
+def events(release: str) -> dict[str, Event]:
+    """Return the events by name, in the released order; raise ReleaseError as ``load`` does."""
+    return _events(RELEASES.release_file(release, EVENTS_FILE))
+
+
+def text_features(release: str, features: Features) -> dict[str, list[float]]:
+    """Return the released vector of each action, as released: not L2-normalised.
+
+    Raises ReleaseError where the file is absent, changed or of another form, or an action of a pool has no vector.
+    """
+    file = RELEASES.release_file(release, FEATURE_FILES[features])
+    try:
+        found = {action: [float(value) for value in vector] for action, (vector,) in read_json(file).items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ReleaseError(f"{file} holds no vectors of actions: {type(error).__name__}: {error}") from None
+    if len({*map(len, found.values())}) != 1 or not all(isfinite(value) for each in found.values() for value in each):
+        raise ReleaseError(f"{file} holds vectors of several lengths, or numbers that are not finite")
+    if absent := {*pool(release, "base"), *pool(release, "novel")} - found.keys():
+        raise ReleaseError(f"{file} has no vector of {min(absent)!r}")
+    return found
+
+
+def has_release(release: str) -> bool:
+    """Return whether a release is fetched or rebuilt, or the mirror holds all of it."""
+    files = FILES[release]
+    return is_here(release) or (files != () and all(find(file.wanted) for file in files))
+
+
+def is_here(release: str) -> bool:
+    """Return whether a release stands in its folder."""
+    return (RELEASES.folder(release) / "release.json").exists()
+
+
+def records(release: str) -> dict[Part, list[dict[str, Any]]]:
+    """Return the parts as their files have them, checked as ``load`` does."""
+    _loaded(release)
+    return {part: read_json(RELEASES.release_file(release, path)) for part, path in SPLIT_FILES.items()}
+
+
+def write_rebuilt(parts: Mapping[Part, Sequence[dict[str, Any]]], *, seed: int | None) -> None:
+    """Write the release ``rebuilt``: these parts, in the released names and form, and the other files of ``split1``.
+
+    seed: of a split of one's own, which ``release.json`` says. Raises ReleaseError where ``split1`` is not there.
+    """
+    names = {path: part for part, path in SPLIT_FILES.items()}
+    with atomic_dir(RELEASES.folder(REBUILT)) as folder:
+        for listed in FILES["split1"]:
+            path = listed.path
+            if path in names:
+                (folder / path).write_text(json.dumps(parts[names[path]]))
+            else:
+                (folder / path).write_bytes(RELEASES.release_file("split1", path).read_bytes())
+        digests = {file.name: sha256_file(file) for file in folder.iterdir()}
+        write_json(folder / "release.json", {"study": "oepp", "release": REBUILT, "seed": seed, "files": digests})
+
+
+def statistics(release: str) -> tuple[Statistics, ...]:
+    """Return the counts of ``total`` and of each part (Table 8)."""
+    loaded = _loaded(release)
+    whole = [video for part in PARTS for video in loaded[part]]
+    total = _pool(RELEASES.release_file(release, TOTAL_POOL))
+    return (
+        _statistics("total", len(total), whole),
+        *(_statistics(part, len(pool(release, part)), loaded[part]) for part in PARTS),
+    )
+
+
+def _statistics(part: str, n_actions: int, videos: Sequence[EventVideo]) -> Statistics:
+    return Statistics(
+        part=part,
+        events=len({video.event for video in videos}),
+        actions=n_actions,
+        videos=len(videos),
+        segments=sum(len(video.steps) for video in videos),
+    )
+
+
+def clusters(release: str) -> tuple[Clustered, ...]:
+    """Return the events by cluster, those of one in the released order, and of which part each is (Table 9)."""
+    part_of = {
+        video.event: "novel" if part == "novel" else "base"
+        for part, videos in _loaded(release).items()
+        for video in videos
+    }
+    listed = sorted(events(release).values(), key=lambda event: event.cluster)
+    return tuple(
+        Clustered(cluster=event.cluster, event=event.name, domain=event.domain, part=part_of.get(event.name, ""))
+        for event in listed
+    )
+
+
+def _loaded(release: str) -> dict[Part, tuple[EventVideo, ...]]:
+    paths = {*SPLIT_FILES.values(), *POOL_FILES.values(), EVENTS_FILE}
+    return _parts({path: RELEASES.release_file(release, path) for path in paths})
+
+
+def _videos() -> tuple[Video, ...]:
+    """Return the videos of ``split1``, where it is fetched or in the mirror, with ids and addresses."""
+    if not has_release("split1"):
+        return ()
+    files = []
+    for file in FILES["split1"]:
+        held = RELEASES.release_file("split1", file.path) if is_here("split1") else find(file.wanted)
+        assert held is not None
+        files.append((file.path, held, cached_sha256(held)))
+    return _cached_videos(tuple(files))
+
+
+DATASETS = {"openevent": Dataset(name="openevent", title="OpenEvent", videos=_videos)}
+
+
+@cache
+def _cached_videos(files: tuple[tuple[str, Path, str], ...]) -> tuple[Video, ...]:
+    return tuple(
+        Video(
+            id=video.id,
+            split=SPLITS[part],
+            url=f"https://www.youtube.com/watch?v={video.vid}",
+            path=f"openevent/videos/{video.id}.mp4",
+        )
+        for part, videos in _parts({path: held for path, held, _ in files}).items()
+        for video in videos
+    )
+
+
+def _parts(files: Mapping[str, Path]) -> dict[Part, tuple[EventVideo, ...]]:
+    """Return the videos of each part; raise ReleaseError as ``load`` does, and for an event of base and novel."""
+    known = _events(files[EVENTS_FILE])
+    found: dict[Part, tuple[EventVideo, ...]] = {}
+    part_of: dict[str, Part] = {}
+    for part, path in SPLIT_FILES.items():
+        file, pool_file = files[path], files[POOL_FILES[part]]
+        actions = frozenset(_pool(pool_file))
+        try:
+            found[part] = tuple(map(_video, read_json(file)))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ReleaseError(f"{file} is not in OEPP's form: {type(error).__name__}: {error}") from None
+        for video in found[part]:
+            if video.id in part_of:
+                raise ReleaseError(f"{file}: {video.id} stands twice, in {part_of[video.id]} and {part}")
+            part_of[video.id] = part
+            if video.event not in known:
+                raise ReleaseError(f"{file}: {video.id} is of {video.event!r}, which {EVENTS_FILE} does not list")
+            if absent := [step.action for step in video.steps if step.action not in actions]:
+                raise ReleaseError(f"{file}: {video.id} has {absent[0]!r}, which {pool_file.name} does not list")
+    novel = {video.event for video in found["novel"]}
+    if both := sorted(novel & {video.event for part in PARTS[:3] for video in found[part]}):
+        raise ReleaseError(f"{files[SPLIT_FILES['novel']]}: {both[0]} is an event of the base parts too")
+    return found
+
+
+def _video(record: dict[str, Any]) -> EventVideo:
+    source, vid, event, domain = (record[key] for key in ("dataset", "vid", "task_name", "domain"))
+    steps = []
+    for each in record["anno"]:
+        start_s, end_s = each["segment"]
+        steps.append(Step(action=each["action"], start_s=float(start_s), end_s=float(end_s)))
+    if source not in SOURCES:
+        raise ValueError(f"{vid} is of {source!r}, not of {' or '.join(SOURCES)}")
+    if not steps or record["length"] != len(steps):
+        raise ValueError(f"{vid} has {len(steps)} actions and the length {record['length']}")
+    return EventVideo(
+        id=check_video_id(f"{source}_{vid}"),
+        source=source,
+        vid=vid,
+        event=event,
+        source_event=str(record["task_id_old"]),
+        domain=domain,
+        steps=tuple(steps),
+    )
+
+
+def _pool(file: Path) -> tuple[str, ...]:
+    content = read_json(file)
+    if not isinstance(content, list) or not content or not all(isinstance(action, str) for action in content):
+        raise ReleaseError(f"{file} is no list of actions")
+    if len(set(content)) < len(content):
+        raise ReleaseError(f"{file} lists an action twice")
+    return tuple(content)
+
+
+def _events(file: Path) -> dict[str, Event]:
+    try:
+        found = {name: _event(name, record) for name, record in read_json(file).items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ReleaseError(f"{file} is no list of events: {type(error).__name__}: {error}") from None
+    return found
+
+
+def _event(name: str, record: dict[str, Any]) -> Event:
+    actions, refined = tuple(record["action_list"]), tuple(record["new_action_list"])
+    if not len(actions) == len(refined) == record["action_num"]:
+        raise ValueError(f"{name} has {len(actions)} actions, {len(refined)} refined, and says {record['action_num']}")
+    return Event(name=name, domain=record["domain"], cluster=int(record["set"]), actions=actions, refined=refined)
