@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import Any, Protocol
 
+from stepline.benchmark import Benchmark
+from stepline.benchmarks.oepp.plan import Plan as OeppPlan
 from stepline.benchmarks.pss.plan import Plan as PssPlan
 from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import Config
@@ -10,7 +12,7 @@ from stepline.datasets.configured import is_study
 from stepline.datasets.studies import STUDIES
 from stepline.pipeline import Pipeline
 
-BENCHMARKS = {plan.released.name: plan for plan in (PssPlan,)}
+BENCHMARKS: dict[str, type[Benchmark[Any]]] = {made.released.name: made for made in (PssPlan, OeppPlan)}
 """The benchmarks with data sets of their own, by name."""
 FOOTAGE = {name: made for made in BENCHMARKS.values() for name in made.footage_sets}
 """By data set, the benchmark that reads its videos."""

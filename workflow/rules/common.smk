@@ -12,6 +12,8 @@ from stepline.asr.engines import ENVIRONMENTS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.plan import TARGETS
+from stepline.datasets import oepp
+from stepline.datasets.release import REBUILT
 from stepline.datasets.studies import STUDIES
 from stepline.errors import SteplineError
 from stepline.io import canonical_json, write_text

@@ -8,6 +8,7 @@ rule release:
         "logs/release/{study}.{release}.log",
     wildcard_constraints:
         study="|".join([*STUDIES, *BENCHMARKS]),
+        release=f"(?!{REBUILT}/)[a-z0-9-]+",
     conda:
         "../../envs/core.yaml"
     params:

@@ -30,9 +30,7 @@ def write_listings() -> None:
     _write("table10", actions, key=("event", "action_label"), compared=("new_action_label",))
 
 
-def _write(
-    target: str, found: Sequence[Mapping[str, str]], *, key: tuple[str, ...], compared: tuple[str, ...]
-) -> None:
+def _write(target: str, found: Sequence[Mapping[str, str]], *, key: tuple[str, ...], compared: tuple[str, ...]) -> None:
     with open(Plan.paper_file(target), newline="", encoding="utf-8") as file:
         printed = {_words(record, key): record for record in csv.DictReader(file)}
     lines = []

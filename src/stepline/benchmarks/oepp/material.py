@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline import paths
-from stepline.availability import read_availability
+from stepline.availability import Record, read_availability
 from stepline.backbones.registry import text_encoder
 from stepline.benchmarks.oepp.entries import Entry
 from stepline.benchmarks.oepp.plan import OPENEVENT, RELEASED_TEXT, Job, Plan
@@ -22,7 +22,7 @@ from stepline.features.bank import Bank
 from stepline.features.store import read
 from stepline.features.text import TextStore, encode_texts
 from stepline.footage import is_backbone
-from stepline.io import read_json, write_json
+from stepline.io import write_json
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Material:
         return Path(record.path) if record is not None and there else None
 
     @cached_property
-    def _availability(self):  # type: ignore[no-untyped-def]
+    def _availability(self) -> dict[str, Record]:
         shards = self.plan.videos.all_shards
         return {k: v for shard in shards for k, v in read_availability(paths.availability(OPENEVENT, shard)).items()}
 
@@ -139,9 +139,9 @@ class Material:
         """
         name, pool = self.plan.text(self.entry), self.pool(part)
         if name == "released":
-            vectors = oepp.text_features(RELEASED_TEXT[self.entry.features])
+            vectors = oepp.text_features(self.release, RELEASED_TEXT[self.entry.features])
         elif "/" in name:
-            vectors = oepp.read_text_features(Path(name).expanduser())
+            vectors = oepp.read_vectors(Path(name).expanduser())
         else:
             return self._encoded(name, pool)
         if absent := [action for action in pool if action not in vectors]:

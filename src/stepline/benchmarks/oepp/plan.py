@@ -17,6 +17,7 @@ from stepline.backbones.weights import locate
 from stepline.benchmarks.oepp.entries import Entry
 from stepline.config import validate
 from stepline.datasets import oepp
+from stepline.datasets.release import REBUILT
 from stepline.datasets.subset import select
 from stepline.errors import ConfigError
 from stepline.footage import Footage, is_backbone
@@ -25,7 +26,7 @@ from stepline.io import canonical_json, sha256_file
 SCORING = 1
 """Revision of the scoring code: raise it with a change that gives other numbers."""
 OPENEVENT = "openevent"
-RELEASED_TEXT = {"videoclip": "videoclip", "mil-nce": "s3d"}
+RELEASED_TEXT: dict[str, oepp.Features] = {"videoclip": "videoclip", "mil-nce": "s3d"}
 """Whose released text vectors stand for the text of each of the configuration's features."""
 ALIKE = {
     "videoclip": ("videoclip-oepp", "videoclip-oepp-as-released", "videoclip-released"),
@@ -55,7 +56,9 @@ class Plan(benchmark.Benchmark[Entry]):
                     raise ConfigError(f"config: oepp.features.{key}.text: {text!r} is not there; give a JSON file")
             elif text not in ("released", *towers(), *MODELS):
                 known = ", ".join(("released", *towers(), *MODELS))
-                raise ConfigError(f"config: oepp.features.{key}.text: {text!r} is not one of {known}, nor a path with /")
+                raise ConfigError(
+                    f"config: oepp.features.{key}.text: {text!r} is not one of {known}, nor a path with /"
+                )
         pdpp = self.study_config["pdpp"]
         if pdpp["sampling_steps"] > pdpp["diffusion_steps"]:
             raise ConfigError(
@@ -84,10 +87,8 @@ class Plan(benchmark.Benchmark[Entry]):
 
     def lacking(self, entry: Entry, release: str) -> tuple[str, ...]:
         """Return what the entry lacks on a release before any job of it can run; videos are listed by `split1`."""
-        needed = [release] if release == "rebuilt" else []
-        if entry.made.decoded or any(is_backbone(name, self.config) for name in self.features(entry)):
-            needed.append("split1")
-        absent = [f"release:oepp/{name}" for name in needed if not oepp.has_release(name)]
+        listed = entry.made.decoded or self._computed(entry)
+        absent = ["release:oepp/split1"] if listed and not oepp.has_release("split1") else []
         absent += [item for name in self.features(entry) for item in self.videos.features_lack(name)]
         absent += self._text_lacks(entry)
         absent += self._service_lacks(entry, release) if entry.made.decoded else ()
@@ -136,6 +137,8 @@ class Plan(benchmark.Benchmark[Entry]):
             record["matching"] = mine["matching"]
         if entry.kind == "vlm":
             record["llm"] = {key: value for key, value in mine["llm"].items() if key != "concurrency"}
+        if job.release == REBUILT:
+            record["split_seed"] = mine["split_seed"]
         return record
 
     def _text_record(self, entry: Entry) -> Any:
@@ -197,20 +200,22 @@ class Plan(benchmark.Benchmark[Entry]):
         counted = [release for name, release in self.pairs(target) if not self.entries[name].made.module]
         jobs = list(self.jobs(target))
         read = any(job.entry.made.decoded or self._computed(job.entry) for job in jobs)
-        releases = [self.release_manifest(name) for name in dict.fromkeys(counted) if not self._absent(name)]
+        releases = map(self.release_manifest, dict.fromkeys(counted))
         return [*self.scores(target), *releases, *(self.videos.dropped if read else [])]
 
     def _computed(self, entry: Entry) -> bool:
         return any(is_backbone(name, self.config) for name in self.features(entry))
 
-    @staticmethod
-    def _absent(release: str) -> bool:
-        return release == "rebuilt" and not oepp.has_release(release)
+    @property
+    def rebuild_options(self) -> str:
+        """What stands behind the verb that makes ``rebuilt``."""
+        seed = self.study_config["split_seed"]
+        return "" if seed is None else f" --seed {seed}"
 
     @property
     def choices(self) -> Sequence[Any]:
         """What a table says besides its numbers: a change of it writes tables again."""
-        keys = ("releases", "subset", "features", "windows", "llm")
+        keys = ("releases", "split_seed", "subset", "features", "windows", "llm")
         return [self.study_config[key] for key in keys]
 
     def report_inputs(self) -> list[Path]:

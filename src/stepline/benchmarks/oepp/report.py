@@ -34,8 +34,8 @@ DRAWN = ("base_sr", "novel_sr")
 BY_HORIZON = ("3", "6")
 """The tables whose lines differ by the horizon."""
 HOW_TO_READ = (
-    "Filled markers are ours, with the 95 % interval by bootstrap over the videos; hollow ones are the paper's. A bound "
-    "that the paper prints (<0.01) has no marker. Random is an exact expectation: nothing is drawn."
+    "Filled markers are ours, with the 95 % interval by bootstrap over the videos; hollow ones are the paper's. A "
+    "bound that the paper prints (<0.01) has no marker. Random is an exact expectation: nothing is drawn."
 )
 HOW_TO_READ_PLANS = "The top row holds the true actions, the rows below plans of the lowest seed; ✓ marks a right step."
 
@@ -114,11 +114,14 @@ def _plans(plan: Plan, release: str) -> list[Picture]:
 def _shown(plan: Plan, release: str, part: Part, made: Mapping[str, Any]) -> "list[PlannedWindow]":
     from stepline.report.figure_plans import PlannedWindow
 
-    pool, found = oepp.pool(release, part), {}
+    pool = oepp.pool(release, part)
+    found: dict[str, PlannedWindow] = {}
     for video in oepp.load(release, part):
         for window in windows([video], HORIZON, plan.study_config["windows"]["padding"])[:1]:
             key = part, window.video, window.index
-            named = {name: [pool[each] if each >= 0 else None for each in p[key]] for name, p in made.items() if key in p}
+            named = {
+                name: [pool[each] if each >= 0 else None for each in p[key]] for name, p in made.items() if key in p
+            }
             if named:
                 found.setdefault(
                     video.event,

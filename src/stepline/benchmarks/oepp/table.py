@@ -35,7 +35,7 @@ def table_rows(plan: Plan, target: str) -> list[Row]:
 def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[Line]:
     table, entry = plan.table(target), plan.entries[line.entry]
     lacking, spec, notes = plan.lacking(entry, release), "", [line.note]
-    score = None if lacking else _score(plan, entry, release)
+    score = None if lacking else _score(entry, release)
     if score is not None:
         lacking = tuple(score["needs"])
         spec = plan.spec(Job(release=release, entry=entry)) if entry.made.module else ""
@@ -74,7 +74,7 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
         )
 
 
-def _score(plan: Plan, entry: Entry, release: str) -> dict[str, Any]:
+def _score(entry: Entry, release: str) -> dict[str, Any]:
     """Return a score; one that is absent waits for the release: it was fetched after the run had listed its jobs."""
     if not entry.made.module:
         return _statistics(entry, release)
@@ -111,8 +111,6 @@ def filled_by(file: str, lacking: Sequence[str]) -> str:
 
 def _how_to_fill(item: str) -> str:
     kind, _, what = item.partition(":")
-    if item == "release:oepp/rebuilt":
-        return "stepline oepp rebuild"
     if kind == "release":
         return f"stepline fetch {what}"
     if kind == "features":

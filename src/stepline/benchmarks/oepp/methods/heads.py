@@ -33,7 +33,7 @@ def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
 def _build(material: Material, samples: Samples) -> "Module":
     from stepline.models.planners import MlpPlanner, TransformerPlanner
 
-    made = {"mlp": MlpPlanner, "transformer": TransformerPlanner}[material.entry.kind]
+    made: type[Module] = {"mlp": MlpPlanner, "transformer": TransformerPlanner}[material.entry.kind]
     return made(samples.rows.shape[1], samples.text.shape[1], samples.labels.shape[1])
 
 

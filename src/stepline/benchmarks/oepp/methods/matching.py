@@ -47,4 +47,5 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 def _ranked(observed: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the (N, classes) places of the classes, nearest first; an observation's own length changes no order."""
     scores = np.round(observed @ vectors.T, 12)  # equal vectors of two classes must tie
-    return np.argsort(-scores, axis=1, kind="stable")
+    ranked: NDArray[np.int64] = np.argsort(-scores, axis=1, kind="stable")
+    return ranked

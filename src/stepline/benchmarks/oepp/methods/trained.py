@@ -1,4 +1,4 @@
-"""What trained planners share: all windows' observations in one array, the epoch of the best validation success rate."""
+"""What trained planners share: all observations in one array, the epoch of the best validation success rate."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
