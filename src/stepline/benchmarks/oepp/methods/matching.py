@@ -41,7 +41,8 @@ def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
 
 
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    unit: NDArray[np.float64] = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return unit
 
 
 def _ranked(observed: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.int64]:
