@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -19,7 +20,7 @@ import pytest
 
 from stepline import llm
 from stepline.errors import DownloadError, MissingError, StoreError
-from stepline.llm import Conversation, Service, ask
+from stepline.llm import Content, Conversation, Service, ask
 from tests.llm_server import CUT, KEY, Reply, Request, Server
 
 STORE = Path("answers/llm.sqlite")
@@ -107,6 +108,43 @@ def test_what_decides_the_answer_is_asked_again(serve: Callable[..., Server]) ->
         ask(service(**{"url": server.url} | changed), talk("a"), STORE, what="x")  # type: ignore[arg-type]
     ask(kept, [[{"role": "system", "content": "be verbose"}, {"role": "user", "content": "a"}]], STORE, what="x")
     assert (len(server.requests), len(other.requests)) == (5, 1)
+
+
+def test_the_identity_of_text_is_that_of_kept_answers() -> None:
+    identity = service("http://localhost:8000/v1/").identity(talk("one")[0])
+    assert identity == "d5fd8dd384fe3e6a6dff3d6bccf3ee1b0140b9ba2c11d56da6522194902cd882"
+
+
+def test_a_picture_is_sent_as_it_is_and_another_is_another_question(serve: Callable[..., Server]) -> None:
+    server = serve()
+
+    def see(data: str) -> Conversation:
+        image = {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{data}"}}
+        return [{"role": "user", "content": [{"type": "text", "text": "what?"}, image]}]
+
+    for conversation in (see("AAAA"), see("AAAB"), see("AAAA")):
+        ask(service(server.url), [conversation], STORE, what="x")
+    assert [request.body["messages"] for request in server.requests] == [see("AAAA"), see("AAAB")]
+
+
+def test_conversations_are_made_on_the_way_and_let_go(serve: Callable[..., Server]) -> None:
+    class Talk(list[dict[str, Content]]):
+        """A list that can be watched."""
+
+    made: list[weakref.ref[Talk]] = []
+
+    def talks() -> Iterator[Conversation]:
+        for (conversation,) in (talk(str(n % 20)) for n in range(40)):
+            assert sum(each() is not None for each in made) <= 5, "2 in flight, 2 just answered, 1 in hand"
+            watched = Talk(conversation)
+            made.append(weakref.ref(watched))
+            yield watched
+            del watched
+
+    server = serve()
+    for _ in range(2):
+        assert ask(service(server.url, concurrency=2), talks(), STORE, what="x") == [f"so {n % 20}" for n in range(40)]
+    assert len(server.requests) == 20
 
 
 def test_what_the_service_says_is_kept(serve: Callable[..., Server]) -> None:

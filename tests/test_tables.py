@@ -466,3 +466,96 @@ class TestNumbersByRelease:
         assert "| PDVC, (3) |" not in text
         assert "| PDVC (3) |" in text
         assert "unlimited" not in text
+
+
+PLANS = """\
+table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
+2,Random,,T=3,,base_sr,<0.01,,2,,,,
+2,Random,,T=3,,novel_sr,<0.01,,2,,,of 122 actions,
+2,Random,,T=4,,base_sr,<0.01,,2,,,,
+2,People,,reference,,base_sr,<0.01,,2,,,,
+8,Total,,,,videos,2771,,0,,,,
+8,Train,,,,videos,1285,,0,,,,
+"""
+
+
+class TestPlans:
+    @pytest.fixture
+    def plans(self, tmp_path: Path) -> Path:
+        path = tmp_path / "plans.csv"
+        path.write_text(PLANS)
+        return path
+
+    def lines(self, base: float | None, **own: Any) -> list[Line]:
+        measured = {"value": base, "sd": None, "ci": None, "seeds": []}
+        metrics = {"base_sr": measured | own, "novel_sr": measured | {"value": 0.5, "n_videos": 733, "n_listed": 733}}
+        content = {"metrics": metrics, "n_videos": 5, "n_listed": 5, "n_samples": 9}
+        return [
+            line(
+                table="2", title="Plans", entry="random", method="Random", modality="", setting="T=3", context_s=None,
+                metric=metric, inputs=("action_pool",), score=None if base is None else content,
+            )
+            for metric in metrics
+        ]  # fmt: skip
+
+    def counted(self, **values: float) -> list[Line]:
+        return [
+            line(
+                table="8", title="Counts", entry=name, method=name, modality="", setting="", context_s=None,
+                metric="videos", score={"metrics": {"videos": {"value": value}}},
+            )
+            for name, value in values.items()
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("value", "status"), [(0.0, "exact"), (0.00999, "exact"), (0.01, "differs"), (0.09, "differs")]
+    )
+    def test_a_value_is_below_a_bound_or_differs(self, plans: Path, value: float, status: str) -> None:
+        first = tables.build(self.lines(value), plans)[0]
+        assert (first.status, first.printed, first.paper, first.difference) == (status, "<0.01", None, None)
+
+    def test_a_bound_with_evidence_is_inconsistent_and_one_of_a_part_not_comparable(self, plans: Path) -> None:
+        whole, novel = tables.build(self.lines(0.0), plans)[:2]
+        assert (whole.status, novel.status) == ("exact", "inconsistent")
+        part = tables.build(self.lines(0.0, n_videos=4), plans)[0]
+        assert (part.status, part.note) == ("not comparable", "videos: 4 of 5 evaluated")
+
+    def test_a_bound_stands_as_printed_in_every_file(self, plans: Path, tmp_path: Path) -> None:
+        rows = tables.build(self.lines(0.0), plans)
+        assert [c["paper"] for c in cells(rows, tmp_path)] == ["<0.01"] * 4
+        tables.write_markdown(rows, tmp_path / "t.md", title="T")
+        text = (tmp_path / "t.md").read_text()
+        assert "| T=3 | Random |  | 0.00 (&lt;0.01) = | 0.50 (&lt;0.01) ‡ |" in text
+        assert "| T=4 | Random |  | needs (&lt;0.01) |  |" in text
+        assert "| reference | People |  | &lt;0.01 ref |  |" in text
+
+    def test_a_metric_has_its_own_videos_and_the_facts_name_it(self, plans: Path, tmp_path: Path) -> None:
+        rows = tables.build(self.lines(0.0, n_samples=1138), plans)
+        assert [(r.n_videos, r.n_listed, r.n_samples) for r in rows[:2]] == [(5, 5, 1138), (733, 733, 9)]
+        tables.write_markdown(rows, tmp_path / "t.md", title="T")
+        text = (tmp_path / "t.md").read_text()
+        assert "listed**: 5 / 5: Random (T=3) (Base SR); 733 / 733: Random (T=3) (Novel SR)\n" in text
+        assert "- **Samples**: 1138: Random (T=3) (Base SR); 9: Random (T=3) (Novel SR)\n" in text
+        assert "- **What a method may see**: the action pool\n" in text
+
+    def test_counts_are_whole_numbers_everywhere(self, plans: Path, tmp_path: Path) -> None:
+        rows = tables.build(self.counted(Total=2771.0, Train=1284), plans)
+        assert [(r.status, r.difference) for r in rows] == [("exact", 0.0), ("differs", -1.0)]
+        assert [(c["value"], c["paper"], c["difference"]) for c in cells(rows, tmp_path)] == [
+            ("2771", "2771", "0"),
+            ("1284", "1285", "-1"),
+        ]
+        tables.write_markdown(rows, tmp_path / "t.md", title="T")
+        text = (tmp_path / "t.md").read_text()
+        assert "|  | Total |  | 2771 (2771) = |" in text
+        assert "| Train |  |  | Videos | 1284 |" in text
+        assert "Values in percent, counts as whole numbers. Bold:" in text
+        tables.write_markdown(tables.build(self.lines(0.0), plans), tmp_path / "t.md", title="T")
+        assert "Values in percent. Bold:" in (tmp_path / "t.md").read_text()
+
+    def test_planners_see_no_more_than_a_system_would_have(self) -> None:
+        (row,) = tables.build([line(inputs=("observations", "action_pool", "train"))], None)
+        assert not tables.is_oracle(row)
+        assert tables.sees(row) == (
+            "the start and end observations, the action pool, the training and validation recordings"
+        )

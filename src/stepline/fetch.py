@@ -173,7 +173,7 @@ def videos_line(pipeline: Pipeline) -> str:
     The records of shards are left to the workflow; where one would be another by now, its next run has that job.
     """
     if not pipeline.all_shards:
-        raise ReleaseError(f"{pipeline.name} lists no videos yet: run `stepline fetch pss/{pipeline.name}`")
+        raise ReleaseError(f"{pipeline.name} lists no videos yet: run `stepline fetch {pipeline.dataset.listed_by}`")
     records = []
     for shard in pipeline.all_shards:
         came = bring_videos(pipeline, shard)

@@ -34,7 +34,10 @@ TIMEOUT_S = 600.0
 LOCKED_S = 60.0
 """Longest wait for another job that writes answers."""
 
-Conversation = list[dict[str, str]]
+Content = str | list[dict[str, Any]]
+"""Text, or parts in order: ``{"type": "text", "text": ...}`` and ``{"type": "image_url", "image_url": {"url": ...}}``,
+of a picture as a data URI."""
+Conversation = list[dict[str, Content]]
 """Messages with ``role`` (system, user or assistant) and ``content``."""
 
 
@@ -58,7 +61,10 @@ class Service:
         return {"model": self.model, "messages": conversation, **limit}
 
     def identity(self, conversation: Conversation) -> str:
-        """Return the sha256 of the request and its address, as two services may give other models the same name."""
+        """Return the sha256 of the request, with its pictures, and its address.
+
+        Two services may give other models the same name.
+        """
         asked = [self.url.rstrip("/"), self.request(conversation)]
         return hashlib.sha256(canonical_json(asked).encode()).hexdigest()
 
@@ -76,15 +82,23 @@ class Answer:
 def ask(service: Service, conversations: Iterable[Conversation], store: Path, *, what: str) -> list[str]:
     """Return the model's answer to each conversation, in order.
 
-    Answers are kept in ``store``, an SQLite file, one transaction each, so a kill loses those in flight alone; what has
-    one there is not asked, and where all have one, neither key nor network is needed. Conversations that are equal are
-    asked once. Raises DownloadError where the service cannot be had or refuses a request, MissingError where it refuses
-    the key or there is none where it has to be, StoreError where the store cannot be used.
+    Conversations are taken one by one and let go once they are answered, so that they can be made on the way: one more
+    than the service's ``concurrency`` are held at once. Answers are kept in ``store``, an SQLite file, one transaction
+    each, so a kill loses ``concurrency`` of them at most; what has one there is not asked, and where all have one,
+    neither key nor network is needed. Conversations that are equal are asked once. Raises DownloadError where the
+    service cannot be had or refuses a request, MissingError where it refuses the key or there is none where it has to
+    be, StoreError where the store cannot be used.
     """
-    asked = [(service.identity(conversation), conversation) for conversation in conversations]
-    with _opened(store) as database, closing(_Asker(service, database).answers(dict(asked))) as answers:
-        texts = dict(progress(answers, what=what, unit="answers", total=len(dict(asked))))
-    return [texts[key] for key, _ in asked]
+    keys = []
+
+    def asked() -> Iterator[tuple[str, Conversation]]:
+        for conversation in progress(conversations, what=what, unit="questions"):
+            keys.append(service.identity(conversation))
+            yield keys[-1], conversation
+
+    with _opened(store) as database, closing(_Asker(service, database).answers(asked())) as answers:
+        texts = dict(answers)
+    return [texts[key] for key in keys]
 
 
 @contextmanager
@@ -111,12 +125,15 @@ class _Asker:
         self._key = os.environ.get(KEY, "").strip()
         self._ended = threading.Event()
 
-    def answers(self, conversations: dict[str, Conversation]) -> Generator[tuple[str, str], None, None]:
-        """Yield key and text of each conversation, as they come."""
+    def answers(self, conversations: Iterable[tuple[str, Conversation]]) -> Generator[tuple[str, str], None, None]:
+        """Yield key and text of each conversation that has another key than those before it, as they come."""
         pool, waiting = ThreadPoolExecutor(self._service.concurrency), dict[Future[Answer], str]()
-        client = None
+        client, seen = None, set[str]()
         try:
-            for key, conversation in conversations.items():
+            for key, conversation in conversations:
+                if key in seen:
+                    continue
+                seen.add(key)
                 if (kept := self._kept(key)) is not None:
                     yield key, kept
                     continue

@@ -33,6 +33,30 @@ def test_the_interval_of_many_draws_is_that_of_95_percent() -> None:
     assert (high - low) / 2 == pytest.approx(1.96 * 0.5 / 80**0.5, rel=0.05)
 
 
+def test_a_draw_of_weighted_videos_is_the_mean_over_their_windows() -> None:
+    """A video of three windows and one of one; of two draws, a quarter has the first twice, a quarter the second."""
+    values, weights = [1.0, 0.0], [3, 1]
+    assert bootstrap_interval(values, samples=1000, seed=0, weights=weights) == (0, 1)
+    many = [1.0, 0.0] * 40, [3, 1] * 40
+    low, high = bootstrap_interval(many[0], samples=2000, seed=0, weights=many[1])
+    assert low < 0.75 < high
+    plain = bootstrap_interval(many[0], samples=2000, seed=0)
+    assert plain[1] < 0.75
+    assert bootstrap_interval(many[0], samples=2000, seed=0, weights=[2] * 80) == pytest.approx(plain)
+    draws = np.random.default_rng(5).integers(3, size=(50, 3))
+    values, weights = [0.2, 0.9, 0.4], [1, 5, 2]
+    means = [np.average(np.take(values, each), weights=np.take(weights, each)) for each in draws]
+    found = bootstrap_interval(values, samples=50, seed=5, weights=weights)
+    assert found == pytest.approx(np.quantile(means, [0.025, 0.975]))
+
+
+def test_weights_are_above_0_and_one_for_each_video() -> None:
+    for weights in ([1.0], [1.0, 0.0], [1.0, float("nan")]):
+        with pytest.raises(ValueError, match="above 0 and one for each of 2 videos"):
+            bootstrap_interval([5.0, 6.0], samples=10, seed=0, weights=weights)
+    assert np.isnan(bootstrap_interval([5.0], samples=10, seed=0, weights=[2])).all()
+
+
 def test_a_difference_is_paired_by_video() -> None:
     """Videos differ much and methods little: unpaired, the interval would be as wide as the videos are apart."""
     first, second = [10.0, 30.0, 50.0, 70.0], [9.0, 28.0, 49.0, 68.0]

@@ -1,7 +1,5 @@
-from stepline.report.figure_segments import scores, segments
+from stepline.report.figure_segments import segments
 from stepline.report.figures import render
-from stepline.tables import build
-from tests.report.test_figures import line
 
 
 def test_overlapping_segments_stand_on_levels_of_their_own() -> None:
@@ -12,15 +10,6 @@ def test_overlapping_segments_stand_on_levels_of_their_own() -> None:
     assert [(box.x0, box.x1) for box in boxes] == [(0, 5), (6, 9), (1, 9), (1, 4), (4, 8)]
     assert [text.get_text() for text in axes.texts] == ["1", "2", "1", "2", "3"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
-
-
-def test_a_method_has_its_line_with_ours_its_interval_and_the_papers() -> None:
-    rows = build([line(50.0), line(None, method="EgoVLP")], None)
-    axes = scores(rows, "accuracy").axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["InternVideo, V+L, last-layer"]
-    interval, value, *_ = axes.get_lines()
-    assert list(interval.get_xdata()) == [49, 52]
-    assert list(value.get_xdata()) == [50]
 
 
 def test_the_same_segments_give_the_same_bytes() -> None:

@@ -11,13 +11,14 @@ from stepline import config as stepline_config
 from stepline.asr.engines import ENVIRONMENTS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.benchmarks.spacewalk import presentation
-from stepline.benchmarks.pss.entries import TARGETS as PSS_TARGETS
 from stepline.benchmarks.spacewalk.plan import TARGETS
+from stepline.datasets import oepp
+from stepline.datasets.release import REBUILT
 from stepline.datasets.studies import STUDIES
 from stepline.errors import SteplineError
 from stepline.io import canonical_json, write_text
 from stepline.mirror import mirror_root
-from stepline.plans import configured, has_tables, plan as plan_of
+from stepline.plans import BENCHMARKS, configured, has_tables, plan as plan_of
 from stepline.spec import digest
 
 min_version("9.27")
@@ -31,17 +32,19 @@ envvars:
     "STEPLINE_RUN",
 
 
+TABLES = dict.fromkeys([*TARGETS, *(table for made in BENCHMARKS.values() for table in made.all_tables())])
+
 try:
     mirror_root()
     config = stepline_config.validate(config)
     found = map(re.compile("(?:results|datasets)/([^/]+)/(?:(.*)[.](?:csv|md|svg|html)$)?").match, sys.argv)
     targets = [target.groups() for target in found if target]
     asked = {name for name, _ in targets}
-    known = {*STUDIES, "pss"}
+    known = {*STUDIES, *BENCHMARKS}
     PLANS = {name: plan_of(config, name) for name in dict.fromkeys([*configured(config), *sorted(asked & known)])}
     for name, table in targets:
-        shown = "table2" if table == "report" and name != "pss" else table
-        if name in PLANS and has_tables(config, name) and shown in (*TARGETS, *PSS_TARGETS):
+        shown = "table2" if table == "report" and name not in BENCHMARKS else table
+        if name in PLANS and has_tables(config, name) and shown in TABLES:
             PLANS[name].check_table(shown)
     for each in PLANS.values():
         each.check_records()
@@ -64,12 +67,12 @@ shell.prefix(prefix)
 # A job with networks takes all cores.
 NETWORKS = any(PLANS[name].networks for name in PLANS)
 OWN = [name for name in PLANS if not has_tables(config, name)]
-SPACEWALKS = "|".join(sorted({*STUDIES, *PLANS} - {*OWN, "pss"}))
+SPACEWALKS = "|".join(sorted({*STUDIES, *PLANS} - {*OWN, *BENCHMARKS}))
 ENGINE = config["asr"]["engine"]
 
 
 wildcard_constraints:
-    study="|".join([SPACEWALKS, "pss"]),
+    study="|".join([SPACEWALKS, *BENCHMARKS]),
     dataset="|".join(sorted({*STUDIES, *PLANS})),
     engine=re.escape(ENGINE),
     release="[a-z0-9-]+",
@@ -79,7 +82,7 @@ wildcard_constraints:
     entry="[a-z0-9][a-z0-9.-]*",
     context=r"all|[\d.]+s",
     seed=r"\d+",
-    table="|".join((*TARGETS, *PSS_TARGETS)),
+    table="|".join(TABLES),
 
 
 def plan(wildcards):

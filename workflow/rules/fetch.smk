@@ -7,7 +7,8 @@ rule release:
     log:
         "logs/release/{study}.{release}.log",
     wildcard_constraints:
-        study="|".join([*STUDIES, "pss"]),
+        study="|".join([*STUDIES, *BENCHMARKS]),
+        release=f"(?!{REBUILT}/)[a-z0-9-]+",
     conda:
         "../../envs/core.yaml"
     params:

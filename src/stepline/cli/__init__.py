@@ -15,9 +15,8 @@ from stepline.errors import ConfigError, DownloadError, SteplineError
 from stepline.mirror import mirror_root
 
 if TYPE_CHECKING:
-    from stepline.benchmarks.pss.run import Run as PssRun
-    from stepline.benchmarks.spacewalk.run import Run
     from stepline.media.process import Limits
+    from stepline.plans import Run
 
 log = logging.getLogger("stepline")
 
@@ -345,7 +344,7 @@ def _table(parsed: argparse.Namespace) -> None:
     _benchmark(parsed).table(parsed.table)
 
 
-def _benchmark(parsed: argparse.Namespace) -> "Run | PssRun":
+def _benchmark(parsed: argparse.Namespace) -> "Run":
     from stepline.config import load
     from stepline.plans import run
 
@@ -354,11 +353,12 @@ def _benchmark(parsed: argparse.Namespace) -> "Run | PssRun":
 
 def _summary(parsed: argparse.Namespace) -> None:
     from stepline.config import load
-    from stepline.plans import plan
+    from stepline.plans import BENCHMARKS, plan
     from stepline.report.summary import write_summary
 
-    if parsed.dataset == "pss":
-        raise ConfigError("pss has no videos of its own: name youcook2 or tasty")
+    if parsed.dataset in BENCHMARKS:
+        listed = " or ".join(BENCHMARKS[parsed.dataset].footage_sets)
+        raise ConfigError(f"{parsed.dataset} has no videos of its own: name {listed}")
     write_summary(plan(load(parsed.configfile), parsed.dataset))
 
 

@@ -10,12 +10,17 @@ from stepline.datasets.schema import Video
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """Listed videos under one name. videos: all of them, in the listed order. segments: the user's file of them."""
+    """Listed videos under one name.
+
+    videos: all of them, in the listed order. segments: the user's file of them. listed_by: the release that lists the
+    videos, such as ``pss/tasty``, where one does.
+    """
 
     name: str
     title: str
     videos: Callable[[], tuple[Video, ...]]
     segments: str = ""
+    listed_by: str = ""
 
     def shards(self, hours: float) -> dict[str, str]:
         """Return the shard of every listed video; those in ``shards.csv`` stay as they are."""

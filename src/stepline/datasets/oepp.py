@@ -184,14 +184,23 @@ def text_features(release: str, features: Features) -> dict[str, list[float]]:
     Raises ReleaseError where the file is absent, changed or of another form, or an action of a pool has no vector.
     """
     file = RELEASES.release_file(release, FEATURE_FILES[features])
+    found = read_vectors(file)
+    if absent := {*pool(release, "base"), *pool(release, "novel")} - found.keys():
+        raise ReleaseError(f"{file} has no vector of {min(absent)!r}")
+    return found
+
+
+def read_vectors(file: Path) -> dict[str, list[float]]:
+    """Return the vector of each action in a JSON file of the released form, ``{action: [[...]]}``.
+
+    Raises ReleaseError where the file is of another form, or vectors are not finite or differ in length.
+    """
     try:
         found = {action: [float(value) for value in vector] for action, (vector,) in read_json(file).items()}
     except (AttributeError, TypeError, ValueError) as error:
         raise ReleaseError(f"{file} holds no vectors of actions: {type(error).__name__}: {error}") from None
     if len({*map(len, found.values())}) != 1 or not all(isfinite(value) for each in found.values() for value in each):
         raise ReleaseError(f"{file} holds vectors of several lengths, or numbers that are not finite")
-    if absent := {*pool(release, "base"), *pool(release, "novel")} - found.keys():
-        raise ReleaseError(f"{file} has no vector of {min(absent)!r}")
     return found
 
 

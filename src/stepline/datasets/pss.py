@@ -8,7 +8,7 @@ as mirrors may lack them.
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import inf
 from pathlib import Path
 
@@ -156,8 +156,8 @@ def _annotations(dataset: str) -> Iterator[tuple[Split, Path]]:
 
 
 DATASETS = {
-    "youcook2": Dataset(name="youcook2", title="YouCook2", videos=lambda: _videos("youcook2")),
-    "tasty": Dataset(name="tasty", title="Tasty", videos=lambda: _videos("tasty")),
+    name: Dataset(name=name, title=title, videos=partial(_videos, name), listed_by=f"pss/{name}")
+    for name, title in (("youcook2", "YouCook2"), ("tasty", "Tasty"))
 }
 
 

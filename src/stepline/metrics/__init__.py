@@ -1,5 +1,6 @@
 """Metrics: pure functions on arrays, each importable alone."""
 
+from stepline.metrics.plans import PlanScores, plan_scores, window_scores
 from stepline.metrics.segments import as_segments, detection, iou, mean_iou, mean_jaccard, uniform, whole_seconds
 from stepline.metrics.soda import (
     DatasetScore,
@@ -14,6 +15,7 @@ from stepline.metrics.soda import (
 
 __all__ = [
     "DatasetScore",
+    "PlanScores",
     "SodaScore",
     "SodaScores",
     "as_segments",
@@ -22,10 +24,12 @@ __all__ = [
     "matched",
     "mean_iou",
     "mean_jaccard",
+    "plan_scores",
     "soda_c",
     "soda_d",
     "soda_d_dataset",
     "soda_d_videos",
     "uniform",
     "whole_seconds",
+    "window_scores",
 ]

@@ -7,16 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def bootstrap_interval(per_video: Sequence[float], *, samples: int, seed: int) -> tuple[float, float]:
+def bootstrap_interval(
+    per_video: Sequence[float], *, samples: int, seed: int, weights: Sequence[float] | None = None
+) -> tuple[float, float]:
     """Return the 95 % percentile interval of the mean over videos, which are drawn with replacement.
 
     per_video: one value per video. Windows of one video are far from independent, so videos are the unit. One video
-    gives no interval: (nan, nan).
+    gives no interval: (nan, nan). weights: what each video counts, above 0, as the number of its windows; the mean of
+    a draw is then the weighted one. Raises ValueError where weights are other than that.
     """
     values = np.asarray(per_video, dtype=np.float64)
+    shares = np.ones_like(values) if weights is None else np.asarray(weights, dtype=np.float64)
+    if shares.shape != values.shape or not (shares > 0).all():
+        raise ValueError(f"weights must be above 0 and one for each of {values.size} videos")
     if values.size < 2:
         return float("nan"), float("nan")
-    return _interval(_means(values, samples, seed))
+    means = _means(values * shares, samples, seed)
+    return _interval(means if weights is None else means / _means(shares, samples, seed))
 
 
 class Difference(NamedTuple):

@@ -116,7 +116,7 @@ def write_tables(
         timelines=timelines,
         how_to_read_timelines=how_to_read_timelines,
         stages=stages,
-        legend=tables.LEGEND,
+        legend=tables.legend(rows),
         panels=tables.panels(rows),
         marks=tables.MARKS,
         missing=tables.missing(rows),

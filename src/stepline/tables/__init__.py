@@ -1,6 +1,6 @@
 """Tables from scores, with the paper's numbers beside ours."""
 
-from stepline.tables.files import LEGEND, markdown_table, write_csv, write_lines, write_markdown
+from stepline.tables.files import legend, markdown_table, write_csv, write_lines, write_markdown
 from stepline.tables.layout import (
     VALUE_COLUMNS,
     Cell,
@@ -18,6 +18,7 @@ from stepline.tables.layout import (
 )
 from stepline.tables.rows import (
     COLUMNS,
+    COUNTS,
     MARKS,
     METRICS,
     SEES,
@@ -28,13 +29,14 @@ from stepline.tables.rows import (
     Row,
     Status,
     build,
+    metric_text,
     percent,
     read_paper,
 )
 
 __all__ = [
     "COLUMNS",
-    "LEGEND",
+    "COUNTS",
     "MARKS",
     "METRICS",
     "SEES",
@@ -54,7 +56,9 @@ __all__ = [
     "facts",
     "groups",
     "is_oracle",
+    "legend",
     "markdown_table",
+    "metric_text",
     "missing",
     "panels",
     "percent",

@@ -7,11 +7,14 @@ from pathlib import Path
 
 from stepline.io import write_text
 from stepline.tables.layout import VALUE_COLUMNS, Panel, facts, groups, missing, panels, values
-from stepline.tables.rows import COLUMNS, Row, number_text, value_text
+from stepline.tables.rows import COLUMNS, COUNTS, Row, metric_text, number_text, value_text
 
 
 def write_csv(rows: Sequence[Row], path: Path | str) -> None:
-    """Write the rows as tidy CSV, one line per number: 4 decimals, unknown values empty, lists joined by ';'."""
+    """Write the rows as tidy CSV, one line per number: 4 decimals, unknown values empty, lists joined by ';'.
+
+    Counts have no decimals.
+    """
     write_lines(path, COLUMNS, ([_csv_cell(row, column) for column in COLUMNS] for row in rows))
 
 
@@ -31,21 +34,26 @@ def _csv_cell(row: Row, column: str) -> str:
     if isinstance(value, tuple):
         return ";".join(map(str, value))
     if isinstance(value, float):
-        return f"{round(value, 4) + 0.0:.4f}"
+        return metric_text(row.metric, value) if row.metric in COUNTS else f"{round(value, 4) + 0.0:.4f}"
     return value_text(value)
 
 
-LEGEND = (
+_LEGEND = (
     "Each cell: ours (the paper's [its authors' later re-run, on another release]). "
     "= exact to the printed digits; ≈ within the stated tolerance; ≠ differs; † not comparable; "
     "‡ the paper's number cannot be right; ref: copied from the paper; needs: no value yet. "
-    "Values in percent."
 )
+
+
+def legend(rows: Sequence[Row]) -> str:
+    """Return how the cells of the rows' laid-out tables are read."""
+    counted = any(row.metric in COUNTS for row in rows)
+    return f"{_LEGEND}Values in percent{', counts as whole numbers' if counted else ''}."
 
 
 def write_markdown(rows: Sequence[Row], path: Path | str, *, title: str) -> None:
     """Write the rows laid out as in the paper, then what is missing, then what must be known to read them."""
-    parts = [f"# {title}", f"{LEGEND} Bold: a method that sees more than any system would have."]
+    parts = [f"# {title}", f"{legend(rows)} Bold: a method that sees more than any system would have."]
     for panel in panels(rows):
         parts += [f"## {panel.title}", _markdown_panel(panel)]
     gaps = missing(rows)

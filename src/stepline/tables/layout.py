@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from stepline.tables.rows import MARKS, METRICS, SEES, SETTINGS, Row, Status, percent
+from stepline.tables.rows import MARKS, METRICS, SEES, SETTINGS, Row, Status, metric_text, percent
 
 RERUN = (
     "the number of the same cell in the paper's later edition (WACV 2026): its authors ran it again, on a later "
@@ -143,7 +143,7 @@ def _cell_text(row: Row) -> str:
     if row.status == "reference":
         return f"{printed} {mark}".strip()
     paper = f"({printed})" if printed else ""
-    value = "" if row.value is None else percent(row.value)
+    value = "" if row.value is None else metric_text(row.metric, row.value)
     return " ".join(filter(None, [mark, paper] if row.status == "needs" else [value, paper, mark]))
 
 
@@ -189,8 +189,8 @@ def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
         ("Protocol", _by_method(done, lambda row: row.protocol)),
         ("What a method may see", _by_method(done, sees)),
         ("Oracles", _methods([row for row in done if is_oracle(row)]) or "none"),
-        ("Videos evaluated / listed", _by_method(done, lambda row: _share(row.n_videos, row.n_listed))),
-        ("Samples", _by_method(done, lambda row: _count(row.n_samples))),
+        ("Videos evaluated / listed", _by_part(done, lambda row: _share(row.n_videos, row.n_listed))),
+        ("Samples", _by_part(done, lambda row: _count(row.n_samples))),
         ("Queries", _by_method(done, lambda row: _count(row.n_queries))),
         ("Pool used / listed", _by_method(done, lambda row: _share(row.pool_used, row.pool_listed))),
         ("Seeds", _by_method(done, lambda row: ";".join(map(str, row.seeds)))),
@@ -209,14 +209,28 @@ def _methods(rows: Iterable[Row]) -> str:
     return ", ".join(dict.fromkeys(named))
 
 
-def _by_method(rows: Sequence[Row], fact: Callable[[Row], str]) -> str:
-    """Return a fact once where all rows share it, else with the methods to which it applies."""
+def _by_method(rows: Sequence[Row], fact: Callable[[Row], str], named: Callable[[list[Row]], str] = _methods) -> str:
+    """Return a fact once where all rows share it, else with the methods, or what is ``named``, to which it applies."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(fact(row), []).append(row)
     if len(groups) == 1:
         return next(iter(groups))
-    return "; ".join(f"{text}: {_methods(group)}" for text, group in groups.items() if text)
+    return "; ".join(f"{text}: {named(group)}" for text, group in groups.items() if text)
+
+
+def _by_part(rows: Sequence[Row], fact: Callable[[Row], str]) -> str:
+    """Return a fact as ``_by_method`` does, with the metrics to which it applies where a score has others besides."""
+
+    def of(row: Row) -> tuple[str, str, float | None]:
+        return row.method, row.entry, row.context_s
+
+    def named(group: list[Row]) -> str:
+        scores, metrics = {of(row) for row in group}, {row.metric for row in group}
+        part = metrics < {row.metric for row in rows if of(row) in scores}
+        return _methods(group) + (f" ({', '.join(METRICS[m] for m in METRICS if m in metrics)})" if part else "")
+
+    return _by_method(rows, fact, named)
 
 
 def _count(number: int | None) -> str:
@@ -239,7 +253,7 @@ def values(rows: Sequence[Row]) -> list[tuple[str, ...]]:
             row.setting,
             context_name(row.context_s) if windowed else "",
             METRICS[row.metric],
-            percent(row.value) + ("" if row.value_sd is None else f" ± {percent(row.value_sd)}"),
+            metric_text(row.metric, row.value) + ("" if row.value_sd is None else f" ± {percent(row.value_sd)}"),
             "" if row.ci_low is None or row.ci_high is None else f"{percent(row.ci_low)} to {percent(row.ci_high)}",
             str(len(row.seeds)) if row.seeds else "",
             sees(row),

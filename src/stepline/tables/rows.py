@@ -8,12 +8,12 @@ The status of a line is the first of these that holds:
 ``ours``            a value to which the paper has no number
 ``inconsistent``    the paper's number cannot be right; the evidence stands in its CSV file and in the note
 ``not comparable``  another release, protocol or option than the paper's, a subset, or videos that are missing: which
-``exact``           the value rounds to the printed digits
+``exact``           the value rounds to the printed digits, or lies below a printed bound such as ``<0.01``
 ``within``          it lies in the tolerance; tolerance and source stand in the paper's CSV file and in the note
 ``differs``         it does not, or no tolerance is justified
 ==================  ====================================================================================================
 
-Only the last three can be compared, and only they have a ``difference``.
+Only the last three can be compared, and only they have a ``difference``, though none from a bound.
 """
 
 import csv
@@ -49,8 +49,23 @@ METRICS = {
     "rouge_l": "ROUGE-L",
     "meteor_stem": "METEOR-stem",
     "soda_c_stem": "SODA-C (METEOR-stem)",
+    "val_sr": "Val SR",
+    "val_acc": "Val Acc",
+    "val_miou": "Val mIoU",
+    "base_sr": "Base SR",
+    "base_acc": "Base Acc",
+    "base_miou": "Base mIoU",
+    "novel_sr": "Novel SR",
+    "novel_acc": "Novel Acc",
+    "novel_miou": "Novel mIoU",
+    "events": "Events",
+    "actions": "Actions",
+    "videos": "Videos",
+    "segments": "Segments",
 }
 """Columns of laid-out tables, in their order."""
+COUNTS = ("events", "actions", "videos", "segments")
+"""The metrics that are whole numbers; all others are percentages."""
 SETTINGS = ("baseline", "reference", "zero-shot", "tuned", "last-layer", "all-layer")
 SEES = {
     "window": "its window",
@@ -58,6 +73,8 @@ SEES = {
     "train": "the training and validation recordings",
     "video": "the video",
     "duration": "the video's duration",
+    "observations": "the start and end observations",
+    "action_pool": "the action pool",
     "segment_count": "THE NUMBER OF SEGMENTS",
     "segments": "THE SEGMENTS",
     "sample_list": "THE SAMPLE LIST",
@@ -84,7 +101,8 @@ class Line:
     inputs: what the method may see, words of ``SEES``. paper_options: the paper's value of options, where it is known.
     paper_release: the release on which the paper's numbers were made, empty where there is none.
     score: the content of the score file, None where there is none; then ``needs`` says what it wants
-    (``weights:<backbone>``, ``videos:<study>``, ``key:<variable>``) and ``command`` what fills it.
+    (``weights:<backbone>``, ``videos:<study>``, ``key:<variable>``) and ``command`` what fills it. A metric's own
+    ``n_videos``, ``n_listed`` and ``n_samples`` win over those of the whole score.
     reference: the number is copied from the paper. subset: what part of the split is evaluated, empty where all of it.
     title: what the table is about.
     """
@@ -117,10 +135,10 @@ class Line:
 class Published:
     """A number of the paper, and by how much a rerun may miss it, with the source of that.
 
-    printed: as printed, empty where it is not known. rerun: what the authors' later edition prints, made on a later
-    release; empty where it has none. decimals: the digits after the point in its table, of which some tables leave out
-    last zeros. truncated: the paper cut the digits off where others round. evidence: why it cannot be right. note: what
-    else must be known of it.
+    printed: as printed, empty where it is not known; ``<0.01`` is a bound. rerun: what the authors' later edition
+    prints, made on a later release; empty where it has none. decimals: the digits after the point in its table, of
+    which some tables leave out last zeros. truncated: the paper cut the digits off where others round. evidence: why it
+    cannot be right. note: what else must be known of it.
     """
 
     printed: str
@@ -134,8 +152,13 @@ class Published:
 
     @property
     def value(self) -> float | None:
-        """The number, in percent."""
-        return float(self.printed) if self.printed else None
+        """The number, in percent or a count; None of a bound."""
+        return float(self.printed) if self.printed and self.bound is None else None
+
+    @property
+    def bound(self) -> float | None:
+        """Below what the number lies, where the paper prints no more."""
+        return float(self.printed[1:]) if self.printed.startswith("<") else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +167,7 @@ class Row:
 
     ``rerun`` is the number of the paper's later edition, as printed. Beside the columns: ``printed``, the paper's
     number as printed; ``entry``; ``title``, of the table; ``needs``; ``subset``; ``selection``, how the settings were
-    chosen; ``per_video``, the value of each video. Values in percent.
+    chosen; ``per_video``, the value of each video. Values in percent, those of ``COUNTS`` whole numbers.
     """
 
     table: str
@@ -300,7 +323,8 @@ def _row(line: Line, paper: Published | None) -> Row:
     score = line.score or {}
     measured = _measured(line)
     value = measured.get("value")
-    status, difference, remarks = _judge(line, value, paper)
+    counts = {**score, **measured}
+    status, difference, remarks = _judge(line, value, paper, _partial(line, counts))
     if paper is not None:
         remarks += [paper.note]
         value = paper.value if line.reference else value
@@ -327,12 +351,12 @@ def _row(line: Line, paper: Published | None) -> Row:
         value_sd=measured.get("sd"),
         ci_low=low,
         ci_high=high,
-        n_videos=score.get("n_videos"),
-        n_listed=score.get("n_listed"),
-        n_samples=score.get("n_samples"),
-        n_queries=score.get("n_queries"),
-        pool_used=score.get("pool_used"),
-        pool_listed=score.get("pool_listed"),
+        n_videos=counts.get("n_videos"),
+        n_listed=counts.get("n_listed"),
+        n_samples=counts.get("n_samples"),
+        n_queries=counts.get("n_queries"),
+        pool_used=counts.get("pool_used"),
+        pool_listed=counts.get("pool_listed"),
         seeds=tuple(measured.get("seeds", ())),
         spec=line.spec,
         status=status,
@@ -360,21 +384,27 @@ def _measured(line: Line) -> Mapping[str, Any]:
     return measured
 
 
-def _judge(line: Line, value: float | None, paper: Published | None) -> tuple[Status, float | None, list[str]]:
-    """Return a line's status, its difference from the paper, and the remarks that explain them."""
+def _judge(
+    line: Line, value: float | None, paper: Published | None, partial: list[str]
+) -> tuple[Status, float | None, list[str]]:
+    """Return a line's status, its difference from the paper, and the remarks that explain them.
+
+    partial: what of the split is not evaluated.
+    """
     if line.reference:
         made = f", made on {line.paper_release}" if line.paper_release not in ("", line.release) else ""
         return "reference", None, [f"copied from the paper{made}"]
     if value is None:
         return "needs", None, [f"needs {';'.join(line.needs)}"] if line.needs else []
-    partial = _partial(line)
-    if paper is None or paper.value is None:
+    if paper is None or not paper.printed:
         return "ours", None, partial
     if paper.evidence:
         return "inconsistent", None, [f"the paper's number cannot be right: {paper.evidence}", *partial]
     other = partial + _other_protocol(line)
     if other:
         return "not comparable", None, other
+    if paper.value is None:
+        return "exact" if paper.bound is not None and value < paper.bound else "differs", None, []
     difference = value - paper.value
     step = Decimal(1).scaleb(-paper.decimals)
     if paper.truncated and Decimal(repr(round(value, 8))).quantize(step, ROUND_DOWN) == Decimal(paper.printed):
@@ -387,12 +417,11 @@ def _judge(line: Line, value: float | None, paper: Published | None) -> tuple[St
     return "within" if abs(difference) <= paper.tolerance + 1e-9 else "differs", difference, [tolerance]
 
 
-def _partial(line: Line) -> list[str]:
-    score = line.score or {}
+def _partial(line: Line, counts: Mapping[str, Any]) -> list[str]:
     remarks = [f"subset: {line.subset}"] if line.subset else []
     for used, listed, what in (("n_videos", "n_listed", "videos"), ("pool_used", "pool_listed", "pool")):
-        if score.get(used) is not None and score.get(listed) is not None and score[used] < score[listed]:
-            remarks.append(f"{what}: {score[used]} of {score[listed]} evaluated")
+        if counts.get(used) is not None and counts.get(listed) is not None and counts[used] < counts[listed]:
+            remarks.append(f"{what}: {counts[used]} of {counts[listed]} evaluated")
     return remarks
 
 
@@ -416,6 +445,11 @@ def round_half_up(value: float, step: Decimal) -> Decimal:
 def percent(value: float) -> str:
     """Return a percentage with the 2 decimals of the papers."""
     return str(round_half_up(value, Decimal("0.01")))
+
+
+def metric_text(metric: str, value: float) -> str:
+    """Return a metric's value as it is shown: a whole number of a count, else a percentage."""
+    return str(round_half_up(value, Decimal(1))) if metric in COUNTS else percent(value)
 
 
 def value_text(value: Any) -> str:

@@ -1,11 +1,9 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from stepline import paths
-from stepline.benchmarks.pss.entries import TARGETS, load_table
-from stepline.benchmarks.pss.plan import Footage, Job, Plan, is_backbone, paper_file
+from stepline.benchmarks.pss.plan import Job, Plan
 from stepline.config import validate
 from stepline.errors import ConfigError, MissingError
 from stepline.tables import METRICS, SEES, read_paper
@@ -20,8 +18,8 @@ def bank_of(name: str, dataset: str) -> Path:
 
 def test_every_line_names_an_entry_and_known_metrics() -> None:
     entries = plan().entries
-    for target in TARGETS:
-        table = load_table(target)
+    for target in Plan.all_tables():
+        table = plan().table(target)
         assert {line.entry for line in table.lines} <= entries.keys()
         assert set(table.metrics) <= METRICS.keys()
         lines = [
@@ -32,15 +30,15 @@ def test_every_line_names_an_entry_and_known_metrics() -> None:
 
 
 def test_every_number_of_the_paper_has_its_line() -> None:
-    for target in TARGETS:
-        table = load_table(target)
+    for target in Plan.all_tables():
+        table = plan().table(target)
         asked = {
             (line.method, line.modality, line.setting, metric, release)
             for line in table.lines
             for release in line.releases
             for metric in table.metrics
         }
-        assert {(*key[1:4], *key[5:]) for key in read_paper(paper_file(target))} <= asked
+        assert {(*key[1:4], *key[5:]) for key in read_paper(Plan.paper_file(target))} <= asked
 
 
 class TestWhatIsLacking:
@@ -193,7 +191,7 @@ def test_videos_that_are_not_kept_go_once_features_are_there(releases: None) -> 
     features = {"s3d": ["histogram"], "r3d": ["histogram"], "resnet34": ["resnet34"]}
     made = Plan.of(validate({"media": {"keep": "none"}, "pss": {**CONFIG, "features": features}}), "pss")
     footage = made.footage["youcook2"]
-    manifests = [path for name in footage.backbones for path in footage.feature_manifests[name]]
+    manifests = [path for name in footage.backbones for path in footage.features_inputs(name)]
     assert footage.drop_inputs("000") == footage.made_from_videos("000") == manifests
     assert made.score_files("table1")[-1] == footage.dropped[0] == Path("datasets/youcook2/dropped/000.json")
     assert all("tasty" not in str(path) for path in made.score_files("table1"))
@@ -202,21 +200,3 @@ def test_videos_that_are_not_kept_go_once_features_are_there(releases: None) -> 
 def test_a_subset_is_drawn_within_each_split(releases: None) -> None:
     chosen = plan({"subset": {"fraction": 0.5, "seed": 0}}).chosen("youcook2")
     assert [sum(f"-{split}-" in video for video in chosen) for split in ("train", "val", "test")] == [5, 2, 2]
-
-
-def test_footage_has_the_backbones_of_what_is_shown(releases: None) -> None:
-    config = validate({"pss": {**CONFIG, "features": {"s3d": ["histogram"], "r3d": ["histogram", "r3d"]}}})
-    footage = Footage.of(config, "tasty")
-    assert footage.configured_backbones == ["histogram"]
-    assert footage.wants_videos
-    assert footage.lacks == ()
-    assert sorted(footage.shards) == sorted(video.id for video in footage.dataset.videos())
-    none = replace(footage, config=validate({"pss": CONFIG}))
-    assert not none.wants_videos
-
-
-def test_a_name_is_a_backbone_or_an_imported_bank() -> None:
-    config = validate({"pss": {}})
-    assert is_backbone("s3d-pss", config)
-    assert is_backbone("histogram", config)
-    assert not is_backbone("tsn-resnet", config)

@@ -4,27 +4,22 @@ The workflow asks and runs; nothing is computed here, and nothing heavy is impor
 """
 
 import os
-import re
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from stepline import paths
-from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
-from stepline.backbones.sentence import MODELS
-from stepline.benchmarks.pss.entries import PARTS, SEGMENT_S, Entry, load_entries, load_table
-from stepline.config import Config, validate
+from stepline import benchmark
+from stepline.benchmarks.pss.entries import PARTS, SEGMENT_S, Entry
+from stepline.config import validate
 from stepline.datasets import pss
 from stepline.datasets.subset import select
-from stepline.errors import ConfigError, MissingError
-from stepline.io import canonical_json, read_json, sha256_file
-from stepline.mirror import signature
-from stepline.pipeline import Pipeline
-from stepline.spec import digest
+from stepline.errors import ConfigError
+from stepline.footage import is_backbone
+from stepline.io import canonical_json
 
 SCORING = 1
 """Revision of the scoring code: raise it with a change that gives other numbers."""
@@ -32,138 +27,25 @@ METEOR_WANTED = "config:pss.metrics.meteor=true"
 FIRST_KERNEL, KERNEL_STEP = 3, 8
 """Rows of ProcNet's shortest anchor, and how much longer the next one is."""
 
-
-def paper_file(target: str) -> Path:
-    """Return the paper's numbers of a table."""
-    return Path(__file__).parent / "paper" / f"{target}.csv"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """One entry on one data set, which in paths stands where others have a release; ``context`` is always ``all``."""
-
-    release: str
-    entry: Entry
-
-    @property
-    def context(self) -> str:
-        """What stands in paths for a window length."""
-        return paths.context_label(None)
+Job = benchmark.Job[Entry]
+"""One entry on one data set, which in paths stands where others have a release."""
 
 
 @dataclass(frozen=True)
-class Footage(Pipeline):
-    """The videos of YouCook2 or Tasty, as far as features are computed from them."""
-
-    @classmethod
-    def of(cls, config: Config, name: str) -> "Footage":
-        """Return the pipeline of the data set ``name``; raise ConfigError where PSS is not configured."""
-        return Plan.configured(config, "pss").footage[name]
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Nothing: features are made for what reads them."""
-        return ()
-
-    @property
-    def configured_backbones(self) -> Sequence[str]:
-        """The backbones among the configured features of what is shown."""
-        made = Plan(self.config, pss.RELEASES)
-        named = [name for entry in made.shown.values() if entry.features for name in made.sources(entry)]
-        return [name for name in dict.fromkeys(named) if is_backbone(name, self.config)]
-
-    @property
-    def lacks(self) -> tuple[str, ...]:
-        """What the backbones lack; no speech is recognised."""
-        return tuple(dict.fromkeys(item for name in self.configured_backbones for item in self.backbone_lacks(name)))
-
-    @property
-    def listed_clips(self) -> dict[str, list[tuple[float, float]]]:
-        """No clips are listed."""
-        return {}
-
-    @property
-    def how_to_list(self) -> str:
-        """What to do where a backbone wants listed clips."""
-        return "name a backbone that describes each second in `pss.features`"
-
-    def made_from_videos(self, shard: str) -> list[Path]:
-        """Return the records of the features of a shard, which are all that is computed from its videos."""
-        return [paths.features_manifest(self.name, shard, self.spec_of(name)) for name in self.backbones]
-
-    def drop_inputs(self, shard: str) -> list[Path]:
-        """Return the records of all that wants a shard's videos."""
-        return self.made_from_videos(shard)
-
-    @property
-    def wants_videos(self) -> bool:
-        """Whether features are computed."""
-        return bool(self.configured_backbones)
-
-    def check_records(self) -> None:
-        """Read the records of videos where features are computed."""
-        if self.backbones:
-            super().check_records()
-
-    @property
-    def feature_manifests(self) -> dict[str, list[Path]]:
-        """By backbone that lacks nothing, the records of the features of all videos."""
-        return {
-            name: [paths.features_manifest(self.name, shard, self.spec_of(name)) for shard in self.all_shards]
-            for name in self.backbones
-        }
-
-
-def is_backbone(name: str, config: Config) -> bool:
-    """Return whether a name of ``pss.features`` is a backbone; else it is a bank that was imported."""
-    return ":" in name or name in {*FRAME_BACKBONES, *presets(), *config["backbones"]}
-
-
-@dataclass(frozen=True)
-class Plan(Pipeline):
+class Plan(benchmark.Benchmark[Entry]):
     """What there is to do for PSS under one configuration."""
 
-    @classmethod
-    def of(cls, config: Config, name: str) -> "Plan":
-        """Return the plan; raise ConfigError where PSS is not configured."""
-        plan = cls.configured(config, name)
-        plan._check_features()
-        plan._check_sizes()
-        if config["strict"]:
-            shown = [(plan.entries[entry], release) for entry, release in plan.pairs()]
-            lacking = {item for entry, release in shown for item in plan.lacking(entry, release)}
-            lacking |= {item for entry, _ in shown if entry.made.captions for item in plan.meteor_lacks}
-            if lacking - {METEOR_WANTED}:
-                raise MissingError(f"strict: pss lacks {', '.join(sorted(lacking - {METEOR_WANTED}))}")
-        return plan
+    package = "stepline.benchmarks.pss"
+    entry = Entry
+    released = pss.RELEASES
+    footage_sets = pss.DATASETS
 
-    @classmethod
-    def configured(cls, config: Config, name: str) -> "Plan":
-        """Return the plan without a look at what is lacking; raise ConfigError where PSS is not configured."""
-        if "pss" not in config:
-            raise ConfigError(
-                f"config: study {name!r} is not configured; add a key `pss:` or name another --configfile"
-            )
-        return cls(config, pss.RELEASES)
-
-    def _check_features(self) -> None:
+    def check(self) -> None:
+        """Raise ConfigError where features or sizes are impossible."""
         for key, names in self.study_config["features"].items():
             for name in names:
-                where = f"config: pss.features.{key}"
-                if not is_backbone(name, self.config):
-                    taken = name in {*towers(), *MODELS} or not re.fullmatch("[a-z0-9][a-z0-9_.-]*", name)
-                    if taken:
-                        raise ConfigError(f"{where}: {name!r} is not allowed; name a backbone or an imported bank")
-                    continue
                 for footage in self.footage.values():
-                    try:
-                        footage.backbone_lacks(name)
-                        if footage.describes_clips(name):
-                            raise ConfigError(f"{name!r} describes listed clips; {footage.how_to_list}")
-                    except ConfigError as error:
-                        raise ConfigError(f"{where}: {error}") from None
-
-    def _check_sizes(self) -> None:
+                    footage.check_features(name, f"config: pss.features.{key}")
         options = self.study_config["procnet"]
         longest = FIRST_KERNEL + KERNEL_STEP * (options["anchors"] - 1)
         if longest > options["length"]:
@@ -173,25 +55,9 @@ class Plan(Pipeline):
             )
 
     @property
-    def study_config(self) -> Config:
-        """PSS's part of the configuration."""
-        own: Config = self.config["pss"]
-        return own
-
-    @property
     def targets(self) -> tuple[str, ...]:
         """What is made where no target is named."""
-        return (*(f"{table}.csv" for table in self.tables), "worked_examples.html", "report.html")
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The configured tables, files of ``results/pss/``."""
-        return tuple(self.study_config["tables"])
-
-    def check_table(self, target: str) -> None:
-        """Raise ConfigError where a table is not configured."""
-        if target not in self.tables:
-            raise ConfigError(f"config: pss.tables: {target!r} is not one of {', '.join(self.tables)}; add it there")
+        return (*super().targets, "worked_examples.html")
 
     @property
     def releases(self) -> list[str]:
@@ -205,48 +71,7 @@ class Plan(Pipeline):
         names: list[str] = self.study_config["releases"]
         return names
 
-    @property
-    def configured_backbones(self) -> Sequence[str]:
-        """None of its own: they are its data sets'."""
-        return ()
-
-    @property
-    def wants_videos(self) -> bool:
-        """No videos are its own: they are those of its data sets."""
-        return False
-
-    @property
-    def weights(self) -> list[str]:
-        """None of its own."""
-        return []
-
-    @cached_property
-    def footage(self) -> dict[str, Footage]:
-        """The pipelines of all data sets."""
-        return {name: Footage(self.config, dataset) for name, dataset in pss.DATASETS.items()}
-
-    @cached_property
-    def entries(self) -> dict[str, Entry]:
-        """All entries, by id."""
-        return load_entries(self.study_config)
-
-    @cached_property
-    def shown(self) -> dict[str, Entry]:
-        """Those of the configured tables, by id."""
-        return {line.entry: self.entries[line.entry] for target in self.tables for line in load_table(target).lines}
-
-    def pairs(self, target: str | None = None) -> list[tuple[str, str]]:
-        """Return each entry with each configured data set on which a table, or any configured one, shows it."""
-        found = [
-            (line.entry, release)
-            for name in ([target] if target else self.tables)
-            for line in load_table(name).lines
-            for release in line.releases
-            if release in self.datasets
-        ]
-        return list(dict.fromkeys(found))
-
-    def sources(self, entry: Entry) -> list[str]:
+    def features(self, entry: Entry) -> Sequence[str]:
         """Return the names of the backbones or imported banks that are the entry's features."""
         names: list[str] = self.study_config["features"][entry.features] if entry.features else []
         return names
@@ -256,61 +81,17 @@ class Plan(Pipeline):
 
         Videos are listed by the release; and the training videos of Tasty are a release without known sha256.
         """
-        needed = [release] if any(is_backbone(name, self.config) for name in self.sources(entry)) else []
+        needed = [release] if any(is_backbone(name, self.config) for name in self.features(entry)) else []
         if entry.made.trains and (train := pss.SPLIT_FILES[release]["train"][0]) != release:
             needed.append(train)
         absent = [f"release:pss/{name}" for name in needed if not pss.has_release(name)]
-        for name in self.sources(entry):
-            if is_backbone(name, self.config):
-                absent += self.footage[release].backbone_lacks(name)
-            elif not self._imported(name, release):
-                absent.append(f"features:{name}/{release}")
+        absent += [item for name in self.features(entry) for item in self.footage[release].features_lack(name)]
         return tuple(dict.fromkeys(absent))
 
-    @staticmethod
-    def _imported(name: str, dataset: str) -> list[Path]:
-        """Return the record of the imported bank of that name that holds the data set, if there is one.
-
-        Raises ConfigError where there are several.
-        """
-        found = [
-            path
-            for path in sorted(Path("features", name).glob("*/spec.json"))
-            if any((path.parent / dataset).glob("[0-9]*/features/zarr.json"))
-        ]
-        if len(found) > 1:
-            banks = " and ".join(str(path.parent / dataset) for path in found)
-            raise ConfigError(f"config: pss.features: {name!r} stands for {banks}: remove all but one")
-        return found
-
-    def bank_folders(self, name: str, release: str) -> list[Path]:
-        """Return the folders ``features/<name>/<spec>/<data set>/<shard>`` of a source of features."""
-        footage = self.footage[release]
-        if is_backbone(name, self.config):
-            spec = footage.spec_of(name)
-            return [paths.features(release, shard, spec) for shard in footage.all_shards]
-        (record,) = self._imported(name, release)
-        return sorted(path.parent.parent for path in (record.parent / release).glob("[0-9]*/features/zarr.json"))
-
-    def jobs(self, target: str) -> Iterator[Job]:
-        """Yield the jobs of all entries of a table that can be computed."""
-        for name, release in self.pairs(target):
-            if not self.lacking(self.entries[name], release):
-                yield Job(release=release, entry=self.entries[name])
-
-    def job(self, release: str, entry: str, context: str) -> Job:
-        """Return one job; raise ConfigError where there is no such job."""
-        if (release, entry, context) not in self._jobs:
-            if (entry, release) in self.pairs() and context == paths.context_label(None):
-                needs = ", ".join(self.lacking(self.entries[entry], release))
-                raise MissingError(f"entry {entry!r} on {release!r} needs {needs}")
-            raise ConfigError(f"pss has no entry {entry!r} on {release!r} at {context!r}")
-        return self._jobs[release, entry, context]
-
-    @cached_property
-    def _jobs(self) -> dict[tuple[str, str, str], Job]:
-        every = (job for target in self.tables for job in self.jobs(target))
-        return {(job.release, job.entry.id, job.context): job for job in every}
+    def wanted(self, entry: Entry, release: str) -> Iterable[str]:
+        """Return what must not be lacking where the configuration is strict: METEOR too, if it is wanted."""
+        lacking = {*self.lacking(entry, release), *(self.meteor_lacks if entry.made.captions else ())}
+        return lacking - {METEOR_WANTED}
 
     def record(self, job: Job) -> dict[str, Any]:
         """Return all that decides the predictions of a job: its spec."""
@@ -325,19 +106,13 @@ class Plan(Pipeline):
             "seeds": list(entry.seeds),
             "subset": self.study_config["subset"],
             "options": self.options(entry, job.release),
-            "features": [self._source_record(name, job.release) for name in self.sources(entry)],
+            "features": [self.footage[job.release].features_record(name) for name in self.features(entry)],
         }
         if entry.trained:
             record |= {entry.made.options: self.study_config[entry.made.options]}
         if entry.features and entry.kind != "procnet":
             record["length"] = self.study_config["length"][job.release]
         return record
-
-    def _source_record(self, name: str, release: str) -> Any:
-        if is_backbone(name, self.config):
-            return self.footage[release].spec_of(name).record()
-        (record,) = self._imported(name, release)
-        return read_json(record)
 
     def options(self, entry: Entry, release: str) -> dict[str, Any]:
         """Return the named options that matter to the entry's numbers, besides those of a metric.
@@ -347,7 +122,7 @@ class Plan(Pipeline):
         if not entry.features:
             uniform = entry.settings.get("proposals", "uniform") == "uniform"
             return {"duration": self.study_config["duration"]} if uniform else {}
-        options = {"features": "+".join(self.sources(entry))}
+        options = {"features": "+".join(self.features(entry))}
         options |= {key: mine for key, (mine, _) in self.changed(entry, release).items()}
         return options | ({"vocabulary": self.study_config["vocabulary"]} if entry.made.captions else {})
 
@@ -359,14 +134,6 @@ class Plan(Pipeline):
         if entry.kind != "procnet":
             pairs["length"] = (mine["length"][release], published["length"][release])
         return {key: pair for key, pair in sorted(pairs.items()) if pair[0] != pair[1]}
-
-    def spec(self, job: Job) -> str:
-        """Return the 8 hex digits of the job's spec."""
-        return digest(self.record(job))
-
-    def predict_params(self, job: Job) -> str:
-        """Return what a prediction must be made again for, as text."""
-        return canonical_json(self.record(job))
 
     @cached_property
     def meteor_lacks(self) -> tuple[str, ...]:
@@ -384,63 +151,28 @@ class Plan(Pipeline):
             {"metrics": self.study_config["metrics"], "revision": SCORING, "meteor": self.meteor_lacks}
         )
 
-    def fit_inputs(self, job: Job) -> list[Path]:
-        """Return what fitting reads."""
-        return self._material(job)
-
-    def predict_inputs(self, job: Job) -> list[Path]:
-        """Return what predicting reads."""
-        entry = job.entry
-        fits = [paths.fit("pss", job.release, entry.id, job.context, seed) for seed in entry.seeds]
-        return [*self._material(job), *(fits if entry.trained else [])]
-
-    def score_inputs(self, job: Job) -> list[Path]:
-        """Return what scoring reads besides the predictions."""
-        return [self.release_manifest(job.release)]
-
-    def _material(self, job: Job) -> list[Path]:
+    def material(self, job: Job) -> list[Path]:
+        """Return what fitting and predicting read."""
         releases = [job.release]
         if job.entry.made.trains:
             releases.append(pss.SPLIT_FILES[job.release]["train"][0])
         inputs = [self.release_manifest(name) for name in dict.fromkeys(releases)]
-        for name in self.sources(job.entry):
-            if is_backbone(name, self.config):
-                inputs += self.footage[job.release].feature_manifests[name]
-            else:
-                inputs += self._imported(name, job.release)
+        for name in self.features(job.entry):
+            inputs += self.footage[job.release].features_inputs(name)
         return inputs
-
-    def release_manifest(self, release: str) -> Path:
-        """Return the record of a release's files."""
-        return pss.RELEASES.folder(release) / "release.json"
-
-    def release_params(self, release: str) -> str:
-        """Return what a release must be fetched again for, as text: its pins, and unpinned files in the mirror."""
-        listed = pss.RELEASES.release_files(release)
-        return digest([[f.path, f.wanted.sha256 or signature(f.wanted)] for f in listed])
 
     def score_files(self, target: str) -> list[Path]:
         """Return the scores that a table collects, and the records that videos are deleted, where they are not kept."""
         jobs = list(self.jobs(target))
-        read = {job.release for job in jobs if any(is_backbone(name, self.config) for name in self.sources(job.entry))}
-        dropped = [path for name in sorted(read) for path in self.footage[name].dropped]
-        return [*(paths.scores("pss", job.release, job.entry.id, job.context) for job in jobs), *dropped]
+        read = {job.release for job in jobs if any(is_backbone(name, self.config) for name in self.features(job.entry))}
+        return [*self.scores(target), *(path for name in sorted(read) for path in self.footage[name].dropped)]
 
-    def table_params(self, target: str) -> str:
-        """Return what a table must be made again for, besides scores: declarations, needs and the paper's numbers."""
-        listed = [
-            [asdict(self.entries[name]), release, self.lacking(self.entries[name], release)]
-            for name, release in self.pairs(target)
-        ]
-        lines = [asdict(line) for line in load_table(target).lines]
-        choices = [self.study_config[key] for key in ("releases", "subset", "features", "duration", "vocabulary")]
-        return digest([listed, lines, choices, [PARTS, SEGMENT_S], sha256_file(paper_file(target))])
+    @property
+    def choices(self) -> Sequence[Any]:
+        """What a table says besides its numbers: a change of it writes tables again."""
+        keys = ("releases", "subset", "features", "duration", "vocabulary")
+        return [*(self.study_config[key] for key in keys), PARTS, SEGMENT_S]
 
     def chosen(self, release: str) -> frozenset[str]:
         """Return the videos of a data set that the configured subset holds."""
         return frozenset(select(pss.DATASETS[release].videos(), self.study_config["subset"]))
-
-    @property
-    def report_tables(self) -> list[Path]:
-        """The tables that the report shows: the configured ones."""
-        return [Path("results/pss", f"{table}.csv") for table in self.tables]

@@ -5,9 +5,9 @@ from pathlib import Path
 from stepline.benchmarks.pss.material import Material
 from stepline.benchmarks.pss.methods import fit as fit_method
 from stepline.benchmarks.pss.methods import make_method
-from stepline.benchmarks.pss.plan import is_backbone
 from stepline.benchmarks.pss.predictions import write_predictions
 from stepline.datasets.schema import Split
+from stepline.footage import is_backbone
 from stepline.io import write_bytes
 from stepline.progress import progress
 
@@ -21,8 +21,8 @@ def lacking(material: Material) -> list[str]:
     splits += ["train"] if material.entry.made.trains else []
     splits += ["val"] if material.entry.trained else []
     without = [split for split in splits if not material.used(split)]
-    imported = [name for name in material.plan.sources(material.entry) if not is_backbone(name, material.plan.config)]
-    banks = dict(zip(material.plan.sources(material.entry), material.banks, strict=True))
+    imported = [name for name in material.plan.features(material.entry) if not is_backbone(name, material.plan.config)]
+    banks = dict(zip(material.plan.features(material.entry), material.banks, strict=True))
     listed = {video for split in without for video in material.procedures(split)}
     strange = [f"features:{name}/{material.dataset}" for name in imported if listed and not listed & banks[name].videos]
     return strange or ([f"videos:{material.dataset}"] if without else [])

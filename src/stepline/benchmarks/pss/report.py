@@ -10,7 +10,7 @@ from stepline.benchmarks.pss.table import table_rows
 from stepline.datasets import pss
 from stepline.io import write_bytes
 from stepline.report import Picture, svg_address, write_tables
-from stepline.tables import Row, groups, percent
+from stepline.tables import Row, groups, metric_text
 
 SHOWN = 3
 """Videos whose segments are drawn, of each data set: the first of the test split that are evaluated."""
@@ -24,7 +24,7 @@ HOW_TO_READ_TIMELINES = "The top strip holds the annotated segments, the strips 
 
 def write_pss_report(plan: Plan, path: Path) -> None:
     """Write the HTML page and, beside it, ``table2.svg``: SODA-D of Table 2, or what the first table is about."""
-    from stepline.report.figure_segments import scores
+    from stepline.report.figure_scores import scores
     from stepline.report.figures import render
 
     rows = [row for target in plan.tables for row in table_rows(plan, target)]
@@ -53,7 +53,7 @@ def _metric(rows: Sequence[Row]) -> str:
 def _said(rows: Sequence[Row]) -> str:
     metric = _metric(rows)
     values = [
-        f"{row.method} {row.modality} {row.setting} {percent(row.value)}"
+        f"{row.method} {row.modality} {row.setting} {metric_text(metric, row.value)}"
         for row in rows
         if row.metric == metric and row.value is not None
     ]

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from stepline import paths
-from stepline.benchmarks.pss.entries import Entry, TableLine, load_table
-from stepline.benchmarks.pss.plan import METEOR_WANTED, Job, Plan, is_backbone, paper_file
+from stepline.benchmarks.pss.entries import Entry
+from stepline.benchmarks.pss.plan import METEOR_WANTED, Job, Plan
 from stepline.benchmarks.pss.score import METEOR
+from stepline.declared import TableLine
 from stepline.errors import StoreError
+from stepline.footage import is_backbone
 from stepline.io import read_json
 from stepline.pipeline import how_to_fill
 from stepline.tables import Line, Row, build, write_csv, write_markdown
@@ -22,19 +24,18 @@ SEGMENTS = ("miou_1fps", "mjaccard_1fps", "miou", "mjaccard", "precision", "reca
 
 def table_rows(plan: Plan, target: str) -> list[Row]:
     """Return the rows of a table from the scores at hand."""
-    table = load_table(target)
     lines = [
         each
-        for line in table.lines
+        for line in plan.table(target).lines
         for release in line.releases
         if release in plan.datasets
         for each in _lines(plan, target, line, release)
     ]
-    return build(lines, paper_file(target))
+    return build(lines, plan.paper_file(target))
 
 
 def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[Line]:
-    table, entry = load_table(target), plan.entries[line.entry]
+    table, entry = plan.table(target), plan.entries[line.entry]
     lacking, score, spec, notes = plan.lacking(entry, release), None, "", [line.note]
     if not lacking:
         job = Job(release=release, entry=entry)
@@ -42,8 +43,8 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
         score, spec = _score(path, release), plan.spec(job)
         lacking = tuple(score["needs"])
         notes += [
-            f"imported files: {plan.bank_folders(source, release)[0].parent.parent}"
-            for source in plan.sources(entry)
+            f"imported files: {plan.footage[release].features_folders(source)[0].parent.parent}"
+            for source in plan.features(entry)
             if not is_backbone(source, plan.config)
         ]
     options, paper_options = plan.options(entry, release), {"duration": "ceil_seconds"}

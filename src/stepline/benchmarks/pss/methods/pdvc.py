@@ -61,7 +61,7 @@ def fit(material: Material, seed: int, path: Path) -> None:
         loss,
         val_loss,
         clip=options["clip"],
-        factor=lambda epoch: DECAY ** sum(epoch >= each for each in options["decay_epochs"]),
+        factor=lambda epochs: DECAY ** sum(epochs >= each for each in options["decay_epochs"]),
     )
 
 

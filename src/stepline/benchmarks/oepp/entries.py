@@ -1,0 +1,39 @@
+"""Entries of OEPP, as declared in ``tables.yaml``."""
+
+from dataclasses import dataclass
+
+from stepline import declared
+
+KINDS = {
+    "statistics": declared.Kind(module=""),
+    "random": declared.Kind(module="random"),
+    "frequent": declared.Kind(module="frequent", trains=True),
+    "matching": declared.Kind(module="matching", environment="text"),
+    "mlp": declared.Kind(module="heads", options="heads", trains=True, environment="text"),
+    "transformer": declared.Kind(module="heads", options="heads", trains=True, environment="text"),
+    "pdpp": declared.Kind(module="pdpp", options="pdpp", trains=True, environment="text"),
+    "vlm": declared.Kind(module="vlm", environment="vision", decoded=True),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry(declared.Entry):
+    """What is computed. See the head of ``tables.yaml`` for the fields."""
+
+    @property
+    def made(self) -> declared.Kind:
+        """How its predictions are made."""
+        return KINDS[self.kind]
+
+    @property
+    def horizon(self) -> int | None:
+        """T, the number of actions of a plan; None where it is that of each video."""
+        found: int | None = self.settings.get("horizon")
+        return found
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What it may see, words of `stepline.tables.SEES`."""
+        seen = ["observations"] if self.features or self.made.decoded else []
+        seen += ["train"] if self.made.trains else []
+        return (*seen, *(["action_pool"] if self.kind != "statistics" else []))

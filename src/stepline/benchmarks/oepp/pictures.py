@@ -1,0 +1,54 @@
+"""Pictures of what a window starts and ends with, for a language model that sees (paper, Sec. 7.2.4)."""
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import cast
+
+from stepline.benchmarks.oepp.windows import Window
+from stepline.media.decode import DecodedFrame, MediaError
+from stepline.media.read import pyav, with_timeline
+from stepline.media.timeline import Timeline
+
+SIDE = 512
+"""Longest side in pixels. A smaller picture keeps its size."""
+QUALITY = 90
+"""Of the JPEGs; the paper does not say."""
+
+
+def observed_s(window: Window, images: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the whole seconds of the start's and of the end's pictures, ascending.
+
+    As in the curation (``dataset.py``): the start's second and the two behind it, the end's and the two before it,
+    fractions cut off. Of fewer ``images`` than 3, which the paper does not describe, the start's are the first and the
+    end's are the last. A second may lie outside the video.
+    """
+    start_s, end_s = int(window.start.start_s), int(window.end.end_s)
+    return tuple(range(start_s, start_s + images)), tuple(range(end_s - images + 1, end_s + 1))
+
+
+def pictures(video: Path, times_s: Iterable[int]) -> dict[int, bytes]:
+    """Return a JPEG of the frame that is shown at each time; of the nearest frame where the video shows none then.
+
+    times_s: seconds from the start of the video stream. The file is decoded once. Pictures are upright and at most 512
+    pixels long and wide. Raises MediaError, which names the file, where it cannot be read.
+    """
+    times = sorted(set(times_s))
+
+    def made(timeline: Timeline) -> list[bytes]:
+        return [_jpeg(cast(DecodedFrame, frame)) for frame in pyav(video, timeline, timeline.at_or_before(times))]
+
+    try:
+        return dict(zip(times, with_timeline(video, made), strict=True))
+    except MediaError as error:
+        raise MediaError(f"{video}: {error}; replace the file, or remove it to leave its windows out") from None
+
+
+def _jpeg(frame: DecodedFrame) -> bytes:
+    import PIL.Image
+
+    image = PIL.Image.fromarray(frame.rgb()).rotate(frame.picture.rotation, expand=True)
+    image.thumbnail((SIDE, SIDE))
+    content = io.BytesIO()
+    image.save(content, "JPEG", quality=QUALITY)
+    return content.getvalue()

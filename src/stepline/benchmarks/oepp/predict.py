@@ -1,0 +1,63 @@
+"""Fits and predictions of one entry on one release."""
+
+from pathlib import Path
+
+from stepline.benchmarks.oepp.material import Material
+from stepline.benchmarks.oepp.methods import fit as fit_method
+from stepline.benchmarks.oepp.methods import make_method
+from stepline.benchmarks.oepp.predictions import Prediction, write_predictions
+from stepline.datasets.oepp import PARTS, Part
+from stepline.footage import is_backbone
+from stepline.io import write_bytes
+
+EVALUATED: tuple[Part, ...] = ("val", "base", "novel")
+"""Parts of the split of which plans are made. Test parts are read once, after the epoch is chosen."""
+
+
+def lacking(material: Material) -> list[str]:
+    """Return what keeps the entry from being computed: a part of the split of which no window has all it reads.
+
+    That is for want of videos, or of an imported bank with the ids of the data set.
+    """
+    parts = PARTS if material.entry.made.trains else EVALUATED
+    if all(material.used(part) for part in parts):
+        return []
+    imported = [name for name in material.plan.features(material.entry) if not is_backbone(name, material.plan.config)]
+    listed = {window.video for part in parts for window in material.windows(part)}
+    if imported and not listed & material.bank.videos:
+        return [f"features:{name}/openevent" for name in imported]
+    return ["videos:openevent"]
+
+
+def fit(material: Material, seed: int, path: Path) -> None:
+    """Fit the entry on train, choose the epoch on val, and write the checkpoint of one seed to ``path``.
+
+    The checkpoint is empty where the entry lacks something.
+    """
+    if lacking(material):
+        write_bytes(path, b"")
+        return
+    fit_method(material, seed, path)
+
+
+def predict(material: Material, fits: list[Path], path: Path) -> None:
+    """Write the entry's plans of the windows that it is evaluated on. fits: one checkpoint per seed.
+
+    Where the entry lacks something, the file has no rows and says what.
+    """
+    needs, predictions, said = lacking(material), [], [""]
+    if not needs:
+        for seed, method in make_method(material, fits):
+            for part in EVALUATED:
+                windows = material.used(part)
+                for window, plan in zip(windows, method(part, windows), strict=True):
+                    predictions.append(
+                        Prediction(seed=seed, part=part, video=window.video, index=window.index, plan=plan)
+                    )
+            said = [str(getattr(method, "selection", ""))]
+        if material.entry.made.trains:
+            used, listed = len(material.used("train")), len(material.windows("train"))
+            said.append(f"fitted on {used} of {listed} training windows")
+        if material.entry.trained:
+            said.append("epoch of the best success rate on val")
+    write_predictions(path, predictions, about={"needs": needs, "selection": "; ".join(filter(None, said))})

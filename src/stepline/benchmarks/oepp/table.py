@@ -1,0 +1,125 @@
+"""Tables 2 to 8: declared lines, scores and the paper's numbers -> CSV, Markdown and report; 9 and 10 as lists."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from stepline import paths
+from stepline.benchmarks.oepp.entries import Entry
+from stepline.benchmarks.oepp.plan import Job, Plan
+from stepline.config import Config
+from stepline.datasets import oepp
+from stepline.declared import TableLine
+from stepline.errors import StoreError
+from stepline.footage import is_backbone
+from stepline.io import read_json
+from stepline.pipeline import how_to_fill
+from stepline.tables import Line, Row, build, write_csv, write_markdown
+
+PARTS = {"val": "val", "base": "test base", "novel": "test novel"}
+"""Of the split, as tables call them."""
+
+
+def table_rows(plan: Plan, target: str) -> list[Row]:
+    """Return the rows of a table from the scores at hand."""
+    lines = [
+        each
+        for line in plan.table(target).lines
+        for release in line.releases
+        if release in plan.study_config["releases"]
+        for each in _lines(plan, target, line, release)
+    ]
+    return build(lines, plan.paper_file(target))
+
+
+def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[Line]:
+    table, entry = plan.table(target), plan.entries[line.entry]
+    lacking, spec, notes = plan.lacking(entry, release), "", [line.note]
+    score = None if lacking else _score(entry, release)
+    if score is not None:
+        lacking = tuple(score["needs"])
+        spec = plan.spec(Job(release=release, entry=entry)) if entry.made.module else ""
+        notes += [
+            f"imported files: {plan.videos.features_folders(name)[0].parent.parent}"
+            for name in plan.features(entry)
+            if not is_backbone(name, plan.config)
+        ]
+    published = plan.published(entry)
+    for metric in table.metrics:
+        part, _, name = metric.partition("_")
+        if score is not None and not lacking and metric not in score["metrics"]:
+            continue
+        scored = {"miou": plan.study_config["metrics"]["miou"]} if name == "miou" else {}
+        yield Line(
+            table=target.removeprefix("table"),
+            title=table.title,
+            entry=entry.id,
+            method=line.method,
+            modality=line.modality,
+            setting=line.setting,
+            context_s=None,
+            metric=metric,
+            release=release,
+            split=PARTS.get(part, "all"),
+            inputs=entry.inputs,
+            options=(plan.options(entry) if entry.made.module else {}) | scored,
+            paper_options=published,
+            paper_release="split1",
+            spec=spec,
+            note="; ".join(filter(None, notes)),
+            command=filled_by(f"{target}.csv", lacking),
+            score=None if lacking else score,
+            needs=lacking,
+            subset=_subset(plan) if entry.made.module else "",
+        )
+
+
+def _score(entry: Entry, release: str) -> dict[str, Any]:
+    """Return a score; one that is absent waits for the release: it was fetched after the run had listed its jobs."""
+    if not entry.made.module:
+        return _statistics(entry, release)
+    path = paths.scores("oepp", release, entry.id, paths.context_label(None))
+    score = read_json(path) if path.exists() else {"needs": ["release:oepp/split1"], "metrics": {}}
+    if not isinstance(score, dict) or not {"needs", "metrics"} <= score.keys():
+        raise StoreError(f"{path} is no score: remove it and run the same again")
+    return score
+
+
+def _statistics(entry: Entry, release: str) -> dict[str, Any]:
+    if not oepp.is_here(release):
+        return {"needs": [f"release:oepp/{release}"], "metrics": {}}
+    (found,) = (each for each in oepp.statistics(release) if each.part == entry.settings["part"])
+    counts = {name: getattr(found, name) for name in ("events", "actions", "videos", "segments")}
+    return {"needs": [], "status": "present", "metrics": {name: {"value": count} for name, count in counts.items()}}
+
+
+def _subset(plan: Plan) -> str:
+    chosen: Config | None = plan.study_config["subset"]
+    return f"{chosen['fraction']:g} of each split, seed {chosen['seed']}" if chosen else ""
+
+
+def filled_by(file: str, lacking: Sequence[str]) -> str:
+    """Return the commands that bring what is lacking and make a file of ``results/oepp`` again; "" of nothing."""
+    if not lacking:
+        return ""
+    steps = dict.fromkeys(filter(None, map(_how_to_fill, lacking)))
+    run = f"snakemake --cores 8 results/oepp/{file}"
+    if any(item.startswith("config:oepp.llm.model") for item in lacking):
+        run += " --config 'oepp={llm: {model: NAME}}'"
+    return " && ".join([*steps, run])
+
+
+def _how_to_fill(item: str) -> str:
+    kind, _, what = item.partition(":")
+    if kind == "release":
+        return f"stepline fetch {what}"
+    if kind == "features":
+        return f"stepline oepp import FOLDER --name {what.partition('/')[0]}"
+    return how_to_fill(item)
+
+
+def write_table(plan: Plan, target: str) -> None:
+    """Write ``results/oepp/<target>.csv`` and ``.md``."""
+    rows, folder = table_rows(plan, target), Path("results", "oepp")
+    write_markdown(rows, folder / f"{target}.md", title=f"OEPP: Table {target.removeprefix('table')}")
+    write_csv(rows, folder / f"{target}.csv")

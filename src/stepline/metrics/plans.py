@@ -1,0 +1,132 @@
+"""Success rate, accuracy and mean IoU of plans, in [0, 1]. (Wu et al., Open-Event Procedure Planning, Sec. 3.3.)
+
+A plan is a row of T action ids from 0; N plans are an (N, T) array or a list of such rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+NO_ACTION = -1
+"""Predicted where no action of the pool was named: wrong, and in no set."""
+GUESS = -2
+"""Predicted where the action is a uniform guess over the pool: scored by its exact expectation."""
+
+
+class PlanScores(NamedTuple):
+    """Scores of N windows, in [0, 1].
+
+    sr: the share of windows whose actions are all right. acc: the share of right steps among all N * T.
+    miou: the mean over windows of the IoU of the set of predicted and the set of true actions.
+    """
+
+    sr: float
+    acc: float
+    miou: float
+
+
+class WindowScores(NamedTuple):
+    """The same of each window, (N,) in [0, 1]; of one with guesses the expectations."""
+
+    sr: NDArray[np.float64]
+    acc: NDArray[np.float64]
+    iou: NDArray[np.float64]
+
+
+def plan_scores(pred: ArrayLike, true: ArrayLike, *, batch_size: int | None = None) -> PlanScores:
+    """Return the scores of (N, T) predicted and true action ids.
+
+    batch_size: miou as PDPP's code has it, the IoU of all actions of so many consecutive windows, weighted by their
+    number (the last batch may be smaller); by default the IoU of each window, as the paper's numbers are.
+    Raises ValueError as ``window_scores`` does, for guesses too, whose pool is not known here.
+    """
+    predicted, truth = _integers(pred, "pred"), _integers(true, "true")
+    scores = window_scores(predicted, truth)
+    iou, sizes = scores.iou, None
+    if batch_size is not None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}, not at least 1")
+        size, n = min(batch_size, len(truth)), len(truth)
+        iou = _iou(_batches(predicted, size), _batches(truth, size))
+        sizes = np.minimum(size, n - size * np.arange(len(iou)))
+    return PlanScores(float(scores.sr.mean()), float(scores.acc.mean()), float(np.average(iou, weights=sizes)))
+
+
+def window_scores(pred: ArrayLike, true: ArrayLike, *, n_actions: int | None = None) -> WindowScores:
+    """Return the scores of each of N windows, given (N, T) predicted and true action ids.
+
+    pred: ids, ``NO_ACTION`` or ``GUESS``. n_actions: the size of the pool, needed for guesses, which are independent.
+    Raises ValueError where an array is not (N, T) integers with N and T at least 1, where the two differ in shape, and
+    where an id is out of range.
+    """
+    predicted, truth = _integers(pred, "pred"), _integers(true, "true")
+    if predicted.shape != truth.shape:
+        raise ValueError(f"pred is {predicted.shape} and true {truth.shape}: they must have one shape")
+    for name, ids, least in (("pred", predicted, GUESS), ("true", truth, 0)):
+        if ids.min() < least or (n_actions is not None and ids.max() >= n_actions):
+            most = "" if n_actions is None else f" and below n_actions, {n_actions}"
+            raise ValueError(f"{name} has ids from {ids.min()} to {ids.max()}: they must be at least {least}{most}")
+    right, guessed = predicted == truth, predicted == GUESS
+    iou = _iou(predicted, truth)
+    if not guessed.any():
+        return WindowScores(right.all(axis=1).astype(np.float64), right.mean(axis=1), iou)
+    if n_actions is None:
+        raise ValueError("pred has guesses: give window_scores n_actions, the size of their pool")
+    odds = np.where(guessed, 1 / n_actions, right)
+    rows = guessed.any(axis=1)
+    hits, misses, wanted = _sets(predicted[rows], truth[rows])
+    patterns, which = np.unique([wanted, hits, misses, guessed[rows].sum(axis=1)], axis=1, return_inverse=True)
+    iou[rows] = np.array([_expected_iou(n_actions, *pattern) for pattern in patterns.T.tolist()])[which.ravel()]
+    return WindowScores(odds.prod(axis=1), odds.mean(axis=1), iou)
+
+
+def _integers(ids: ArrayLike, name: str) -> NDArray[np.int64]:
+    try:
+        array = np.asarray(ids)
+    except ValueError:
+        raise ValueError(f"{name} is not rows of one length") from None
+    if array.ndim != 2 or not array.size or array.dtype == bool or not np.can_cast(array.dtype, np.int64):
+        raise ValueError(f"{name} is {array.shape} of {array.dtype}, not (N, T) integers with N and T at least 1")
+    return array.astype(np.int64)
+
+
+def _batches(ids: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Return the windows of each batch in one row, the last one filled up with ``NO_ACTION``."""
+    missing = -len(ids) % size
+    return np.pad(ids, ((0, missing), (0, 0)), constant_values=NO_ACTION).reshape(-1, size * ids.shape[1])
+
+
+def _iou(pred: NDArray[np.int64], true: NDArray[np.int64]) -> NDArray[np.float64]:
+    hits, misses, wanted = _sets(pred, true)
+    return hits / (wanted + misses)
+
+
+def _sets(pred: NDArray[np.int64], true: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Return, of each row, how many distinct ids are predicted and true, predicted and not true, and true."""
+    predicted, wanted, either = (_distinct(ids) for ids in (pred, true, np.hstack([pred, true])))
+    return predicted + wanted - either, either - wanted, wanted
+
+
+def _distinct(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many distinct ids from 0 each row has."""
+    ordered = np.sort(ids, axis=1)
+    counts: NDArray[np.int64] = ((np.diff(ordered, axis=1, prepend=-1) > 0) & (ordered >= 0)).sum(axis=1)
+    return counts
+
+
+def _expected_iou(n_actions: int, wanted: int, hits: int, misses: int, guesses: int) -> float:
+    """Return the expected IoU, given numbers of distinct true ids, of right and of wrong ones among those predicted.
+
+    A guess is a new right id, a new wrong one, or one that is in the set already.
+    """
+    right, wrong = np.arange(wanted + 1)[:, None], np.arange(misses + guesses + 1)
+    chance = np.zeros((wanted + 1, misses + guesses + 1))
+    chance[hits, misses] = 1
+    for _ in range(guesses):
+        to_right, to_wrong = chance * (wanted - right), chance * (n_actions - wanted - wrong)
+        chance = chance * (right + wrong)
+        chance[1:] += to_right[:-1]
+        chance[:, 1:] += to_wrong[:, :-1]
+        chance /= n_actions
+    return float((chance * right / (wanted + wrong)).sum())

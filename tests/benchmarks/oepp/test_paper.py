@@ -1,0 +1,112 @@
+"""The paper's numbers, all cells of its tables."""
+
+import csv
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from stepline.tables import COUNTS, METRICS, Published, read_paper
+
+FOLDER = Path(str(files("stepline.benchmarks").joinpath("oepp", "paper")))
+LINES = {"2": 60, "3": 24, "4": 27, "5": 36, "6": 72, "7": 30, "8": 20}
+THEIRS = {
+    "2": "table2_main",
+    "3": "table3_longer_horizon_SR",
+    "4": "table4_loss_ablation_transformer_T3",
+    "5": "table5_feature_ablation_T3",
+    "6": "table6_all_horizons",
+    "7": "table7_gpt4o",
+    "8": "table8_statistics",
+}
+LOSSES = {"L_ce only": "CE", "L_mse only": "MSE", "L_ce+L_mse": "CE+MSE"}
+Key = tuple[str, str, str, str]
+
+
+def records(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def ours(table: str) -> dict[Key, Published]:
+    """Return our copies of a table's numbers by method, modality, setting and metric."""
+    found = read_paper(FOLDER / f"table{table}.csv")
+    assert {(key[0], key[4], key[6]) for key in found} == {(table, None, "")}
+    return {(key[1], key[2], key[3], key[5]): number for key, number in found.items()}
+
+
+def cells(table: str, record: dict[str, str]) -> Iterator[tuple[Key, str]]:
+    """Yield our key of each cell of a line of the paper's table, with its number."""
+    method = (record.get("model") or record.get("method") or record.get("split") or "Transformer-based").replace(
+        "_", " "
+    )
+    horizon, images = record.get("T", "3"), record.get("num_images", "")
+    modality = record.get("features") or LOSSES.get(next(iter(record.values())), "")
+    if images:
+        modality = "1 image" if images == "1" else f"{images} images"
+    setting = "" if table == "8" else "whole video" if horizon.startswith("none") else f"T={horizon}"
+    for column, value in record.items():
+        if table == "3" and column.endswith("_SR"):
+            yield (method, "", f"T={column[1]}", f"{record['action_space'].lower()}_sr"), value
+        elif column.lower() in METRICS:
+            yield (method, modality, setting, column.lower()), value
+
+
+def test_every_table_has_its_file_and_each_number_once() -> None:
+    assert {path.stem for path in FOLDER.glob("*.csv")} == {f"table{table}" for table in (*LINES, "9", "10")}
+    assert {table: len(ours(table)) for table in LINES} == LINES
+    assert {table: len(records(FOLDER / f"table{table}.csv")) for table in LINES} == LINES
+
+
+@pytest.mark.parametrize("table", LINES)
+def test_the_numbers_are_the_papers(table: str, real_data: Path) -> None:
+    theirs = records(real_data / "oepp/paper_tables" / f"{THEIRS[table]}.csv")
+    printed = dict(cell for record in theirs for cell in cells(table, record))
+    assert {key: number.printed for key, number in ours(table).items()} == printed
+
+
+def test_a_number_that_stands_in_several_tables_is_the_same_in_all() -> None:
+    seen: dict[Key, set[str]] = {}
+    for table in ("2", "3", "4", "5", "6"):
+        for (method, modality, *rest), number in ours(table).items():
+            plain = "" if modality in ("CE+MSE", "VideoCLIP") else modality
+            seen.setdefault((method, plain, rest[0], rest[1]), set()).add(number.printed)
+    assert [key for key, values in seen.items() if len(values) > 1] == []
+
+
+def test_a_tolerance_has_its_source_and_stands_at_what_the_paper_or_chance_gives() -> None:
+    for table in LINES:
+        for (method, _, setting, metric), number in ours(table).items():
+            assert (number.tolerance is None) == (not number.tolerance_source)
+            bars = {"MLP-based": 2.0, "Transformer-based": 1.0}
+            if method != "Random":
+                stated = (setting, metric[-3:]) == ("T=3", "_sr") and table != "7"
+                assert number.tolerance == (bars.get(method) if stated else None), (table, method, setting, metric)
+            assert number.decimals == (0 if metric in COUNTS else 2)
+            assert not number.truncated
+
+
+def test_random_novel_plans_of_the_paper_are_of_122_actions() -> None:
+    random = {key[2:]: number for key, number in ours("2").items() if key[0] == "Random"}
+    wrong = {key for key, number in random.items() if number.evidence}
+    assert wrong == {(f"T={horizon}", f"novel_{metric}") for horizon in (3, 4) for metric in ("acc", "miou")}
+    for horizon in (3, 4):
+        setting = f"T={horizon}"
+        assert abs((random[setting, "novel_acc"].value or 0) - 100 / 55) > 0.9
+        for metric, expected in (("base_acc", 100 / 122), ("base_miou", {3: 1.37, 4: 1.63}[horizon])):
+            number = random[setting, metric]
+            assert abs((number.value or 0) - expected) < (number.tolerance or 0)
+        assert {random[setting, f"{part}_sr"].bound for part in ("base", "novel")} == {0.01}
+
+
+def test_clusters_and_refined_actions_are_the_papers(real_data: Path) -> None:
+    theirs = real_data / "oepp/paper_tables"
+    assert records(FOLDER / "table9.csv") == records(theirs / "table9_clusters.csv")
+    refined = [list(record.values()) for record in records(FOLDER / "table10.csv")]
+    assert refined == [
+        [" ".join(value.split()) for value in record.values()]
+        for record in records(theirs / "table10_action_refinement.csv")
+    ]
+    assert list(records(FOLDER / "table10.csv")[0]) == ["event", "action_label", "new_action_label"]
+    assert (len(records(FOLDER / "table9.csv")), len(refined)) == (43, 28)

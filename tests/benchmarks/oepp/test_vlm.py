@@ -1,0 +1,152 @@
+"""The language model's entry against a server on this machine: what it is shown, and what becomes of its answers."""
+
+import base64
+import io
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pytest.importorskip("av")
+image = pytest.importorskip("PIL.Image")
+
+from stepline import paths  # noqa: E402
+from stepline.benchmarks.oepp.methods import vlm  # noqa: E402
+from stepline.benchmarks.oepp.windows import Window  # noqa: E402
+from stepline.datasets.oepp import Step  # noqa: E402
+from stepline.metrics.plans import NO_ACTION  # noqa: E402
+from tests.llm_server import KEY, Reply, Request, Server  # noqa: E402
+from tests.media.clips import make  # noqa: E402
+
+POOLS = {"base": ("peel", " cut", "cut  it"), "novel": ("cut it", "peel")}
+N_SECONDS = 8
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two clips of 8 s, 25 brighter in each second: one grey, from 30 on, one without green."""
+
+    def clip(path: Path, *, green: bool) -> Path:
+        def picture(index: int) -> Any:
+            shown = np.full((360, 640, 3), 30 + 25 * (index // 2), np.uint8)
+            shown[..., 1] *= green
+            return shown
+
+        return make(path, [Fraction(i, 2) for i in range(2 * N_SECONDS)], picture=picture)
+
+    folder = tmp_path_factory.mktemp("videos")
+    return {video: clip(folder / f"{video}.mp4", green=video == "COIN_a") for video in ("COIN_a", "COIN_b")}
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Request], str]], Server]]:
+    """Start a server whose model answers as told."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    started = []
+
+    def start(answer: Callable[[Request], str]) -> Server:
+        context = Server(lambda request: Reply(answer(request))).running()
+        started.append(context)
+        return context.__enter__()
+
+    yield start
+    for context in started:
+        context.__exit__(None, None, None)
+
+
+def material(server: Server, videos: dict[str, Path], images: int) -> Any:
+    llm = {"url": server.url, "model": "seeing", "max_tokens": 300, "concurrency": 2}
+    return SimpleNamespace(
+        entry=SimpleNamespace(id="vlm", settings={"images": images}),
+        plan=SimpleNamespace(study_config={"llm": llm}),
+        pool=POOLS.__getitem__,
+        video_file=videos.get,
+    )
+
+
+def method(*arguments: Any) -> Any:
+    ((seed, made),) = vlm.make(material(*arguments), [])
+    assert seed == 0
+    return made
+
+
+def window(video: str, start_s: float, end_s: float, n_actions: int = 3) -> Window:
+    start, end = (Step(action="peel", start_s=at, end_s=at) for at in (start_s, end_s))
+    return Window(video=video, index=0, actions=("peel",) * n_actions, start=start, end=end, padded=False)
+
+
+def shown(request: Request) -> list[Any]:
+    """Return the pictures of a request."""
+    urls = [part["image_url"]["url"] for part in request.body["messages"][1]["content"] if part["type"] == "image_url"]
+    assert all(url.startswith("data:image/jpeg;base64,") for url in urls)
+    return [image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) for url in urls]
+
+
+def seconds(request: Request) -> list[tuple[str, int]]:
+    """Return the video and second of each picture of a request."""
+    middles = [picture.getpixel((200, 100)) for picture in shown(request)]
+    return [("COIN_a" if abs(r - g) < 15 else "COIN_b", round((r - 30) / 25)) for r, g, _ in middles]
+
+
+@pytest.mark.parametrize(("images", "start", "end"), [(1, [1], [6]), (3, [1, 2, 3], [4, 5, 6])])
+def test_the_model_sees_start_and_end(
+    serve: Callable[..., Server], videos: dict[str, Path], images: int, start: list[int], end: list[int]
+) -> None:
+    server = serve(lambda _: "1. cut it\n2. Peel\n3. cut")
+    assert method(server, videos, images)("base", [window("COIN_a", 1.5, 6.5)]) == [(2, 0, 1)]
+    (request,) = server.requests
+    assert request.body["model"] == "seeing"
+    assert [message["role"] for message in request.body["messages"]] == ["system", "user"]
+    assert seconds(request) == [("COIN_a", t_s) for t_s in start + end]
+    assert all(picture.format == "JPEG" and max(picture.size) <= 512 for picture in shown(request))
+    assert '["peel", " cut", "cut  it"]' in request.body["messages"][0]["content"]
+    assert "The number of actions is 3." in request.body["messages"][1]["content"][0]["text"]
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert KEY not in str(request.body)
+    assert KEY.encode() not in paths.answers().read_bytes()
+
+
+def test_plans_stand_in_the_order_of_the_windows_and_videos_are_decoded_once(
+    serve: Callable[..., Server], videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(request: Request) -> str:
+        (video, first_s), _ = seconds(request)
+        return f"1. {'peel' if video == 'COIN_a' else 'cut it'}\n2. {'peel' if first_s % 2 else 'cut it'}"
+
+    decoded = []
+    real = vlm.pictures
+    monkeypatch.setattr(vlm, "pictures", lambda path, times: decoded.append(path.stem) or real(path, times))
+    asked = [window(video, at, 6, 2) for at in range(4) for video in ("COIN_b", "COIN_a")]
+    server = serve(answer)
+    plans = method(server, videos, 1)("novel", asked)
+    assert plans == [(int(each.video == "COIN_a"), int(each.start.start_s % 2)) for each in asked]
+    assert len(server.requests) == len(asked)
+    assert sorted(decoded) == ["COIN_a", "COIN_b"]
+
+
+def test_what_was_answered_is_not_asked_again(
+    serve: Callable[..., Server], videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(lambda request: f"1. {'peel' if seconds(request)[0][1] else 'cut it'}")
+    asked = [window("COIN_a", 0, 3, 1), window("COIN_a", 1, 3, 1), window("COIN_a", 0.5, 3.5, 1)]
+    plans = method(server, videos, 1)("novel", asked)
+    assert plans == [(0,), (1,), (0,)]
+    assert len(server.requests) == 2, "the first and the third show the same"
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert method(server, videos, 1)("novel", asked[::-1]) == plans[::-1]
+    assert len(server.requests) == 2
+    method(server, videos, 3)("novel", asked[:1])
+    method(server, videos, 1)("base", asked[:1])
+    assert len(server.requests) == 4, "more pictures and another pool are other questions"
+
+
+def test_what_was_not_understood_is_counted(serve: Callable[..., Server], videos: dict[str, Path]) -> None:
+    said = {0: "1. peel 2. cut it", 1: "1. peel 2. fly", 2: "I see nothing.", 3: "1. cut it"}
+    asking = method(serve(lambda request: said[seconds(request)[0][1]]), videos, 1)
+    plans = asking("novel", [window("COIN_a", at, 6, 2) for at in range(4)])
+    assert plans == [(1, 0), (1, NO_ACTION), (NO_ACTION, NO_ACTION), (0, NO_ACTION)]
+    assert asking.selection == "answers not understood: 1 of 4; actions lacking or not of the pool: 4 of 8"

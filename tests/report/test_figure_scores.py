@@ -1,0 +1,45 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline.report.figure_scores import scores
+from stepline.tables import Line, build
+from tests.report.test_figures import line
+
+BOUND = """\
+table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
+A6,Random,,,60,base_sr,<0.01,,2,,,,
+A6,PDPP*,,,60,base_sr,30.76,,2,,,,
+"""
+
+
+def planner(method: str, metric: str, value: float | None) -> Line:
+    measured: dict[str, Any] = {"metrics": {metric: {"value": value, "ci": None, "sd": None, "seeds": []}}}
+    score = None if value is None else measured
+    return line(None, method=method, modality="", setting="", metric=metric, score=score)
+
+
+def test_a_method_has_its_line_with_ours_its_interval_and_the_papers() -> None:
+    rows = build([line(50.0), line(None, method="EgoVLP")], None)
+    axes = scores(rows, "accuracy").axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["InternVideo, V+L, last-layer"]
+    interval, value, *_ = axes.get_lines()
+    assert list(interval.get_xdata()) == [49, 52]
+    assert list(value.get_xdata()) == [50]
+
+
+@pytest.mark.parametrize(
+    ("value", "names", "drawn"), [(0.001, ["Random", "PDPP*"], [[0.001], [30.76]]), (None, ["PDPP*"], [[30.76]])]
+)
+def test_a_bound_of_the_paper_is_no_point(tmp_path: Path, value: Any, names: list[str], drawn: Any) -> None:
+    (tmp_path / "paper.csv").write_text(BOUND)
+    rows = build([planner("Random", "base_sr", value), planner("PDPP*", "base_sr", None)], tmp_path / "paper.csv")
+    axes = scores(rows, "base_sr").axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == names
+    assert [list(each.get_xdata()) for each in axes.get_lines()][:-2] == drawn
+
+
+@pytest.mark.parametrize(("metric", "name"), [("videos", "Videos"), ("base_sr", "Base SR (%)")])
+def test_counts_are_no_percentages(metric: str, name: str) -> None:
+    assert scores(build([planner("Train", metric, 43)], None), metric).axes[0].get_xlabel() == name

@@ -1,0 +1,54 @@
+# OEPP: its lists of events and actions, and OpenEvent made anew of its sources.
+
+
+rule listings:
+    input:
+        "datasets/oepp/split1/release.json",
+    output:
+        "results/oepp/table9.csv",
+        "results/oepp/table10.csv",
+    log:
+        "logs/listings/oepp.log",
+    conda:
+        "../../envs/core.yaml"
+    message:
+        "results/oepp/table9.csv"
+    shell:
+        "python -m stepline --log {log} oepp list"
+
+
+rule rebuild:
+    input:
+        "datasets/oepp/split1/release.json",
+        "datasets/oepp/coin/release.json",
+        ["datasets/oepp/crosstask/release.json"] if oepp.has_release("crosstask") else [],
+    output:
+        "results/oepp/rebuilt.csv",
+        f"datasets/oepp/{REBUILT}/release.json",
+    log:
+        "logs/rebuild/oepp.log",
+    conda:
+        "../../envs/core.yaml"
+    params:
+        seed=lambda wildcards: PLANS["oepp"].rebuild_options,
+    message:
+        "results/oepp/rebuilt.csv"
+    shell:
+        "python -m stepline --log {log} oepp rebuild{params.seed}"
+
+
+rule clusters:
+    input:
+        "datasets/oepp/split1/release.json",
+        "datasets/oepp/coin/release.json",
+        ["datasets/oepp/crosstask/release.json"] if oepp.has_release("crosstask") else [],
+    output:
+        "results/oepp/clusters-{encoder}.csv",
+    log:
+        "logs/clusters/oepp.{encoder}.log",
+    conda:
+        "../../envs/text.yaml"
+    message:
+        "results/oepp/clusters-{wildcards.encoder}.csv"
+    shell:
+        "python -m stepline --log {log} oepp cluster --encoder {wildcards.encoder}"
