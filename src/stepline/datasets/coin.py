@@ -1,13 +1,14 @@
 """COIN's annotation (Tang et al., 2019): the steps of its videos, and its taxonomy of events and actions."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 from stepline.availability import check_video_id
 from stepline.datasets.oepp import Step
+from stepline.datasets.release import DAMAGED_ARCHIVE
 from stepline.errors import ReleaseError
 from stepline.io import read_json
 
@@ -79,17 +80,18 @@ def taxonomy(file: Path) -> dict[str, CoinEvent]:
     from openpyxl.utils.exceptions import InvalidFileException
 
     try:
-        book = load_workbook(file, read_only=True)
-        domains = {event: domain for domain, event in _rows(book, DOMAINS)}
-        listed: dict[tuple[int, str], list[str]] = {}
-        for number, event, _, action in _rows(book, ACTIONS):
-            listed.setdefault((int(number), event), []).append(action)
+        with closing(load_workbook(file, read_only=True)) as book:
+            domains = {event: domain for domain, event in _rows(book, DOMAINS)}
+            listed: dict[tuple[int, str], list[str]] = {}
+            for number, event, _, action in _rows(book, ACTIONS):
+                listed.setdefault((int(number), event), []).append(action)
         found = [
             CoinEvent(id=number, name=name, domain=domains[name], actions=tuple(actions))
             for (number, name), actions in listed.items()
         ]
-    except (BadZipFile, InvalidFileException, KeyError, OSError, SyntaxError, TypeError, ValueError) as error:
-        raise ReleaseError(f"{file} is not COIN's taxonomy: {type(error).__name__}: {error}") from None
+    except (*DAMAGED_ARCHIVE, AttributeError, InvalidFileException, LookupError, SyntaxError, TypeError) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ReleaseError(f"{file} is not COIN's taxonomy: {reason}") from None
     if len({event.name for event in found}) < len(found) or not found:
         raise ReleaseError(f"{file} is not COIN's taxonomy: it lists no event, or one under two ids")
     return {event.name: event for event in found}

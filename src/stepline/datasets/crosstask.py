@@ -1,13 +1,13 @@
 """CrossTask's release (Zhukov et al., 2019): the primary tasks, their steps, and where they are in the videos."""
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 from stepline.availability import check_video_id
 from stepline.datasets.oepp import Step
+from stepline.datasets.release import DAMAGED_ARCHIVE
 from stepline.errors import ReleaseError
 
 TASKS, VIDEOS, ANNOTATIONS = "tasks_primary.txt", ("videos.csv", "videos_val.csv"), "annotations"
@@ -43,8 +43,8 @@ def load(file: Path) -> CrossTask:
     try:
         with ZipFile(file) as archive:
             return _load(archive)
-    except (BadZipFile, EOFError, KeyError, NotImplementedError, RuntimeError, ValueError, zlib.error) as error:
-        reason = error.args[0] if error.args else type(error).__name__
+    except DAMAGED_ARCHIVE as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise ReleaseError(f"{file} is not CrossTask's release: {reason}") from None
 
 
@@ -92,7 +92,7 @@ def _tasks(lines: list[str]) -> Iterator[Task]:
             :BLOCK
         ]
         actions = tuple(steps.split(","))
-        if not number.isdecimal() or not title or n_steps != str(len(actions)) or any(empty):
+        if not number.isdecimal() or not title or n_steps != str(len(actions)) or not all(actions) or any(empty):
             raise ValueError(f"{TASKS}: the lines from {start + 1} are no task")
         yield Task(id=number, title=title, actions=actions)
 

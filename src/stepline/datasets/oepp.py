@@ -274,27 +274,20 @@ def clusters(release: str) -> tuple[Clustered, ...]:
 
 
 def _loaded(release: str) -> dict[Part, tuple[EventVideo, ...]]:
-    paths = {*SPLIT_FILES.values(), *POOL_FILES.values(), EVENTS_FILE}
-    return _parts({path: RELEASES.release_file(release, path) for path in paths})
+    paths = sorted({*SPLIT_FILES.values(), *POOL_FILES.values(), EVENTS_FILE})
+    files = [RELEASES.release_file(release, path) for path in paths]
+    return _parts(tuple(zip(paths, files, map(cached_sha256, files), strict=True)))
 
 
 def _videos() -> tuple[Video, ...]:
     """Return the videos of ``split1``, where it is fetched or in the mirror, with ids and addresses."""
-    if not has_release("split1"):
-        return ()
-    files = []
-    for file in FILES["split1"]:
-        held = RELEASES.release_file("split1", file.path) if is_here("split1") else find(file.wanted)
-        assert held is not None
-        files.append((file.path, held, cached_sha256(held)))
-    return _cached_videos(tuple(files))
-
-
-DATASETS = {"openevent": Dataset(name="openevent", title="OpenEvent", videos=_videos)}
-
-
-@cache
-def _cached_videos(files: tuple[tuple[str, Path, str], ...]) -> tuple[Video, ...]:
+    if is_here("split1"):
+        parts = _loaded("split1")
+    else:
+        held = {file.path: find(file.wanted) for file in FILES["split1"]}
+        if None in held.values():
+            return ()
+        parts = _parts(tuple((path, file, cached_sha256(file)) for path, file in held.items() if file))
     return tuple(
         Video(
             id=video.id,
@@ -302,13 +295,21 @@ def _cached_videos(files: tuple[tuple[str, Path, str], ...]) -> tuple[Video, ...
             url=f"https://www.youtube.com/watch?v={video.vid}",
             path=f"openevent/videos/{video.id}.mp4",
         )
-        for part, videos in _parts({path: held for path, held, _ in files}).items()
+        for part, videos in parts.items()
         for video in videos
     )
 
 
-def _parts(files: Mapping[str, Path]) -> dict[Part, tuple[EventVideo, ...]]:
-    """Return the videos of each part; raise ReleaseError as ``load`` does, and for an event of base and novel."""
+DATASETS = {"openevent": Dataset(name="openevent", title="OpenEvent", videos=_videos)}
+
+
+@cache
+def _parts(listed: tuple[tuple[str, Path, str], ...]) -> dict[Part, tuple[EventVideo, ...]]:
+    """Return the videos of each part from the files, each its path in the release, itself and its sha256.
+
+    Raises ReleaseError as ``load`` does, and for an event of base and novel.
+    """
+    files = {path: file for path, file, _ in listed}
     known = _events(files[EVENTS_FILE])
     found: dict[Part, tuple[EventVideo, ...]] = {}
     part_of: dict[str, Part] = {}

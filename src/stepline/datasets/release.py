@@ -1,8 +1,12 @@
 """Releases: the files of a data set's annotation, fetched whole and checked whenever they are read."""
 
+import struct
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from lzma import LZMAError
 from pathlib import Path
+from zipfile import BadZipFile
 
 from stepline.datasets.dataset import Dataset
 from stepline.errors import ReleaseError
@@ -15,6 +19,19 @@ REBUILT = "rebuilt"
 """The name of a release that was made anew of what the released one was made of."""
 MADE_BY = {OWN: "annotation build {study}", REBUILT: "{study} rebuild"}
 """The verbs that make a release which is not fetched."""
+DAMAGED_ARCHIVE = (
+    BadZipFile,
+    EOFError,
+    KeyError,
+    LZMAError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+)
+"""What reading a ZIP archive raises that is damaged or lacks a file."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,136 @@
+"""A small OpenEvent: two clusters, both sources, whitespace that tells actions apart, and videos that are padded."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stepline.datasets.oepp import (
+    BASE_POOL,
+    EVENTS_FILE,
+    FEATURE_FILES,
+    NOVEL_POOL,
+    PARTS,
+    RELEASES,
+    SPLIT_FILES,
+    TOTAL_POOL,
+    Part,
+)
+from stepline.io import sha256_file, write_json
+
+DIMENSION = 8
+"""Of the texts' vectors."""
+VIDEOS: dict[Part, int] = {"train": 5, "val": 2, "base": 2, "novel": 6}
+"""Of each event of the part; the first has one action."""
+BOTH = "both-sources"
+"""The YouTube id of a training video that stands in COIN and in CrossTask."""
+EVENTS: dict[str, dict[str, Any]] = {
+    "MakeTea": {
+        "domain": "Drink and Snack",
+        "set": 0,
+        "action_list": ["boil water", "prepare and add the tea", "pour water", "stir"],
+        "new_action_list": ["boil water", "add tea", "pour water", "stir mixture"],
+    },
+    "MakeALatte": {
+        "domain": "Drink and Snack",
+        "set": 0,
+        "action_list": ["add coffee", "pour water", "stir mixture"],
+        "new_action_list": ["add coffee", "pour water", "stir mixture"],
+    },
+    "CleanWoodenFloor": {
+        "domain": "Housework",
+        "set": 1,
+        "action_list": ["sweep the floor", "make the  detergent", "wash the floor"],
+        "new_action_list": ["sweep the floor", "make the  detergent", "wash the floor"],
+    },
+    "CleanBathtub": {
+        "domain": "Housework",
+        "set": 1,
+        "action_list": ["make the detergent", "scrub the bathtub", "wash the floor"],
+        "new_action_list": ["make the detergent", " wipe the bathtub", "wash the floor"],
+    },
+    "MakeOrangeJuice": {
+        "domain": "Drink and Snack",
+        "set": 0,
+        "action_list": ["cut oranges", "juice the oranges", "pour water"],
+        "new_action_list": ["cut oranges", "squeeze oranges", "pour water"],
+    },
+    "CleanToilet": {
+        "domain": "Housework",
+        "set": 1,
+        "action_list": ["apply detergent", "wipe the toilet", "wash the floor"],
+        "new_action_list": ["apply detergent", "wipe the toilet", "wash the floor"],
+    },
+}
+NOVEL = ("MakeOrangeJuice", "CleanToilet")
+CROSSTASK = {"MakeALatte": "53193"}
+"""Its task's id; the other events are COIN's."""
+
+
+def write_releases(root: Path = Path()) -> None:
+    """Write the release ``split1`` below ``root``, as it stands after it is fetched."""
+    write_release(root, contents())
+
+
+def write_release(root: Path, files: dict[str, Any]) -> None:
+    """Write these files as the release ``split1``."""
+    folder = root / RELEASES.folder("split1")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, content in files.items():
+        (folder / path).write_text(json.dumps(content))
+    digests = {path: sha256_file(folder / path) for path in files}
+    write_json(folder / "release.json", {"study": "oepp", "release": "split1", "files": digests})
+
+
+def contents() -> dict[str, Any]:
+    """Return what the files of the release hold."""
+    random = np.random.default_rng(7)
+    parts = {part: [*_records(part, random)] for part in PARTS}
+    base, novel = (
+        sorted({action for name in names for action in EVENTS[name]["new_action_list"]}, key=lambda text: text[::-1])
+        for names in ([name for name in EVENTS if name not in NOVEL], NOVEL)
+    )
+    total = [*base, *(action for action in novel if action not in base)]
+    words = {" ".join(action.split()): random.normal(size=DIMENSION).tolist() for action in total}
+    vectors = {action: [words[" ".join(action.split())]] for action in total}
+    return {
+        **{SPLIT_FILES[part]: records for part, records in parts.items()},
+        BASE_POOL: base,
+        NOVEL_POOL: novel,
+        TOTAL_POOL: total,
+        EVENTS_FILE: {name: event | {"action_num": len(event["action_list"])} for name, event in EVENTS.items()},
+        **dict.fromkeys(FEATURE_FILES.values(), vectors),
+    }
+
+
+def _records(part: Part, random: np.random.Generator) -> list[dict[str, Any]]:
+    found = []
+    for task_id, (name, event) in enumerate(EVENTS.items()):
+        if (name in NOVEL) != (part == "novel"):
+            continue
+        source = "CrossTask" if name in CROSSTASK else "COIN"
+        for number in range(VIDEOS[part]):
+            vid = f"{part}-{name}-{number}"
+            if part == "train" and number == 1 and name in ("MakeTea", "MakeALatte"):
+                vid = BOTH
+            n = 1 if number == 0 else int(random.integers(2, 7))
+            first, actions = int(random.integers(len(event["action_list"]))), event["new_action_list"]
+            edges = np.sort(random.choice(np.arange(2, 80), 2 * n, replace=False)).reshape(n, 2)
+            segments = edges.tolist() if source == "CrossTask" else (edges / 2).tolist()
+            found.append(
+                {
+                    "vid": vid,
+                    "dataset": source,
+                    "task_name": name,
+                    "task_id": task_id,
+                    "task_id_old": CROSSTASK.get(name, 100 + task_id),
+                    "domain": event["domain"],
+                    "length": n,
+                    "anno": [
+                        {"action": actions[(first + place) % len(actions)], "segment": segment}
+                        for place, segment in enumerate(segments)
+                    ],
+                }
+            )
+    return found
