@@ -12,7 +12,7 @@ from stepline.availability import Record, check_video_id, read_availability, wri
 from stepline.backbones.weights import DIGESTS, WEIGHTS, check, how_to_get, locate, trusted, weights_of
 from stepline.datasets import shards
 from stepline.datasets.dataset import Dataset
-from stepline.datasets.release import Released, ReleaseFile
+from stepline.datasets.release import Released, ReleaseFile, how_to_bring
 from stepline.datasets.schema import Video
 from stepline.download import DownloadOptions, fetch_file, fetch_video
 from stepline.errors import DownloadError, MissingError, ReleaseError
@@ -29,14 +29,16 @@ log = logging.getLogger(__name__)
 def fetch_release(study: Released, release: str) -> Path:
     """Bring all files of a release into its folder and return its ``release.json``, which lists their sha256.
 
-    A release of a data set's own annotation stands there already.
+    A release that is made here, not fetched, must stand there already.
     Raises ReleaseError, one line that names the file, where one is absent, truncated or another one.
     """
     folder = study.folder(release)
     files = {}
     listed = study.release_files(release)
     if not listed:
-        return study.folder(release) / "release.json"
+        if not (folder / "release.json").exists():
+            raise ReleaseError(f"{folder} holds no release, and none is to be had: {how_to_bring(study.name, release)}")
+        return folder / "release.json"
     for file in progress(listed, what=f"{study.name} {release}", unit="files"):
         files[file.path] = _fetch_release_file(file, folder / file.path)
     manifest = folder / "release.json"
@@ -72,7 +74,7 @@ def _near_miss(file: ReleaseFile) -> str:
             size = path.stat().st_size
             problem = f"{size} of {file.wanted.size} bytes" if size != file.wanted.size else "another checksum"
             return f"; the mirror's {path.relative_to(root)} has {problem}: replace it"
-    return f"; the mirror {root} does not hold it (sha256 {file.wanted.sha256})"
+    return f"; the mirror {root} does not hold it (sha256 {file.wanted.sha256 or 'not known'})"
 
 
 def fetch_videos(pipeline: Pipeline, shard: str) -> list[Record]:

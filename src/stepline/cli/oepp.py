@@ -1,4 +1,4 @@
-"""The verb `oepp`: OpenEvent made anew of COIN and CrossTask, and its first stage, the clusters."""
+"""The verb `oepp`: OpenEvent made anew of COIN and CrossTask, its first stage, its lists, and published features."""
 
 import argparse
 from dataclasses import astuple, fields
@@ -18,12 +18,22 @@ RESULTS = Path("results/oepp")
 
 def add(verbs: "Verbs") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("oepp", help="OpenEvent made anew of COIN and CrossTask")
+    verb = verbs.add_parser("oepp", help="OpenEvent made anew of COIN and CrossTask; published features of it")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     action = actions.add_parser("rebuild", help="the released files, from the annotation of their sources")
     action.add_argument("--seed", type=int, help="of a split of one's own; default: the released split")
     action.set_defaults(run=_rebuild)
+
+    action = actions.add_parser("list", help="events by cluster, and the actions that OpenEvent words otherwise")
+    action.set_defaults(run=lambda _: _list())
+
+    action = actions.add_parser("import", help="a bank from the files of OEPP's authors, or of P3IV's")
+    action.add_argument(
+        "folder", metavar="FOLDER", type=Path, help="with a .npy file per video, as they are named there"
+    )
+    action.add_argument("--name", required=True, help="of the bank, such as videoclip-released or s3d-p3iv")
+    action.set_defaults(run=_import)
 
     action = actions.add_parser("cluster", help="the events whose texts are alike, before people judged them")
     action.add_argument("--encoder", required=True, help="of sentences, such as minilm")
@@ -59,6 +69,22 @@ def _rebuild(parsed: argparse.Namespace) -> None:
     made, wanted = sum(line.rebuilt for line in lines), sum(line.in_release for line in lines)
     same = sum(line.same_segments for line in lines)
     print(f"{path}: {made} of {wanted} videos rebuilt, {same} with the released segments{absent and f'; {absent}'}")
+
+
+def _list() -> None:
+    from stepline.benchmarks.oepp.listings import write_listings
+
+    write_listings()
+
+
+def _import(parsed: argparse.Namespace) -> None:
+    from stepline.datasets import oepp
+    from stepline.features.exchange import Folder, import_folder
+
+    videos = [video for part in oepp.PARTS for video in oepp.load("split1", part)]
+    folder = Folder(parsed.folder, ids={name: video.id for video in videos for name in oepp.file_names(video)})
+    bank = import_folder(folder, parsed.name, "openevent", 1.0)
+    print(f"{bank}: {len(folder)} of {len(videos)} videos; {folder.skipped} files of other names left out")
 
 
 def _cluster(parsed: argparse.Namespace) -> None:

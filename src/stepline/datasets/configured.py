@@ -7,9 +7,8 @@ from pathlib import Path
 
 from stepline import paths
 from stepline.config import Config
-from stepline.datasets import folder, listed, shards
+from stepline.datasets import folder, listed, oepp, pss, shards
 from stepline.datasets.dataset import Dataset
-from stepline.datasets.pss import DATASETS
 from stepline.datasets.release import OWN, checked_file
 from stepline.datasets.schema import Split, Video
 from stepline.datasets.segments import read_segments
@@ -17,6 +16,9 @@ from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, STUDIES, Stud
 from stepline.datasets.studies import study as public
 from stepline.errors import ConfigError
 from stepline.io import read_json
+
+DATASETS = {**pss.DATASETS, **oepp.DATASETS}
+"""The data sets of benchmarks that are no study in Spacewalk-18's form."""
 
 
 def dataset(config: Config, name: str) -> Dataset:

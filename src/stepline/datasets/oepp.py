@@ -204,6 +204,12 @@ def read_vectors(file: Path) -> dict[str, list[float]]:
     return found
 
 
+def file_names(video: EventVideo) -> tuple[str, ...]:
+    """Return the names, without ending, that features of a video have: in OEPP's own archive, and in P3IV's."""
+    event = f"{video.event}_" if video.source == "COIN" else ""
+    return video.id, f"{event}{video.source_event}_{video.vid}"
+
+
 def has_release(release: str) -> bool:
     """Return whether a release is fetched or rebuilt, or the mirror holds all of it."""
     files = FILES[release]
@@ -300,7 +306,7 @@ def _videos() -> tuple[Video, ...]:
     )
 
 
-DATASETS = {"openevent": Dataset(name="openevent", title="OpenEvent", videos=_videos)}
+DATASETS = {"openevent": Dataset(name="openevent", title="OpenEvent", videos=_videos, listed_by="oepp/split1")}
 
 
 @cache

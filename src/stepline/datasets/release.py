@@ -58,14 +58,19 @@ class Released(Dataset):
         return checked_file(self.folder(release), path, study=self.name, name=release)
 
 
+def how_to_bring(study: str, release: str) -> str:
+    """Return what to run for a release that is not there."""
+    verb = MADE_BY.get(release, "fetch {study}/{release}").format(study=study, release=release)
+    return f"run `stepline {verb}`"
+
+
 def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:
     """Return the file at ``path`` in the release's ``folder``: as fetched, by the sha256 in ``release.json``.
 
     Raises ReleaseError where it is absent, changed or not listed.
     """
     file, manifest = folder / path, folder / "release.json"
-    verb = MADE_BY.get(name, "fetch {study}/{name}").format(study=study, name=name)
-    fetch = f"run `stepline {verb}`"
+    fetch = how_to_bring(study, name)
     if not manifest.exists():
         raise ReleaseError(f"{folder} holds no release: {fetch}")
     try:

@@ -48,12 +48,21 @@ class ImportedSpec(Spec):
 class Folder(Mapping[str, Rows]):
     """Users' features by video: (T, D) float16 or float32, read when they are asked for. files: what each is in."""
 
-    def __init__(self, path: Path, *, prefix: str = "", suffix: str = "", key: str = KEY) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        prefix: str = "",
+        suffix: str = "",
+        key: str = KEY,
+        ids: Mapping[str, str] | None = None,
+    ) -> None:
         """Look at the ``.npy``, ``.pt`` and HDF5 files in the folder ``path``, or at that one file.
 
         A video's id is the file's name without its form's ending, or the dataset's, without what the regular
-        expressions ``prefix`` and ``suffix`` match at its ends; what does not match them is left out. key: of the rows
-        in dictionaries. Raises StoreError where nothing is found, where an id is not allowed, or found twice.
+        expressions ``prefix`` and ``suffix`` match at its ends; what does not match them is left out. With ``ids`` it
+        is what these say of that name, and other names are left out. key: of the rows in dictionaries. Raises
+        StoreError where nothing is found, where an id is not allowed, or found twice.
         """
         self.files: dict[str, Path] = {}
         self.skipped = 0
@@ -64,11 +73,12 @@ class Folder(Mapping[str, Rows]):
             raise ConfigError(f"prefix {prefix!r} or suffix {suffix!r} is no regular expression: {error}") from None
         for file, stem, read in _found(path, key):
             match = name.fullmatch(stem)
-            if match is None:
+            named = (match["stepline_id"] if match else None) if ids is None else ids.get(stem)
+            if named is None:
                 self.skipped += 1
                 continue
             try:
-                video = check_video_id(match["stepline_id"])
+                video = check_video_id(named)
             except ReleaseError as error:
                 raise StoreError(f"{file}: {error}; or name what is no part of it by --prefix, --suffix") from None
             if video in self.files:
