@@ -1,5 +1,7 @@
 """The training loop of all heads: Adam, and the epoch of the least validation loss."""
 
+import copy
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -35,7 +37,10 @@ def fit_head(
     weight_decay: float = 0.0,
     betas: tuple[float, float] = (0.9, 0.999),
     clip: float = math.inf,
-    factor: "Callable[[int], float]" = lambda _: 1.0,
+    factor: Callable[[float], float] = lambda _: 1.0,
+    steps: int | None = None,
+    average: Callable[[int], float] | None = None,
+    fused: bool = False,
     what: str = "fit",
 ) -> None:
     """Train what ``make`` returns, keep the epoch of the least validation loss (the first of equals), write it.
@@ -44,50 +49,66 @@ def fit_head(
     sum, so that no more than one of them must be in memory. resume: what says that it is the same fit, as a digest of
     its data; then the state after each epoch is kept beside ``path`` until the last, and a fit that was killed goes on
     from it, on a CPU to the same bytes. weight_decay: added to the gradient. betas: Adam's. clip: the largest norm of
-    the gradient. factor: what the learning rate is multiplied by in an epoch, from 0. what: the name of its progress.
+    the gradient. factor: what the learning rate is multiplied by in an update, of the epochs before it, the part of its
+    own among them: 1.25 after a quarter of the second. steps: updates of an epoch, each of a full batch of permutations
+    that are drawn one after another; None is one pass over a permutation, its last batch what is left.
+    average: the share d that an average of the parameters a keeps of itself after update k, from 1 over all epochs, in
+    a = d a + (1 - d) parameters; it begins as the model does, and is what is validated and kept. fused: Adam in one
+    pass over the parameters, some five times as fast, equal but for rounding. what: the name of its progress.
     The safetensors file at ``path`` holds the parameters and ``val_loss`` (epochs,).
-    Raises ConfigError where no validation loss is finite, or where a loss says by FloatingPointError that it is not.
+    Raises ConfigError where no validation loss is finite, where a loss says by FloatingPointError that it is not, or
+    where ``steps`` is given and no batch is full.
     """
     import torch
     from safetensors.torch import save_file
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
-    generator = torch.Generator().manual_seed(seed)
+    if steps is not None and size < batch_size:
+        raise ConfigError(f"batch_size {batch_size} is more than the {size} training samples; give a smaller one")
+    updates = steps or max(1, math.ceil(size / batch_size))
+    batches = _batches(size, batch_size, seed, full=steps is not None)
     torch.manual_seed(seed)
     model = make().to(device)
-    optimiser = torch.optim.Adam(model.parameters(), lr=learning_rate, betas=betas, weight_decay=weight_decay)
+    judged, share = (model, lambda _: 1.0) if average is None else (copy.deepcopy(model), average)
+    optimiser = torch.optim.Adam(
+        model.parameters(), lr=learning_rate, betas=betas, weight_decay=weight_decay, fused=fused or None
+    )
     found: list[float] = []
     best: dict[str, torch.Tensor] = {}
     kept = path.with_name(f"{path.name}.state")
-    about = {"fit": f"{resume} {type(model).__name__} {size} {epochs} {batch_size} {learning_rate} {seed} {device}"}
+    fit = (resume, type(model).__name__, size, epochs, updates, batch_size, learning_rate, seed, device)
+    about = {"fit": " ".join(map(str, fit))}
     if resume and (state := _kept(kept, about)):
         found, best = state["val_loss"].tolist(), _part(state, "best")
         model.load_state_dict(_part(state, "model"))
+        if judged is not model:
+            judged.load_state_dict(_part(state, "average"))
         moments = {int(each): _part(state, f"adam.{each}") for each in state["adam"].tolist()}
         optimiser.load_state_dict(optimiser.state_dict() | {"state": moments})
-        generator.set_state(state["order"])
+        next(itertools.islice(batches, len(found) * updates - 1, None))
         torch.set_rng_state(state["drawn"])
         if device != "cpu":
             torch.cuda.set_rng_state(state["drawn_there"])
     for epoch in progress(range(len(found), epochs), what=what, unit="epochs"):
         model.train()
-        for group in optimiser.param_groups:
-            group["lr"] = learning_rate * factor(epoch)
-        for batch in torch.split(torch.randperm(size, generator=generator), batch_size):
-            _update(model, optimiser, losses(model, batch), clip)
-        model.eval()
+        for update, batch in enumerate(itertools.islice(batches, updates)):
+            rate = learning_rate * factor(epoch + update / updates)
+            _update(model, optimiser, losses(model, batch), rate, clip)
+            _blend(judged, model, share(epoch * updates + update + 1))
+        judged.eval()
         least = min(filter(math.isfinite, found), default=math.inf)
         with torch.inference_mode():
-            found.append(float(val_loss(model)))
+            found.append(float(val_loss(judged)))
         if found[-1] < least:
-            best = {name: value.detach().to("cpu", copy=True) for name, value in model.state_dict().items()}
+            best = {name: value.detach().to("cpu", copy=True) for name, value in judged.state_dict().items()}
         if resume and len(found) < epochs:
             moments = optimiser.state_dict()["state"]
             state = {"val_loss": torch.tensor(found, dtype=torch.float64), "adam": torch.tensor(sorted(moments))}
-            state |= {"order": generator.get_state(), "drawn": torch.get_rng_state()}
+            state |= {"drawn": torch.get_rng_state()}
             state |= {} if device == "cpu" else {"drawn_there": torch.cuda.get_rng_state()}
             parts = {"best": best, "model": model.state_dict()} | {f"adam.{each}": moments[each] for each in moments}
+            parts |= {} if judged is model else {"average": judged.state_dict()}
             state |= {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
             with atomic_path(kept) as part:
                 save_file(state, part, metadata=about)
@@ -98,21 +119,48 @@ def fit_head(
     kept.unlink(missing_ok=True)
 
 
+def _batches(size: int, batch_size: int, seed: int, *, full: bool) -> "Iterator[torch.Tensor]":
+    """Yield without end batches of permutations that are drawn one after another, full ones or all."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        for batch in torch.split(torch.randperm(size, generator=generator), batch_size):
+            if len(batch) == batch_size or not full:
+                yield batch
+
+
 def _update(
-    model: "torch.nn.Module", optimiser: "torch.optim.Optimizer", losses: "Iterable[torch.Tensor]", clip: float
+    model: "torch.nn.Module",
+    optimiser: "torch.optim.Optimizer",
+    losses: "Iterable[torch.Tensor]",
+    rate: float,
+    clip: float,
 ) -> None:
     import torch
 
+    for group in optimiser.param_groups:
+        group["lr"] = rate
     optimiser.zero_grad()
     try:
         for loss in losses:
             loss.backward()  # type: ignore[no-untyped-call]
     except FloatingPointError as error:
-        rate = optimiser.param_groups[0]["lr"]
-        raise ConfigError(f"learning_rate {rate:g}: {error}; give a smaller one") from None
+        raise ConfigError(f"learning_rate {optimiser.defaults['lr']:g}: {error}; give a smaller one") from None
     if clip < math.inf:
         torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
     optimiser.step()
+
+
+def _blend(average: "torch.nn.Module", model: "torch.nn.Module", share: float) -> None:
+    """Let the parameters of an average keep their share, and take the rest from a model's."""
+    import torch
+
+    if share == 1:
+        return
+    with torch.no_grad():
+        for old, new in zip(average.parameters(), model.parameters(), strict=True):
+            old.lerp_(new, 1 - share)
 
 
 def _kept(path: Path, about: dict[str, str]) -> "dict[str, torch.Tensor]":

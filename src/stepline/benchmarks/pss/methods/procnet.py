@@ -42,7 +42,7 @@ def fit(material: Material, seed: int, path: Path) -> None:
         loss,
         val_loss,
         betas=BETAS,
-        factor=lambda epoch: decay**epoch,
+        factor=lambda epochs: decay ** int(epochs),
     )
 
 
