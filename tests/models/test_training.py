@@ -1,5 +1,6 @@
-"""The training loop: how it steps. What it keeps and how it resumes is tested with the heads that it trains."""
+"""The training loop: how it steps. What else it keeps and how it resumes is tested with the heads that it trains."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors.torch import load_file  # noqa: E402
 
+from stepline.errors import ConfigError  # noqa: E402
 from stepline.models.training import fit_head  # noqa: E402
 
 
@@ -45,6 +47,122 @@ def test_the_learning_rate_follows_its_factor() -> None:
     slopes = [1.0, *fitted(rising, factor=lambda epoch: 0.5**epoch)]
     steps = [before - after for before, after in pairwise(slopes)]
     assert steps == pytest.approx([0.1, 0.05, 0.025], rel=1e-4)
+
+
+def test_the_factor_is_of_the_epochs_with_the_part_of_the_current_one() -> None:
+    asked: list[float] = []
+    drawn(size=7, batch_size=2, epochs=2, factor=lambda epochs: asked.append(epochs) or 1.0)
+    assert asked == [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75]
+
+
+def drawn(**options: Any) -> list[list[int]]:
+    """Return the batches of a fit of samples that the model does not depend on."""
+    batches: list[list[int]] = []
+
+    def losses(model: Any, batch: Any) -> Iterator[Any]:
+        batches.append(batch.tolist())
+        yield 0 * model.slope
+
+    settings: dict[str, Any] = {
+        "learning_rate": 0.1,
+        "seed": 5,
+        "path": Path("f.safetensors"),
+        "val_loss": lambda _: 0.0,
+    }
+    fit_head(Line, losses, **(settings | options))
+    return batches
+
+
+def permutations(size: int) -> Iterator[list[int]]:
+    generator = torch.Generator().manual_seed(5)
+    while True:
+        yield torch.randperm(size, generator=generator).tolist()
+
+
+def test_an_epoch_is_a_pass_or_so_many_full_batches() -> None:
+    first, second, third = itertools.islice(permutations(7), 3)
+    passes = [order[start : start + 3] for order in (first, second) for start in (0, 3, 6)]
+    assert drawn(size=7, batch_size=3, epochs=2) == passes
+    full = [order[start : start + 3] for order in (first, second, third) for start in (0, 3)]
+    assert drawn(size=7, batch_size=3, epochs=2, steps=3) == full
+    assert drawn(size=7, batch_size=7, epochs=1, steps=2) == [first, second]
+
+
+def test_too_few_samples_for_a_full_batch_are_one_line() -> None:
+    with pytest.raises(ConfigError, match=r"^batch_size 8 is more than the 7 training samples; give a smaller one$"):
+        drawn(size=7, batch_size=8, epochs=1, steps=1)
+
+
+def test_a_loss_that_goes_off_names_the_configured_rate() -> None:
+    def off(*_: Any) -> Iterator[Any]:
+        raise FloatingPointError("it went off")
+        yield
+
+    with pytest.raises(ConfigError, match=r"^learning_rate 0\.1: it went off; give a smaller one$"):
+        fitted(off, factor=lambda _: 0.5)
+
+
+def test_the_average_is_validated_and_kept() -> None:
+    """The slope falls by 0.1 an update; the shares say what the average makes of it."""
+    shares = {1: 1.0, 2: 0.75, 3: 0.0, 4: 0.5, 5: 1.0, 6: 0.9}
+    expected, average = [], 1.0
+    for update, share in shares.items():
+        average = share * average + (1 - share) * (1 - 0.1 * update)
+        if update % 2 == 0:
+            expected.append(average)
+
+    assert fitted(rising, steps=2, average=shares.__getitem__) == pytest.approx(expected, rel=1e-5)
+    assert float(load_file("f.safetensors")["slope"]) == pytest.approx(expected[-1], rel=1e-5)
+    assert fitted(rising, steps=2, average=lambda _: 0.0) == fitted(rising, steps=2)
+    assert fitted(rising, average=lambda _: 1.0) == [1.0, 1.0, 1.0]
+
+
+class Noisy(torch.nn.Module):  # type: ignore[misc,name-defined]
+    """A map of samples with what a killed fit must not lose: random draws, and several parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Dropout(0.5), torch.nn.Linear(5, 1))
+
+    def forward(self, x: Any) -> Any:
+        return self.layers(x)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("steps", [None, 3])
+def test_a_fit_that_was_killed_goes_on_to_the_same_bytes(steps: int | None, fused: bool) -> None:
+    samples = torch.randn(9, 3, generator=torch.Generator().manual_seed(1))
+    target = samples.sum(dim=1, keepdim=True)
+
+    def fit(path: Path, killed_at: int = 0) -> int:
+        updates = 0
+
+        def losses(model: Any, batch: Any) -> Iterator[Any]:
+            nonlocal updates
+            updates += 1
+            if updates == killed_at:
+                raise KeyboardInterrupt
+            yield (model(samples[batch]) - target[batch]).square().mean()
+
+        def val_loss(model: Any) -> Any:
+            return (model(samples) - target).square().mean()
+
+        options: dict[str, Any] = {"epochs": 4, "batch_size": 2, "learning_rate": 0.05, "seed": 3, "resume": "it"}
+        options |= {"steps": steps, "fused": fused, "factor": lambda epochs: 1 / (1 + epochs)}
+        fit_head(Noisy, losses, val_loss, 9, path, average=lambda update: 0.5 if update % 2 else 1.0, **options)
+        return updates
+
+    whole, part, each = Path("whole"), Path("part"), steps or 5
+    assert fit(whole) == 4 * each
+    with pytest.raises(KeyboardInterrupt):
+        fit(part, killed_at=2 * each + 2)
+    assert fit(part) == 2 * each
+    assert part.read_bytes() == whole.read_bytes()
+    assert sorted(path.name for path in Path().iterdir()) == ["part", "whole"]
+
+
+def test_a_fused_step_is_equal_but_for_rounding() -> None:
+    assert fitted(rising, fused=True, weight_decay=0.1) == pytest.approx(fitted(rising, weight_decay=0.1), rel=1e-5)
 
 
 def test_weight_decay_pulls_to_zero() -> None:

@@ -68,7 +68,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (B, rows, outputs) of (B, rows, inputs)."""
-        return functional.mish(self.norm(self.convolution(x).mT).mT)
+        return functional.mish(self.norm(self.convolution(x).mT).mT.contiguous())
 
 
 class Residual(nn.Module):
@@ -80,7 +80,7 @@ class Residual(nn.Module):
     def __init__(self, inputs: int, outputs: int, rows: int, time: int) -> None:
         super().__init__()
         self.first, self.second = Block(inputs, outputs, rows), Block(outputs, outputs, rows, zero=True)
-        self.time = nn.Sequential(nn.Mish(), nn.Linear(time, outputs))
+        self.time = nn.Linear(time, outputs)
         self.beside = nn.Identity() if inputs == outputs else nn.Linear(inputs, outputs)
 
     def forward(self, x: Tensor, time: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ class TemporalUnet(nn.Module):
         self.width = width
         widths = [multiple * width for multiple in MULTIPLES]
         lengths = [rows - level for level in range(len(widths))]
-        self.time = nn.Sequential(nn.Linear(width, 4 * width), nn.Mish(), nn.Linear(4 * width, width))
+        self.time = nn.Sequential(nn.Linear(width, 4 * width), nn.Mish(), nn.Linear(4 * width, width), nn.Mish())
         self.down = nn.ModuleList(
             Pair(above, below, length, width)
             for above, below, length in zip([inputs, *widths], widths, lengths, strict=False)
