@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from stepline import declared
+from stepline.datasets.oepp import Part
 
 KINDS = {
     "statistics": declared.Kind(module=""),
@@ -30,6 +31,11 @@ class Entry(declared.Entry):
         """T, the number of actions of a plan; None where it is that of each video."""
         found: int | None = self.settings.get("horizon")
         return found
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the split of which plans are made; a service is paid for, and not asked about validation."""
+        return ("base", "novel") if self.made.decoded else ("val", "base", "novel")
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -152,7 +152,7 @@ class Plan(benchmark.Benchmark[Entry]):
 
         Those of training are left out where they are the published ones.
         """
-        options: dict[str, Any] = {"padding": self.study_config["windows"]["padding"]}
+        options: dict[str, Any] = {"padding": self.study_config["windows"]["padding"]} if entry.horizon else {}
         if entry.kind == "vlm":
             return options | {"model": self.study_config["llm"]["model"]}
         if not entry.features:

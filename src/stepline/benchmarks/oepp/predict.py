@@ -6,12 +6,9 @@ from stepline.benchmarks.oepp.material import Material
 from stepline.benchmarks.oepp.methods import fit as fit_method
 from stepline.benchmarks.oepp.methods import make_method
 from stepline.benchmarks.oepp.predictions import Prediction, write_predictions
-from stepline.datasets.oepp import PARTS, Part
+from stepline.datasets.oepp import PARTS
 from stepline.footage import is_backbone
 from stepline.io import write_bytes
-
-EVALUATED: tuple[Part, ...] = ("val", "base", "novel")
-"""Parts of the split of which plans are made. Test parts are read once, after the epoch is chosen."""
 
 
 def lacking(material: Material) -> list[str]:
@@ -19,7 +16,7 @@ def lacking(material: Material) -> list[str]:
 
     That is for want of videos, or of an imported bank with the ids of the data set.
     """
-    parts = PARTS if material.entry.made.trains else EVALUATED
+    parts = PARTS if material.entry.made.trains else material.entry.parts
     if all(material.used(part) for part in parts):
         return []
     imported = [name for name in material.plan.features(material.entry) if not is_backbone(name, material.plan.config)]
@@ -48,7 +45,7 @@ def predict(material: Material, fits: list[Path], path: Path) -> None:
     needs, predictions, said = lacking(material), [], [""]
     if not needs:
         for seed, method in make_method(material, fits):
-            for part in EVALUATED:
+            for part in material.entry.parts:
                 windows = material.used(part)
                 for window, plan in zip(windows, method(part, windows), strict=True):
                     predictions.append(

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.benchmarks.oepp.material import Material
-from stepline.benchmarks.oepp.predict import EVALUATED
 from stepline.benchmarks.oepp.predictions import Prediction, read_predictions
 from stepline.config import Config
 from stepline.datasets.oepp import Part
@@ -30,7 +29,7 @@ def score(material: Material, predictions: Path, path: Path) -> None:
     """
     made, about = read_predictions(predictions)
     results: dict[str, Any] = {}
-    for part in EVALUATED if made else ():
+    for part in material.entry.parts if made else ():
         results |= _part_metrics(material, part, [each for each in made if each.part == part])
     write_json(
         path,
