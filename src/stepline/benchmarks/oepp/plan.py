@@ -143,9 +143,11 @@ class Plan(benchmark.Benchmark[Entry]):
 
     def _text_record(self, entry: Entry) -> Any:
         name = self.text(entry)
+        if name == "released":
+            return f"released {RELEASED_TEXT[entry.features]}"
         if "/" in name:
             return sha256_file(Path(name).expanduser())
-        return spec_of(name, self.config).record() if name not in ("", "released") else name
+        return spec_of(name, self.config).record() if name else ""
 
     def options(self, entry: Entry) -> dict[str, Any]:
         """Return the named options that matter to the entry's numbers, besides those of a metric.

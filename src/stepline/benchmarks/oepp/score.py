@@ -1,6 +1,5 @@
 """Scores of one predictions file (Sec. 3.3)."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from stepline.config import Config
 from stepline.datasets.oepp import Part
 from stepline.io import write_json
 from stepline.metrics.bootstrap import bootstrap_interval
-from stepline.metrics.plans import plan_scores, window_scores
+from stepline.metrics.plans import GUESS, plan_scores, window_scores
 
 BATCH = 32
 """Windows whose actions are one set in PDPP's mIoU of batches."""
@@ -25,7 +24,8 @@ def score(material: Material, predictions: Path, path: Path) -> None:
 
     SR and mIoU are means over windows, Acc over steps. ``ci`` is the 95 % bootstrap interval of the mean over seeds:
     videos are drawn, each with all its windows. ``sd`` is the standard deviation over seeds, null of one. ``n_videos``
-    counts the videos with a plan, ``n_listed`` those with a window.
+    counts the videos with a plan, ``n_listed`` those with a window. A batch's mIoU is left out of a part whose plans
+    hold guesses or differ in length: it has none.
     """
     made, about = read_predictions(predictions)
     results: dict[str, Any] = {}
@@ -46,13 +46,13 @@ def _part_metrics(material: Material, part: Part, made: Sequence[Prediction]) ->
     options, pool = material.options["metrics"], len(material.pool(part))
     listed = {(window.video, window.index): window for window in material.windows(part)}
     seeds = sorted({each.seed for each in made})
-    tables: dict[str, list[NDArray[np.float64]]] = {"sr": [], "acc": [], "miou": []}
+    tables: dict[str, list[NDArray[np.float64]]] = {}
     first = [each for each in made if each.seed == seeds[0]]
     for seed in seeds:
         mine = [each for each in made if each.seed == seed]
         true = material.labels(part, [listed[each.video, each.index] for each in mine])
         for metric, values in _by_window([each.plan for each in mine], true, pool, options).items():
-            tables[metric].append(values)
+            tables.setdefault(metric, []).append(values)
     steps = np.array([len(each.plan) for each in first], dtype=np.float64)
     videos = [each.video for each in first]
     counted = {
@@ -86,15 +86,18 @@ def _part_metrics(material: Material, part: Part, made: Sequence[Prediction]) ->
 def _by_window(
     plans: Sequence[tuple[int, ...]], true: Sequence[tuple[int, ...]], pool: int, options: Config
 ) -> dict[str, NDArray[np.float64]]:
-    """Return each metric of each window in percent; of batches' mIoU, its value for every window."""
-    found = {metric: np.empty(len(plans)) for metric in ("sr", "acc", "miou")}
-    for length in Counter(map(len, true)):
+    """Return each metric of each window in percent; of batches' mIoU, where they have one, its value for every one."""
+    found, lengths = {metric: np.empty(len(plans)) for metric in ("sr", "acc", "miou")}, {*map(len, true)}
+    for length in lengths:
         places = [place for place, each in enumerate(true) if len(each) == length]
         scores = window_scores([plans[p] for p in places], [true[p] for p in places], n_actions=pool)
         for metric, values in zip(found, scores, strict=True):
             found[metric][places] = 100 * values
     if options["miou"] == "batch":
-        found["miou"][:] = 100 * plan_scores(plans, true, batch_size=BATCH).miou
+        if len(lengths) > 1 or any(GUESS in plan for plan in plans):
+            del found["miou"]
+        else:
+            found["miou"][:] = 100 * plan_scores(plans, true, batch_size=BATCH).miou
     return found
 
 

@@ -47,8 +47,9 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
     published = plan.published(entry)
     for metric in table.metrics:
         part, _, name = metric.partition("_")
+        needs = lacking
         if score is not None and not lacking and metric not in score["metrics"]:
-            continue
+            needs = ("config:oepp.metrics.miou=sample",)
         scored = {"miou": plan.study_config["metrics"]["miou"]} if name == "miou" else {}
         yield Line(
             table=target.removeprefix("table"),
@@ -67,9 +68,9 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
             paper_release="split1",
             spec=spec,
             note="; ".join(filter(None, notes)),
-            command=filled_by(f"{target}.csv", lacking),
-            score=None if lacking else score,
-            needs=lacking,
+            command=filled_by(f"{target}.csv", needs),
+            score=None if needs else score,
+            needs=needs,
             subset=_subset(plan) if entry.made.module else "",
         )
 
@@ -104,8 +105,9 @@ def filled_by(file: str, lacking: Sequence[str]) -> str:
         return ""
     steps = dict.fromkeys(filter(None, map(_how_to_fill, lacking)))
     run = f"snakemake --cores 8 results/oepp/{file}"
-    if any(item.startswith("config:oepp.llm.model") for item in lacking):
-        run += " --config 'oepp={llm: {model: NAME}}'"
+    for key, value in (item.split("=") for item in lacking if item.startswith("config:")):
+        _, block, option = key.split(".")
+        run += f" --config 'oepp={{{block}: {{{option}: {value}}}}}'"
     return " && ".join([*steps, run])
 
 
