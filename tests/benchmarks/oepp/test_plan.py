@@ -303,7 +303,7 @@ def test_what_decodes_videos_reads_which_there_are(releases: None) -> None:
         ({"features": {"videoclip": {"video": "internvideo-spacewalk"}}}, "video: .* describes listed clips"),
         (
             {"features": {"videoclip": {"text": "bert"}}},
-            "config: oepp.features.videoclip.text: 'bert' is not one of released, s3d-text, .*, minilm, .* a path with /$",
+            "config: oepp.features.videoclip.text: 'bert' is not one of released, s3d-text, .*, minilm, .*path with /$",
         ),
         (
             {"features": {"videoclip": {"text": "./own.json"}}},
