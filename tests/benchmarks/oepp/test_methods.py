@@ -121,6 +121,8 @@ class TestMatching:
     def test_of_equals_it_is_the_lowest(self) -> None:
         text = [(50.0, 1.0), (10.0, 2.0), (10.0, 2.0), (-10.0, 2.0)]
         assert self.plan([(10, 1)] * 3, [(0, 1)] * 3, text) == (1, 1, 2, 1)
+        text = [(10.0, 2.0) if number % 2 else (50.0, 1.0) for number in range(60)]
+        assert self.plan([(10, 1)] * 3, [(0, 1)] * 3, text, horizon=7) == (1, 1, 3, 5, 7, 9, 1)
 
     def test_cosine_and_dot_differ_by_the_texts_lengths(self) -> None:
         text, seen = [(0.0, 1.0), (30.0, 5.0)], [(0.0, 1.0)] * 3
@@ -183,22 +185,23 @@ class TestTrained:
         assert read_predictions(Path("predictions.parquet"))[1] == {"needs": [], "selection": said}
 
     def test_a_fit_that_was_cut_off_goes_on_to_the_same_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        options = {**CONFIG["pdpp"], "epochs": 3, "steps": 2, "ema_start": 3}
-        fit(material("pdpp-t3", pdpp=options), 0, Path("whole.safetensors"))
-        original, calls = pdpp._plans, []
+        of = material("pdpp-t3", pdpp={**CONFIG["pdpp"], "epochs": 3, "steps": 2, "ema_start": 1})
+        epochs = iter([1, 2, 3, 1, 2, "killed", 3])
 
-        def watched(*arguments: Any) -> Any:
-            calls.append(arguments)
-            if len(calls) == 2:
+        def better_each_epoch(_: Any, __: Any, val: trained.Samples) -> Any:
+            if (epoch := next(epochs)) == "killed":
                 raise KeyboardInterrupt
-            return original(*arguments)
+            plans = val.labels.clone()
+            plans[epoch:] = -1
+            return plans
 
-        monkeypatch.setattr(pdpp, "_plans", watched)
+        monkeypatch.setattr(pdpp, "_plans", better_each_epoch)
+        fit(of, 0, Path("whole.safetensors"))
         with pytest.raises(KeyboardInterrupt):
-            fit(material("pdpp-t3", pdpp=options), 0, Path("cut.safetensors"))
+            fit(of, 0, Path("cut.safetensors"))
         assert not Path("cut.safetensors").exists()
-        fit(material("pdpp-t3", pdpp=options), 0, Path("cut.safetensors"))
-        assert len(calls) == 2 + 2  # the second and the third epoch alone
+        fit(of, 0, Path("cut.safetensors"))
+        assert next(epochs, None) is None
         assert Path("cut.safetensors").read_bytes() == Path("whole.safetensors").read_bytes()
 
     def test_a_fit_reads_no_test_video(self) -> None:

@@ -107,6 +107,10 @@ class TestWhatIsLacking:
         with pytest.raises(ConfigError, match="oepp has no entry 'x' on 'split1' at 'all'"):
             plan().job("split1", "x", "all")
 
+    def test_counts_are_no_job(self, releases: None) -> None:
+        with pytest.raises(ConfigError, match="^entry 'statistics-val' has no job: nothing of it is predicted$"):
+            plan().job("split1", "statistics-val", "all")
+
 
 def changed(block: str, **options: Any) -> dict[str, Any]:
     return {block: {**CONFIG.get(block, {}), **options}}
@@ -303,7 +307,7 @@ def test_what_decodes_videos_reads_which_there_are(releases: None) -> None:
         ({"features": {"videoclip": {"video": "internvideo-spacewalk"}}}, "video: .* describes listed clips"),
         (
             {"features": {"videoclip": {"text": "bert"}}},
-            "config: oepp.features.videoclip.text: 'bert' is not one of released, s3d-text, .*, minilm, .* a path with /$",
+            "config: oepp.features.videoclip.text: 'bert' is not one of released, s3d-text, .*, minilm, .*path with /$",
         ),
         (
             {"features": {"videoclip": {"text": "./own.json"}}},

@@ -5,16 +5,16 @@ from xml.etree import ElementTree
 import pytest
 
 pytest.importorskip("matplotlib")
-from stepline import paths  # noqa: E402
-from stepline.benchmarks.oepp import report  # noqa: E402
-from stepline.benchmarks.oepp.plan import Plan  # noqa: E402
-from stepline.benchmarks.oepp.predictions import Prediction, write_predictions  # noqa: E402
-from stepline.benchmarks.oepp.report import SHOWN, write_oepp_report  # noqa: E402
-from stepline.benchmarks.oepp.windows import windows  # noqa: E402
-from stepline.datasets import oepp  # noqa: E402
-from stepline.metrics.plans import NO_ACTION  # noqa: E402
-from tests.benchmarks.oepp.conftest import plan  # noqa: E402
-from tests.benchmarks.oepp.test_table import compute, measured  # noqa: E402
+from stepline import paths
+from stepline.benchmarks.oepp import report
+from stepline.benchmarks.oepp.plan import Plan
+from stepline.benchmarks.oepp.predictions import Prediction, write_predictions
+from stepline.benchmarks.oepp.report import SHOWN, write_oepp_report
+from stepline.benchmarks.oepp.windows import windows
+from stepline.datasets import oepp
+from stepline.metrics.plans import NO_ACTION
+from tests.benchmarks.oepp.conftest import plan
+from tests.benchmarks.oepp.test_table import compute, measured
 
 
 def page(made: Plan) -> str:

@@ -107,7 +107,9 @@ def test_of_whole_videos_steps_weigh_in_acc_and_windows_in_the_others() -> None:
         for plan, true in zip(of_part(made, "base"), of.labels("base", windows), strict=True)
     ]
     steps = [len(each.actions) for each in windows]
-    assert found["base_acc"]["value"] == pytest.approx(100 * np.average([each.acc for each in by_window], weights=steps))
+    assert found["base_acc"]["value"] == pytest.approx(
+        100 * np.average([each.acc for each in by_window], weights=steps)
+    )
     assert found["base_acc"]["value"] != pytest.approx(100 * np.mean([each.acc for each in by_window]))
     assert found["base_sr"]["value"] == pytest.approx(100 * np.mean([each.sr for each in by_window]))
     assert found["base_miou"]["value"] == pytest.approx(100 * np.mean([each.miou for each in by_window]))
