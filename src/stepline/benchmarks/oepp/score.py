@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from stepline.config import Config
 from stepline.datasets.oepp import Part
 from stepline.io import write_json
 from stepline.metrics.bootstrap import bootstrap_interval
-from stepline.metrics.plans import plan_scores, window_scores
+from stepline.metrics.plans import window_scores
 
 BATCH = 32
 """Windows whose actions are one set in PDPP's mIoU of batches."""
@@ -87,7 +88,7 @@ def _part_metrics(material: Material, part: Part, made: Sequence[Prediction]) ->
 def _by_window(
     plans: Sequence[tuple[int, ...]], true: Sequence[tuple[int, ...]], pool: int, options: Config
 ) -> dict[str, NDArray[np.float64]]:
-    """Return each metric of each window in percent; of batches' mIoU, its value for every window."""
+    """Return each metric of each window in percent; of batches' mIoU, that of its batch."""
     found = {metric: np.empty(len(plans)) for metric in ("sr", "acc", "miou")}
     for length in Counter(map(len, true)):
         places = [place for place, each in enumerate(true) if len(each) == length]
@@ -95,7 +96,10 @@ def _by_window(
         for metric, values in zip(found, scores, strict=True):
             found[metric][places] = 100 * values
     if options["miou"] == "batch":
-        found["miou"][:] = 100 * plan_scores(plans, true, batch_size=BATCH).miou
+        for start in range(0, len(plans), BATCH):
+            batch = slice(start, start + BATCH)
+            joined = ([tuple(chain(*each[batch]))] for each in (plans, true))
+            found["miou"][batch] = 100 * window_scores(*joined, n_actions=pool).iou
     return found
 
 
