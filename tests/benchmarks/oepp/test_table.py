@@ -128,7 +128,7 @@ class TestWithFeatures:
         found = by_line(table_rows(made, "table2"), "method", "setting", "metric")
         row = found["Transformer-based", "T=3", "base_sr"]
         assert (row.status, row.value, row.seeds) == ("not comparable", 26.3, (42,))
-        assert "features=planted (the paper: videoclip-oepp)" in row.note
+        assert "features=planted (published: videoclip-oepp)" in row.note
         assert "imported files: features/planted/imported-" in row.note
         assert "selection: chosen" in row.note
         assert row.options == "features=planted;padding=repeat_first;rows=released;text=released"
@@ -145,7 +145,7 @@ class TestWithFeatures:
         assert found["Transformer-based", "T=3", "base_acc"].status == "differs"
         changed = found["PDPP*", "T=3", "base_sr"]
         assert changed.status == "not comparable"
-        assert "width=32 (the paper: 256)" in changed.note
+        assert "width=32 (published: 256)" in changed.note
         padded = table_rows(plan({**own, "windows": {"padding": "drop"}}), "table2")
         assert by_line(padded, "method", "setting", "metric")["MLP-based", "T=3", "base_sr"].status == "not comparable"
         batch = by_line(table_rows(plan({**own, "metrics": BATCH}), "table2"), "method", "setting", "metric")

@@ -41,5 +41,6 @@ class Entry(declared.Entry):
     def inputs(self) -> tuple[str, ...]:
         """What it may see, words of `stepline.tables.SEES`."""
         seen = ["observations"] if self.features or self.made.decoded else []
-        seen += ["train"] if self.made.trains else []
+        if self.made.trains:
+            seen.append("train" if self.trained else "train_annotation")
         return (*seen, *(["action_pool"] if self.kind != "statistics" else []))

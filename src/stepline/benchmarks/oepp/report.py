@@ -27,7 +27,7 @@ PLANNERS = {
     "mlp-t3": "MLP",
     "transformer-t3": "Transformer",
     "pdpp-t3": "PDPP*",
-    "vlm-t3-1": "GPT-4o",
+    "vlm-t3-1": "",
 }
 HORIZON = 3
 DRAWN = {"6": ("base_acc", "novel_acc")}
@@ -100,7 +100,9 @@ def _plans(plan: Plan, release: str) -> list[Picture]:
         if (entry, release) in plan.pairs() and not plan.lacking(plan.entries[entry], release) and file.exists():
             found, _ = read_predictions(file)
             seed = min((each.seed for each in found), default=0)
-            made[name] = {(each.part, each.video, each.index): each.plan for each in found if each.seed == seed}
+            made[name or plan.study_config["llm"]["model"]] = {
+                (each.part, each.video, each.index): each.plan for each in found if each.seed == seed
+            }
     pictures = []
     parts: tuple[Part, ...] = ("base", "novel")
     for part in parts:

@@ -12,6 +12,7 @@ from stepline.benchmarks.oepp.material import Material
 from stepline.benchmarks.oepp.predictions import Prediction, read_predictions
 from stepline.config import Config
 from stepline.datasets.oepp import Part
+from stepline.errors import StoreError
 from stepline.io import write_json
 from stepline.metrics.bootstrap import bootstrap_interval
 from stepline.metrics.plans import window_scores
@@ -28,6 +29,8 @@ def score(material: Material, predictions: Path, path: Path) -> None:
     counts the videos with a plan, ``n_listed`` those with a window.
     """
     made, about = read_predictions(predictions)
+    if about.get("spec") != material.spec:
+        raise StoreError(f"{predictions} was made by another configuration: run `stepline predict` again")
     results: dict[str, Any] = {}
     for part in material.entry.parts if made else ():
         results |= _part_metrics(material, part, [each for each in made if each.part == part])

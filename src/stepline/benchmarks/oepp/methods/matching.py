@@ -14,22 +14,16 @@ from stepline.benchmarks.oepp.material import Material
 from stepline.benchmarks.oepp.methods import Method
 from stepline.benchmarks.oepp.windows import Window
 from stepline.datasets.oepp import Part
-from stepline.errors import ConfigError
 
 
 def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
-    """Yield the baseline; raise ConfigError where video and text have different dimensions."""
+    """Yield the baseline; video and text have the same D."""
     cosine = material.options["matching"]["similarity"] == "cosine"
     horizon = material.entry.horizon
     assert horizon is not None
 
     def predict(part: Part, windows: Sequence[Window]) -> list[tuple[int, ...]]:
         text, observed = material.text(part), material.observations(windows)
-        if text.shape[1] != observed.rows.shape[1]:
-            raise ConfigError(
-                f"config: oepp.features.{material.entry.features}: video has {observed.rows.shape[1]} dimensions and "
-                f"text {text.shape[1]}; matching wants both of one network"
-            )
         rows, vectors = observed.rows[observed.index].astype(np.float64), text.astype(np.float64)
         start, end = rows[:, :3].mean(axis=1), rows[:, 3:].mean(axis=1)
         first, between, last = (ranked(each, vectors, cosine=cosine) for each in (start, (start + end) / 2, end))
