@@ -55,6 +55,12 @@ def test_what_an_entry_may_see(entry: str, inputs: tuple[str, ...]) -> None:
     assert plan().entries[entry].inputs == inputs
 
 
+def test_a_service_is_asked_about_test_windows_alone() -> None:
+    parts = {entry.kind: entry.parts for entry in plan().entries.values()}
+    assert parts.pop("vlm") == ("base", "novel")
+    assert {*parts.values()} == {("val", "base", "novel")}
+
+
 class TestWhatIsLacking:
     def lacking(self, entry: str, **changes: Any) -> tuple[str, ...]:
         made = plan(changes)
