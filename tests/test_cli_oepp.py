@@ -11,20 +11,11 @@ import pytest
 import stepline
 from stepline.backbones import registry
 from stepline.cli import main
-from stepline.datasets.oepp import PARTS, RELEASES, SPLIT_FILES, load
-from stepline.io import sha256_file, write_json
+from stepline.datasets.oepp import RELEASES, load
+from stepline.io import sha256_file
 from tests.benchmarks.oepp.synthetic import CROSSTASK, EVENTS, contents, write_releases
-from tests.datasets.test_coin import workbook
+from tests.datasets.oepp_sources import write_coin, write_source
 from tests.datasets.test_crosstask import archive
-from tests.datasets.test_openevent import sources
-
-
-def write_release(release: str, *files: Path) -> None:
-    folder = RELEASES.folder(release)
-    folder.mkdir(parents=True)
-    for file in files:
-        file.rename(folder / file.name)
-    write_json(folder / "release.json", {"files": {file.name: sha256_file(folder / file.name) for file in files}})
 
 
 @pytest.fixture(autouse=True)
@@ -32,27 +23,7 @@ def _releases() -> None:
     """The released files, and COIN's annotation."""
     Path("config.yaml").write_text("datasets: {}\n")
     write_releases()
-    content = contents()
-    coin, crosstask = sources({part: content[SPLIT_FILES[part]] for part in PARTS})
-    whole = [
-        {
-            video.vid: {
-                "class": video.event,
-                "recipe_type": video.event_id,
-                "annotation": [{"label": step.action, "segment": [step.start_s, step.end_s]} for step in video.steps],
-            }
-        }
-        for video in coin.values()
-    ]
-    train, test = Path("coin_train_70.json"), Path("coin_test_30.json")
-    train.write_text(json.dumps(whole[:20]))
-    test.write_text(json.dumps(whole[20:]))
-    of_coin = {name: event for name, event in EVENTS.items() if name not in CROSSTASK}
-    taxonomy = workbook(
-        [(event["domain"], name) for name, event in of_coin.items()],
-        [(number, name, 0, action) for number, name in enumerate(of_coin) for action in of_coin[name]["action_list"]],
-    )
-    write_release("coin", train, test, taxonomy)
+    crosstask = write_coin()
     [[name, number]] = CROSSTASK.items()
     actions = EVENTS[name]["action_list"]
     files: dict[str, str | bytes] = {
@@ -72,7 +43,7 @@ def rows(path: str) -> list[dict[str, str]]:
 
 
 def test_of_both_sources_the_released_files_are_rebuilt_to_the_byte(capsys: pytest.CaptureFixture[str]) -> None:
-    write_release("crosstask", Path("crosstask_release.zip"))
+    write_source("crosstask", Path("crosstask_release.zip"))
     assert main(["--log", "rebuild.log", "oepp", "rebuild"]) == 0
     assert capsys.readouterr().out == (
         "results/oepp/rebuilt.csv: 48 of 48 videos rebuilt, 48 with the released segments\n"
@@ -133,7 +104,7 @@ def test_clusters_are_listed_beside_the_released_ones(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "text_encoder", lambda name, config: Letters())
-    write_release("crosstask", Path("crosstask_release.zip"))
+    write_source("crosstask", Path("crosstask_release.zip"))
     assert main(["oepp", "cluster", "--encoder", "minilm"]) == 0
     assert capsys.readouterr().out == (
         "results/oepp/clusters-minilm.csv: 6 candidate events, 2 clusters of 6, among them 6 of OpenEvent's 6\n"

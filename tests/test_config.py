@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from stepline.config import load, validate
-from stepline.datasets.pss import DATASETS
+from stepline.datasets import oepp, pss
 from stepline.datasets.studies import STUDIES
 from stepline.errors import ConfigError
 from tests.conftest import ROOT
@@ -176,7 +176,7 @@ def test_defaults_are_filled_and_the_callers_values_kept() -> None:
 
 
 def test_the_full_study_is_the_default() -> None:
-    assert validate({"spacewalk": {}, "pss": {}}) == load(ROOT / "config.yaml")
+    assert validate({"spacewalk": {}, "pss": {}, "oepp": {}}) == load(ROOT / "config.yaml")
 
 
 def test_the_demo_has_its_own_release() -> None:
@@ -199,7 +199,7 @@ def test_a_datasets_defaults_are_filled() -> None:
 
 def test_no_dataset_can_take_a_studys_name() -> None:
     taken = SCHEMA["properties"]["datasets"]["propertyNames"]["not"]["enum"]
-    assert taken == [*STUDIES, "pss", *DATASETS, "weights"]
+    assert taken == [*STUDIES, "pss", *pss.DATASETS, "oepp", *oepp.DATASETS, "weights"]
 
 
 def test_filled_defaults_are_not_shared() -> None:
@@ -226,6 +226,8 @@ def test_a_number_without_a_full_stop_is_one(tmp_path: Path) -> None:
 
 
 def undescribed(schema: dict[str, Any], key: str) -> list[str]:
+    if "$ref" in schema:  # what it refers to is described
+        return []
     names = [] if schema.get("description") else [key]
     for name, child in schema.get("properties", {}).items():
         names += undescribed(child, f"{key}.{name}")

@@ -28,9 +28,8 @@ def test_a_study_is_found_by_its_name() -> None:
 
 
 def test_an_unknown_name_is_one_line_with_the_known_ones() -> None:
-    with pytest.raises(
-        ConfigError, match=r"^dataset 'x' is not known; choose from spacewalk, demo, youcook2, tasty, mine, or add it"
-    ):
+    known = "spacewalk, demo, youcook2, tasty, openevent, mine"
+    with pytest.raises(ConfigError, match=f"^dataset 'x' is not known; choose from {known}, or add it"):
         dataset(CONFIG, "x")
 
 

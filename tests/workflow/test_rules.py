@@ -40,6 +40,9 @@ def test_all_stages_are_rules() -> None:
         "summary",
         "page",
         "worked_examples",
+        "listings",
+        "rebuild",
+        "clusters",
     } == set(RULES)
 
 

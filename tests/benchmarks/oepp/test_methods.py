@@ -37,7 +37,7 @@ class TestRandom:
     def test_it_guesses_every_step_of_every_window(self, entry: str) -> None:
         of = material(entry)
         made = predicted(of)
-        listed = [(part, each) for part in EVALUATED for each in of.windows(part)]
+        listed = [(part, each) for part in of.entry.parts for each in of.windows(part)]
         for p, (part, each) in zip(made, listed, strict=True):
             assert (p.seed, p.part, p.video, p.index) == (0, part, each.video, each.index)
             assert p.plan == (GUESS,) * len(each.actions)
@@ -135,7 +135,7 @@ class TestMatching:
         import json
 
         of = material("matching-t3")
-        Path("own.json").write_text(json.dumps({a: [[1.0, 2.0]] for part in EVALUATED for a in of.pool(part)}))
+        Path("own.json").write_text(json.dumps({a: [[1.0, 2.0]] for part in of.entry.parts for a in of.pool(part)}))
         other = {"videoclip": {"video": "planted", "text": "./own.json"}}
         with pytest.raises(
             ConfigError, match="^config: oepp.features.videoclip: video has 8 dimensions and text 2; matching wants"
@@ -180,7 +180,7 @@ class TestTrained:
             fit(of, seed, path)
         fit(of, 1, Path("again"))
         assert fits[1].read_bytes() == Path("again").read_bytes() != fits[0].read_bytes()
-        listed = [(part, each.video, each.index) for part in EVALUATED for each in of.used(part)]
+        listed = [(part, each.video, each.index) for part in of.entry.parts for each in of.used(part)]
         made = predicted(of, fits)
         assert [(p.seed, p.part, p.video, p.index) for p in made] == [(s, *each) for s in (0, 1) for each in listed]
         said = "fitted on 35 of 35 training windows; epoch of the best success rate on val"

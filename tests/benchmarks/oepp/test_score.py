@@ -14,12 +14,13 @@ from stepline.benchmarks.oepp.windows import Window
 from stepline.datasets.oepp import Part
 from stepline.io import read_json
 from stepline.metrics.bootstrap import bootstrap_interval
-from stepline.metrics.plans import GUESS, NO_ACTION, plan_scores
+from stepline.metrics.plans import GUESS, NO_ACTION, plan_scores, window_scores
 from tests.benchmarks.oepp.conftest import material
 from tests.benchmarks.oepp.synthetic import CONFIG
 
-pytestmark = pytest.mark.usefixtures("releases")
 EVALUATED: tuple[Part, ...] = ("val", "base", "novel")
+
+pytestmark = pytest.mark.usefixtures("releases")
 METRICS = ("sr", "acc", "miou")
 
 
@@ -178,21 +179,20 @@ class TestBatches:
         assert by_window["base_miou"]["value"] != pytest.approx(found["base_miou"]["value"])
         assert by_window["base_sr"] == found["base_sr"]
 
-    def test_plans_with_guesses_have_none(self) -> None:
-        of = self.of("frequent-t3")
-        made = planned(of)
-        for place, each in enumerate(made):
-            if each.part == "novel":
-                made[place] = replace(each, plan=(*each.plan[:2], GUESS))
-                break
-        found = scored(made, of)
-        assert found["base_miou"]["value"] == pytest.approx(100)
-        assert {*found} == {f"{part}_{metric}" for part in EVALUATED for metric in METRICS} - {"novel_miou"}
+    def test_guesses_count_by_their_expectation(self) -> None:
+        of = self.of("random-t3")
+        made = [replace(each, plan=(GUESS, GUESS, GUESS)) for each in planned(of)]
+        found, pool, true = scored(made, of), len(of.pool("base")), of.labels("base", of.windows("base"))
+        batches = [true[start : start + BATCH] for start in range(0, len(true), BATCH)]
+        guessed = [window_scores([[GUESS] * 3 * len(b)], [sum(b, ())], n_actions=pool).iou[0] for b in batches]
+        expected = 100 * np.average(guessed, weights=[*map(len, batches)])
+        assert found["base_miou"]["value"] == pytest.approx(expected)
 
-    def test_plans_of_several_lengths_have_none(self) -> None:
-        of = self.of("vlm-whole-1")
-        found = scored(planned(of), of)
-        assert {*found} == {f"{part}_{metric}" for part in ("base", "novel") for metric in ("sr", "acc")}
+    def test_plans_of_several_lengths_are_one_set_too(self) -> None:
+        of = self.of("frequent-whole")
+        made = planned(of)
+        wrong = [replace(each, plan=(NO_ACTION,) * len(each.plan)) for each in made]
+        assert [scored(each, of)["novel_miou"]["value"] for each in (made, wrong)] == pytest.approx([100, 0])
 
 
 def test_a_window_is_found_by_its_video_and_place() -> None:

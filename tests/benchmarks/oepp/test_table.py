@@ -87,18 +87,6 @@ class TestWithoutFeatures:
         assert found["Total", "events"].difference == 6 - 43
         assert (found["Total", "events"].options, found["Total", "events"].spec) == ("", "")
 
-    def test_the_mean_of_sets_is_named_where_it_is_another(self) -> None:
-        made = plan({"metrics": BATCH, "tables": ["table2"]})
-        compute(made, "table2")
-        rows = table_rows(made, "table2")
-        random = by_line(rows, "method", "setting", "metric")["Random", "T=3", "base_miou"]
-        assert (random.status, random.value) == ("needs", None)
-        assert random.needs == ("config:oepp.metrics.miou=sample",)
-        assert random.command == "snakemake --cores 8 results/oepp/table2.csv --config 'oepp={metrics: {miou: sample}}'"
-        assert by_line(rows, "method", "setting", "metric")["Random", "T=3", "base_acc"].value is not None
-        assert "nothing that is configured" not in " ".join(row.note for row in rows)
-        write_table(made, "table2")
-
     def test_a_subset_is_named_and_cannot_be_compared(self) -> None:
         made = plan({"subset": {"fraction": 0.5, "seed": 0}})
         compute(made, "table2")

@@ -1,6 +1,7 @@
 """Scores of one predictions file (Sec. 3.3)."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from stepline.config import Config
 from stepline.datasets.oepp import Part
 from stepline.io import write_json
 from stepline.metrics.bootstrap import bootstrap_interval
-from stepline.metrics.plans import GUESS, plan_scores, window_scores
+from stepline.metrics.plans import window_scores
 
 BATCH = 32
 """Windows whose actions are one set in PDPP's mIoU of batches."""
@@ -24,8 +25,7 @@ def score(material: Material, predictions: Path, path: Path) -> None:
 
     SR and mIoU are means over windows, Acc over steps. ``ci`` is the 95 % bootstrap interval of the mean over seeds:
     videos are drawn, each with all its windows. ``sd`` is the standard deviation over seeds, null of one. ``n_videos``
-    counts the videos with a plan, ``n_listed`` those with a window. A batch's mIoU is left out of a part whose plans
-    hold guesses or differ in length: it has none.
+    counts the videos with a plan, ``n_listed`` those with a window.
     """
     made, about = read_predictions(predictions)
     results: dict[str, Any] = {}
@@ -86,18 +86,18 @@ def _part_metrics(material: Material, part: Part, made: Sequence[Prediction]) ->
 def _by_window(
     plans: Sequence[tuple[int, ...]], true: Sequence[tuple[int, ...]], pool: int, options: Config
 ) -> dict[str, NDArray[np.float64]]:
-    """Return each metric of each window in percent; of batches' mIoU, where they have one, its value for every one."""
-    found, lengths = {metric: np.empty(len(plans)) for metric in ("sr", "acc", "miou")}, {*map(len, true)}
-    for length in lengths:
+    """Return each metric of each window in percent; of batches' mIoU, that of its batch."""
+    found = {metric: np.empty(len(plans)) for metric in ("sr", "acc", "miou")}
+    for length in {*map(len, true)}:
         places = [place for place, each in enumerate(true) if len(each) == length]
         scores = window_scores([plans[p] for p in places], [true[p] for p in places], n_actions=pool)
         for metric, values in zip(found, scores, strict=True):
             found[metric][places] = 100 * values
     if options["miou"] == "batch":
-        if len(lengths) > 1 or any(GUESS in plan for plan in plans):
-            del found["miou"]
-        else:
-            found["miou"][:] = 100 * plan_scores(plans, true, batch_size=BATCH).miou
+        for start in range(0, len(plans), BATCH):
+            batch = slice(start, start + BATCH)
+            joined = ([tuple(chain(*each[batch]))] for each in (plans, true))
+            found["miou"][batch] = 100 * window_scores(*joined, n_actions=pool).iou
     return found
 
 

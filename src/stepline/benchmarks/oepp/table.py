@@ -47,9 +47,6 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
     published = plan.published(entry)
     for metric in table.metrics:
         part, _, name = metric.partition("_")
-        needs = lacking
-        if score is not None and not lacking and metric not in score["metrics"]:
-            needs = ("config:oepp.metrics.miou=sample",)
         scored = {"miou": plan.study_config["metrics"]["miou"]} if name == "miou" else {}
         yield Line(
             table=target.removeprefix("table"),
@@ -68,9 +65,9 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
             paper_release="split1",
             spec=spec,
             note="; ".join(filter(None, notes)),
-            command=filled_by(f"{target}.csv", needs),
-            score=None if needs else score,
-            needs=needs,
+            command=filled_by(f"{target}.csv", lacking),
+            score=None if lacking else score,
+            needs=lacking,
             subset=_subset(plan) if entry.made.module else "",
         )
 

@@ -1,0 +1,174 @@
+"""OEPP on a small release: fits, predictions, scores, tables and lists, what runs again, and a fit that is killed."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+from stepline.datasets.oepp import PARTS
+from tests.benchmarks.oepp.synthetic import CROSSTASK, EVENTS, NOVEL, VIDEOS, write_releases
+from tests.conftest import ROOT, made_once, snakemake
+from tests.datasets.oepp_sources import write_coin
+from tests.workflow.oepp_study import CONFIG, TEXT, write_features
+from tests.workflow.runs import messages, rows
+
+pytestmark = pytest.mark.slow
+TABLES = [f"results/oepp/{table}.csv" for table in CONFIG["tables"]]
+LISTS = [f"results/oepp/table{number}.csv" for number in (9, 10)]
+PAGE = "results/oepp/report.html"
+VALUED = ["exact", "within", "inconsistent", "differs", "ours"]
+BASE = [name for name in EVENTS if name not in NOVEL]
+
+
+def run(folder: Path, *targets: str, dry: bool = False, **changes: Any) -> list[str]:
+    (folder / "oepp.json").write_text(json.dumps({"oepp": CONFIG | changes}))
+    options = ["--cores", "2", "--configfile", "oepp.json", *(["--dry-run"] if dry else [])]
+    done = snakemake(*options, "--", *targets, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return messages(done)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work folder in which the small study's tables and page, and the lists, are made."""
+    pytest.importorskip("torch")
+
+    def compute(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            write_releases()
+            write_coin()
+            write_features(tmp_path_factory.mktemp("features"))
+        jobs = run(folder, *TABLES, *LISTS, PAGE)
+        assert len([job for job in jobs if job.startswith("fit ")]) == 2 + 5 + 2 * 3
+
+    return made_once(tmp_path_factory, "oepp-run", compute)
+
+
+@pytest.fixture
+def copied(whole: Path, tmp_path: Path) -> Path:
+    """A copy of that folder."""
+    return Path(shutil.copytree(whole, tmp_path / "copy", symlinks=True))
+
+
+def test_every_line_has_a_number_but_for_the_language_model(whole: Path) -> None:
+    found = [row for table in TABLES for row in rows(whole, table)]
+    assert {row["table"] for row in found} == {"2", "4", "5", "7", "8"}
+    listed = {
+        f"test {part}": len(NOVEL if part == "novel" else BASE) * VIDEOS[part] for part in PARTS if part != "train"
+    }
+    for row in found:
+        if row["method"] == "GPT-4o":
+            assert (row["status"], row["value"]) == ("needs", "")
+            assert row["command"].endswith("results/oepp/table7.csv --config 'oepp={llm: {model: NAME}}'")
+            continue
+        other = row["modality"] == "MIL-NCE" or "epochs=2" in row["options"].split(";")
+        assert row["status"] in (["not comparable", "ours"] if other else VALUED), row
+        assert float(row["value"]) >= 0
+        if row["table"] != "8":
+            assert float(row["value"]) <= 100
+            assert row["n_videos"] == row["n_listed"] == str(listed.get(row["split"], listed["test base"]))
+
+
+def test_the_planners_are_told_by_how_they_were_fitted(whole: Path) -> None:
+    by_method = {row["method"]: row for row in rows(whole, TABLES[0]) if row["metric"] == "novel_acc"}
+    for method, seeds in (("MLP-based", "0"), ("Transformer-based", "0"), ("PDPP*", "0;1")):
+        row = by_method[method]
+        assert row["seeds"] == seeds
+        assert bool(row["value_sd"]) == (method == "PDPP*")
+        assert re.search(r"fitted on (\d+) of \1 training windows; epoch of the best success rate on val", row["note"])
+        assert "epochs=2" in row["options"].split(";")
+    assert by_method["Random"]["value"] == by_method["Random"]["ci_low"] == by_method["Random"]["ci_high"]
+
+
+def test_a_table_shows_the_same_fit_as_another(whole: Path) -> None:
+    def numbers(table: str) -> set[str]:
+        return {
+            row["value"]
+            for row in rows(whole, f"results/oepp/{table}.csv")
+            if (row["method"], row["setting"], row["metric"]) == ("Transformer-based", "T=3", "base_acc")
+            and row["modality"] in ("", "CE+MSE", "VideoCLIP")
+        }
+
+    assert len(numbers("table2")) == 1
+    assert numbers("table2") == numbers("table4") == numbers("table5")
+
+
+def test_lists_and_the_page_stand_beside_the_tables(whole: Path) -> None:
+    events, actions = ([row["status"] for row in rows(whole, each)] for each in LISTS)
+    assert len(events) - events.count("absent") == len(EVENTS)
+    assert {"exact", "ours", "absent"} == {*actions}
+    assert "Planning for base and novel events" in (whole / PAGE).read_text()
+
+
+def test_only_what_depends_on_a_change_runs_again(copied: Path) -> None:
+    assert run(copied, *TABLES, *LISTS, PAGE) == []
+    scored = run(copied, TABLES[3], metrics=CONFIG["metrics"] | {"miou": "batch"})
+    assert {job.split()[0] for job in scored} == {"score", TABLES[3]}
+    batched = [row for row in rows(copied, TABLES[3]) if row["metric"] == "base_miou" and row["value"]]
+    assert {row["status"] for row in batched} <= {"not comparable", "ours"}
+    vectors = json.loads((copied / TEXT).read_text())
+    vectors["stir mixture"][0][0] += 1
+    (copied / TEXT).write_text(json.dumps(vectors))
+    jobs = run(copied, *TABLES, PAGE, dry=True)
+    assert {job.split()[1] for job in jobs if job.startswith(("fit ", "predict "))} == {
+        "matching-t3-mil-nce",
+        "transformer-t3-mil-nce",
+        "pdpp-t3-mil-nce",
+    }
+
+
+def test_longer_plans_are_the_entries_of_two_more_tables(copied: Path) -> None:
+    tables = [f"table{number}" for number in range(2, 9)]
+    jobs = run(copied, *(f"results/oepp/{table}.csv" for table in tables), dry=True, tables=tables)
+    kinds = ("frequent", "matching", "mlp", "pdpp", "random", "transformer")
+    longer = {f"{kind}-t{horizon}" for kind in kinds for horizon in (5, 6)}
+    assert {job.split()[1] for job in jobs if " on " in job} == longer
+    assert {job for job in jobs if " on " not in job} >= {"results/oepp/table3.csv", "results/oepp/table6.csv"}
+
+
+def test_lines_of_the_rebuilt_release_are_not_comparable(copied: Path) -> None:
+    jobs = run(copied, TABLES[3], TABLES[4], "results/oepp/rebuilt.csv", releases=["split1", "rebuilt"])
+    assert "results/oepp/rebuilt.csv" in jobs
+    assert {job.split()[3] for job in jobs if " on " in job} == {"rebuilt"}
+    found = [row for table in (TABLES[3], TABLES[4]) for row in rows(copied, table) if row["release"] == "rebuilt"]
+    assert {row["status"] for row in found} <= {"not comparable", "ours", "needs"}
+    videos = {row["method"]: row["value"] for row in found if row["metric"] == "videos"}
+    of_base = sum(VIDEOS[part] for part in PARTS if part != "novel")
+    assert videos["Total"] == str(of_base * (len(BASE) - len(CROSSTASK)) + VIDEOS["novel"] * len(NOVEL))
+
+
+def test_a_killed_fit_goes_on(copied: Path) -> None:
+    target = "results/oepp/fits/split1/pdpp-t3/all/0.safetensors"
+    pdpp = CONFIG["pdpp"] | {"epochs": 60}
+    (copied / "oepp.json").write_text(json.dumps({"oepp": CONFIG | {"pdpp": pdpp}}))
+    command = [Path(sys.executable).parent / "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "1"]
+    command += ["--configfile", "oepp.json", "--", target]
+    kept = copied / f"{target}.state"
+    with subprocess.Popen(command, cwd=copied, stderr=subprocess.DEVNULL, start_new_session=True) as process:
+        try:
+            while not kept.exists() and process.poll() is None:
+                time.sleep(0.005)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert not (copied / target).exists()
+    state, mark = load_file(kept), np.array([0.125])
+    state["val_loss"][:1] = mark
+    with safe_open(kept, "numpy") as file:
+        save_file(state, kept, metadata=file.metadata())
+    assert snakemake("--unlock", folder=copied).returncode == 0
+    assert run(copied, target, pdpp=pdpp) == ["fit pdpp-t3 on split1 at all, seed 0"]
+    assert load_file(copied / target)["val_loss"][:1] == mark
+    assert not kept.exists()
