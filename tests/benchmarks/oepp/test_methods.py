@@ -12,13 +12,11 @@ from stepline.benchmarks.oepp.methods import frequent, heads, make_method, match
 from stepline.benchmarks.oepp.predict import fit, lacking, predict
 from stepline.benchmarks.oepp.predictions import Prediction, read_predictions
 from stepline.benchmarks.oepp.windows import Window
-from stepline.datasets.oepp import Part, Step
+from stepline.datasets.oepp import Step
 from stepline.errors import ConfigError, StoreError
 from stepline.metrics.plans import GUESS
 from tests.benchmarks.oepp.conftest import material
 from tests.benchmarks.oepp.synthetic import CONFIG
-
-EVALUATED: tuple[Part, ...] = ("val", "base", "novel")
 
 
 def predicted(of: Material, fits: list[Path] | None = None) -> list[Prediction]:
