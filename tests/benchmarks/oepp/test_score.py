@@ -161,7 +161,7 @@ def test_nothing_predicted_has_no_numbers() -> None:
 
 
 class TestBatches:
-    """mIoU of several windows at once; of 5 here, so that parts have several batches, and a last one that is smaller."""
+    """mIoU of several windows at once; of 5 here, so that parts have several, the last of them smaller."""
 
     @pytest.fixture(autouse=True)
     def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
