@@ -55,6 +55,12 @@ def test_what_an_entry_may_see(entry: str, inputs: tuple[str, ...]) -> None:
     assert plan().entries[entry].inputs == inputs
 
 
+def test_a_service_is_asked_about_test_windows_alone() -> None:
+    parts = {entry.kind: entry.parts for entry in plan().entries.values()}
+    assert parts.pop("vlm") == ("base", "novel")
+    assert {*parts.values()} == {("val", "base", "novel")}
+
+
 class TestWhatIsLacking:
     def lacking(self, entry: str, **changes: Any) -> tuple[str, ...]:
         made = plan(changes)
@@ -125,8 +131,8 @@ def trained(*kinds: str) -> Callable[[Any], bool]:
 
 
 DECIDES: list[tuple[str, dict[str, Any], Callable[[Any], bool]]] = [
-    ("padding", {"windows": {"padding": "drop"}}, lambda entry: True),
-    ("rows", {"windows": {"rows": "within"}}, lambda entry: True),
+    ("padding", {"windows": {"padding": "drop"}}, lambda entry: entry.horizon is not None),
+    ("rows", {"windows": {"rows": "within"}}, reads("videoclip", "mil-nce")),
     ("subset", {"subset": {"fraction": 0.5, "seed": 0}}, lambda entry: True),
     ("ce_mode", {"loss": {"ce_mode": "plain"}}, trained(*TRAINED)),
     ("temperature", {"loss": {"temperature": 1.0}}, trained(*TRAINED)),
@@ -264,6 +270,7 @@ class TestOptions:
         }
         assert made.options(made.entries["matching-t3"])["similarity"] == "cosine"
         assert made.options(made.entries["random-t3"]) == {"padding": "repeat_first"}
+        assert made.options(made.entries["random-whole"]) == {}
         assert self.other("pdpp-t3", features={}, pdpp={"width": 64}) == {"width"}
         assert self.other("random-t3", windows={"padding": "drop", "rows": "within"}) == {"padding"}
         assert self.other("matching-t3", features={}, windows={"rows": "within"}) == {"rows"}

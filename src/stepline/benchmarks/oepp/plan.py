@@ -141,6 +141,7 @@ class Plan(benchmark.Benchmark[Entry]):
     def record(self, job: Job) -> dict[str, Any]:
         """Return all that decides the predictions of a job: its spec."""
         entry, mine = job.entry, self.study_config
+        cut = {"padding": entry.horizon is not None, "rows": bool(entry.features)}
         record: dict[str, Any] = {
             "study": "oepp",
             "release": job.release,
@@ -149,7 +150,7 @@ class Plan(benchmark.Benchmark[Entry]):
             "settings": dict(entry.settings),
             "seeds": list(entry.seeds),
             "subset": mine["subset"],
-            "windows": mine["windows"],
+            "windows": {key: mine["windows"][key] for key, read in cut.items() if read},
             "features": [self.videos.features_record(name) for name in self.features(entry)],
             "text": self._text_record(entry),
         }
