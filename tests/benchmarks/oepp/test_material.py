@@ -12,7 +12,7 @@ from stepline.benchmarks.oepp import material as module
 from stepline.benchmarks.oepp.windows import NO_ROW, observation_rows
 from stepline.datasets import oepp
 from stepline.datasets.oepp import PARTS
-from stepline.errors import ConfigError, ReleaseError
+from stepline.errors import ConfigError
 from stepline.spec import Spec
 from tests.benchmarks.oepp.conftest import material
 from tests.benchmarks.oepp.synthetic import CONFIG, planted, write_bank
@@ -166,23 +166,21 @@ class TestText:
         assert of.text("novel").tolist() == [[len(action), 1, 0] for action in of.pool("novel")]
 
     def test_a_file_that_lacks_an_action_is_one_line(self) -> None:
-        of = self.own({action: [[1.0]] for action in oepp.pool("split1", "base") if action != "make the  detergent"})
+        actions = {*oepp.pool("split1", "base"), *oepp.pool("split1", "novel")}
+        known = {action: [[1.0]] for action in actions}
+        of, key = self.own(known), "oepp.features.videoclip.text"
+        del known["make the  detergent"]
         with pytest.raises(
-            ConfigError, match=r"^oepp.features.videoclip.text: './own.json' lacks the action 'make the  detergent'$"
+            ConfigError, match=f"^config: {key}: 'own.json' has no vector of the action 'make the  detergent'; add it$"
         ):
+            self.own(known)
+        with pytest.raises(ConfigError, match=f"^{key}: './own.json' lacks the action 'make the  detergent'$"):
             of.text("val")
 
-    @pytest.mark.parametrize(
-        ("vectors", "message"),
-        [
-            ({"a": [[1.0]], "b": [[1.0, 2.0]]}, "own.json holds vectors of several lengths"),
-            ({"a": [1.0]}, "own.json holds no vectors of actions"),
-        ],
-    )
-    def test_a_file_of_another_form_is_one_line(self, vectors: dict[str, Any], message: str) -> None:
-        with pytest.raises(ReleaseError, match=message) as raised:
-            self.own(vectors).text("val")
-        assert "\n" not in str(raised.value)
+    @pytest.mark.parametrize("vectors", [{"a": [[1.0]], "b": [[1.0, 2.0]]}, {"a": [1.0]}, []])
+    def test_a_file_of_another_form_is_one_line(self, vectors: Any) -> None:
+        with pytest.raises(ConfigError, match=r"^config: .*: 'own.json' is not allowed; give vectors of [^\n]+$"):
+            self.own(vectors)
 
     def test_an_encoder_reads_actions_as_they_are_written(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "text_encoder", lambda name, config: Letters())

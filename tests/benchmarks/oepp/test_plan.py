@@ -7,6 +7,7 @@ import pytest
 from stepline import paths
 from stepline.benchmarks.oepp.plan import ALIKE, Job, Plan
 from stepline.config import validate
+from stepline.datasets import oepp
 from stepline.datasets.oepp import RELEASES
 from stepline.errors import ConfigError, MissingError
 from stepline.io import write_json, write_text
@@ -44,7 +45,7 @@ def test_every_number_of_the_paper_has_its_line() -> None:
     ("entry", "inputs"),
     [
         ("random-t3", ("action_pool",)),
-        ("frequent-t3", ("train", "action_pool")),
+        ("frequent-t3", ("train_annotation", "action_pool")),
         ("matching-t3", ("observations", "action_pool")),
         ("pdpp-t3", ("observations", "train", "action_pool")),
         ("vlm-t3-1", ("observations", "action_pool")),
@@ -168,6 +169,11 @@ DECIDES: list[tuple[str, dict[str, Any], Callable[[Any], bool]]] = [
 ]
 
 
+def write_vectors(path: str, value: float) -> None:
+    actions = {*oepp.pool("split1", "base"), *oepp.pool("split1", "novel")} if oepp.is_here("split1") else {"a"}
+    write_json(Path(path), {action: [[value]] for action in sorted(actions)})
+
+
 class TestWhatDecides:
     def records(self, release: str = "split1", **changes: Any) -> dict[str, str]:
         made = plan({"llm": {"model": "m"}, **changes})
@@ -179,7 +185,7 @@ class TestWhatDecides:
 
     @pytest.fixture(autouse=True)
     def _there(self, banks: None) -> None:
-        write_json(Path("own.json"), {"a": [[1.0]]})
+        write_vectors("own.json", 1.0)
 
     def test_each_option_decides_what_depends_on_it_alone(self) -> None:
         before, entries = self.records(), plan().entries
@@ -210,7 +216,7 @@ class TestWhatDecides:
         Path("own.json").rename("moved.json")
         moved = {"features": {**CONFIG["features"], "videoclip": {"video": "planted", "text": "./moved.json"}}}
         assert self.records(**moved)["mlp-t3"] == before["mlp-t3"]
-        write_json(Path("moved.json"), {"a": [[2.0]]})
+        write_vectors("moved.json", 2.0)
         assert self.records(**moved)["mlp-t3"] != before["mlp-t3"]
 
     def test_a_text_encoder_is_its_spec(self) -> None:
@@ -240,7 +246,7 @@ class TestOptions:
         """Return the options in which an entry is not the paper's."""
         made = plan({"heads": {}, "pdpp": {}, **changes})
         of = made.entries[entry]
-        mine, theirs = made.options(of), made.published(of)
+        mine, theirs = made.options(of, "split1"), made.published(of)
         return {key for key in mine.keys() & theirs.keys() if mine[key] != theirs[key]}
 
     @pytest.mark.parametrize(("key", "entry"), [("videoclip", "mlp-t3"), ("mil-nce", "pdpp-t3-mil-nce")])
@@ -260,7 +266,7 @@ class TestOptions:
     def test_what_is_not_published_is_an_option(self) -> None:
         made = plan({"heads": {"epochs": 7, "seeds": [1, 2]}, "loss": {"ce_mode": "plain"}})
         assert made.changed(made.entries["mlp-t3"]) == {"ce_mode": ("plain", "softmax_twice"), "epochs": (7, 200)}
-        assert made.options(made.entries["mlp-t3"]) == {
+        assert made.options(made.entries["mlp-t3"], "split1") == {
             "padding": "repeat_first",
             "features": "planted",
             "text": "released",
@@ -268,13 +274,16 @@ class TestOptions:
             "ce_mode": "plain",
             "epochs": 7,
         }
-        assert made.options(made.entries["matching-t3"])["similarity"] == "cosine"
-        assert made.options(made.entries["random-t3"]) == {"padding": "repeat_first"}
-        assert made.options(made.entries["random-whole"]) == {}
+        assert made.options(made.entries["matching-t3"], "split1")["similarity"] == "cosine"
+        assert made.options(made.entries["random-t3"], "split1") == {"padding": "repeat_first"}
+        assert made.options(made.entries["random-whole"], "split1") == {}
+        rebuilt = plan({"releases": ["rebuilt"], "split_seed": 3})
+        assert rebuilt.options(rebuilt.entries["random-whole"], "rebuilt") == {"split_seed": 3}
+        assert rebuilt.options(rebuilt.entries["random-whole"], "split1") == {}
         assert self.other("pdpp-t3", features={}, pdpp={"width": 64}) == {"width"}
         assert self.other("random-t3", windows={"padding": "drop", "rows": "within"}) == {"padding"}
         assert self.other("matching-t3", features={}, windows={"rows": "within"}) == {"rows"}
-        write_json(Path("own.json"), {"a": [[1.0]]})
+        write_vectors("own.json", 1.0)
         own = {"videoclip": {"text": "./own.json"}}
         assert self.other("matching-t3", features=own) == {"text"}
         assert self.other("vlm-t3-1", llm={"model": "m"}) == {"model"}
@@ -318,7 +327,7 @@ def test_what_decodes_videos_reads_which_there_are(releases: None) -> None:
         ),
         (
             {"features": {"videoclip": {"text": "./own.json"}}},
-            "config: oepp.features.videoclip.text: './own.json' is not there; give a JSON file",
+            "config: oepp.features.videoclip.text: 'own.json' is not there; give a JSON file",
         ),
         ({"features": {"clip": {}}}, "config: oepp.features.clip: unknown key; .* allowed: mil-nce, videoclip"),
         (

@@ -13,6 +13,7 @@ from stepline.benchmarks.oepp.predictions import Prediction, write_predictions
 from stepline.benchmarks.oepp.score import score
 from stepline.benchmarks.oepp.windows import Window
 from stepline.datasets.oepp import Part
+from stepline.errors import StoreError
 from stepline.io import read_json
 from stepline.metrics.bootstrap import bootstrap_interval
 from stepline.metrics.plans import GUESS, NO_ACTION, plan_scores, window_scores
@@ -21,12 +22,12 @@ from tests.benchmarks.oepp.synthetic import CONFIG
 
 EVALUATED: tuple[Part, ...] = ("val", "base", "novel")
 
-pytestmark = pytest.mark.usefixtures("releases")
+pytestmark = pytest.mark.usefixtures("banks")
 METRICS = ("sr", "acc", "miou")
 
 
 def scored(predictions: Sequence[Prediction], of: Material) -> dict[str, Any]:
-    write_predictions(Path("p.parquet"), predictions, about={"needs": [], "selection": "chosen"})
+    write_predictions(Path("p.parquet"), predictions, about={"needs": [], "selection": "chosen", "spec": of.spec})
     score(of, Path("p.parquet"), Path("s.json"))
     found: dict[str, Any] = read_json(Path("s.json"))
     assert (found["status"], found["needs"], found["selection"]) == ("present", [], "chosen")
@@ -154,10 +155,20 @@ def test_one_video_has_no_interval() -> None:
 
 
 def test_nothing_predicted_has_no_numbers() -> None:
-    write_predictions(Path("p.parquet"), [], about={"needs": ["videos:openevent"], "selection": ""})
-    score(material("matching-t3"), Path("p.parquet"), Path("s.json"))
+    of = material("matching-t3")
+    about = {"needs": ["videos:openevent"], "selection": "", "spec": of.spec}
+    write_predictions(Path("p.parquet"), [], about=about)
+    score(of, Path("p.parquet"), Path("s.json"))
     found = read_json(Path("s.json"))
     assert (found["status"], found["needs"], found["metrics"]) == ("needs", ["videos:openevent"], {})
+
+
+def test_plans_of_another_configuration_are_refused() -> None:
+    of = material("matching-t3")
+    scored(planned(of), of)
+    other = material("matching-t3", windows={"padding": "drop"})
+    with pytest.raises(StoreError, match="^p.parquet was made by another configuration: run `stepline predict` again$"):
+        score(other, Path("p.parquet"), Path("s.json"))
 
 
 class TestBatches:

@@ -154,8 +154,8 @@ class TestWithFeatures:
 
     def test_a_score_that_no_job_of_this_run_made_waits_for_the_next(self) -> None:
         row = by_line(table_rows(plan(), "table2"), "method", "setting", "metric")["MLP-based", "T=4", "novel_sr"]
-        assert row.needs == ("release:oepp/split1",)
-        assert row.command.startswith("stepline fetch oepp/split1 && snakemake ")
+        assert row.needs == ("score:mlp-t4",)
+        assert row.command == "snakemake --cores 8 results/oepp/table2.csv"
 
     def test_what_was_lacking_when_it_was_computed_is_said(self) -> None:
         made = plan()

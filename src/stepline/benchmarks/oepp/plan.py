@@ -186,7 +186,7 @@ class Plan(benchmark.Benchmark[Entry]):
             return options
         options |= {
             "features": self.features(entry)[0],
-            "text": Path(self.text(entry)).name,
+            "text": self.text(entry),
             "rows": self.study_config["windows"]["rows"],
         }
         if entry.kind == "matching":
