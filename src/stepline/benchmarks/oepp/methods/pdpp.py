@@ -36,7 +36,6 @@ def fit(material: Material, seed: int, path: Path) -> None:
         steps=options["steps"],
         factor=schedule(options["epochs"]),
         average=averaging(options["ema_decay"], options["ema_start"], options["ema_every"]),
-        fused=True,
     )
 
 

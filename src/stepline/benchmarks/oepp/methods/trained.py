@@ -75,6 +75,7 @@ def fit_planner(
         learning_rate=block["learning_rate"],
         seed=seed,
         device=train.rows.device.type,
+        fused=True,
         resume=digest([material.spec, [[each.video, each.index] for each in material.used("train")]]),
         what=f"{material.entry.id}, seed {seed}",
         **options,
