@@ -36,7 +36,9 @@ lint: install
 
 # Each worker has a core: threads of networks that share it would only wait for each other.
 pytest: export OMP_NUM_THREADS := 1
+# Hundreds of processes import the package; where Python writes no bytecode, each would compile it.
 pytest: install
+	$(BIN)/python -m compileall -q src tests
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # What works without torch, in an environment of its own.

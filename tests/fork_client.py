@@ -1,8 +1,8 @@
 """What asks for a fork: it imports little, for it stands in the place of ``python`` where jobs are started."""
 
-import json
+import _socket
+import marshal
 import os
-import socket
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -12,11 +12,14 @@ def ask(
 ) -> int:
     """Return the exit code of ``python -m module`` in ``folder``, with ``files`` as its input, output and errors."""
     asked = {"module": module, "arguments": list(arguments), "folder": folder, "environment": dict(environment)}
-    with socket.socket(socket.AF_UNIX) as server:
-        server.connect(address)
-        socket.send_fds(server, [b"?"], files)
-        server.sendall(json.dumps(asked).encode() + b"\n")
-        return next(iter(server.recv(1)), 137)
+    server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    server.connect(address)
+    descriptors = b"".join(file.to_bytes(4, sys.byteorder) for file in files)
+    server.sendmsg([b"?"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)])
+    server.sendall(marshal.dumps(asked))
+    code = server.recv(1)
+    server.close()
+    return next(iter(code), 137)
 
 
 def main(address: str, python: str) -> None:

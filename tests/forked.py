@@ -7,14 +7,16 @@ as they are for users.
 
 import atexit
 import gc
-import json
+import marshal
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -69,23 +71,22 @@ def _server() -> Path:
 def serve(folder: str) -> None:
     """Fork what is asked for, until the process that started this one has ended."""
     _prepare()
+    weakref.finalize._registry.clear()  # type: ignore[attr-defined]  # at each job's end 20 of torch's would take 40 ms
     gc.freeze()
     threading.Thread(target=lambda: (os.read(0, 1), os._exit(0)), daemon=True).start()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{folder}/socket")
         listener.listen()
         os.write(1, b"!")
         while True:
             connection, _ = listener.accept()
-            if os.fork() == 0:
+            _, files, _, _ = socket.recv_fds(connection, 1, 3)
+            asked = marshal.load(connection.makefile("rb"))
+            if (job := os.fork()) == 0:
                 break
-            connection.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _, files, _, _ = socket.recv_fds(connection, 1, 3)
-    asked = json.loads(connection.makefile("rb").readline())
-    if (job := os.fork()) > 0:
-        _keep(connection, job)
+            for file in files:
+                os.close(file)
+            threading.Thread(target=_keep, args=(connection, job), daemon=True).start()
     connection.close()
     for descriptor, file in enumerate(files):
         os.dup2(file, descriptor)
@@ -104,6 +105,9 @@ def serve(folder: str) -> None:
         runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         code = ended.code
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()  # Snakemake's, for how many jobs it starts in a second: it would wait for their end
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
@@ -119,6 +123,7 @@ def _prepare() -> None:
         if name != "stepline.__main__":
             with suppress(ImportError):
                 import_module(name)
+    import_module("snakemake.cli").get_argument_parser()  # looks for plug-ins in all that is installed
     for extractor in import_module("yt_dlp.extractor").gen_extractor_classes():
         extractor.suitable("")  # compiles the patterns of its addresses
     for module in (headers, process):
@@ -126,15 +131,10 @@ def _prepare() -> None:
 
 
 def _keep(connection: socket.socket, job: int) -> None:
-    """Send the job's exit code and end; where the one who waits for it is gone, the job is killed."""
-
-    def follow() -> None:
-        connection.recv(1)
-        with suppress(ProcessLookupError):
+    """Send the job's exit code when it ends; where the one who waits for it is gone, the job is killed."""
+    with connection, open(os.pidfd_open(job)) as ended:
+        if ended not in select.select([connection, ended], [], [])[0]:
             os.kill(job, signal.SIGKILL)
-
-    threading.Thread(target=follow, daemon=True).start()
-    code = os.waitstatus_to_exitcode(os.waitpid(job, 0)[1])
-    with suppress(BrokenPipeError):
-        connection.send(bytes([code if code >= 0 else 128 - code]))
-    os._exit(0)
+        code = os.waitstatus_to_exitcode(os.waitpid(job, 0)[1])
+        with suppress(OSError):
+            connection.send(bytes([code if code >= 0 else 128 - code]))

@@ -1,4 +1,4 @@
-"""`stepline oepp`: the released files made anew, and the clusters of the events' texts."""
+"""`stepline oepp`: the released files made anew, clusters of the events' texts, lists, and published features."""
 
 import csv
 import json
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import stepline
 from stepline.backbones import registry
 from stepline.cli import main
 from stepline.datasets.oepp import RELEASES, load
@@ -132,3 +133,105 @@ def test_what_cannot_be_clustered_is_one_line(
 ) -> None:
     assert main(["oepp", "cluster", *arguments]) == 2
     assert capsys.readouterr().err.startswith(message)
+
+
+def test_lists_are_written_beside_the_papers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["oepp", "list"]) == 0
+    found = {row["event"]: row for row in rows("results/oepp/table9.csv")}
+    assert (found["MakeTea"]["part"], found["CleanToilet"]["part"]) == ("base", "novel")
+    assert {row["status"] for row in rows("results/oepp/table10.csv")} == {"exact", "ours", "absent"}
+    (RELEASES.folder("split1") / "release.json").unlink()
+    assert main(["oepp", "list"]) == 2
+    assert capsys.readouterr().err.endswith("split1 holds no release: run `stepline fetch oepp/split1`\n")
+
+
+@pytest.fixture
+def theirs() -> Path:
+    """A folder of features with both sources, and of the video that both of them have."""
+    folder = Path("theirs")
+    folder.mkdir()
+    return folder
+
+
+def features(number: float) -> Any:
+    return np.full((4, 3), number, np.float32)
+
+
+LATTE = "train-MakeALatte-0"
+TEA = "train-MakeTea-0"
+
+
+def test_the_authors_files_are_imported(theirs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, name in enumerate((f"COIN_{TEA}", f"CrossTask_{LATTE}", "COIN_both-sources", "CrossTask_both-sources")):
+        np.save(theirs / f"{name}.npy", features(number))
+    for name in ("COIN_unknown", LATTE, f"COIN_{LATTE}"):
+        np.save(theirs / f"{name}.npy", features(9))
+    assert main(["oepp", "import", "theirs", "--name", "videoclip-released"]) == 0
+    bank = stepline.open_bank("videoclip-released", "openevent")
+    assert {video: rows.tolist() for video, rows in bank.items()} == {
+        f"COIN_{TEA}": features(0).tolist(),
+        f"CrossTask_{LATTE}": features(1).tolist(),
+        "COIN_both-sources": features(2).tolist(),
+        "CrossTask_both-sources": features(3).tolist(),
+    }
+    assert bank.hop_s == 1
+    folder = next(Path("features/videoclip-released").iterdir())
+    assert capsys.readouterr().out == f"{folder}: 4 of 48 videos; 3 files of other names left out\n"
+
+
+def test_p3ivs_files_are_imported_by_their_names_and_dictionaries(
+    theirs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def save(name: str, number: float) -> None:
+        content = {"frames_features": features(number), "cls_name": name, "steps_ids": np.array([1, None], object)}
+        np.save(theirs / f"{name}.npy", np.array(content, object))
+
+    for number, name in enumerate((f"MakeTea_100_{TEA}", f"53193_{LATTE}", "MakeTea_100_both-sources")):
+        save(name, number)
+    save("53193_both-sources", 3)
+    for name in (f"MakeTea_101_{TEA}", f"100_{TEA}", f"MakeALatte_53193_{LATTE}"):
+        save(name, 9)
+    assert main(["oepp", "import", "theirs", "--name", "s3d-p3iv"]) == 0
+    bank = stepline.open_bank("s3d-p3iv", "openevent")
+    assert {video: rows[0, 0] for video, rows in bank.items()} == {
+        f"COIN_{TEA}": 0,
+        f"CrossTask_{LATTE}": 1,
+        "COIN_both-sources": 2,
+        "CrossTask_both-sources": 3,
+    }
+    assert "4 of 48 videos; 3 files of other names left out" in capsys.readouterr().out
+
+
+class Hostile:
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path("run"),)
+
+
+def test_a_hostile_file_is_refused_and_nothing_is_run(theirs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(theirs / f"53193_{LATTE}.npy", np.array({"frames_features": features(0), "more": Hostile()}, object))
+    assert main(["oepp", "import", "theirs", "--name", "s3d-p3iv"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: theirs/53193_{LATTE}.npy holds no features, or is damaged (it names ")
+    assert said.endswith("which is not run)\n")
+    assert said.count("\n") == 1
+    assert not Path("run").exists()
+    assert not Path("features").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "bank", "message"),
+    [
+        ([f"COIN_{TEA}"], "s3d-oepp", "error: name 's3d-oepp' is taken by a backbone or text encoder"),
+        ([f"COIN_{TEA}", f"MakeTea_100_{TEA}"], "x", f"error: COIN_{TEA} is in theirs/COIN_{TEA}.npy and in theirs/"),
+        ([TEA], "x", "error: theirs holds no features"),
+    ],
+)
+def test_what_cannot_be_imported_is_one_line(
+    names: list[str], bank: str, message: str, theirs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in names:
+        np.save(theirs / f"{name}.npy", features(0))
+    assert main(["oepp", "import", "theirs", "--name", bank]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(message)
+    assert said.count("\n") == 1

@@ -34,7 +34,10 @@ UNPINNED = {"yt-dlp", "yt-dlp-ejs"}
 ENVS = sorted((ROOT / "envs").glob("*.yaml"))
 PYTHONS = ["3.11", "3.12", "3.13"]
 MODULES = {
-    "core": ["httpx", "jinja2", "matplotlib.pyplot", "pyarrow.parquet", "safetensors", "sklearn", "yt_dlp", "zarr"],
+    "core": [
+        *("httpx", "jinja2", "matplotlib.pyplot", "openpyxl", "pyarrow.parquet", "safetensors", "sklearn", "yt_dlp"),
+        "zarr",
+    ],
     "media": ["av", "cv2", "decord", "scenedetect", "zarr"],
     "asr": ["deepgram", "pocketsphinx"],
     "whisper": ["torch", "whisper"],

@@ -104,7 +104,7 @@ def test_a_value_without_a_number_of_the_paper_is_ours(paper: Path) -> None:
         ({"protocol": "beyond"}, "protocol beyond the paper's"),
         (
             {"options": {"transcripts": "asr", "k": 1}, "paper_options": {"transcripts": "released"}},
-            "transcripts=asr (the paper: released)",
+            "transcripts=asr (published: released)",
         ),
     ],
 )

@@ -199,8 +199,9 @@ class Benchmark(Pipeline, Generic[AnyEntry]):
         """Return one job; raise ConfigError where there is no such job."""
         if (release, entry, context) not in self._jobs:
             if (entry, release) in self.pairs() and context == paths.context_label(None):
-                needs = ", ".join(self.lacking(self.entries[entry], release))
-                raise MissingError(f"entry {entry!r} on {release!r} needs {needs}")
+                if needs := self.lacking(self.entries[entry], release):
+                    raise MissingError(f"entry {entry!r} on {release!r} needs {', '.join(needs)}")
+                raise ConfigError(f"entry {entry!r} has no job: nothing of it is predicted")
             raise ConfigError(f"{self.name} has no entry {entry!r} on {release!r} at {context!r}")
         return self._jobs[release, entry, context]
 

@@ -131,7 +131,7 @@ class Server:
     @contextmanager
     def running(self) -> Iterator["Server"]:
         """Answer requests in a thread until the block ends."""
-        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield self

@@ -17,6 +17,8 @@ from stepline.asr.engines import REVISION as ASR
 from stepline.backbones.named import REVISION as NAMED
 from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
 from stepline.backbones.sentence import sentence_spec
+from stepline.benchmarks.oepp import entries as oepp
+from stepline.benchmarks.oepp.plan import SCORING as OEPP_SCORING
 from stepline.benchmarks.pss import entries as pss
 from stepline.benchmarks.pss.plan import SCORING as PSS_SCORING
 from stepline.benchmarks.spacewalk.entries import KINDS
@@ -28,6 +30,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "stepline"
 RECORDED = Path(__file__).with_name("revisions.json")
 BENCHMARK = "benchmarks/spacewalk"
 PSS = "benchmarks/pss"
+OEPP = "benchmarks/oepp"
 ROWS = [
     *(f"features/{name}.py" for name in ("clips", "frames", "shelf")),
     *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
@@ -87,6 +90,13 @@ SOURCES = {
         f"{PSS}/score.py",
         *(f"metrics/{name}.py" for name in ("bootstrap", "captions", "dense_captions", "meteor", "segments", "soda")),
     ],
+    "oepp kinds": [
+        *(f"{OEPP}/{name}.py" for name in ("material", "pictures", "predict", "prompts", "windows")),
+        *sorted(str(path.relative_to(SOURCE)) for path in (SOURCE / OEPP / "methods").glob("*.py")),
+        *("datasets/oepp.py", "datasets/openevent.py", "features/bank.py"),
+        *(f"models/{name}.py" for name in ("diffusion", "plan_loss", "planners", "training")),
+    ],
+    "oepp scoring": [f"{OEPP}/score.py", "metrics/bootstrap.py", "metrics/plans.py"],
 }
 REVISIONS = {
     "histogram": FRAME_BACKBONES["histogram"].spec.revision,
@@ -107,6 +117,8 @@ REVISIONS = {
     "scoring": SCORING,
     "pss kinds": {name: kind.revision for name, kind in pss.KINDS.items()},
     "pss scoring": PSS_SCORING,
+    "oepp kinds": {name: kind.revision for name, kind in oepp.KINDS.items()},
+    "oepp scoring": OEPP_SCORING,
 }
 WHERE = {
     "histogram": "revision of HistogramSpec",
@@ -120,6 +132,8 @@ WHERE = {
     "scoring": "SCORING in plan.py",
     "pss kinds": "revision of each such kind in KINDS (benchmarks/pss/entries.py)",
     "pss scoring": "SCORING in benchmarks/pss/plan.py",
+    "oepp kinds": "revision of each such kind in KINDS (benchmarks/oepp/entries.py)",
+    "oepp scoring": "SCORING in benchmarks/oepp/plan.py",
 }
 
 
@@ -176,7 +190,10 @@ def test_every_module_of_a_backbone_is_recorded() -> None:
     assert modules == {Path(path).name for paths in SOURCES.values() for path in paths if path.startswith("backbones")}
     metrics = {f"metrics/{path.name}" for path in (SOURCE / "metrics").glob("*.py")}
     assert metrics - {"metrics/__init__.py", "metrics/agreement.py"} == {
-        path for name in ("scoring", "pss scoring") for path in SOURCES[name] if path.startswith("metrics/")
+        path
+        for name in ("scoring", "pss scoring", "oepp scoring")
+        for path in SOURCES[name]
+        if path.startswith("metrics/")
     }
 
 

@@ -131,7 +131,7 @@ def test_the_recording_as_built_passes(work: Path, one: dict[str, Any]) -> None:
 
 
 def test_silenced_audio_is_noticed(work: Path, one: dict[str, Any]) -> None:
-    """That the words of the recording as built pass is seen in the whole run."""
+    """That the words of recordings as built pass is seen in the whole run."""
     pytest.importorskip("pocketsphinx")
     remake(work.parent / f"mirror/demo/videos/{VIDEO}.mp4", silent=True)
     listen()

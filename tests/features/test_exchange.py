@@ -215,6 +215,20 @@ def test_groups_in_the_patterns_do_not_change_ids(folder: Path) -> None:
     assert list(Folder(folder, prefix="(COIN|YT)_", suffix=r"(\.mp4)")) == ["a"]
 
 
+def test_names_may_say_the_ids(folder: Path) -> None:
+    for name, n in (("MakeTea_12_a_b", 2), ("COIN_x", 3), ("other", 4)):
+        np.save(folder / f"{name}.npy", rows(n))
+    found = Folder(folder, ids={"MakeTea_12_a_b": "COIN_a_b", "COIN_x": "COIN_x", "gone": "COIN_z"})
+    assert ({video: len(part) for video, part in found.items()}, found.skipped) == ({"COIN_a_b": 2, "COIN_x": 3}, 1)
+    assert found.files["COIN_a_b"] == folder / "MakeTea_12_a_b.npy"
+    with pytest.raises(StoreError, match="^COIN_x is in theirs/COIN_x.npy and in theirs/MakeTea_12_a_b.npy: remove "):
+        Folder(folder, ids={"MakeTea_12_a_b": "COIN_x", "COIN_x": "COIN_x"})
+    with pytest.raises(StoreError, match="^theirs holds no features"):
+        Folder(folder, ids={})
+    with pytest.raises(StoreError, match="^theirs/other.npy: video id 'a b'"):
+        Folder(folder, ids={"other": "a b"})
+
+
 def test_users_features_read_like_a_mapping(folder: Path) -> None:
     np.save(folder / "a.npy", rows(2))
     found = Folder(folder)

@@ -21,10 +21,10 @@ pytest.importorskip("transformers")
 import torch
 
 from stepline.availability import write_availability
+from stepline.backbones import internvideo, registry
 from stepline.backbones import parity as recipe
-from stepline.backbones import registry
 from stepline.backbones.parity import TOLERANCE, check
-from stepline.backbones.parity import eva_clip as eva_clip_parity
+from stepline.backbones.presets.internvideo import TOWERS
 from stepline.backbones.weights import WEIGHTS
 from stepline.features.bank import Bank
 from stepline.features.extract import Work
@@ -82,21 +82,15 @@ PUBLISHED: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], Any]]] = {
 """By name of the weights: the folder of their manifest, their file, and how it holds them."""
 
 
-def write(name: str, parity: Path, folder: Path, *, by_the_recipe: bool = False) -> None:
+def write(name: str, parity: Path, folder: Path) -> None:
     """Write the files of the weights ``name``, with random values; those that no network on clips reads are empty."""
     described, file, publish = PUBLISHED[name]
     manifest = read_json(parity / described / "manifest.json")
     full = manifest["configs"]["full"] if "configs" in manifest else manifest
-    tensors = _by_the_recipe(full) if by_the_recipe else _random(full["keys"])
     folder.mkdir(parents=True)
     for each in WEIGHTS[name].files:
         (folder / each.name).touch()
-    torch.save(publish(tensors), folder / file)
-
-
-def _by_the_recipe(described: Any) -> dict[str, torch.Tensor]:
-    arrays = recipe.weights(described["keys"], described["digest_sha256"])
-    return {key: torch.from_numpy(np.asarray(array)) for key, array in arrays.items()}
+    torch.save(publish(_random(full["keys"])), folder / file)
 
 
 def _random(keys: Mapping[str, Sequence[Any]]) -> dict[str, torch.Tensor]:
@@ -129,32 +123,21 @@ def _published(work_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WEIGHTS, "eva_clip", replace(WEIGHTS["eva_clip"], files=files))
 
 
-@pytest.fixture
-def eva_clip(parity: Path, tmp_path: Path) -> Iterator[Path]:
-    """The published size's weights by the recipe: a file of 5 GB, which is removed at the end."""
-    try:
-        write("eva_clip", parity, tmp_path / "recipe", by_the_recipe=True)
-        yield tmp_path / "recipe/eva_clip_psz14.pt"
-    finally:
-        shutil.rmtree(tmp_path / "recipe")
-
-
-def test_the_published_size_of_eva_clip_gives_the_reference_outputs(
-    eva_clip: Path, parity: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = eva_clip_parity.weights
-
-    def filled(keys: Mapping[str, Any], digest: str) -> Mapping[str, Any]:
-        if "visual.blocks.39.norm1.weight" not in keys:
-            return small(keys, digest)
-        held = torch.load(eva_clip, mmap=True)
-        return {name: tensor.numpy() for name, tensor in held.items()}
-
-    monkeypatch.setattr(eva_clip_parity, "weights", filled)
+def test_the_published_size_of_eva_clip_gives_the_reference_outputs(parity: Path) -> None:
     folder = parity / "evaclip"
     found = {each.name: each.error for each in check("eva_clip", folder / "manifest.json", folder / "golden_a.npz")}
     assert {"full/visual_cls_normed", "full/image_embed", "full/text_embed"} <= set(found)
     assert max(found.values()) <= TOLERANCE
+
+
+def test_the_published_file_of_internvideo_fills_both_its_networks(parity: Path, tmp_path: Path) -> None:
+    """What they then compute is compared in tests/backbones, where no file is read."""
+    write("internvideo", parity, tmp_path / "internvideo")
+    files = {path.name: path for path in [tmp_path / "internvideo" / PUBLISHED["internvideo"][1]]}
+    network = internvideo.load(PRESETS["internvideo-spacewalk"], files)
+    assert sum(parameter.numel() for parameter in network.parameters()) > 3e8
+    encoder = internvideo.load_text(TOWERS[0], files)
+    assert np.isfinite(encoder.encode(encoder.tokens("turn bolt 1"))).all()
 
 
 @pytest.fixture

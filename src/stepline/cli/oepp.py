@@ -55,11 +55,13 @@ def _rebuild(parsed: argparse.Namespace) -> None:
     sources = openevent.source_steps(annotated, crosstask)
     parts = openevent.rebuild(released, events, sources, seed=parsed.seed)
     lines = openevent.compare(released, events, sources)
-    oepp.write_rebuilt(parts, seed=parsed.seed)
+    absent = "" if crosstask else "CrossTask's release is not here: run `stepline fetch oepp/crosstask`"
+    lost = sum(line.in_release - line.rebuilt for line in lines)
+    without = f"made without {lost} of {sum(line.in_release for line in lines)} videos" if lost else ""
+    oepp.write_rebuilt(parts, seed=parsed.seed, without="; ".join(filter(None, [without, absent])))
 
     path = RESULTS / "rebuilt.csv"
     names = [field.name for field in fields(openevent.Rebuilt)]
-    absent = "" if crosstask else "CrossTask's release is not here: run `stepline fetch oepp/crosstask`"
     rows = []
     for line in lines:
         reason = absent if line.source == "CrossTask" else ""

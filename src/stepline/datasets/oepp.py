@@ -227,10 +227,11 @@ def records(release: str) -> dict[Part, list[dict[str, Any]]]:
     return {part: read_json(RELEASES.release_file(release, path)) for part, path in SPLIT_FILES.items()}
 
 
-def write_rebuilt(parts: Mapping[Part, Sequence[dict[str, Any]]], *, seed: int | None) -> None:
+def write_rebuilt(parts: Mapping[Part, Sequence[dict[str, Any]]], *, seed: int | None, without: str = "") -> None:
     """Write the release ``rebuilt``: these parts, in the released names and form, and the other files of ``split1``.
 
-    seed: of a split of one's own, which ``release.json`` says. Raises ReleaseError where ``split1`` is not there.
+    seed: of a split of one's own. without: what videos it lacks, empty where none; ``release.json`` says both. Raises
+    ReleaseError where ``split1`` is not there.
     """
     names = {path: part for part, path in SPLIT_FILES.items()}
     with atomic_dir(RELEASES.folder(REBUILT)) as folder:
@@ -241,7 +242,14 @@ def write_rebuilt(parts: Mapping[Part, Sequence[dict[str, Any]]], *, seed: int |
             else:
                 (folder / path).write_bytes(RELEASES.release_file("split1", path).read_bytes())
         digests = {file.name: sha256_file(file) for file in folder.iterdir()}
-        write_json(folder / "release.json", {"study": "oepp", "release": REBUILT, "seed": seed, "files": digests})
+        about = {"study": "oepp", "release": REBUILT, "seed": seed, "without": without}
+        write_json(folder / "release.json", about | {"files": digests})
+
+
+def without() -> str:
+    """Return what videos the release ``rebuilt`` lacks; "" where it is whole, or is not there."""
+    manifest = RELEASES.folder(REBUILT) / "release.json"
+    return str(read_json(manifest).get("without", "")) if manifest.exists() else ""
 
 
 def statistics(release: str) -> tuple[Statistics, ...]:

@@ -85,9 +85,8 @@ class Folder(Mapping[str, Rows]):
                 raise StoreError(f"{video} is in {self.files[video]} and in {file}: remove one of them")
             self.files[video], self._read[video] = file, read
         if not self.files:
-            raise StoreError(
-                f"{path} holds no features: give .npy, .pt, .h5 or .hdf5 files, named by --prefix, --suffix"
-            )
+            named = "by --prefix, --suffix" if ids is None else f"such as {next(iter(ids), '')}.npy"
+            raise StoreError(f"{path} holds no features: give .npy, .pt, .h5 or .hdf5 files, named {named}")
 
     def __getitem__(self, video: str) -> Rows:
         """Return the rows; raise StoreError, naming the file, where they are no finite (T, D) floats.

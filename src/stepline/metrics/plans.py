@@ -84,9 +84,9 @@ def window_scores(pred: ArrayLike, true: ArrayLike, *, n_actions: int | None = N
 def _integers(ids: ArrayLike, name: str) -> NDArray[np.int64]:
     try:
         array = np.asarray(ids)
-    except ValueError:
-        raise ValueError(f"{name} is not rows of one length") from None
-    if array.ndim != 2 or not array.size or array.dtype == bool or not np.can_cast(array.dtype, np.int64):
+    except (RuntimeError, ValueError):
+        raise ValueError(f"{name} is not rows of one length, or not readable as an array") from None
+    if array.ndim != 2 or not array.size or array.dtype.kind not in "iu":
         raise ValueError(f"{name} is {array.shape} of {array.dtype}, not (N, T) integers with N and T at least 1")
     return array.astype(np.int64)
 

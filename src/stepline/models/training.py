@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import torch
 
 Model = TypeVar("Model", bound="torch.nn.Module")
+SHORT_S, WAIT = 0.5, 20
+"""A state that takes longer to write is not written before so many times as long have passed."""
 
 
 def fit_head(
@@ -47,11 +50,12 @@ def fit_head(
 
     losses: of a batch, whose samples are given as a part of a permutation of 0..``size`` - 1; the batch's loss is their
     sum, so that no more than one of them must be in memory. resume: what says that it is the same fit, as a digest of
-    its data; then the state after each epoch is kept beside ``path`` until the last, and a fit that was killed goes on
-    from it, on a CPU to the same bytes. weight_decay: added to the gradient. betas: Adam's. clip: the largest norm of
-    the gradient. factor: what the learning rate is multiplied by in an update, of the epochs before it, the part of its
-    own among them: 1.25 after a quarter of the second. steps: updates of an epoch, each of a full batch of permutations
-    that are drawn one after another; None is one pass over a permutation, its last batch what is left.
+    its data; then the state after an epoch is kept beside ``path`` until the last, a large one not after each, and a
+    fit that was killed goes on from it, on a CPU to the same bytes. weight_decay: added to the gradient. betas: Adam's.
+    clip: the largest norm of the gradient. factor: what the learning rate is multiplied by in an update, of the epochs
+    before it, the part of its own among them: 1.25 after a quarter of the second. steps: updates of an epoch, each of a
+    full batch of permutations that are drawn one after another; None is one pass over a permutation, its last batch
+    what is left.
     average: the share d that an average of the parameters a keeps of itself after update k, from 1 over all epochs, in
     a = d a + (1 - d) parameters; it begins as the model does, and is what is validated and kept. fused: Adam in one
     pass over the parameters, some five times as fast, equal but for rounding. what: the name of its progress.
@@ -74,6 +78,7 @@ def fit_head(
     optimiser = torch.optim.Adam(
         model.parameters(), lr=learning_rate, betas=betas, weight_decay=weight_decay, fused=fused or None
     )
+    written = took = 0.0
     found: list[float] = []
     best: dict[str, torch.Tensor] = {}
     kept = path.with_name(f"{path.name}.state")
@@ -102,7 +107,8 @@ def fit_head(
             found.append(float(val_loss(judged)))
         if found[-1] < least:
             best = {name: value.detach().to("cpu", copy=True) for name, value in judged.state_dict().items()}
-        if resume and len(found) < epochs:
+        if resume and len(found) < epochs and time.monotonic() - written >= WAIT * took:
+            begun = time.monotonic()
             moments = optimiser.state_dict()["state"]
             state = {"val_loss": torch.tensor(found, dtype=torch.float64), "adam": torch.tensor(sorted(moments))}
             state |= {"drawn": torch.get_rng_state()}
@@ -112,6 +118,8 @@ def fit_head(
             state |= {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
             with atomic_path(kept) as part:
                 save_file(state, part, metadata=about)
+            written = time.monotonic()
+            took = written - begun if written - begun > SHORT_S else 0.0
     if not best:
         raise ConfigError(f"learning_rate {learning_rate:g}: no validation loss is finite; give a smaller one")
     with atomic_path(path) as part:

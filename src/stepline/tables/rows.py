@@ -71,6 +71,7 @@ SEES = {
     "window": "its window",
     "recording": "the whole recording",
     "train": "the training and validation recordings",
+    "train_annotation": "the training annotation",
     "video": "the video",
     "duration": "the video's duration",
     "observations": "the start and end observations",
@@ -433,7 +434,7 @@ def _other_protocol(line: Line) -> list[str]:
         remarks.append(f"protocol {line.protocol} the paper's")
     for key, theirs in sorted(line.paper_options.items()):
         if key in line.options and line.options[key] != theirs:
-            remarks.append(f"{key}={value_text(line.options[key])} (the paper: {value_text(theirs)})")
+            remarks.append(f"{key}={value_text(line.options[key])} (published: {value_text(theirs)})")
     return remarks
 
 

@@ -55,7 +55,7 @@ def test_other_features_and_durations_cannot_be_compared() -> None:
     compute(made, "table1")
     uniform = [row for row in table_rows(made, "table1") if row.method == "Uniform (GT)" and row.printed]
     assert {row.status for row in uniform} == {"not comparable"}
-    assert "duration=exact (the paper: ceil_seconds)" in uniform[0].note
+    assert "duration=exact (published: ceil_seconds)" in uniform[0].note
 
 
 @pytest.mark.usefixtures("releases")
@@ -86,7 +86,7 @@ def test_changed_training_cannot_be_compared_and_says_of_which_files() -> None:
         write_json(paths.scores("pss", job.release, job.entry.id, job.context), content)
     (row,) = [r for r in table_rows(made, "table2") if (r.entry, r.metric) == ("pdvc-r3d", "soda_d")]
     assert row.status == "not comparable"
-    assert "epochs=7 (the paper: 30); hidden=32 (the paper: 512)" in row.note
+    assert "epochs=7 (published: 30); hidden=32 (published: 512)" in row.note
     assert "imported files: features/r3d/imported-" in row.note
     (row,) = [r for r in table_rows(made, "table2") if (r.entry, r.metric) == ("pdvc-r3d", "soda_c_stem")]
     assert "the released vocabulary was counted on validation and test videos too" in row.note

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from stepline import declared
+from stepline.datasets.oepp import Part
 
 KINDS = {
     "statistics": declared.Kind(module=""),
@@ -32,8 +33,14 @@ class Entry(declared.Entry):
         return found
 
     @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the split of which plans are made; a service is paid for, and not asked about validation."""
+        return ("base", "novel") if self.made.decoded else ("val", "base", "novel")
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """What it may see, words of `stepline.tables.SEES`."""
         seen = ["observations"] if self.features or self.made.decoded else []
-        seen += ["train"] if self.made.trains else []
+        if self.made.trains:
+            seen.append("train" if self.trained else "train_annotation")
         return (*seen, *(["action_pool"] if self.kind != "statistics" else []))

@@ -19,7 +19,7 @@ from stepline.config import validate
 from stepline.datasets import oepp
 from stepline.datasets.release import REBUILT
 from stepline.datasets.subset import select
-from stepline.errors import ConfigError
+from stepline.errors import ConfigError, ReleaseError, StoreError
 from stepline.footage import Footage, is_backbone
 from stepline.io import canonical_json, sha256_file
 
@@ -33,6 +33,8 @@ ALIKE = {
     "mil-nce": ("s3d-oepp", "s3d-oepp-as-released", "s3d-p3iv"),
 }
 """Features whose numbers may be compared with the paper's: presets of its recipe, and its own files by these names."""
+PAPER_MODEL = "gpt-4o"
+"""What the names of the paper's model at the service begin with."""
 
 Job = benchmark.Job[Entry]
 
@@ -52,8 +54,7 @@ class Plan(benchmark.Benchmark[Entry]):
             self.videos.check_features(named["video"], f"config: oepp.features.{key}.video")
             text = named["text"]
             if "/" in text:
-                if not Path(text).expanduser().is_file():
-                    raise ConfigError(f"config: oepp.features.{key}.text: {text!r} is not there; give a JSON file")
+                self._check_vectors(f"config: oepp.features.{key}.text", Path(text).expanduser())
             elif text not in ("released", *towers(), *MODELS):
                 known = ", ".join(("released", *towers(), *MODELS))
                 raise ConfigError(
@@ -65,6 +66,21 @@ class Plan(benchmark.Benchmark[Entry]):
                 f"config: oepp.pdpp.sampling_steps: {pdpp['sampling_steps']} is not allowed; at most diffusion_steps, "
                 f"{pdpp['diffusion_steps']}"
             )
+
+    @staticmethod
+    def _check_vectors(where: str, file: Path) -> None:
+        if not file.is_file():
+            raise ConfigError(f"{where}: '{file}' is not there; give a JSON file")
+        try:
+            vectors = oepp.read_vectors(file)
+        except (ReleaseError, StoreError):
+            raise ConfigError(
+                f"{where}: '{file}' is not allowed; give vectors of one length as JSON, {{action: [[number, ...]]}}"
+            ) from None
+        if oepp.is_here("split1"):
+            absent = {*oepp.pool("split1", "base"), *oepp.pool("split1", "novel")} - vectors.keys()
+            if absent:
+                raise ConfigError(f"{where}: '{file}' has no vector of the action {min(absent)!r}; add it")
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -98,6 +114,12 @@ class Plan(benchmark.Benchmark[Entry]):
         """Return what stands for the vectors of actions; "" where they are not read."""
         return str(self.study_config["features"][entry.features]["text"]) if entry.features else ""
 
+    @property
+    def other_model(self) -> str:
+        """The vision-language model that is asked where it is not the paper's; else ""."""
+        model: str = self.study_config["llm"]["model"] or ""
+        return "" if model.startswith(PAPER_MODEL) else model
+
     def _text_lacks(self, entry: Entry) -> list[str]:
         name = self.text(entry)
         if name in MODELS:
@@ -119,6 +141,7 @@ class Plan(benchmark.Benchmark[Entry]):
     def record(self, job: Job) -> dict[str, Any]:
         """Return all that decides the predictions of a job: its spec."""
         entry, mine = job.entry, self.study_config
+        cut = {"padding": entry.horizon is not None, "rows": bool(entry.features)}
         record: dict[str, Any] = {
             "study": "oepp",
             "release": job.release,
@@ -127,7 +150,7 @@ class Plan(benchmark.Benchmark[Entry]):
             "settings": dict(entry.settings),
             "seeds": list(entry.seeds),
             "subset": mine["subset"],
-            "windows": mine["windows"],
+            "windows": {key: mine["windows"][key] for key, read in cut.items() if read},
             "features": [self.videos.features_record(name) for name in self.features(entry)],
             "text": self._text_record(entry),
         }
@@ -143,16 +166,20 @@ class Plan(benchmark.Benchmark[Entry]):
 
     def _text_record(self, entry: Entry) -> Any:
         name = self.text(entry)
+        if name == "released":
+            return f"released {RELEASED_TEXT[entry.features]}"
         if "/" in name:
             return sha256_file(Path(name).expanduser())
-        return spec_of(name, self.config).record() if name not in ("", "released") else name
+        return spec_of(name, self.config).record() if name else ""
 
-    def options(self, entry: Entry) -> dict[str, Any]:
+    def options(self, entry: Entry, release: str) -> dict[str, Any]:
         """Return the named options that matter to the entry's numbers, besides those of a metric.
 
         Those of training are left out where they are the published ones.
         """
-        options: dict[str, Any] = {"padding": self.study_config["windows"]["padding"]}
+        options: dict[str, Any] = {"padding": self.study_config["windows"]["padding"]} if entry.horizon else {}
+        if release == REBUILT and self.study_config["split_seed"] is not None:
+            options["split_seed"] = self.study_config["split_seed"]
         if entry.kind == "vlm":
             return options | {"model": self.study_config["llm"]["model"]}
         if not entry.features:
@@ -180,7 +207,7 @@ class Plan(benchmark.Benchmark[Entry]):
             mine, alike = self.features(entry)[0], ALIKE[entry.features]
             options |= {"features": mine if mine in alike else alike[0], "text": "released"}
         if entry.kind == "vlm":
-            options["model"] = "gpt-4o"
+            options["model"] = PAPER_MODEL
         return options | {key: published for key, (_, published) in self.changed(entry).items()}
 
     def score_params(self) -> str:

@@ -6,27 +6,24 @@ from stepline.benchmarks.oepp.material import Material
 from stepline.benchmarks.oepp.methods import fit as fit_method
 from stepline.benchmarks.oepp.methods import make_method
 from stepline.benchmarks.oepp.predictions import Prediction, write_predictions
-from stepline.datasets.oepp import PARTS, Part
+from stepline.datasets.oepp import PARTS
 from stepline.footage import is_backbone
 from stepline.io import write_bytes
-
-EVALUATED: tuple[Part, ...] = ("val", "base", "novel")
-"""Parts of the split of which plans are made. Test parts are read once, after the epoch is chosen."""
 
 
 def lacking(material: Material) -> list[str]:
     """Return what keeps the entry from being computed: a part of the split of which no window has all it reads.
 
-    That is for want of videos, or of an imported bank with the ids of the data set.
+    That is for want of videos, or of an imported bank that holds such; matching also wants vectors of actions that can
+    be compared with those of the video.
     """
-    parts = PARTS if material.entry.made.trains else EVALUATED
-    if all(material.used(part) for part in parts):
-        return []
-    imported = [name for name in material.plan.features(material.entry) if not is_backbone(name, material.plan.config)]
-    listed = {window.video for part in parts for window in material.windows(part)}
-    if imported and not listed & material.bank.videos:
-        return [f"features:{name}/openevent" for name in imported]
-    return ["videos:openevent"]
+    entry, plan = material.entry, material.plan
+    if not all(material.used(part) for part in (PARTS if entry.made.trains else entry.parts)):
+        imported = [name for name in plan.features(entry) if not is_backbone(name, plan.config)]
+        return [f"features:{name}/openevent" for name in imported] or ["videos:openevent"]
+    if entry.kind == "matching" and material.text("base").shape[1] != material.bank.dimension:
+        return [f"config:oepp.features.{entry.features}.text=PATH"]
+    return []
 
 
 def fit(material: Material, seed: int, path: Path) -> None:
@@ -48,7 +45,7 @@ def predict(material: Material, fits: list[Path], path: Path) -> None:
     needs, predictions, said = lacking(material), [], [""]
     if not needs:
         for seed, method in make_method(material, fits):
-            for part in EVALUATED:
+            for part in material.entry.parts:
                 windows = material.used(part)
                 for window, plan in zip(windows, method(part, windows), strict=True):
                     predictions.append(
@@ -60,4 +57,6 @@ def predict(material: Material, fits: list[Path], path: Path) -> None:
             said.append(f"fitted on {used} of {listed} training windows")
         if material.entry.trained:
             said.append("epoch of the best success rate on val")
-    write_predictions(path, predictions, about={"needs": needs, "selection": "; ".join(filter(None, said))})
+    write_predictions(
+        path, predictions, about={"needs": needs, "selection": "; ".join(filter(None, said)), "spec": material.spec}
+    )

@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from stepline.report.figure_plans import PlannedWindow
 
 SHOWN = 3
-"""Windows of each test part whose plans are drawn: the first ones of as many events."""
+"""Windows of each test part whose plans are drawn: the first ones of as many events that are not padded."""
 PLANNERS = {
     "matching-t3": "Matching",
     "mlp-t3": "MLP",
     "transformer-t3": "Transformer",
     "pdpp-t3": "PDPP*",
-    "vlm-t3-1": "GPT-4o",
+    "vlm-t3-1": "",
 }
 HORIZON = 3
-DRAWN = ("base_sr", "novel_sr")
+DRAWN = {"6": ("base_acc", "novel_acc")}
+"""The metrics that are drawn of a table; of others the success rates."""
 BY_HORIZON = ("3", "6")
 """The tables whose lines differ by the horizon."""
 HOW_TO_READ = (
@@ -48,11 +49,13 @@ def write_oepp_report(plan: Plan, path: Path) -> None:
     drawn = {
         (*group, metric): _figure(part, metric)
         for group, part in groups(rows).items()
-        for metric in DRAWN
+        for metric in DRAWN.get(group[0], ("base_sr", "novel_sr"))
         if any(row.metric == metric for row in part)
     }
     results = [
-        Picture(svg_address(figure), _said(part, metric), f"Table {table} on {release}: {part[0].title}")
+        Picture(
+            svg_address(figure), _said(part, metric), f"Table {table} on {release}: {part[0].title}, {METRICS[metric]}"
+        )
         for (table, release, metric), figure in drawn.items()
         for part in [groups(rows)[table, release]]
     ]
@@ -62,8 +65,9 @@ def write_oepp_report(plan: Plan, path: Path) -> None:
         rows=rows,
         results=results,
         how_to_read=HOW_TO_READ,
-        timelines=[picture for release in plan.study_config["releases"] for picture in _plans(plan, release)],
-        how_to_read_timelines=HOW_TO_READ_PLANS,
+        examples=[picture for release in plan.study_config["releases"] for picture in _plans(plan, release)],
+        how_to_read_examples=HOW_TO_READ_PLANS,
+        examples_title="Plans",
     )
     first = next((figure for group, figure in drawn.items() if group[0] == "2"), next(iter(drawn.values()), None))
     write_bytes(path.with_name("table2.svg"), render(first or _figure(rows, "videos")))
@@ -96,11 +100,13 @@ def _plans(plan: Plan, release: str) -> list[Picture]:
         if (entry, release) in plan.pairs() and not plan.lacking(plan.entries[entry], release) and file.exists():
             found, _ = read_predictions(file)
             seed = min((each.seed for each in found), default=0)
-            made[name] = {(each.part, each.video, each.index): each.plan for each in found if each.seed == seed}
+            made[name or plan.study_config["llm"]["model"]] = {
+                (each.part, each.video, each.index): each.plan for each in found if each.seed == seed
+            }
     pictures = []
     parts: tuple[Part, ...] = ("base", "novel")
     for part in parts:
-        shown = _shown(plan, release, part, made)
+        shown = _shown(release, part, made)
         if shown:
             alt = "; ".join(
                 f"{each.title}: {', '.join(each.true)}"
@@ -111,13 +117,13 @@ def _plans(plan: Plan, release: str) -> list[Picture]:
     return pictures
 
 
-def _shown(plan: Plan, release: str, part: Part, made: Mapping[str, Any]) -> "list[PlannedWindow]":
+def _shown(release: str, part: Part, made: Mapping[str, Any]) -> "list[PlannedWindow]":
     from stepline.report.figure_plans import PlannedWindow
 
     pool = oepp.pool(release, part)
     found: dict[str, PlannedWindow] = {}
     for video in oepp.load(release, part):
-        for window in windows([video], HORIZON, plan.study_config["windows"]["padding"])[:1]:
+        for window in windows([video], HORIZON, "drop")[:1]:
             key = part, window.video, window.index
             named = {
                 name: [pool[each] if each >= 0 else None for each in p[key]] for name, p in made.items() if key in p

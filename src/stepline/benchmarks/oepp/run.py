@@ -24,6 +24,9 @@ class Run:
         material = self._material(release, entry, context)
         if not material.entry.trained:
             raise ConfigError(f"entry {entry!r} is not fitted")
+        if seed not in material.entry.seeds:
+            block = material.entry.made.options
+            raise ConfigError(f"config: oepp.{block}.seeds: {seed} is not one of them; add it, or fit with one of them")
         fit(material, seed, paths.fit("oepp", release, entry, context, seed))
 
     def predict(self, release: str, entry: str, context: str) -> None:

@@ -1,6 +1,5 @@
 """Scores of one predictions file (Sec. 3.3)."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -10,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.benchmarks.oepp.material import Material
-from stepline.benchmarks.oepp.predict import EVALUATED
 from stepline.benchmarks.oepp.predictions import Prediction, read_predictions
 from stepline.config import Config
 from stepline.datasets.oepp import Part
+from stepline.errors import StoreError
 from stepline.io import write_json
 from stepline.metrics.bootstrap import bootstrap_interval
 from stepline.metrics.plans import window_scores
@@ -30,8 +29,10 @@ def score(material: Material, predictions: Path, path: Path) -> None:
     counts the videos with a plan, ``n_listed`` those with a window.
     """
     made, about = read_predictions(predictions)
+    if about.get("spec") != material.spec:
+        raise StoreError(f"{predictions} was made by another configuration: run `stepline predict` again")
     results: dict[str, Any] = {}
-    for part in EVALUATED if made else ():
+    for part in material.entry.parts if made else ():
         results |= _part_metrics(material, part, [each for each in made if each.part == part])
     write_json(
         path,
@@ -48,13 +49,13 @@ def _part_metrics(material: Material, part: Part, made: Sequence[Prediction]) ->
     options, pool = material.options["metrics"], len(material.pool(part))
     listed = {(window.video, window.index): window for window in material.windows(part)}
     seeds = sorted({each.seed for each in made})
-    tables: dict[str, list[NDArray[np.float64]]] = {"sr": [], "acc": [], "miou": []}
+    tables: dict[str, list[NDArray[np.float64]]] = {}
     first = [each for each in made if each.seed == seeds[0]]
     for seed in seeds:
         mine = [each for each in made if each.seed == seed]
         true = material.labels(part, [listed[each.video, each.index] for each in mine])
         for metric, values in _by_window([each.plan for each in mine], true, pool, options).items():
-            tables[metric].append(values)
+            tables.setdefault(metric, []).append(values)
     steps = np.array([len(each.plan) for each in first], dtype=np.float64)
     videos = [each.video for each in first]
     counted = {
@@ -90,7 +91,7 @@ def _by_window(
 ) -> dict[str, NDArray[np.float64]]:
     """Return each metric of each window in percent; of batches' mIoU, that of its batch."""
     found = {metric: np.empty(len(plans)) for metric in ("sr", "acc", "miou")}
-    for length in Counter(map(len, true)):
+    for length in {*map(len, true)}:
         places = [place for place, each in enumerate(true) if len(each) == length]
         scores = window_scores([plans[p] for p in places], [true[p] for p in places], n_actions=pool)
         for metric, values in zip(found, scores, strict=True):

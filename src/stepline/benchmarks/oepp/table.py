@@ -1,14 +1,16 @@
 """Tables 2 to 8: declared lines, scores and the paper's numbers -> CSV, Markdown and report; 9 and 10 as lists."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from stepline import paths
 from stepline.benchmarks.oepp.entries import Entry
-from stepline.benchmarks.oepp.plan import Job, Plan
+from stepline.benchmarks.oepp.plan import PAPER_MODEL, Job, Plan
 from stepline.config import Config
 from stepline.datasets import oepp
+from stepline.datasets.release import REBUILT
 from stepline.declared import TableLine
 from stepline.errors import StoreError
 from stepline.footage import is_backbone
@@ -27,14 +29,25 @@ def table_rows(plan: Plan, target: str) -> list[Row]:
         for line in plan.table(target).lines
         for release in line.releases
         if release in plan.study_config["releases"]
-        for each in _lines(plan, target, line, release)
+        for named in _named(plan, line)
+        for each in _lines(plan, target, named, release)
     ]
     return build(lines, plan.paper_file(target))
 
 
+def _named(plan: Plan, line: TableLine) -> Iterator[TableLine]:
+    """Yield a line; of another vision-language model than the paper's two, by its own name too."""
+    if plan.entries[line.entry].made.decoded and plan.other_model:
+        yield replace(line, method=plan.other_model)
+    yield line
+
+
 def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[Line]:
     table, entry = plan.table(target), plan.entries[line.entry]
-    lacking, spec, notes = plan.lacking(entry, release), "", [line.note]
+    lacking, spec = plan.lacking(entry, release), ""
+    if entry.made.decoded and plan.other_model not in ("", line.method):
+        lacking = (f"config:oepp.llm.model={PAPER_MODEL}",)
+    notes = [line.note, oepp.without() if release == REBUILT else ""]
     score = None if lacking else _score(entry, release)
     if score is not None:
         lacking = tuple(score["needs"])
@@ -47,8 +60,6 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
     published = plan.published(entry)
     for metric in table.metrics:
         part, _, name = metric.partition("_")
-        if score is not None and not lacking and metric not in score["metrics"]:
-            continue
         scored = {"miou": plan.study_config["metrics"]["miou"]} if name == "miou" else {}
         yield Line(
             table=target.removeprefix("table"),
@@ -62,7 +73,7 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
             release=release,
             split=PARTS.get(part, "all"),
             inputs=entry.inputs,
-            options=(plan.options(entry) if entry.made.module else {}) | scored,
+            options=(plan.options(entry, release) if entry.made.module else {}) | scored,
             paper_options=published,
             paper_release="split1",
             spec=spec,
@@ -75,14 +86,19 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
 
 
 def _score(entry: Entry, release: str) -> dict[str, Any]:
-    """Return a score; one that is absent waits for the release: it was fetched after the run had listed its jobs."""
+    """Return a score; one that is absent waits for the next run: what it reads came after this one listed its jobs."""
     if not entry.made.module:
         return _statistics(entry, release)
     path = paths.scores("oepp", release, entry.id, paths.context_label(None))
-    score = read_json(path) if path.exists() else {"needs": ["release:oepp/split1"], "metrics": {}}
-    if not isinstance(score, dict) or not {"needs", "metrics"} <= score.keys():
+    score = read_json(path) if path.exists() else {"needs": [f"score:{entry.id}"], "metrics": {}}
+    if not _is_score(score):
         raise StoreError(f"{path} is no score: remove it and run the same again")
     return score
+
+
+def _is_score(content: Any) -> bool:
+    whole = isinstance(content, dict) and {"needs", "metrics"} <= content.keys()
+    return whole and all(isinstance(each, dict) for each in content["metrics"].values())
 
 
 def _statistics(entry: Entry, release: str) -> dict[str, Any]:
@@ -104,8 +120,11 @@ def filled_by(file: str, lacking: Sequence[str]) -> str:
         return ""
     steps = dict.fromkeys(filter(None, map(_how_to_fill, lacking)))
     run = f"snakemake --cores 8 results/oepp/{file}"
-    if any(item.startswith("config:oepp.llm.model") for item in lacking):
-        run += " --config 'oepp={llm: {model: NAME}}'"
+    for key, value in (item.split("=") for item in lacking if item.startswith("config:")):
+        nested = value
+        for name in reversed(key.split(".")[1:]):
+            nested = f"{{{name}: {nested}}}"
+        run += f" --config 'oepp={nested}'"
     return " && ".join([*steps, run])
 
 

@@ -39,8 +39,8 @@ def write_pss_report(plan: Plan, path: Path) -> None:
         rows=rows,
         results=results,
         how_to_read=HOW_TO_READ,
-        timelines=[picture for release in plan.datasets for picture in _timelines(plan, release)],
-        how_to_read_timelines=HOW_TO_READ_TIMELINES,
+        examples=[picture for release in plan.datasets for picture in _timelines(plan, release)],
+        how_to_read_examples=HOW_TO_READ_TIMELINES,
     )
     shown = ("2", "youcook2")
     write_bytes(path.with_name("table2.svg"), render(drawn[shown] if shown in drawn else next(iter(drawn.values()))))

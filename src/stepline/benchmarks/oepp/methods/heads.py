@@ -22,12 +22,12 @@ def fit(material: Material, seed: int, path: Path) -> None:
         return plan_loss(x, train.text, train.labels[batch], loss=which, **material.options["loss"])
 
     decay = material.options["heads"]["weight_decay"]
-    fit_planner(material, seed, path, lambda train: _build(material, train), loss, _plans, weight_decay=decay)
+    fit_planner(material, seed, path, lambda train: _build(material, train), loss, _vectors, weight_decay=decay)
 
 
 def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
     """Yield the fitted model of each seed."""
-    return fitted(material, fits, lambda samples: _build(material, samples), _plans)
+    return fitted(material, fits, lambda samples: _build(material, samples), _vectors)
 
 
 def _build(material: Material, samples: Samples) -> "Module":
@@ -37,7 +37,6 @@ def _build(material: Material, samples: Samples) -> "Module":
     return made(samples.rows.shape[1], samples.text.shape[1], samples.labels.shape[1])
 
 
-def _plans(model: "Module", samples: Samples) -> "Tensor":
-    from stepline.models.plan_loss import read_out
-
-    return read_out(model(samples.observations()), samples.text)
+def _vectors(model: "Module", samples: Samples) -> "Tensor":
+    found: Tensor = model(samples.observations())
+    return found

@@ -32,7 +32,7 @@ def fit(material: Material, seed: int, path: Path) -> None:
         path,
         lambda train: _build(material, train),
         loss,
-        lambda model, samples: _plans(material, model, samples),
+        lambda model, samples: _vectors(material, model, samples),
         steps=options["steps"],
         factor=schedule(options["epochs"]),
         average=averaging(options["ema_decay"], options["ema_start"], options["ema_every"]),
@@ -45,7 +45,7 @@ def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
         material,
         fits,
         lambda samples: _build(material, samples),
-        lambda model, samples: _plans(material, model, samples),
+        lambda model, samples: _vectors(material, model, samples),
     )
 
 
@@ -57,13 +57,10 @@ def _build(material: Material, samples: Samples) -> "PlanDiffusion":
     return PlanDiffusion(*sizes, width=options["width"], steps=options["diffusion_steps"])
 
 
-def _plans(material: Material, model: "PlanDiffusion", samples: Samples) -> "Tensor":
+def _vectors(material: Material, model: "PlanDiffusion", samples: Samples) -> "Tensor":
     """Return the plans of all windows; their noise is drawn in their order on the CPU, so it is the same anywhere."""
     import torch
 
-    from stepline.models.plan_loss import read_out
-
     options, size = material.options["pdpp"], (len(samples.index), model.horizon, model.text)
     noise = torch.randn(size, generator=torch.Generator().manual_seed(options["sampling_seed"]))
-    x = model.sample(samples.observations(), noise.to(samples.rows.device), n_steps=options["sampling_steps"])
-    return read_out(x, samples.text)
+    return model.sample(samples.observations(), noise.to(samples.rows.device), n_steps=options["sampling_steps"])

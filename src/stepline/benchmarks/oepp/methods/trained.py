@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,19 +51,23 @@ def fit_planner(
     path: Path,
     build: "Callable[[Samples], Model]",
     loss: "Callable[[Model, Samples, Tensor], Tensor]",
-    plans: "Callable[[Model, Samples], Tensor]",
+    vectors: "Callable[[Model, Samples], Tensor]",
     **options: Any,
 ) -> None:
-    """Fit on the training windows; keep the first epoch with the best success rate of ``plans`` on validation.
+    """Fit on the training windows; keep the first epoch with the best success rate on validation.
 
-    build: from the training windows. loss: of the windows at some places. options: of
-    `stepline.models.training.fit_head`.
+    build: from the training windows. loss: of the windows at some places. vectors: the (N, T, D) that are read as
+    actions; an epoch in which one is not finite is never kept. options: of `stepline.models.training.fit_head`.
     """
+    from stepline.models.plan_loss import read_out
+
     train, val = (Samples.of(material, part, material.used(part)) for part in ("train", "val"))
     block = material.options[material.entry.made.options]
 
     def failures(model: Model) -> float:
-        return 1 - float((plans(model, val) == val.labels).all(dim=1).double().mean())
+        x = vectors(model, val)
+        found = (read_out(x, val.text) == val.labels).all(dim=1).double().mean()
+        return 1 - float(found) if x.isfinite().all() else nan
 
     fit_head(
         lambda: build(train),
@@ -86,10 +91,12 @@ def fitted(
     material: Material,
     fits: Sequence[Path],
     build: "Callable[[Samples], Model]",
-    plans: "Callable[[Model, Samples], Tensor]",
+    vectors: "Callable[[Model, Samples], Tensor]",
 ) -> Iterator[tuple[int, Method]]:
     """Yield each seed with its fitted model's method; raise StoreError where a checkpoint is absent or damaged."""
     import torch
+
+    from stepline.models.plan_loss import read_out
 
     for seed, path in zip(material.entry.seeds, fits, strict=True):
 
@@ -98,6 +105,6 @@ def fitted(
             with loaded(path) as parameters:
                 model = restore(build(samples), parameters, samples.rows.device.type)
             with torch.inference_mode():
-                return [tuple(plan) for plan in plans(model, samples).tolist()]
+                return [tuple(plan) for plan in read_out(vectors(model, samples), samples.text).tolist()]
 
         yield seed, predict

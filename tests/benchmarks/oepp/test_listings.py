@@ -1,0 +1,82 @@
+import csv
+from pathlib import Path
+
+import pytest
+
+from stepline.benchmarks.oepp.listings import write_listings
+from stepline.benchmarks.oepp.plan import Plan
+from stepline.datasets.oepp import EVENTS_FILE
+from stepline.errors import ReleaseError
+from tests.benchmarks.oepp.synthetic import EVENTS, contents, write_release
+
+
+def rows(target: str) -> list[dict[str, str]]:
+    with Path("results/oepp", f"{target}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def paper(target: str) -> list[dict[str, str]]:
+    with Plan.paper_file(target).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_events_stand_by_cluster_beside_the_papers() -> None:
+    (there,) = [row for row in paper("table9") if row["event"] == "MakeOrangeJuice"]
+    assert (there["cluster"], there["domain"]) == ("11", "Drink and Snack")
+    content = contents()
+    content[EVENTS_FILE]["MakeOrangeJuice"]["set"] = 11
+    write_release(Path(), content)
+    write_listings()
+    found = {row["event"]: row for row in rows("table9")}
+    ours = [row["event"] for row in rows("table9")][: len(EVENTS)]
+    assert ours == ["MakeTea", "MakeALatte", "CleanWoodenFloor", "CleanBathtub", "CleanToilet", "MakeOrangeJuice"]
+    assert found["MakeOrangeJuice"] == {
+        "cluster": "11",
+        "event": "MakeOrangeJuice",
+        "domain": "Drink and Snack",
+        "part": "novel",
+        "status": "exact",
+    }
+    printed = {row["event"] for row in paper("table9")}
+    assert {name for name in EVENTS if found[name]["status"] == "ours"} == EVENTS.keys() - printed
+    assert found["MakeALatte"]["status"] == "differs"
+    assert {name for name, row in found.items() if row["status"] == "absent"} == printed - EVENTS.keys()
+    assert found["DrawBlood"]["part"] == ""
+    assert len(rows("table9")) == len(found)
+
+
+def test_actions_with_other_words_stand_beside_the_papers() -> None:
+    content = contents()
+    first, second, *others = paper("table10")
+    tea = content[EVENTS_FILE]["MakeTea"]
+    for number, row, refined in ((0, first, f" {first['new_action_label']} "), (1, second, "other words")):
+        name = row["event"]
+        content[EVENTS_FILE][name] = {
+            **tea,
+            "action_list": [row["action_label"].replace(" ", "  ")],
+            "new_action_list": [refined],
+            "action_num": 1,
+            "set": number,
+        }
+    write_release(Path(), content)
+    write_listings()
+    found = {(row["event"], " ".join(row["action_label"].split())): row for row in rows("table10")}
+    assert found[first["event"], first["action_label"]]["status"] == "exact"
+    assert found[second["event"], second["action_label"]]["status"] == "differs"
+    assert found["MakeTea", "prepare and add the tea"]["status"] == "exact"
+    assert found["CleanBathtub", "scrub the bathtub"]["status"] == "exact"  # a blank before it counts for nothing
+    assert found["MakeTea", "stir"] == {
+        "event": "MakeTea",
+        "action_label": "stir",
+        "new_action_label": "stir mixture",
+        "status": "ours",
+    }
+    assert ("MakeTea", "boil water") not in found
+    found_exact = {key for key, row in found.items() if row["status"] == "exact"}
+    absent = {(row["event"], row["action_label"]) for row in rows("table10") if row["status"] == "absent"}
+    assert absent == {(row["event"], row["action_label"]) for row in others} - found_exact
+
+
+def test_without_the_release_it_is_one_line() -> None:
+    with pytest.raises(ReleaseError, match="^datasets/oepp/split1 holds no release: run `stepline fetch oepp/split1`$"):
+        write_listings()

@@ -1,0 +1,351 @@
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stepline.benchmarks.oepp.material import Material, Observations
+from stepline.benchmarks.oepp.methods import frequent, heads, make_method, matching, pdpp, trained
+from stepline.benchmarks.oepp.predict import fit, lacking, predict
+from stepline.benchmarks.oepp.predictions import Prediction, read_predictions
+from stepline.benchmarks.oepp.windows import Window
+from stepline.datasets.oepp import Step
+from stepline.errors import ConfigError, StoreError
+from stepline.metrics.plans import GUESS
+from tests.benchmarks.oepp.conftest import material
+from tests.benchmarks.oepp.synthetic import CONFIG
+
+
+def predicted(of: Material, fits: list[Path] | None = None) -> list[Prediction]:
+    predict(of, fits or [], Path("predictions.parquet"))
+    return read_predictions(Path("predictions.parquet"))[0]
+
+
+def window(*actions: str) -> Window:
+    step = Step(action=actions[0], start_s=0, end_s=1)
+    return Window(video="COIN_a", index=0, actions=actions, start=step, end=step, padded=False)
+
+
+@pytest.mark.usefixtures("releases")
+class TestRandom:
+    @pytest.mark.parametrize("entry", ["random-t5", "random-whole"])
+    def test_it_guesses_every_step_of_every_window(self, entry: str) -> None:
+        of = material(entry)
+        made = predicted(of)
+        listed = [(part, each) for part in of.entry.parts for each in of.windows(part)]
+        for p, (part, each) in zip(made, listed, strict=True):
+            assert (p.seed, p.part, p.video, p.index) == (0, part, each.video, each.index)
+            assert p.plan == (GUESS,) * len(each.actions)
+
+
+class TestFrequent:
+    def plans(self, train: list[Window], *asked: Window, pool: str = "abcd") -> list[tuple[int, ...]]:
+        of: Any = SimpleNamespace(used={"train": train}.__getitem__, pool=lambda part: tuple(pool))
+        ((seed, method),) = frequent.make(of, [])
+        assert seed == 0
+        return method("novel", asked)
+
+    def test_it_is_the_plan_that_occurs_most_often(self) -> None:
+        train = [window("a", "b"), window("c", "d"), window("c", "d")]
+        assert self.plans(train, window("a", "a"), window("b", "b")) == [(2, 3), (2, 3)]
+
+    def test_of_equals_it_is_the_first_by_its_actions(self) -> None:
+        train = [window("d", "a"), window("b", "d"), window("b", "c"), window("d", "a"), window("b", "d")]
+        assert self.plans(train, window("a", "a"), pool="dcba") == [(2, 0)]
+
+    def test_an_action_that_is_not_in_the_pool_is_a_guess(self) -> None:
+        assert self.plans([window("a", "x", "b")], window("a", "a", "a")) == [(0, GUESS, 1)]
+
+    def test_without_a_plan_of_that_length_it_is_a_shorter_one_and_guesses(self) -> None:
+        train = [window("a"), window("b", "c"), window("b", "c"), window("d", "d", "d", "d", "d")]
+        assert self.plans(train, *(window(*"a" * n) for n in (1, 2, 4, 6))) == [
+            (0,),
+            (1, 2),
+            (1, 2, GUESS, GUESS),
+            (3, 3, 3, 3, 3, GUESS),
+        ]
+        assert self.plans([window("b", "c")], window("a")) == [(1,)]
+
+    @pytest.mark.usefixtures("releases")
+    def test_it_counts_training_windows(self) -> None:
+        of = material("frequent-t3")
+        counts = Counter(each.actions for each in of.windows("train"))
+        actions = min(counts, key=lambda plan: (-counts[plan], plan))
+        for p in predicted(of):
+            pool = of.pool(p.part)  # type: ignore[arg-type]
+            assert p.plan == tuple(pool.index(a) if a in pool else GUESS for a in actions)
+        assert read_predictions(Path("predictions.parquet"))[1] == {
+            "needs": [],
+            "selection": "fitted on 35 of 35 training windows",
+        }
+
+
+class TestMatching:
+    """Observations and texts in the plane, by their angles in degrees and their lengths."""
+
+    def plan(
+        self,
+        start: list[tuple[float, float]],
+        end: list[tuple[float, float]],
+        text: list[tuple[float, float]],
+        horizon: int = 4,
+        similarity: str = "cosine",
+    ) -> tuple[int, ...]:
+        def vectors(polar: list[tuple[float, float]]) -> Any:
+            angles, lengths = np.deg2rad([each[0] for each in polar]), np.array([each[1] for each in polar])
+            return (lengths * [np.cos(angles), np.sin(angles)]).T.astype(np.float32)
+
+        rows = np.concatenate([vectors([*start, *end]), np.zeros((1, 2), np.float32)])
+        of: Any = SimpleNamespace(
+            options={"matching": {"similarity": similarity}},
+            entry=SimpleNamespace(horizon=horizon, features="videoclip"),
+            text=lambda part: vectors(text),
+            observations=lambda windows: Observations(rows, np.arange(6)[None]),
+        )
+        ((_, method),) = matching.make(of, [])
+        (plan,) = method("base", [window("a")])
+        return plan
+
+    def test_ends_are_nearest_to_ends_and_the_middle_is_in_order_of_similarity(self) -> None:
+        text = [(100.0, 1.0), (0.0, 1.0), (52.0, 1.0), (35.0, 1.0), (60.0, 1.0)]
+        assert self.plan([(0, 1)] * 3, [(100, 1)] * 3, text, horizon=5) == (1, 2, 4, 3, 0)
+        assert self.plan([(0, 1)] * 3, [(100, 1)] * 3, text, horizon=3) == (1, 2, 0)
+
+    def test_an_observation_is_the_mean_of_its_three_rows(self) -> None:
+        text = [(0.0, 1.0), (90.0, 1.0), (180.0, 1.0)]
+        assert self.plan([(90, 1), (90, 1), (0, 2.5)], [(0, 1), (180, 1), (180, 1)], text, 3) == (0, 1, 2)
+
+    def test_of_equals_it_is_the_lowest(self) -> None:
+        text = [(50.0, 1.0), (10.0, 2.0), (10.0, 2.0), (-10.0, 2.0)]
+        assert self.plan([(10, 1)] * 3, [(0, 1)] * 3, text) == (1, 1, 2, 1)
+        text = [(10.0, 2.0) if number % 2 else (50.0, 1.0) for number in range(60)]
+        assert self.plan([(10, 1)] * 3, [(0, 1)] * 3, text, horizon=7) == (1, 1, 3, 5, 7, 9, 1)
+
+    def test_cosine_and_dot_differ_by_the_texts_lengths(self) -> None:
+        text, seen = [(0.0, 1.0), (30.0, 5.0)], [(0.0, 1.0)] * 3
+        assert self.plan(seen, seen, text, 3) == (0, 0, 0)
+        assert self.plan(seen, seen, text, 3, similarity="dot") == (1, 1, 1)
+
+    def test_other_dimensions_are_one_line(self, banks: None) -> None:
+        import json
+
+        of = material("matching-t3")
+        Path("own.json").write_text(json.dumps({a: [[1.0, 2.0]] for part in of.entry.parts for a in of.pool(part)}))
+        other = {"videoclip": {"video": "planted", "text": "./own.json"}}
+        with pytest.raises(
+            ConfigError, match="^config: oepp.features.videoclip: video has 8 dimensions and text 2; matching wants"
+        ):
+            predicted(material("matching-t3", features=other))
+
+
+@pytest.mark.usefixtures("banks")
+class TestTrained:
+    @pytest.fixture(autouse=True)
+    def _torch(self) -> None:
+        pytest.importorskip("torch")
+
+    def accuracy(self, of: Material, *fits: Path) -> float:
+        """Return the share of steps of validation that are right."""
+        plans = [p.plan for p in predicted(of, [*fits]) if p.part == "val"]
+        true = of.labels("val", of.windows("val")) * max(1, len(fits))
+        return float(np.mean(np.array(plans) == np.array(true)))
+
+    @pytest.mark.parametrize("entry", ["mlp-t3", "transformer-t3", "pdpp-t3"])
+    def test_what_is_planted_is_learned(self, entry: str) -> None:
+        matched = self.accuracy(material("matching-t3"))
+        of = replace_seeds(material(entry, loss={"ce_mode": "plain"}), 3)
+        fit(of, 3, Path("3.safetensors"))
+        assert self.accuracy(of, Path("3.safetensors")) > 0.1 + matched
+        for p in read_predictions(Path("predictions.parquet"))[0]:
+            assert p.seed == 3
+            assert 0 <= min(p.plan) <= max(p.plan) < len(of.pool(p.part))  # type: ignore[arg-type]
+
+    def test_of_other_videos_rows_little_is_learned(self) -> None:
+        of, random = material("transformer-t3"), np.random.default_rng(0)
+        for video, rows in of.bank.rows.items():
+            of.bank.rows[video] = random.normal(size=rows.shape).astype(np.float32)
+        of = replace_seeds(of, 3)
+        fit(of, 3, Path("3.safetensors"))
+        assert self.accuracy(of, Path("3.safetensors")) < 0.4
+
+    def test_seeds_give_other_fits_and_one_seed_the_same_bytes(self) -> None:
+        of = material("mlp-t3", heads={**CONFIG["heads"], "epochs": 2})
+        fits = [Path("0.safetensors"), Path("1.safetensors")]
+        for seed, path in enumerate(fits):
+            fit(of, seed, path)
+        fit(of, 1, Path("again"))
+        assert fits[1].read_bytes() == Path("again").read_bytes() != fits[0].read_bytes()
+        listed = [(part, each.video, each.index) for part in of.entry.parts for each in of.used(part)]
+        made = predicted(of, fits)
+        assert [(p.seed, p.part, p.video, p.index) for p in made] == [(s, *each) for s in (0, 1) for each in listed]
+        said = "fitted on 35 of 35 training windows; epoch of the best success rate on val"
+        assert read_predictions(Path("predictions.parquet"))[1] == {"needs": [], "selection": said}
+
+    def test_a_fit_that_was_cut_off_goes_on_to_the_same_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        of = material("pdpp-t3", pdpp={**CONFIG["pdpp"], "epochs": 3, "steps": 2, "ema_start": 1})
+        epochs = iter([1, 2, 3, 1, 2, "killed", 3])
+
+        def better_each_epoch(_: Any, __: Any, val: trained.Samples) -> Any:
+            if (epoch := next(epochs)) == "killed":
+                raise KeyboardInterrupt
+            plans = val.labels.clone()
+            plans[epoch:] = -1
+            return plans
+
+        monkeypatch.setattr(pdpp, "_plans", better_each_epoch)
+        fit(of, 0, Path("whole.safetensors"))
+        with pytest.raises(KeyboardInterrupt):
+            fit(of, 0, Path("cut.safetensors"))
+        assert not Path("cut.safetensors").exists()
+        fit(of, 0, Path("cut.safetensors"))
+        assert next(epochs, None) is None
+        assert Path("cut.safetensors").read_bytes() == Path("whole.safetensors").read_bytes()
+
+    def test_a_fit_reads_no_test_video(self) -> None:
+        heads = {**CONFIG["heads"], "epochs": 1}
+        fit(material("transformer-t3", heads=heads), 0, Path("whole"))
+        of = material("transformer-t3", heads=heads)
+        for part in ("base", "novel"):
+            for each in of.windows(part):  # type: ignore[arg-type]
+                of.bank.rows[each.video] = of.bank.rows[each.video] * 0
+        fit(of, 0, Path("without"))
+        assert Path("without").read_bytes() == Path("whole").read_bytes()
+
+    @pytest.mark.parametrize("entry", ["mlp-t4", "transformer-t3-ce", "pdpp-t3"])
+    def test_a_fit_is_asked_for_as_configured(self, entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        import torch
+
+        from stepline.models import plan_loss
+        from stepline.models.diffusion import averaging, schedule
+
+        asked: dict[str, Any] = {}
+
+        def watched(build: Any, losses: Any, val_loss: Any, size: int, path: Path, **options: Any) -> None:
+            asked.update(options, model=build(), losses=losses, val_loss=val_loss, size=size)
+
+        monkeypatch.setattr(trained, "fit_head", watched)
+        block = {"epochs": 7, "batch_size": 9, "learning_rate": 0.5, "weight_decay": 0.25}
+        loss = {"ce_mode": "plain", "temperature": 0.5, "ce_weight": 3.0, "mse_weight": 0.7}
+        name = "balanced_loss" if entry == "pdpp-t3" else "plan_loss"
+        given: dict[str, Any] = {}
+        monkeypatch.setattr(plan_loss, name, lambda x, *_, **options: given.update(options) or x.sum())
+        monkeypatch.setattr(pdpp if entry == "pdpp-t3" else heads, "_plans", all_but_one_step)
+        of = material(entry, heads=block, loss=loss)
+        fit(of, 4, Path("f"))
+        assert (asked["size"], asked["seed"]) == (len(of.used("train")), 4)
+        list(asked["losses"](asked["model"], torch.arange(2)))
+        if entry == "pdpp-t3":
+            options = CONFIG["pdpp"]
+            assert {key: asked[key] for key in ("epochs", "steps", "batch_size", "learning_rate")} == {
+                key: options[key] for key in ("epochs", "steps", "batch_size", "learning_rate")
+            }
+            share = averaging(options["ema_decay"], options["ema_start"], options["ema_every"])
+            assert [asked["average"](k) for k in range(1, 30)] == [share(k) for k in range(1, 30)]
+            assert [asked["factor"](e / 9) for e in range(18)] == [schedule(2)(e / 9) for e in range(18)]
+            assert (asked["fused"], asked.get("weight_decay", 0)) == (True, 0)
+            assert (asked["model"].network.width, asked["model"].steps) == (32, 10)
+            assert given == loss
+        else:
+            assert {key: asked[key] for key in block} == block
+            assert asked.keys() & {"steps", "average", "factor"} == set()
+            assert given == {**loss, "loss": of.entry.settings["loss"]}
+        assert asked["val_loss"](asked["model"]) == pytest.approx(1 / len(of.used("val")))
+
+    def test_what_is_noised_is_an_option(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        import torch
+
+        from stepline.models.diffusion import PlanDiffusion
+
+        seen: list[Any] = []
+
+        def watched(build: Any, losses: Any, *_: Any, **__: Any) -> None:
+            list(losses(build(), torch.arange(3)))
+
+        monkeypatch.setattr(trained, "fit_head", watched)
+        monkeypatch.setattr(
+            PlanDiffusion, "forward", lambda self, x, actions=None: seen.append(actions) or torch.ones(3, 3, 8)
+        )
+        for actions in ("zeros", "text"):
+            fit(of := material("pdpp-t3", pdpp={**CONFIG["pdpp"], "actions": actions}), 0, Path("f"))
+        assert seen[0] is None
+        text = of.text("train")
+        labels = of.labels("train", of.used("train"))[:3]
+        assert np.array_equal(seen[1].numpy(), text[np.array(labels)])
+
+    def test_plans_are_made_of_the_noise_of_the_configured_seed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        import torch
+
+        from stepline.models import plan_loss
+        from stepline.models.diffusion import PlanDiffusion
+
+        monkeypatch.setattr(plan_loss, "read_out", lambda x, text: x)
+        monkeypatch.setattr(PlanDiffusion, "sample", lambda self, observed, noise, n_steps: noise + 100 * n_steps)
+        found = []
+        for options in ({}, {}, {"sampling_seed": 9}, {"sampling_steps": 4}):
+            torch.randn(3)
+            of = material("pdpp-t3", pdpp={**CONFIG["pdpp"], **options})
+            samples = trained.Samples.of(of, "val", of.used("val"))
+            found.append(pdpp._plans(of, pdpp._build(of, samples), samples))
+        assert torch.equal(found[0], found[1])
+        assert found[0].mean() == pytest.approx(500, abs=1)
+        assert not torch.equal(found[0], found[2])
+        assert torch.allclose(found[3], found[0] - 100, atol=1e-3)
+
+    def test_too_few_windows_for_a_batch_are_one_line(self) -> None:
+        with pytest.raises(ConfigError, match="^batch_size 99 is more than the 35 training samples"):
+            fit(material("pdpp-t3", pdpp={**CONFIG["pdpp"], "batch_size": 99}), 0, Path("f"))
+
+    def test_a_part_without_videos_has_no_fit_and_says_so(self) -> None:
+        of = material("mlp-t3")
+        assert lacking(of) == []
+        for each in of.windows("val"):
+            of.bank.blocks.pop(each.video, None)
+        assert lacking(of) == ["videos:openevent"]
+        fit(of, 0, Path("0"))
+        assert Path("0").read_bytes() == b""
+        predict(of, [Path("0"), Path("0")], Path("p"))
+        assert read_predictions(Path("p"))[0] == []
+        assert read_predictions(Path("p"))[1]["needs"] == ["videos:openevent"]
+        matched = material("matching-t3")
+        for each in matched.windows("train"):
+            matched.bank.blocks.pop(each.video, None)
+        assert lacking(matched) == []
+
+    def test_a_bank_with_other_ids_needs_an_import(self) -> None:
+        of = material("mlp-t3")
+        for video in list(of.bank.blocks):
+            of.bank.blocks[f"v_{video}"] = of.bank.blocks.pop(video)
+        assert lacking(of) == ["features:planted/openevent"]
+
+    def test_an_absent_or_damaged_checkpoint_is_one_line(self) -> None:
+        of = replace_seeds(material("mlp-t3"), 0)
+
+        def plans() -> object:
+            return [method("val", of.used("val")) for _, method in make_method(of, [Path("0.safetensors")])]
+
+        with pytest.raises(StoreError, match="0.safetensors is not there: run `stepline fit`"):
+            plans()
+        Path("0.safetensors").write_bytes(b"x")
+        with pytest.raises(StoreError, match=r"^0.safetensors is damaged \([^\n]+\): remove it and run `stepline fit`"):
+            plans()
+        other = material("pdpp-t3", pdpp={**CONFIG["pdpp"], "epochs": 1, "steps": 1})
+        fit(other, 0, Path("0.safetensors"))
+        with pytest.raises(StoreError, match=r"^0.safetensors is damaged \([^\n]+\): remove it and run `stepline fit`"):
+            plans()
+
+
+def replace_seeds(of: Material, *seeds: int) -> Material:
+    """Return the same with other seeds, and with its features as they were read."""
+    changed = replace(of, entry=replace(of.entry, seeds=seeds))
+    changed.__dict__["bank"] = of.bank
+    return changed
+
+
+def all_but_one_step(*arguments: Any) -> Any:
+    """Return the true plans of samples but for one step of the first."""
+    plans = arguments[-1].labels.clone()
+    plans[0, 1] += 1
+    return plans

@@ -1,0 +1,179 @@
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline import paths
+from stepline.benchmarks.oepp.material import Material
+from stepline.benchmarks.oepp.plan import Plan
+from stepline.benchmarks.oepp.predict import predict
+from stepline.benchmarks.oepp.score import score
+from stepline.benchmarks.oepp.table import filled_by, table_rows, write_table
+from stepline.datasets.oepp import RELEASES
+from stepline.errors import StoreError
+from stepline.io import write_json, write_text
+from stepline.tables import METRICS, Row
+from tests.benchmarks.oepp.conftest import plan
+from tests.benchmarks.oepp.synthetic import CONFIG
+
+BATCH = {**CONFIG["metrics"], "miou": "batch"}
+
+
+def compute(made: Plan, target: str) -> None:
+    """Predict and score what lacks nothing and is not trained."""
+    for job in made.jobs(target):
+        if job.entry.trained:
+            continue
+        place = "oepp", job.release, job.entry.id, job.context
+        material = Material(made, job.release, job.entry)
+        predict(material, [], paths.predictions(*place))
+        score(material, paths.predictions(*place), paths.scores(*place))
+
+
+def measured(made: Plan, target: str, value: float = 26.3) -> None:
+    """Write scores of that value for all jobs of a table."""
+    each = {"value": value, "sd": 1.0, "ci": None, "seeds": [42], "n_videos": 4, "n_listed": 4}
+    content = {"metrics": dict.fromkeys(METRICS, each), "needs": [], "status": "present", "selection": "chosen"}
+    for job in made.jobs(target):
+        write_json(paths.scores("oepp", job.release, job.entry.id, job.context), content)
+
+
+def by_line(rows: list[Row], *keys: str) -> Mapping[Any, Row]:
+    return {tuple(getattr(row, key) for key in keys): row for row in rows}
+
+
+@pytest.mark.usefixtures("releases")
+class TestWithoutFeatures:
+    def test_lines_have_numbers_or_reasons_and_commands(self) -> None:
+        made = plan()
+        compute(made, "table2")
+        rows = table_rows(made, "table2")
+        assert len(rows) == 12 * 6
+        wanting = [row for row in rows if row.status == "needs"]
+        assert {row.method for row in wanting} == {"Matching", "MLP-based", "Transformer-based", "PDPP*"}
+        assert {row.needs for row in wanting} == {("features:planted/openevent",)}
+        assert {row.value for row in wanting} == {None}
+        assert {row.command for row in wanting} == {
+            "stepline oepp import FOLDER --name planted && snakemake --cores 8 results/oepp/table2.csv"
+        }
+        found = by_line(rows, "method", "setting", "metric")
+        random = found["Random", "T=3", "base_sr"]
+        assert (random.printed, random.split, random.difference) == ("<0.01", "test base", None)
+        assert random.value == pytest.approx(100 / 10**3)
+        assert random.inputs == ("action_pool",)
+        assert found["Most frequent plan", "T=4", "novel_acc"].status == "ours"
+        assert "uniform guesses" in found["Most frequent plan", "T=4", "novel_acc"].note
+        write_table(made, "table2")
+        text = Path("results/oepp/table2.md").read_text()
+        assert text.startswith("# OEPP: Table 2\n")
+        assert "| PDPP* |" in text.replace("\\", "")
+        assert len(Path("results/oepp/table2.csv").read_text().splitlines()) == 1 + len(rows)
+
+    def test_numbers_of_the_paper_that_cannot_be_right_say_why(self) -> None:
+        made = plan()
+        compute(made, "table2")
+        found = by_line(table_rows(made, "table2"), "method", "setting", "metric")
+        wrong = found["Random", "T=3", "novel_acc"]
+        assert (wrong.status, wrong.difference) == ("inconsistent", None)
+        assert "the paper's number cannot be right: " in wrong.note
+        assert found["Random", "T=3", "base_acc"].status == "differs"
+
+    def test_counts_stand_beside_the_papers(self) -> None:
+        found = by_line(table_rows(plan(), "table8"), "method", "metric")
+        assert [found["Train", m].value for m in ("events", "actions", "videos", "segments")][::2] == [4, 20]
+        assert (found["Test novel", "actions"].value, found["Total", "videos"].value) == (6, 48)
+        assert {row.status for row in found.values()} == {"differs"}
+        assert found["Total", "events"].difference == 6 - 43
+        assert (found["Total", "events"].options, found["Total", "events"].spec) == ("", "")
+
+    def test_a_subset_is_named_and_cannot_be_compared(self) -> None:
+        made = plan({"subset": {"fraction": 0.5, "seed": 0}})
+        compute(made, "table2")
+        row = by_line(table_rows(made, "table2"), "method", "setting", "metric")["Random", "T=3", "base_acc"]
+        assert row.status == "not comparable"
+        assert "subset: 0.5 of each split, seed 0" in row.note
+        assert (row.n_videos or 0) < (row.n_listed or 0) == 8
+
+    def test_a_damaged_score_is_one_line(self) -> None:
+        made = plan()
+        compute(made, "table2")
+        for content in ("[]", '{"needs": []}'):
+            write_text(paths.scores("oepp", "split1", "random-t3", "all"), content)
+            with pytest.raises(StoreError, match=r"random-t3/all.json is no score: remove it and run the same again$"):
+                table_rows(made, "table2")
+
+
+def test_counts_of_a_release_that_is_not_there_need_it() -> None:
+    row = table_rows(plan(), "table8")[0]
+    assert (row.status, row.needs) == ("needs", ("release:oepp/split1",))
+    assert row.command == "stepline fetch oepp/split1 && snakemake --cores 8 results/oepp/table8.csv"
+
+
+def test_the_released_counts_are_the_papers(real_data: Path) -> None:
+    folder = RELEASES.folder("split1")
+    folder.mkdir(parents=True)
+    files = {file.path: file.wanted.sha256 for file in RELEASES.release_files("split1")}
+    for path in files:
+        (folder / path).symlink_to(real_data.resolve() / "oepp" / path)
+    write_json(folder / "release.json", {"files": files})
+    assert {row.status for row in table_rows(plan(), "table8")} == {"exact"}
+
+
+@pytest.mark.usefixtures("banks")
+class TestWithFeatures:
+    def test_other_features_cannot_be_compared_and_say_of_which_files(self) -> None:
+        made = plan({"heads": {}, "pdpp": {}, "tables": ["table2"]})
+        measured(made, "table2")
+        found = by_line(table_rows(made, "table2"), "method", "setting", "metric")
+        row = found["Transformer-based", "T=3", "base_sr"]
+        assert (row.status, row.value, row.seeds) == ("not comparable", 26.3, (42,))
+        assert "features=planted (published: videoclip-oepp)" in row.note
+        assert "imported files: features/planted/imported-" in row.note
+        assert "selection: chosen" in row.note
+        assert row.options == "features=planted;padding=repeat_first;rows=released;text=released"
+        assert len(row.spec) == 8
+        assert "imported files" not in found["Random", "T=3", "base_sr"].note
+
+    def test_the_papers_own_files_are_compared(self) -> None:
+        Path("features/planted").rename("features/videoclip-released")
+        own = {"features": {"videoclip": {"video": "videoclip-released"}}, "heads": {}, "tables": ["table2"]}
+        made = plan(own)
+        measured(made, "table2")
+        found = by_line(table_rows(made, "table2"), "method", "setting", "metric")
+        assert found["Transformer-based", "T=3", "base_sr"].status == "within"  # 26.27, tolerance 1
+        assert found["Transformer-based", "T=3", "base_acc"].status == "differs"
+        changed = found["PDPP*", "T=3", "base_sr"]
+        assert changed.status == "not comparable"
+        assert "width=32 (published: 256)" in changed.note
+        padded = table_rows(plan({**own, "windows": {"padding": "drop"}}), "table2")
+        assert by_line(padded, "method", "setting", "metric")["MLP-based", "T=3", "base_sr"].status == "not comparable"
+        batch = by_line(table_rows(plan({**own, "metrics": BATCH}), "table2"), "method", "setting", "metric")
+        assert batch["Transformer-based", "T=3", "base_miou"].status == "not comparable"
+        assert batch["Transformer-based", "T=3", "base_sr"].status == "within"
+
+    def test_a_score_that_no_job_of_this_run_made_waits_for_the_next(self) -> None:
+        row = by_line(table_rows(plan(), "table2"), "method", "setting", "metric")["MLP-based", "T=4", "novel_sr"]
+        assert row.needs == ("release:oepp/split1",)
+        assert row.command.startswith("stepline fetch oepp/split1 && snakemake ")
+
+    def test_what_was_lacking_when_it_was_computed_is_said(self) -> None:
+        made = plan()
+        content = {"metrics": {}, "needs": ["videos:openevent"], "status": "needs", "selection": ""}
+        write_json(paths.scores("oepp", "split1", "matching-t3", "all"), content)
+        row = by_line(table_rows(made, "table2"), "method", "setting", "metric")["Matching", "T=3", "base_sr"]
+        assert (row.status, row.needs) == ("needs", ("videos:openevent",))
+        assert row.command.startswith("stepline fetch openevent/videos && ")
+
+
+def test_commands() -> None:
+    assert filled_by("table2.csv", ()) == ""
+    run = "snakemake --cores 8 results/oepp/table7.csv"
+    assert filled_by("table7.csv", ("release:oepp/split1", "weights:s3d")) == (
+        f"stepline fetch oepp/split1 && stepline fetch weights/s3d && {run}"
+    )
+    assert filled_by("table7.csv", ("config:oepp.llm.model=NAME",)) == f"{run} --config 'oepp={{llm: {{model: NAME}}}}'"
+    assert filled_by("table7.csv", ("key:OPENAI_API_KEY",)) == f"export OPENAI_API_KEY=... && {run}"
+    assert filled_by("table7.csv", ("features:s3d-p3iv/openevent",)).startswith(
+        "stepline oepp import FOLDER --name s3d-p3iv && "
+    )
