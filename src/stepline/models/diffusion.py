@@ -84,7 +84,7 @@ class Residual(nn.Module):
         self.beside = nn.Identity() if inputs == outputs else nn.Linear(inputs, outputs)
 
     def forward(self, x: Tensor, time: Tensor) -> Tensor:
-        """Return (B, rows, outputs) of (B, rows, inputs) and (B, time)."""
+        """Return (B, rows, outputs) of (B, rows, inputs) and (B or 1, time)."""
         found: Tensor = self.second(self.first(x) + self.time(time)[:, None]) + self.beside(x)
         return found
 
@@ -97,7 +97,7 @@ class Pair(nn.Module):
         self.first, self.second = Residual(inputs, outputs, rows, time), Residual(outputs, outputs, rows, time)
 
     def forward(self, x: Tensor, time: Tensor) -> Tensor:
-        """Return (B, rows, outputs) of (B, rows, inputs) and (B, time)."""
+        """Return (B, rows, outputs) of (B, rows, inputs) and (B or 1, time)."""
         found: Tensor = self.second(self.first(x, time), time)
         return found
 
@@ -136,7 +136,7 @@ class TemporalUnet(nn.Module):
         self.last = nn.Sequential(Block(width, width, rows, zero=True), nn.Linear(width, outputs))
 
     def forward(self, x: Tensor, steps: Tensor) -> Tensor:
-        """Return (B, rows, outputs) of (B, rows, inputs) and the (B,) diffusion steps, from 0."""
+        """Return (B, rows, outputs) of (B, rows, inputs) and their diffusion steps from 0, (B,) or (1,) of all."""
         time = self.time(_sinusoids(steps, self.width))
         levels = []
         for level, pair in enumerate(self.down):
@@ -191,7 +191,7 @@ class PlanDiffusion(nn.Module):
         for number in reversed(range(n_steps)):
             now = self.signal[number * stride]
             then = self.signal[(number - 1) * stride] if number else torch.ones_like(now)
-            found = self._found(x, observed, torch.full((len(x),), number * stride, device=x.device))
+            found = self._found(x, observed, torch.full((1,), number * stride, device=x.device))
             x = then.sqrt() * found + ((1 - then) / (1 - now)).sqrt() * (x - now.sqrt() * found)
         return x
 

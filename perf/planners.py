@@ -1,0 +1,131 @@
+"""Updates of the planners from windows in memory, beside a loader that reads a video's file for each window."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+from measure import show
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Subset
+
+from stepline.benchmarks.oepp.material import Material
+from stepline.benchmarks.oepp.methods.trained import Samples
+from stepline.benchmarks.oepp.plan import Plan
+from stepline.benchmarks.oepp.windows import Window, windows
+from stepline.config import validate
+from stepline.datasets.oepp import EventVideo, Step
+from stepline.features.exchange import Folder, import_folder
+from stepline.models.diffusion import PlanDiffusion
+from stepline.models.plan_loss import balanced_loss, plan_loss
+from stepline.models.planners import MlpPlanner, TransformerPlanner
+
+VIDEOS, SECONDS, STEPS, DIMENSION, ACTIONS, HORIZON = 64, 128, 10, 768, 122, 3
+"""A video has as many seconds as OpenEvent's have on average."""
+
+Batch = tuple[Tensor, Tensor]
+Update = Callable[[Batch], object]
+
+
+class Files(Dataset[Batch]):
+    """Windows as they are loaded elsewhere: the video's file is read for each, and its rows are taken one by one."""
+
+    def __init__(self, folder: Path, cut: list[Window], pool: list[str]) -> None:
+        self.folder, self.cut, self.pool = folder, cut, pool
+
+    def __len__(self) -> int:
+        return len(self.cut)
+
+    def __getitem__(self, place: int) -> Batch:
+        window = self.cut[place]
+        rows = np.load(self.folder / f"{window.video}.npy")
+        start, end = int(window.start.start_s), min(int(window.end.end_s), len(rows) - 1)
+        places, nothing = (*range(start, start + 3), *range(end - 2, end + 1)), np.zeros(DIMENSION, dtype=np.float32)
+        seen = [rows[row] if 0 <= row < len(rows) else nothing for row in places]
+        labels = [self.pool.index(action) for action in window.actions]
+        return torch.from_numpy(np.concatenate(seen)), torch.tensor(labels)
+
+
+def made(folder: Path) -> tuple[Files, Samples]:
+    """Return the same windows twice, of features that are written below ``folder``."""
+    random, pool = np.random.default_rng(0), [f"action {number}" for number in range(ACTIONS)]
+    videos = []
+    for number in range(VIDEOS):
+        np.save(folder / f"COIN_{number}.npy", random.normal(size=(SECONDS, DIMENSION)).astype(np.float32))
+        edges = np.sort(random.choice(SECONDS, 2 * STEPS, replace=False)).reshape(STEPS, 2).tolist()
+        steps = tuple(Step(action=str(random.choice(pool)), start_s=start, end_s=end) for start, end in edges)
+        named = {"id": f"COIN_{number}", "vid": str(number), "source": "COIN", "source_event": "0"}
+        videos.append(EventVideo(**named, event="Event", domain="", steps=steps))
+    import_folder(Folder(folder), "planted", "openevent", 1.0)
+    plan = Plan.of(validate({"oepp": {"features": {"videoclip": {"video": "planted"}}}}), "oepp")
+    cut = windows(videos, HORIZON, "repeat_first")
+    observed = Material(plan, "split1", plan.entries["mlp-t3"]).observations(cut)
+    text = torch.from_numpy(random.normal(size=(ACTIONS, DIMENSION)).astype(np.float32))
+    labels = torch.tensor([[pool.index(action) for action in window.actions] for window in cut])
+    rows, index = torch.from_numpy(observed.rows), torch.from_numpy(observed.index)
+    return Files(folder, cut, pool), Samples(rows, index, text, labels)
+
+
+def planners(text: Tensor) -> Iterator[tuple[str, int, Update]]:
+    """Yield each planner's name, windows of an update, and an update of it, at the published sizes."""
+    sizes = DIMENSION, DIMENSION, HORIZON
+    for name, head in (("MLP", MlpPlanner(*sizes)), ("Transformer", TransformerPlanner(*sizes))):
+        adam = torch.optim.Adam(head.parameters(), lr=1e-4, weight_decay=1e-5, fused=True)
+        yield name, 256, update(lambda x, y, head=head: plan_loss(head(x), text, y, loss="both"), adam)
+    diffusion = PlanDiffusion(*sizes)
+    adam = torch.optim.Adam(diffusion.parameters(), lr=5e-4, fused=True)
+    yield "PDPP*", 32, update(lambda x, y: balanced_loss(diffusion(x), text, y), adam)
+
+
+def update(loss: Callable[[Tensor, Tensor], Tensor], optimiser: torch.optim.Optimizer) -> Update:
+    """Return what learns from a batch."""
+
+    def learn(batch: Batch) -> None:
+        optimiser.zero_grad()
+        loss(*batch).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+    return learn
+
+
+def main() -> None:
+    """Print the tables."""
+    torch.set_num_threads(1)
+    with TemporaryDirectory() as temporary:
+        os.chdir(temporary)
+        folder = Path("files")
+        folder.mkdir()
+        files, samples = made(folder)
+        for name, size, learn in planners(samples.text):
+            n = max(256, 2 * size)
+
+            def read(size: int = size, n: int = n) -> Iterable[Batch]:
+                return DataLoader(Subset(files, range(n)), size)
+
+            def held(size: int = size, n: int = n) -> Iterable[Batch]:
+                return ((samples.observations(at), samples.labels[at]) for at in torch.arange(n).split(size))
+
+            def one(size: int = size, n: int = n) -> Iterable[Batch]:
+                return repeat((samples.observations(slice(size)), samples.labels[:size]), n // size)
+
+            for ours, theirs in zip(held(), read(), strict=True):
+                torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+
+            def learnt(batches: Callable[[], Iterable[Batch]], learn: Update = learn) -> Callable[[], None]:
+                return lambda: [learn(batch) for batch in batches()].clear()
+
+            calls = {
+                "a file read for each window": learnt(read),
+                "windows in memory": learnt(held),
+                "the updates alone, of one batch": learnt(one),
+                "a file read for each window, no updates": lambda read=read: [*read()].clear(),
+                "windows in memory, no updates": lambda held=held: [*held()].clear(),
+            }
+            show(f"{name}: {n} windows, {n // size} updates of {size}", "a file read for each window", calls, repeats=3)
+
+
+if __name__ == "__main__":
+    main()
