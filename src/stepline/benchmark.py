@@ -55,8 +55,8 @@ class Benchmark(Pipeline, Generic[AnyEntry]):
         plan = cls.configured(config)
         plan.check()
         if config["strict"]:
-            found = {item for entry, release in plan.pairs() for item in plan.wanted(plan.entries[entry], release)}
-            if found:
+            wanted = {item for entry, release in plan.pairs() for item in plan.wanted(plan.entries[entry], release)}
+            if found := {item for item in wanted if not item.startswith("config:")}:
                 raise MissingError(f"strict: {name} lacks {', '.join(sorted(found))}")
         return plan
 
@@ -184,7 +184,7 @@ class Benchmark(Pipeline, Generic[AnyEntry]):
         raise NotImplementedError
 
     def wanted(self, entry: AnyEntry, release: str) -> Iterable[str]:
-        """Return what must not be lacking where the configuration is strict."""
+        """Return what must not be lacking where the configuration is strict, but for choices of that itself."""
         return self.lacking(entry, release)
 
     # Jobs

@@ -90,8 +90,7 @@ class Plan(benchmark.Benchmark[Entry]):
 
     def wanted(self, entry: Entry, release: str) -> Iterable[str]:
         """Return what must not be lacking where the configuration is strict: METEOR too, if it is wanted."""
-        lacking = {*self.lacking(entry, release), *(self.meteor_lacks if entry.made.captions else ())}
-        return lacking - {METEOR_WANTED}
+        return (*self.lacking(entry, release), *(self.meteor_lacks if entry.made.captions else ()))
 
     def record(self, job: Job) -> dict[str, Any]:
         """Return all that decides the predictions of a job: its spec."""
