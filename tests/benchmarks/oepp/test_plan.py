@@ -288,6 +288,8 @@ class TestOptions:
         assert self.other("matching-t3", features=own) == {"text"}
         assert self.other("vlm-t3-1", llm={"model": "m"}) == {"model"}
         assert self.other("vlm-t3-1", llm={"model": "gpt-4o"}) == set()
+        assert self.other("vlm-t3-1", llm={"model": "gpt-4o-2024-08-06"}) == set()
+        assert self.other("vlm-t3-1", llm={"model": "gpt-4o-mini"}) == {"model"}
 
 
 def test_jobs_read_the_release_the_bank_and_their_fits(banks: None) -> None:

@@ -70,6 +70,15 @@ class TestWithoutFeatures:
         assert "| PDPP* |" in text.replace("\\", "")
         assert len(Path("results/oepp/table2.csv").read_text().splitlines()) == 1 + len(rows)
 
+    def test_another_model_has_lines_of_its_own_name_beside_the_papers(self) -> None:
+        made = plan({"llm": {"url": "http://127.0.0.1:9/v1", "model": "tiny-vlm"}, "tables": ["table7"]})
+        measured(made, "table7")
+        found = by_line(table_rows(made, "table7"), "method", "modality", "setting", "metric")
+        mine, papers = (found[name, "1 image", "T=3", "base_sr"] for name in ("tiny-vlm", "GPT-4o"))
+        assert (mine.value, mine.printed, mine.status) == (26.3, "", "ours")
+        assert (papers.value, papers.printed, papers.needs) == (None, "4.27", ("config:oepp.llm.model=gpt-4o",))
+        assert papers.command.endswith("results/oepp/table7.csv --config 'oepp={llm: {model: gpt-4o}}'")
+
     def test_numbers_of_the_paper_that_cannot_be_right_say_why(self) -> None:
         made = plan()
         compute(made, "table2")

@@ -4,6 +4,7 @@ The workflow asks and runs; nothing is computed here, and nothing heavy is impor
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ ALIKE = {
 }
 """Features whose numbers may be compared with the paper's: presets of its recipe, and its own files by these names."""
 PAPER_MODEL = "gpt-4o"
-"""What the names of the paper's model at the service begin with."""
+"""The paper's model, which the service also names with a date."""
 
 Job = benchmark.Job[Entry]
 
@@ -118,7 +119,7 @@ class Plan(benchmark.Benchmark[Entry]):
     def other_model(self) -> str:
         """The vision-language model that is asked where it is not the paper's; else ""."""
         model: str = self.study_config["llm"]["model"] or ""
-        return "" if model.startswith(PAPER_MODEL) else model
+        return "" if re.fullmatch(rf"{PAPER_MODEL}(-\d{{4}}-\d\d-\d\d)?", model) else model
 
     def _text_lacks(self, entry: Entry) -> list[str]:
         name = self.text(entry)
@@ -207,7 +208,7 @@ class Plan(benchmark.Benchmark[Entry]):
             mine, alike = self.features(entry)[0], ALIKE[entry.features]
             options |= {"features": mine if mine in alike else alike[0], "text": "released"}
         if entry.kind == "vlm":
-            options["model"] = PAPER_MODEL
+            options["model"] = self.study_config["llm"]["model"] if not self.other_model else PAPER_MODEL
         return options | {key: published for key, (_, published) in self.changed(entry).items()}
 
     def score_params(self) -> str:
