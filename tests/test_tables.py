@@ -296,11 +296,11 @@ THE SAMPLE LIST: Sample rank (baseline)
 
 | Method | Setting | Context | Metric | Value | 95 % interval | Seeds | It may see | Status |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-| MiniLM | zero-shot | 1 min | Acc | 11.22 | 8.00 to 14.00 | 1 | its window | exact |
-| MiniLM | zero-shot | 1 min | mAP | 12.00 | 8.00 to 14.00 | 1 | its window | within |
-| MiniLM | zero-shot | 3 min | Acc | 13.00 | 8.00 to 14.00 | 1 | its window | differs |
-| Broken | zero-shot | 1 min | Acc | 98.00 | 8.00 to 14.00 | 1 | its window | inconsistent |
-| MiniLM | last-layer | 2.5 s | Acc | 50.00 | 8.00 to 14.00 | 1 | its window | ours |
+| MiniLM, L | zero-shot | 1 min | Acc | 11.22 | 8.00 to 14.00 | 1 | its window | exact |
+| MiniLM, L | zero-shot | 1 min | mAP | 12.00 | 8.00 to 14.00 | 1 | its window | within |
+| MiniLM, L | zero-shot | 3 min | Acc | 13.00 | 8.00 to 14.00 | 1 | its window | differs |
+| Broken, L | zero-shot | 1 min | Acc | 98.00 | 8.00 to 14.00 | 1 | its window | inconsistent |
+| MiniLM, L | last-layer | 2.5 s | Acc | 50.00 | 8.00 to 14.00 | 1 | its window | ours |
 | Sample rank | baseline | unlimited | Acc | 67.32 | 8.00 to 14.00 | 1 | THE SAMPLE LIST | ours |
 """
 
@@ -534,8 +534,8 @@ class TestPlans:
         assert [(r.n_videos, r.n_listed, r.n_samples) for r in rows[:2]] == [(5, 5, 1138), (733, 733, 9)]
         tables.write_markdown(rows, tmp_path / "t.md", title="T")
         text = (tmp_path / "t.md").read_text()
-        assert "listed**: 5 / 5: Random (T=3) (Base SR); 733 / 733: Random (T=3) (Novel SR)\n" in text
-        assert "- **Samples**: 1138: Random (T=3) (Base SR); 9: Random (T=3) (Novel SR)\n" in text
+        assert "listed**: 5 / 5: Base SR; 733 / 733: Novel SR\n" in text
+        assert "- **Samples**: 1138: Base SR; 9: Novel SR\n" in text
         assert "- **What a method may see**: the action pool\n" in text
 
     def test_counts_are_whole_numbers_everywhere(self, plans: Path, tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
     done = [row for row in rows if row.value is not None and row.status != "reference"]
     terms = [
         ("Release", rows[0].release),
-        ("Split", _by_method(rows, lambda row: row.split)),
+        ("Split", _by_part(rows, lambda row: row.split)),
         ("Protocol", _by_method(done, lambda row: row.protocol)),
         ("What a method may see", _by_method(done, sees)),
         ("Oracles", _methods([row for row in done if is_oracle(row)]) or "none"),
@@ -198,7 +198,7 @@ def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
         ("Intervals", "95 %, bootstrap over the videos" if any(row.ci_low is not None for row in done) else ""),
         ("[Re-run]", RERUN if any(row.rerun for row in rows) else ""),
         ("Selection", _by_method(done, lambda row: row.selection)),
-        ("Options", _by_method(done, lambda row: row.options.replace(";", ", "))),
+        ("Options", _by_part(done, lambda row: row.options.replace(";", ", "))),
         ("Subset", _by_method(rows, lambda row: row.subset) or "none: the whole split"),
     ]
     return [(term, text) for term, text in terms if text]
@@ -220,15 +220,20 @@ def _by_method(rows: Sequence[Row], fact: Callable[[Row], str], named: Callable[
 
 
 def _by_part(rows: Sequence[Row], fact: Callable[[Row], str]) -> str:
-    """Return a fact as ``_by_method`` does, with the metrics to which it applies where a score has others besides."""
+    """Return a fact as ``_by_method`` does, with the metrics to which it applies where a score has others besides.
+
+    Where it applies to these metrics of every score, they stand without the methods.
+    """
 
     def of(row: Row) -> tuple[str, str, float | None]:
         return row.method, row.entry, row.context_s
 
     def named(group: list[Row]) -> str:
         scores, metrics = {of(row) for row in group}, {row.metric for row in group}
-        part = metrics < {row.metric for row in rows if of(row) in scores}
-        return _methods(group) + (f" ({', '.join(METRICS[m] for m in METRICS if m in metrics)})" if part else "")
+        if not metrics < {row.metric for row in rows if of(row) in scores}:
+            return _methods(group)
+        names = ", ".join(METRICS[metric] for metric in METRICS if metric in metrics)
+        return names if scores == {of(row) for row in rows} else f"{_methods(group)} ({names})"
 
     return _by_method(rows, fact, named)
 
@@ -249,7 +254,7 @@ def values(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     windowed = any(row.context_s is not None for row in rows)
     return [
         (
-            row.method,
+            ", ".join(filter(None, [row.method, row.modality])),
             row.setting,
             context_name(row.context_s) if windowed else "",
             METRICS[row.metric],

@@ -41,6 +41,17 @@ class TestRandom:
             assert p.plan == (GUESS,) * len(each.actions)
 
 
+@pytest.mark.usefixtures("releases")
+def test_a_window_without_a_plan_is_not_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_but_the_first(part: Any, windows: Any) -> list[Any]:
+        return [None, *((GUESS,) * 3 for _ in windows[1:])]
+
+    monkeypatch.setattr("stepline.benchmarks.oepp.predict.make_method", lambda *_: [(0, all_but_the_first)])
+    of = material("random-t3")
+    expected = [(part, each.video, each.index) for part in of.entry.parts for each in of.windows(part)[1:]]
+    assert [(p.part, p.video, p.index) for p in predicted(of)] == expected
+
+
 class TestFrequent:
     def plans(self, train: list[Window], *asked: Window, pool: str = "abcd") -> list[tuple[int, ...]]:
         of: Any = SimpleNamespace(used={"train": train}.__getitem__, pool=lambda part: tuple(pool))

@@ -128,6 +128,19 @@ def test_plans_stand_in_the_order_of_the_windows_and_videos_are_decoded_once(
     assert sorted(decoded) == ["COIN_a", "COIN_b"]
 
 
+def test_windows_of_a_broken_video_are_left_out_and_the_log_says_why(
+    serve: Callable[..., Server], videos: dict[str, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = tmp_path / "COIN_c.mp4"
+    broken.write_bytes(videos["COIN_a"].read_bytes()[:2000])
+    server = serve(lambda _: "1. peel")
+    asked = [window("COIN_c", 0, 3, 1), window("COIN_a", 0, 3, 1), window("COIN_c", 1, 3, 1)]
+    assert method(server, {**videos, "COIN_c": broken}, 1)("novel", asked) == [None, (1,), None]
+    assert len(server.requests) == 1
+    assert "COIN_c.mp4: " in caplog.text
+    assert "its windows are left out: replace the file" in caplog.text
+
+
 def test_what_was_answered_is_not_asked_again(
     serve: Callable[..., Server], videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,7 @@ def pictures(video: Path, times_s: Iterable[int]) -> dict[int, bytes]:
     try:
         return dict(zip(times, with_timeline(video, made), strict=True))
     except MediaError as error:
-        raise MediaError(f"{video}: {error}; replace the file, or remove it to leave its windows out") from None
+        raise MediaError(f"{video}: {error}; its windows are left out: replace the file") from None
 
 
 def _jpeg(frame: DecodedFrame) -> bytes:

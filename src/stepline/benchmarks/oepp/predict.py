@@ -47,10 +47,11 @@ def predict(material: Material, fits: list[Path], path: Path) -> None:
         for seed, method in make_method(material, fits):
             for part in material.entry.parts:
                 windows = material.used(part)
-                for window, plan in zip(windows, method(part, windows), strict=True):
-                    predictions.append(
-                        Prediction(seed=seed, part=part, video=window.video, index=window.index, plan=plan)
-                    )
+                predictions += [
+                    Prediction(seed=seed, part=part, video=window.video, index=window.index, plan=plan)
+                    for window, plan in zip(windows, method(part, windows), strict=True)
+                    if plan is not None
+                ]
             said = [str(getattr(method, "selection", ""))]
         if material.entry.made.trains:
             used, listed = len(material.used("train")), len(material.windows("train"))

@@ -13,8 +13,11 @@ from stepline.benchmarks.oepp.material import Material
 from stepline.benchmarks.oepp.windows import Window
 from stepline.datasets.oepp import Part
 
-Method = Callable[[Part, Sequence[Window]], list[tuple[int, ...]]]
-"""From a part of the split and some of its windows to a plan of each: places in the part's pool."""
+Method = Callable[[Part, Sequence[Window]], Sequence[tuple[int, ...] | None]]
+"""From a part of the split and some of its windows to a plan of each: places in the part's pool, or None.
+
+None: it cannot be made, and the window is not evaluated.
+"""
 
 
 def make_method(material: Material, fits: list[Path]) -> Iterable[tuple[int, Method]]:

@@ -1,5 +1,6 @@
 """A language model that sees the start and the end of a window and chooses actions of the pool (paper, Sec. 7.2.4)."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 from pathlib import Path
@@ -12,8 +13,11 @@ from stepline.benchmarks.oepp.prompts import conversation, read_plan
 from stepline.benchmarks.oepp.windows import Window
 from stepline.datasets.oepp import Part
 from stepline.llm import Conversation, Service, ask
+from stepline.media.decode import MediaError
 from stepline.metrics.plans import NO_ACTION
 from stepline.progress import progress
+
+log = logging.getLogger(__name__)
 
 
 def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
@@ -37,25 +41,38 @@ class _LanguageModel:
             f"actions lacking or not of the pool: {actions.count(NO_ACTION)} of {len(actions)}"
         )
 
-    def __call__(self, part: Part, windows: Sequence[Window]) -> list[tuple[int, ...]]:
-        pool = self._material.pool(part)
-        order = sorted(range(len(windows)), key=lambda place: windows[place].video)
-        ordered = [windows[place] for place in order]
-        asked = self._conversations(pool, ordered)
-        answers = ask(self._service, asked, paths.answers(), what=f"{self._material.entry.id} {part}")
-        plans = [read_plan(answer, pool, len(window.actions)) for window, answer in zip(ordered, answers, strict=True)]
-        self._plans += plans
-        return [plan for _, plan in sorted(zip(order, plans, strict=True))]
+    def __call__(self, part: Part, windows: Sequence[Window]) -> list[tuple[int, ...] | None]:
+        pool, asked = self._material.pool(part), list[int]()
+        conversations = self._conversations(pool, windows, asked)
+        answers = ask(self._service, conversations, paths.answers(), what=f"{self._material.entry.id} {part}")
+        plans = {
+            place: read_plan(answer, pool, len(windows[place].actions))
+            for place, answer in zip(asked, answers, strict=True)
+        }
+        self._plans += plans.values()
+        return [plans.get(place) for place in range(len(windows))]
 
-    def _conversations(self, pool: Sequence[str], windows: Sequence[Window]) -> Iterator[Conversation]:
-        """Make the question of each window. Windows of one video stand together: it is decoded once."""
-        images, n_videos = self._material.entry.settings["images"], len({each.video for each in windows})
-        by_video = groupby(windows, key=lambda window: window.video)
+    def _conversations(
+        self, pool: Sequence[str], windows: Sequence[Window], asked: list[int]
+    ) -> Iterator[Conversation]:
+        """Make the question of each window, and note its place in ``asked``.
+
+        Windows of one video stand together: it is decoded once. Those of a video that cannot be decoded are left out.
+        """
+        images = self._material.entry.settings["images"]
+        order = sorted(range(len(windows)), key=lambda place: windows[place].video)
+        by_video = groupby(order, key=lambda place: windows[place].video)
+        n_videos = len({window.video for window in windows})
         for video, group in progress(by_video, what="pictures", unit="videos", total=n_videos):
-            path, its_own = self._material.video_file(video), list(group)
+            path, places = self._material.video_file(video), list(group)
             assert path is not None, f"{video} is missing: its windows are left out before"
-            times_s = [observed_s(window, images) for window in its_own]
-            seen = pictures(path, chain(*chain(*times_s)))
-            for window, (start_s, end_s) in zip(its_own, times_s, strict=True):
+            times_s = [observed_s(windows[place], images) for place in places]
+            try:
+                seen = pictures(path, chain(*chain(*times_s)))
+            except MediaError as error:
+                log.warning("%s", error)
+                continue
+            for place, (start_s, end_s) in zip(places, times_s, strict=True):
                 start, end = ([seen[t_s] for t_s in each] for each in (start_s, end_s))
-                yield conversation(pool, len(window.actions), start, end)
+                asked.append(place)
+                yield conversation(pool, len(windows[place].actions), start, end)
