@@ -12,6 +12,7 @@ import pytest
 
 from stepline.benchmarks.oepp.windows import Window, observation_rows, windows
 from stepline.datasets import coin, openevent
+from stepline.datasets.crosstask import Task
 from stepline.datasets.oepp import (
     PARTS,
     RELEASES,
@@ -154,3 +155,33 @@ def test_coin_has_172_candidate_events(data: Path) -> None:
     assert len(of_coin) == 39
     assert all(candidates[line.event].actions == named[line.event].actions for line in of_coin)
     assert all(taxonomy[line.event].domain == line.domain for line in of_coin)
+
+
+def test_with_crosstasks_18_tasks_there_are_189_candidate_events(data: Path) -> None:
+    titles = [
+        "Make Jello Shots",
+        "Build Simple Floating Shelves",
+        "Make Taco Salad",
+        "Grill Steak",
+        "Make Kimchi Fried Rice",
+        "Make Meringue",
+        "Make a Latte",
+        "Make Bread and Butter Pickles",
+        "Make Lemonade",
+        "Make French Toast",
+        "Jack Up a Car",
+        "Make Kerala Fish Curry",
+        "Make Banana Ice Cream",
+        "Add Oil to Your Car",
+        "Change a Tire",
+        "Make Irish Coffee",
+        "Make French Strawberry Cake",
+        "Make Pancakes",
+    ]
+    tasks = {str(n): Task(id=str(n), title=title, actions=("a", "b", "c")) for n, title in enumerate(titles)}
+    fetch_release(RELEASES, "coin")
+    taxonomy = coin.taxonomy(RELEASES.release_file("coin", "taxonomy.xlsx"))
+    names = {event.name for event in openevent.candidate_events(taxonomy, tasks)}
+    assert len(names) == 189
+    assert "ChangeATire" not in names
+    assert {line.event for line in clusters("split1")} <= names
