@@ -15,11 +15,11 @@ from stepline.config import Config
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import Released
 from stepline.declared import AnyEntry, Table, load_entries, load_table, tables
-from stepline.errors import ConfigError, MissingError
+from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.footage import Footage
-from stepline.io import canonical_json, sha256_file
+from stepline.io import canonical_json, read_json, sha256_file
 from stepline.mirror import signature
-from stepline.pipeline import Pipeline
+from stepline.pipeline import Pipeline, how_to_fill
 from stepline.spec import digest
 
 
@@ -256,6 +256,44 @@ class Benchmark(Pipeline, Generic[AnyEntry]):
     def choices(self) -> Sequence[Any]:
         """What a table says besides its numbers: a change of it writes tables again."""
         raise NotImplementedError
+
+    @property
+    def subset(self) -> str:
+        """What part of the videos is evaluated, in words; "" where all are."""
+        chosen = self.study_config["subset"]
+        return f"{chosen['fraction']:g} of each split, seed {chosen['seed']}" if chosen else ""
+
+    def read_score(self, job: Job[AnyEntry]) -> dict[str, Any]:
+        """Return a job's score; raise StoreError where it is damaged.
+
+        One that is absent waits for the next run: what its entry reads came after this one had listed its jobs.
+        """
+        path = paths.scores(self.name, job.release, job.entry.id, job.context)
+        if not path.exists():
+            return {"needs": [f"score:{job.entry.id}"], "metrics": {}}
+        score = read_json(path)
+        whole = isinstance(score, dict) and {"needs", "metrics"} <= score.keys()
+        if not whole or not all(isinstance(each, dict) for each in score["metrics"].values()):
+            raise StoreError(f"{path} is no score: remove it and run the same again")
+        return score  # type: ignore[no-any-return]
+
+    def filled_by(self, file: str, lacking: Iterable[str]) -> str:
+        """Return the commands that bring what is lacking and make a file of the results again; "" of nothing."""
+        wanted = list(lacking)
+        if not wanted:
+            return ""
+        steps = dict.fromkeys(filter(None, map(self.how_to_fill, wanted)))
+        run = f"snakemake --cores 8 results/{self.name}/{file}"
+        for key, nested in (item.split("=") for item in wanted if item.startswith("config:")):
+            for name in reversed(key.split(".")[1:]):
+                nested = f"{{{name}: {nested}}}"
+            run += f" --config '{self.name}={nested}'"
+        return " && ".join([*steps, run])
+
+    def how_to_fill(self, item: str) -> str:
+        """Return a command that brings what ``needs`` names; "" for what no command brings."""
+        kind, _, what = item.partition(":")
+        return f"stepline fetch {what}" if kind == "release" else how_to_fill(item)
 
     @property
     def report_tables(self) -> list[Path]:

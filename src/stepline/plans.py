@@ -1,6 +1,5 @@
 """The plan of every data set: a benchmark's study has its benchmark's, any other the pipeline alone."""
 
-from importlib import import_module
 from typing import Any, Protocol
 
 from stepline.benchmark import Benchmark
@@ -11,6 +10,7 @@ from stepline.config import Config
 from stepline.datasets.configured import is_study
 from stepline.datasets.studies import STUDIES
 from stepline.pipeline import Pipeline
+from stepline.runs import Run
 
 BENCHMARKS: dict[str, type[Benchmark[Any]]] = {made.released.name: made for made in (PssPlan, OeppPlan)}
 """The benchmarks with data sets of their own, by name."""
@@ -18,7 +18,7 @@ FOOTAGE = {name: made for made in BENCHMARKS.values() for name in made.footage_s
 """By data set, the benchmark that reads its videos."""
 
 
-class Run(Protocol):
+class Verbs(Protocol):
     """What the verbs of a benchmark do. context: a window length such as ``180s``, or ``all``."""
 
     def fit(self, release: str, entry: str, context: str, seed: int) -> None:
@@ -51,11 +51,13 @@ def has_tables(config: Config, name: str) -> bool:
     return name in BENCHMARKS or is_study(config, name)
 
 
-def run(config: Config, name: str) -> Run:
+def run(config: Config, name: str) -> Verbs:
     """Return the benchmark's jobs of a study; raise ConfigError where it is not configured."""
-    study: Any = plan(config, name) if name in BENCHMARKS else Plan.of(config, name)
-    made: Run = import_module(f"stepline.benchmarks.{name if name in BENCHMARKS else 'spacewalk'}.run").Run(study)
-    return made
+    if name in BENCHMARKS:
+        return Run(BENCHMARKS[name].of(config, name))
+    from stepline.benchmarks.spacewalk.run import Run as SpacewalkRun
+
+    return SpacewalkRun(Plan.of(config, name))
 
 
 def configured(config: Config) -> list[str]:

@@ -10,7 +10,6 @@ import pytest
 
 from stepline.benchmarks.oepp.listings import write_listings
 from stepline.benchmarks.oepp.plan import Plan
-from stepline.benchmarks.oepp.run import Run
 from stepline.benchmarks.oepp.table import table_rows
 from stepline.config import validate
 from stepline.datasets import oepp
@@ -18,6 +17,7 @@ from stepline.datasets.oepp import PARTS
 from stepline.features.exchange import Folder, import_folder
 from stepline.fetch import fetch_release
 from stepline.io import read_json, write_json
+from stepline.runs import Run
 
 pytestmark = pytest.mark.slow
 D, NOISE = 64, 0.5

@@ -16,7 +16,7 @@ from stepline.mirror import mirror_root
 
 if TYPE_CHECKING:
     from stepline.media.process import Limits
-    from stepline.plans import Run
+    from stepline.plans import Verbs
 
 log = logging.getLogger("stepline")
 
@@ -344,7 +344,7 @@ def _table(parsed: argparse.Namespace) -> None:
     _benchmark(parsed).table(parsed.table)
 
 
-def _benchmark(parsed: argparse.Namespace) -> "Run":
+def _benchmark(parsed: argparse.Namespace) -> "Verbs":
     from stepline.config import load
     from stepline.plans import run
 

@@ -112,6 +112,7 @@ class TestObservations:
         found = released.observations([late])
         assert (found.index[0, :3] == len(found.rows) - 1).all()
         left_out = [each for each in within.windows("base") if each not in within.used("base")]
+        assert (released.late("base"), within.late("base")) == (0, len(left_out))
         assert late in left_out
         assert {each.video for each in left_out} == {late.video}
 

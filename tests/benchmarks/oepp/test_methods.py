@@ -52,6 +52,16 @@ def test_a_window_without_a_plan_is_not_evaluated(monkeypatch: pytest.MonkeyPatc
     assert [(p.part, p.video, p.index) for p in predicted(of)] == expected
 
 
+@pytest.mark.usefixtures("banks")
+def test_windows_that_begin_after_the_features_are_counted() -> None:
+    of = material("matching-t3", windows={"rows": "within"})
+    late = max(of.windows("base"), key=lambda each: each.end.start_s)
+    of.bank.rows[late.video] = of.bank.rows[late.video][: int(late.start.start_s)]
+    predicted(of)
+    said = read_predictions(Path("predictions.parquet"))[1]["selection"]
+    assert said == f"left out: {of.late('base')} windows that begin after the features of their video end"
+
+
 class TestFrequent:
     def plans(self, train: list[Window], *asked: Window, pool: str = "abcd") -> list[tuple[int, ...]]:
         of: Any = SimpleNamespace(used={"train": train}.__getitem__, pool=lambda part: tuple(pool))

@@ -9,7 +9,7 @@ from stepline import paths
 from stepline.benchmarks.oepp import report
 from stepline.benchmarks.oepp.plan import Plan
 from stepline.benchmarks.oepp.predictions import Prediction, write_predictions
-from stepline.benchmarks.oepp.report import SHOWN, write_oepp_report
+from stepline.benchmarks.oepp.report import SHOWN, write_report
 from stepline.benchmarks.oepp.windows import windows
 from stepline.datasets import oepp
 from stepline.metrics.plans import NO_ACTION
@@ -19,7 +19,7 @@ from tests.benchmarks.oepp.test_table import compute, measured
 
 def page(made: Plan) -> str:
     """Write the page and return it; it and its picture show nothing that is not in them."""
-    write_oepp_report(made, Path("results/oepp/report.html"))
+    write_report(made, Path("results/oepp/report.html"))
     text = Path("results/oepp/report.html").read_text()
     assert re.findall(r'(?:src|href)="(?!data:|#)[^"]*"', text) == []
     assert "@import" not in text

@@ -9,7 +9,7 @@ from stepline.benchmarks.oepp.material import Material
 from stepline.benchmarks.oepp.plan import Plan
 from stepline.benchmarks.oepp.predict import predict
 from stepline.benchmarks.oepp.score import score
-from stepline.benchmarks.oepp.table import filled_by, table_rows, write_table
+from stepline.benchmarks.oepp.table import table_rows, write_table
 from stepline.datasets.oepp import RELEASES
 from stepline.errors import StoreError
 from stepline.io import write_json, write_text
@@ -176,13 +176,18 @@ class TestWithFeatures:
 
 
 def test_commands() -> None:
-    assert filled_by("table2.csv", ()) == ""
+    assert plan().filled_by("table2.csv", ()) == ""
     run = "snakemake --cores 8 results/oepp/table7.csv"
-    assert filled_by("table7.csv", ("release:oepp/split1", "weights:s3d")) == (
+    assert plan().filled_by("table7.csv", ("release:oepp/split1", "weights:s3d")) == (
         f"stepline fetch oepp/split1 && stepline fetch weights/s3d && {run}"
     )
-    assert filled_by("table7.csv", ("config:oepp.llm.model=NAME",)) == f"{run} --config 'oepp={{llm: {{model: NAME}}}}'"
-    assert filled_by("table7.csv", ("key:OPENAI_API_KEY",)) == f"export OPENAI_API_KEY=... && {run}"
-    assert filled_by("table7.csv", ("features:s3d-p3iv/openevent",)).startswith(
-        "stepline oepp import FOLDER --name s3d-p3iv && "
+    assert (
+        plan().filled_by("table7.csv", ("config:oepp.llm.model=NAME",))
+        == f"{run} --config 'oepp={{llm: {{model: NAME}}}}'"
+    )
+    assert plan().filled_by("table7.csv", ("key:OPENAI_API_KEY",)) == f"export OPENAI_API_KEY=... && {run}"
+    assert (
+        plan()
+        .filled_by("table7.csv", ("features:s3d-p3iv/openevent",))
+        .startswith("stepline oepp import FOLDER --name s3d-p3iv && ")
     )

@@ -6,9 +6,9 @@ from stepline import paths
 from stepline.benchmarks.pss.material import Material
 from stepline.benchmarks.pss.plan import Plan
 from stepline.benchmarks.pss.predict import predict
-from stepline.benchmarks.pss.report import write_pss_report
+from stepline.benchmarks.pss.report import write_report
 from stepline.benchmarks.pss.score import score
-from stepline.benchmarks.pss.table import filled_by, table_rows, write_table
+from stepline.benchmarks.pss.table import table_rows, write_table
 from stepline.errors import StoreError
 from stepline.io import write_json, write_text
 from stepline.tables import METRICS
@@ -68,13 +68,17 @@ def test_a_subset_is_named() -> None:
 
 
 def test_commands() -> None:
-    assert filled_by("table2.csv", ()) == ""
-    assert filled_by("table2.csv", ("release:pss/tasty-train", "weights:s3d")) == (
+    assert plan().filled_by("table2.csv", ()) == ""
+    assert plan().filled_by("table2.csv", ("release:pss/tasty-train", "weights:s3d")) == (
         "stepline fetch pss/tasty-train && stepline fetch weights/s3d && snakemake --cores 8 results/pss/table2.csv"
     )
-    assert filled_by("table4.csv", ("java",)).startswith("apt install default-jre-headless && ")
-    assert filled_by("table4.csv", ("videos:youcook2",)).startswith("stepline fetch youcook2/videos && ")
-    assert filled_by("table4.csv", ("videos:tasty",)).startswith("cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/ && ")
+    assert plan().filled_by("table4.csv", ("java",)).startswith("apt install default-jre-headless && ")
+    assert plan().filled_by("table4.csv", ("videos:youcook2",)).startswith("stepline fetch youcook2/videos && ")
+    assert (
+        plan()
+        .filled_by("table4.csv", ("videos:tasty",))
+        .startswith("cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/ && ")
+    )
 
 
 @pytest.mark.usefixtures("banks")
@@ -99,15 +103,15 @@ def test_a_score_that_no_job_of_this_run_made_waits_for_the_next() -> None:
     assert len(compute_untrained) == 3
     compute(made, "table1")
     rows = [row for row in table_rows(made, "table1") if row.method == "PDVC"]
-    assert {row.needs for row in rows} == {("release:pss/youcook2",)}
-    assert rows[0].command.startswith("stepline fetch pss/youcook2 && snakemake ")
+    assert {row.needs for row in rows} == {("score:pdvc-r3d",)}
+    assert rows[0].command == "snakemake --cores 8 results/pss/table1.csv"
 
 
 @pytest.mark.usefixtures("releases")
 def test_the_page_is_made_of_any_table() -> None:
     made = plan({"tables": ["table1"], "releases": ["youcook2"]})
     compute(made, "table1")
-    write_pss_report(made, Path("report.html"))
+    write_report(made, Path("report.html"))
     assert Path("report.html").read_text().count("<figcaption>") == 1 + 3
     assert Path("table2.svg").exists()
 

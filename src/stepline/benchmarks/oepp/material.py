@@ -70,6 +70,13 @@ class Material:
         """Return the windows of the subset's videos of which all that the entry reads is there."""
         return [window for window in self.windows(part) if window.video in self._chosen and self._is_there(window)]
 
+    def late(self, part: Part) -> int:
+        """Return how many windows are not ``used`` for beginning after the features of their video end."""
+        if not self.entry.features:
+            return 0
+        there = (each for each in self.windows(part) if each.video in self._chosen and each.video in self.bank)
+        return sum(self._rows(window) is None for window in there)
+
     @cached_property
     def _chosen(self) -> frozenset[str]:
         return self.plan.chosen()

@@ -246,6 +246,13 @@ class Plan(benchmark.Benchmark[Entry]):
         keys = ("releases", "split_seed", "subset", "features", "windows", "llm")
         return [self.study_config[key] for key in keys]
 
+    def how_to_fill(self, item: str) -> str:
+        """Return a command that brings what ``needs`` names; published features come by their own names."""
+        kind, _, what = item.partition(":")
+        if kind == "features":
+            return f"stepline oepp import FOLDER --name {what.partition('/')[0]}"
+        return super().how_to_fill(item)
+
     def report_inputs(self) -> list[Path]:
         """Return what the page shows besides the tables: nothing."""
         return []

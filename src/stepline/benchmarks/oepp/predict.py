@@ -53,6 +53,8 @@ def predict(material: Material, fits: list[Path], path: Path) -> None:
                     if plan is not None
                 ]
             said = [str(getattr(method, "selection", ""))]
+        if late := sum(map(material.late, material.entry.parts)):
+            said.append(f"left out: {late} windows that begin after the features of their video end")
         if material.entry.made.trains:
             used, listed = len(material.used("train")), len(material.windows("train"))
             said.append(f"fitted on {used} of {listed} training windows")

@@ -41,7 +41,7 @@ HOW_TO_READ = (
 HOW_TO_READ_PLANS = "The top row holds the true actions, the rows below plans of the lowest seed; ✓ marks a right step."
 
 
-def write_oepp_report(plan: Plan, path: Path) -> None:
+def write_report(plan: Plan, path: Path) -> None:
     """Write the HTML page and, beside it, ``table2.svg``: the success rates of Table 2, or of the first table."""
     from stepline.report.figures import render
 

@@ -1,21 +1,16 @@
 """Tables 2 to 8: declared lines, scores and the paper's numbers -> CSV, Markdown and report; 9 and 10 as lists."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stepline import paths
 from stepline.benchmarks.oepp.entries import Entry
 from stepline.benchmarks.oepp.plan import PAPER_MODEL, Job, Plan
-from stepline.config import Config
 from stepline.datasets import oepp
 from stepline.datasets.release import REBUILT
 from stepline.declared import TableLine
-from stepline.errors import StoreError
 from stepline.footage import is_backbone
-from stepline.io import read_json
-from stepline.pipeline import how_to_fill
 from stepline.tables import Line, Row, build, write_csv, write_markdown
 
 PARTS = {"val": "val", "base": "test base", "novel": "test novel"}
@@ -48,10 +43,11 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
     if entry.made.decoded and plan.other_model not in ("", line.method):
         lacking = (f"config:oepp.llm.model={PAPER_MODEL}",)
     notes = [line.note, oepp.without() if release == REBUILT else ""]
-    score = None if lacking else _score(entry, release)
-    if score is not None:
+    score, job = None, Job(release=release, entry=entry)
+    if not lacking:
+        score = plan.read_score(job) if entry.made.module else _statistics(entry, release)
         lacking = tuple(score["needs"])
-        spec = plan.spec(Job(release=release, entry=entry)) if entry.made.module else ""
+        spec = plan.spec(job) if entry.made.module else ""
         notes += [
             f"imported files: {plan.videos.features_folders(name)[0].parent.parent}"
             for name in plan.features(entry)
@@ -78,27 +74,11 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
             paper_release="split1",
             spec=spec,
             note="; ".join(filter(None, notes)),
-            command=filled_by(f"{target}.csv", lacking),
+            command=plan.filled_by(f"{target}.csv", lacking),
             score=None if lacking else score,
             needs=lacking,
-            subset=_subset(plan) if entry.made.module else "",
+            subset=plan.subset if entry.made.module else "",
         )
-
-
-def _score(entry: Entry, release: str) -> dict[str, Any]:
-    """Return a score; one that is absent waits for the next run: what it reads came after this one listed its jobs."""
-    if not entry.made.module:
-        return _statistics(entry, release)
-    path = paths.scores("oepp", release, entry.id, paths.context_label(None))
-    score = read_json(path) if path.exists() else {"needs": [f"score:{entry.id}"], "metrics": {}}
-    if not _is_score(score):
-        raise StoreError(f"{path} is no score: remove it and run the same again")
-    return score
-
-
-def _is_score(content: Any) -> bool:
-    whole = isinstance(content, dict) and {"needs", "metrics"} <= content.keys()
-    return whole and all(isinstance(each, dict) for each in content["metrics"].values())
 
 
 def _statistics(entry: Entry, release: str) -> dict[str, Any]:
@@ -107,34 +87,6 @@ def _statistics(entry: Entry, release: str) -> dict[str, Any]:
     (found,) = (each for each in oepp.statistics(release) if each.part == entry.settings["part"])
     counts = {name: getattr(found, name) for name in ("events", "actions", "videos", "segments")}
     return {"needs": [], "status": "present", "metrics": {name: {"value": count} for name, count in counts.items()}}
-
-
-def _subset(plan: Plan) -> str:
-    chosen: Config | None = plan.study_config["subset"]
-    return f"{chosen['fraction']:g} of each split, seed {chosen['seed']}" if chosen else ""
-
-
-def filled_by(file: str, lacking: Sequence[str]) -> str:
-    """Return the commands that bring what is lacking and make a file of ``results/oepp`` again; "" of nothing."""
-    if not lacking:
-        return ""
-    steps = dict.fromkeys(filter(None, map(_how_to_fill, lacking)))
-    run = f"snakemake --cores 8 results/oepp/{file}"
-    for key, value in (item.split("=") for item in lacking if item.startswith("config:")):
-        nested = value
-        for name in reversed(key.split(".")[1:]):
-            nested = f"{{{name}: {nested}}}"
-        run += f" --config 'oepp={nested}'"
-    return " && ".join([*steps, run])
-
-
-def _how_to_fill(item: str) -> str:
-    kind, _, what = item.partition(":")
-    if kind == "release":
-        return f"stepline fetch {what}"
-    if kind == "features":
-        return f"stepline oepp import FOLDER --name {what.partition('/')[0]}"
-    return how_to_fill(item)
 
 
 def write_table(plan: Plan, target: str) -> None:

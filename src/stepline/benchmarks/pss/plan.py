@@ -166,6 +166,18 @@ class Plan(benchmark.Benchmark[Entry]):
         read = {job.release for job in jobs if any(is_backbone(name, self.config) for name in self.features(job.entry))}
         return [*self.scores(target), *(path for name in sorted(read) for path in self.footage[name].dropped)]
 
+    def how_to_fill(self, item: str) -> str:
+        """Return a command that brings what ``needs`` names."""
+        kind, _, what = item.partition(":")
+        if kind == "features":
+            name, _, dataset = what.partition("/")
+            return f"stepline bank import FOLDER --name {name} --dataset {dataset} --hop-s 1"
+        commands = {
+            "java": "apt install default-jre-headless",
+            "videos:tasty": "cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/",
+        }
+        return commands.get(item) or super().how_to_fill(item)
+
     @property
     def choices(self) -> Sequence[Any]:
         """What a table says besides its numbers: a change of it writes tables again."""

@@ -22,7 +22,7 @@ HOW_TO_READ = (
 HOW_TO_READ_TIMELINES = "The top strip holds the annotated segments, the strips below predictions of the lowest seed."
 
 
-def write_pss_report(plan: Plan, path: Path) -> None:
+def write_report(plan: Plan, path: Path) -> None:
     """Write the HTML page and, beside it, ``table2.svg``: SODA-D of Table 2, or what the first table is about."""
     from stepline.report.figure_scores import scores
     from stepline.report.figures import render
