@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch")
 from safetensors.torch import load_file  # noqa: E402
 
 from stepline.errors import ConfigError  # noqa: E402
+from stepline.io import atomic_path  # noqa: E402
+from stepline.models import training  # noqa: E402
 from stepline.models.training import fit_head  # noqa: E402
 
 
@@ -159,6 +161,24 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_bytes(steps: int | None, fuse
     assert fit(part) == 2 * each
     assert part.read_bytes() == whole.read_bytes()
     assert sorted(path.name for path in Path().iterdir()) == ["part", "whole"]
+
+
+def test_a_state_that_takes_long_to_write_is_not_written_after_each_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Path] = []
+
+    def watched(path: Path) -> Any:
+        written.append(path)
+        return atomic_path(path)
+
+    monkeypatch.setattr(training, "atomic_path", watched)
+    state, fit = Path("f.safetensors.state"), Path("f.safetensors")
+    fitted(nothing, resume="a", epochs=4)
+    assert written == [state, state, state, fit]
+    written.clear()
+    monkeypatch.setattr(training, "SHORT_S", 0.0)
+    monkeypatch.setattr(training, "WAIT", 1e9)
+    fitted(nothing, resume="b", epochs=4)
+    assert written == [state, fit]
 
 
 def test_a_fused_step_is_equal_but_for_rounding() -> None:

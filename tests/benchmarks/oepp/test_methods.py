@@ -52,6 +52,16 @@ def test_a_window_without_a_plan_is_not_evaluated(monkeypatch: pytest.MonkeyPatc
     assert [(p.part, p.video, p.index) for p in predicted(of)] == expected
 
 
+@pytest.mark.usefixtures("releases")
+def test_a_part_without_any_plan_is_a_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_of_novel(part: Any, windows: Any) -> list[Any]:
+        return [None if part == "novel" else (GUESS,) * 3 for _ in windows]
+
+    monkeypatch.setattr("stepline.benchmarks.oepp.predict.make_method", lambda *_: [(0, none_of_novel)])
+    assert predicted(material("random-t3")) == []
+    assert read_predictions(Path("predictions.parquet"))[1]["needs"] == ["videos:openevent"]
+
+
 @pytest.mark.usefixtures("banks")
 def test_windows_that_begin_after_the_features_are_counted() -> None:
     of = material("matching-t3", windows={"rows": "within"})

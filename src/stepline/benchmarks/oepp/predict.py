@@ -60,6 +60,8 @@ def predict(material: Material, fits: list[Path], path: Path) -> None:
             said.append(f"fitted on {used} of {listed} training windows")
         if material.entry.trained:
             said.append("epoch of the best success rate on val")
+    if {each.part for each in predictions} < {*material.entry.parts}:  # all videos of a part are broken
+        needs, predictions = needs or ["videos:openevent"], []
     write_predictions(
         path, predictions, about={"needs": needs, "selection": "; ".join(filter(None, said)), "spec": material.spec}
     )
