@@ -189,7 +189,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, decoded: list[str
     paths = [tmp_path / "availability.json", tmp_path / "features/000", tmp_path / "manifest.json"]
     with subprocess.Popen([sys.executable, "-c", SLOW, *map(str, paths)]) as process:
         deadline = time.monotonic() + 60
-        while not list((tmp_path / "features").glob("000.parts/a.*.npz")) and time.monotonic() < deadline:
+        while not list((tmp_path / "features").glob("000.parts/a.????????.npz")) and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
