@@ -1,0 +1,26 @@
+import pytest
+
+from stepline.errors import StoreError
+from stepline.needs import Need, unique
+
+
+@pytest.mark.parametrize(
+    "text", ["weights:s3d-pss", "java", "config:oepp.llm.model=NAME", "features:r3d/youcook2", "key:OPENAI_API_KEY"]
+)
+def test_text_and_back(text: str) -> None:
+    assert str(Need.parse(text)) == text
+
+
+def test_a_value_belongs_to_the_configuration_alone() -> None:
+    assert Need.parse("config:spacewalk.text_encoders=mpnet") == Need("config", "spacewalk.text_encoders", "mpnet")
+    assert Need.parse("videos:a=b") == Need("videos", "a=b")
+
+
+def test_another_text_is_an_error_of_one_line() -> None:
+    with pytest.raises(StoreError, match="'moon:dust' is no need"):
+        Need.parse("moon:dust")
+
+
+def test_each_need_once_in_order() -> None:
+    java, key = Need("java"), Need("key", "X")
+    assert unique([java, key, java]) == (java, key)
