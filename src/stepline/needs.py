@@ -7,7 +7,17 @@ from typing import Literal, get_args
 from stepline.errors import StoreError
 
 NeedKind = Literal[
-    *("config", "features", "java", "key", "package", "release", "samples", "score", "split", "transcripts", "videos"),
+    "config",
+    "features",
+    "java",
+    "key",
+    "package",
+    "release",
+    "samples",
+    "score",
+    "split",
+    "transcripts",
+    "videos",
     "weights",
 ]
 
