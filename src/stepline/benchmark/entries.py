@@ -1,27 +1,32 @@
-"""Entries, which are computed, and tables, which show them: as a benchmark's ``tables.yaml`` declares them."""
+"""Entries, which are computed, and tables, which show them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from stepline.runs.method import Method
+from stepline import paths
+from stepline.benchmark.method import Method
+
+
+MethodClass = type[Method[Any, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
     """How predictions are made.
 
-    method: returns the class of the method, which it imports; None where nothing is predicted. revision: of its code:
-    raise it with a change that gives other numbers. options: the block of the configuration that decides its training,
-    with ``seeds``; "" where nothing is fitted. sees: words of what it may see in any case. settings: those of an entry
-    of this kind, each with its allowed values, or ``int`` for any number from 1. metrics: what its predictions can be
-    scored by; () is every metric. drawn: whether it draws, so that an entry has ``seeds``. trains: whether it reads the
-    training videos. decoded: whether its jobs read the videos themselves. environment: the conda environment of its
-    jobs; scored_in: that of its scores. gpu: whether its jobs use a GPU where there is one.
+    method: imports and returns the method's class; None where nothing is predicted. revision: of its code: raise it
+    with a change that gives other numbers. options: the block of the configuration that decides its training, with
+    ``seeds``; "" where nothing is fitted. sees: words of what it may see in any case. settings: those of an entry: by
+    key the allowed values, each with the words of what it lets the method see; ``int``, any number from 1; ``str``, the
+    id of another entry. A tuple of one of these and None is a setting that may be left out. metrics: what its
+    predictions can be scored by; () is every metric. drawn: whether it draws, so that an entry has ``seeds``. trains:
+    whether it reads training videos. decoded: whether its jobs read the videos themselves. environment: the conda
+    environment of its jobs; scored_in: that of its scores. gpu: whether its jobs use a GPU where there is one.
     """
 
-    method: "Callable[[], type[Method[Any, Any]]] | None" = None
+    method: Callable[[], MethodClass] | None
     revision: int = 1
     options: str = ""
     sees: tuple[str, ...] = ()
@@ -37,19 +42,20 @@ class Kind:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What is computed; the head of a ``tables.yaml`` describes its fields.
+    """What is computed: an entry of ``tables.yaml`` or of the configuration.
 
-    made_by: the name of its kind. features: a key of the configuration's ``features``. seeds: one prediction of each.
-    sees: words of what it may see, besides its kind's.
+    kind_name: the key of its kind. features: a key of the configuration's ``features``. inputs: words of what it may
+    see besides what its kind and settings say. seeds: one prediction of each. splits: where it is evaluated.
     """
 
     id: str
-    made_by: str
     kind: Kind
+    kind_name: str
     features: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (0,)
-    sees: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ("test",)
 
     @property
     def trained(self) -> bool:
@@ -61,6 +67,16 @@ class Entry:
         """The task that it predicts; "" in a benchmark of one."""
         return ""
 
+    @cached_property
+    def sees(self) -> tuple[str, ...]:
+        """Words of all that it may see."""
+        chosen = [allowed[self.settings[key]] for key, allowed in self._choices.items()]
+        return tuple(dict.fromkeys([*self.inputs, *self.kind.sees, *(word for words in chosen for word in words)]))
+
+    @property
+    def _choices(self) -> dict[str, Mapping[Any, tuple[str, ...]]]:
+        return {key: each for key, each in self.kind.settings.items() if isinstance(each, Mapping)}
+
 
 AnyEntry = TypeVar("AnyEntry", bound=Entry)
 
@@ -69,8 +85,8 @@ AnyEntry = TypeVar("AnyEntry", bound=Entry)
 class Line:
     """How a table names an entry.
 
-    releases: those on which it stands. protocol: ``paper``, or ``beyond`` the paper's. contexts: the window lengths in
-    seconds, None for unlimited; () is the benchmark's own choice.
+    releases: those on which it stands; () is all that have it. protocol: ``paper``, or ``beyond`` the paper's.
+    contexts: window lengths in seconds, None for unlimited, or a word that the benchmark reads.
     """
 
     entry: str
@@ -80,17 +96,33 @@ class Line:
     note: str = ""
     protocol: str = "paper"
     releases: tuple[str, ...] = ()
+    contexts: str | tuple[float | None, ...] = (None,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """A table: its name in the paper, what it is about, the metrics that are its columns, and its lines.
 
-    file: of ``results/<study>/``, without a suffix; a file may hold several tables.
+    file: of ``results/<study>/``, without a suffix; a file may hold several tables. task: what its entries predict.
     """
 
     name: str
     file: str
     title: str
     metrics: tuple[str, ...]
-    lines: Sequence[Line]
+    lines: tuple[Line, ...]
+    task: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One entry on one release at one window length; None is unlimited."""
+
+    release: str
+    entry: Any
+    context_s: float | None = None
+
+    @property
+    def context(self) -> str:
+        """The window length as it stands in paths."""
+        return paths.context_label(self.context_s)

@@ -30,6 +30,9 @@ class Sees:
     oracle: bool = False
 
 
+VIDEO = Sees("video", "the video")
+DURATION = Sees("duration", "the video's duration")
+TRAIN = Sees("train", "the training and validation recordings")
 UNKNOWN = object()
 """The published value of an option that the paper does not say."""
 

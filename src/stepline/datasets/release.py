@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 from stepline.datasets.dataset import Dataset
 from stepline.errors import ReleaseError
 from stepline.io import read_json, sha256_file
-from stepline.mirror import Wanted
+from stepline.mirror import Wanted, find
 
 OWN = "release"
 """The name of a release that was built of a data set's own annotation."""
@@ -52,6 +52,11 @@ class Released(Dataset):
     def folder(self, release: str) -> Path:
         """Return where the release's files stand."""
         return Path("datasets") / self.name / release
+
+    def is_there(self, release: str) -> bool:
+        """Return whether a release is fetched, or the mirror holds all of it."""
+        files = self.release_files(release)
+        return (self.folder(release) / "release.json").exists() or bool(files) and all(find(f.wanted) for f in files)
 
     def release_file(self, release: str, path: str) -> Path:
         """Return a file of the release by its path there; raise ReleaseError where it is not as it was fetched."""

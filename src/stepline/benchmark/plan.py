@@ -1,0 +1,388 @@
+"""A benchmark's plan: which jobs there are, what each reads, and what decides its result.
+
+The workflow asks and runs. Nothing is computed here, and nothing heavy is imported.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from stepline import paths
+from stepline.benchmark.declaration import Declaration, Reader, read_declared
+from stepline.benchmark.declared import Declared
+from stepline.benchmark.entries import AnyEntry, Job, Line, Table
+from stepline.benchmark.words import UNKNOWN, Option
+from stepline.config import Config, defaults
+from stepline.datasets.dataset import Dataset
+from stepline.datasets.subset import describe, select
+from stepline.errors import ConfigError, MissingError, StoreError
+from stepline.footage import Footage
+from stepline.invocation import command
+from stepline.io import canonical_json, read_json, sha256_file
+from stepline.mirror import signature
+from stepline.needs import Need, unique
+from stepline.spec import digest
+
+FORMAT = 1
+"""Of files of predictions: raise it with a change of what they hold besides a benchmark's own columns."""
+
+
+class Benchmark(Declared[AnyEntry]):
+    """A benchmark under one configuration, with its jobs."""
+
+    # The configuration
+
+    @classmethod
+    def of(cls, config: Config, name: str) -> Self:
+        """Return the plan of a study; raise ConfigError where it is not configured, or impossible."""
+        plan = cls.configured(config, name)
+        plan.check_features()
+        plan.check()
+        if config["strict"]:
+            wanted = {need for entry, release in plan.pairs() for need in plan.missing(plan.entries[entry], release)}
+            wanted |= {need for metric in plan.measured for need in plan.missing_of(metric)}
+            if found := sorted(str(need) for need in wanted if need.kind != "config"):
+                raise MissingError(f"strict: {name} lacks {', '.join(found)}")
+        return plan
+
+    @classmethod
+    def configured(cls, config: Config, name: str) -> Self:
+        """Return the plan without a look at what is missing; raise ConfigError where it is not configured."""
+        if name not in config:
+            raise ConfigError(
+                f"config: study {name!r} is not configured; add a key `{name}:` or name another --configfile"
+            )
+        return cls(config, name)
+
+    @cached_property
+    def defaults(self) -> Config:
+        """The same with the published values alone."""
+        return defaults(self.name, self.config)
+
+    def check_features(self) -> None:
+        """Raise ConfigError where a name at ``features`` can be neither a backbone's nor an imported bank's."""
+        for key, names in self.options.get("features", {}).items():
+            for name in names:
+                for footage in self.footage.values():
+                    footage.check(name, f"config: {self.name}.features.{key}")
+
+    @property
+    def subset(self) -> str:
+        """What part of the videos is evaluated, in words; "" where all are."""
+        return describe(self.options["subset"])
+
+    def chosen(self, dataset: Dataset) -> frozenset[str]:
+        """Return the videos of a data set that the configured subset holds."""
+        return frozenset(select(dataset.videos(), self.options["subset"]))
+
+    def changed(self, *blocks: str) -> dict[str, Option]:
+        """Return the options in blocks of the configuration that are not the published ones; seeds aside."""
+        pairs = {
+            key: Option(mine, self.defaults[block][key])
+            for block in blocks
+            for key, mine in self.options[block].items()
+        }
+        return {key: pair for key, pair in sorted(pairs.items()) if pair.differs and key != "seeds"}
+
+    def feature_options(self, entry: AnyEntry) -> dict[str, Option]:
+        """Return the names of the entry's features, and what of its training is not as published."""
+        named = Option("+".join(self.features(entry)), self.paper_features.get(entry.features, UNKNOWN))
+        return {"features": named} | (self.changed(entry.kind.options) if entry.trained else {})
+
+    # Releases
+
+    @property
+    def releases(self) -> list[str]:
+        """The releases to fetch: the configured ones."""
+        releases: list[str] = self.options["releases"]
+        return releases
+
+    def release_manifest(self, release: str) -> Path:
+        """Return the record of a release's files."""
+        return self.released.folder(release) / "release.json"
+
+    def release_params(self, release: str) -> str:
+        """Return what decides a release's files, as text: its pins, and unpinned files in the mirror."""
+        listed = self.released.release_files(release)
+        return digest([[f.path, f.wanted.sha256 or signature(f.wanted)] for f in listed])
+
+    # Entries and tables
+
+    @cached_property
+    def declared(self) -> Declaration:
+        """All its entries and tables."""
+        return Reader(
+            folder=self.folder,
+            entry=self.entry,
+            kinds=self.kinds,
+            metrics=self.metrics,
+            sees=[each.word for each in self.sees],
+            options=self.options,
+            key=self.name,
+        ).read()
+
+    @cached_property
+    def entries(self) -> Mapping[str, AnyEntry]:
+        """All entries, by id."""
+        return self.declared.entries  # type: ignore[return-value]
+
+    @classmethod
+    def all_tables(cls) -> list[str]:
+        """Return the names of all its files of tables."""
+        declared = read_declared(cls.folder)["tables"].items()
+        return list(
+            dict.fromkeys(
+                content.get("target", f"table{str(name).removeprefix('table')}") for name, content in declared
+            )
+        )
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The configured tables, files of ``results/<name>/``."""
+        return tuple(self.options["tables"])
+
+    def check_table(self, file: str) -> None:
+        """Raise ConfigError where a table is not configured."""
+        if file not in self.tables:
+            raise ConfigError(
+                f"config: {self.name}.tables: {file!r} is not one of {', '.join(self.tables)}; add it there"
+            )
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What is made where no target is named."""
+        return (*(f"{table}.csv" for table in self.tables), "report.html")
+
+    def paper_file(self, file: str) -> Path | None:
+        """Return the paper's numbers of a table; None where it has none."""
+        path = self.folder / "paper" / f"{file}.csv"
+        return path if path.exists() else None
+
+    def lines(self, file: str | None = None) -> Iterator[tuple[Table, Line, str]]:
+        """Yield the lines of a file of tables, or of all configured ones, with each release on which they stand."""
+        for table in self.declared.tables:
+            if table.file in ([file] if file else self.tables):
+                for line in table.lines:
+                    for release in self.options["releases"]:
+                        if self.stands(table, line, release):
+                            yield table, line, release
+
+    def pairs(self, file: str | None = None) -> list[tuple[str, str]]:
+        """Return each entry with each configured release on which a table, or any configured one, shows it."""
+        return list(dict.fromkeys((line.entry, release) for _, line, release in self.lines(file)))
+
+    @cached_property
+    def shown(self) -> dict[str, AnyEntry]:
+        """The entries of the configured tables, by id."""
+        return {name: self.entries[name] for name, _ in self.pairs()}
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The metrics of the configured tables."""
+        return tuple(dict.fromkeys(metric for table, _, _ in self.lines() for metric in table.metrics))
+
+    @classmethod
+    def package(cls) -> str:
+        """Return the Python package of the benchmark."""
+        return cls.__module__.rpartition(".")[0] or cls.__module__
+
+    # What is missing
+
+    @cached_property
+    def footage(self) -> Mapping[str, Footage]:
+        """The videos of its data sets, by name."""
+        names = tuple(dict.fromkeys(name for entry in self.shown.values() for name in self.features(entry)))
+        key = f"{self.name}.features"
+        return {name: Footage(self.config, each, key, names, self._decoding) for name, each in self.datasets.items()}
+
+    def _decoding(self) -> list[Path]:
+        """Return the predictions of the jobs that read the videos themselves."""
+        jobs = [job for job in self._jobs.values() if job.entry.kind.decoded]
+        return [paths.predictions(self.name, job.release, job.entry.id, job.context) for job in jobs]
+
+    def missing(self, entry: AnyEntry, release: str) -> tuple[Need, ...]:
+        """Return what the entry is missing on a release before any job of it can run."""
+        if (entry.id, release) not in self._missing:
+            listed = [each for each in self.listed_by(entry, release) if not self.released.is_there(each)]
+            found = [Need("release", f"{self.name}/{each}") for each in listed]
+            for name in self.features(entry):
+                found += self.footage[self.dataset(release)].missing(name)
+            self._missing[entry.id, release] = unique([*found, *self.missing_besides(entry, release)])
+        return self._missing[entry.id, release]
+
+    @cached_property
+    def _missing(self) -> dict[tuple[str, str], tuple[Need, ...]]:
+        return {}
+
+    def missing_line(self, line: Line, release: str) -> tuple[Need, ...]:
+        """Return what a line is missing; what is copied from the paper is missing nothing."""
+        return () if self.is_reference(line) else self.missing(self.entries[line.entry], release)
+
+    def filled_by(self, file: str, needs: Sequence[Need]) -> str:
+        """Return the commands that bring what is missing and make a file of the results again; "" where none would."""
+        if not needs or any(need.kind == "samples" for need in needs):
+            return ""
+        changes: Config = {}
+        for need in needs:
+            if need.kind == "config":
+                _put(changes, self.options, need)
+            elif need.kind == "split":
+                if self.options["subset"] is None:
+                    return ""
+                changes["subset"] = None
+        steps = dict.fromkeys(filter(None, map(self.how_to_fill, needs)))
+        return " && ".join([*steps, command(f"results/{self.name}/{file}", {self.name: changes} if changes else {})])
+
+    # Jobs
+
+    def jobs(self, file: str | None = None) -> Iterator[Job]:
+        """Yield the jobs of all entries of a table, or of all configured ones, that can be computed."""
+        for table, line, release in self.lines(file):
+            entry = self.entries[line.entry]
+            if entry.kind.method and not self.missing(entry, release):
+                for context_s in dict.fromkeys(job_s for _, job_s in self.contexts(table, line)):
+                    yield Job(release=release, entry=entry, context_s=context_s)
+
+    def job(self, release: str, entry: str, context: str) -> Job:
+        """Return one job; raise ConfigError where there is no such job, MissingError where something is missing."""
+        if (release, entry, context) in self._jobs:
+            return self._jobs[release, entry, context]
+        if (entry, release) in self.pairs():
+            if needs := self.missing(self.entries[entry], release):
+                raise MissingError(f"entry {entry!r} on {release!r} needs {', '.join(map(str, needs))}")
+            if self.entries[entry].kind.method is None:
+                raise ConfigError(f"entry {entry!r} has no job: nothing of it is predicted")
+        raise ConfigError(f"{self.name} has no entry {entry!r} on release {release!r} at {context!r}")
+
+    @cached_property
+    def _jobs(self) -> dict[tuple[str, str, str], Job]:
+        return {(job.release, job.entry.id, job.context): job for job in self.jobs()}
+
+    def record(self, job: Job) -> dict[str, Any]:
+        """Return all that decides the predictions of a job: its spec."""
+        entry = job.entry
+        record: dict[str, Any] = {
+            "study": self.name,
+            "release": job.release,
+            "kind": entry.kind_name,
+            "revision": entry.kind.revision,
+            "settings": dict(entry.settings),
+            "seeds": list(entry.seeds),
+            "subset": self.options["subset"],
+        }
+        if self.datasets:
+            footage = self.footage[self.dataset(job.release)]
+            record["features"] = [footage.record(name) for name in self.features(entry)]
+        if entry.trained:
+            record[entry.kind.options] = self.options[entry.kind.options]
+        return record | self.decides(job)
+
+    def spec(self, job: Job) -> str:
+        """Return the 8 hex digits of the job's spec."""
+        return digest(self.record(job))
+
+    def fit_params(self, job: Job) -> str:
+        """Return what decides a fit, besides its inputs, as text."""
+        return canonical_json(self.record(job))
+
+    def predict_params(self, job: Job) -> str:
+        """Return what decides predictions, besides their inputs, as text."""
+        return canonical_json({"format": FORMAT, "spec": self.record(job)})
+
+    def fit_inputs(self, job: Job) -> list[Path]:
+        """Return what fitting reads."""
+        return self._inputs(job, "fit")
+
+    def predict_inputs(self, job: Job) -> list[Path]:
+        """Return what predicting reads."""
+        return [*self._inputs(job, "predict"), *(self.fits(job) if job.entry.trained else [])]
+
+    def fits(self, job: Job) -> list[Path]:
+        """Return the checkpoints of a job, one per seed."""
+        return [paths.fit(self.name, job.release, job.entry.id, job.context, seed) for seed in job.entry.seeds]
+
+    def _inputs(self, job: Job, stage: str) -> list[Path]:
+        inputs = list(map(self.release_manifest, self.reads(job)))
+        if self.datasets:
+            footage = self.footage[self.dataset(job.release)]
+            inputs += [path for name in self.features(job.entry) for path in footage.inputs(name)]
+        return list(dict.fromkeys([*inputs, *self.reads_besides(job, stage)]))
+
+    def score_inputs(self, job: Job) -> list[Path]:
+        """Return what scoring reads besides the predictions."""
+        return list(dict.fromkeys([self.release_manifest(job.release), *self.reads_besides(job, "score")]))
+
+    def score_params(self, job: Job) -> str:
+        """Return what decides scores, besides their inputs, as text."""
+        metrics = job.entry.kind.metrics or tuple(self.metrics)
+        keys = {key for metric in metrics for key in self.options_of(job.entry, metric)}
+        chosen = {key: self.options["metrics"][key] for key in {*keys, "bootstrap_samples", "bootstrap_seed"}}
+        missing = [str(need) for metric in metrics for need in self.missing_of(metric)]
+        return canonical_json(
+            {"metrics": chosen, "revision": self.revision, "missing": missing, "spec": self.spec(job)}
+        )
+
+    def read_score(self, job: Job) -> dict[str, Any]:
+        """Return a job's score; raise StoreError where it is damaged.
+
+        One that is absent waits for the next run: what its entry reads came after this one had listed its jobs.
+        """
+        path = paths.scores(self.name, job.release, job.entry.id, job.context)
+        if not path.exists():
+            return {"needs": [str(Need("score", job.entry.id))], "metrics": {}}
+        score = read_json(path)
+        whole = isinstance(score, dict) and {"needs", "metrics"} <= score.keys()
+        if not whole or not all(isinstance(each, dict) for each in score["metrics"].values()):
+            raise StoreError(f"{path} is no score: remove it and run the same again")
+        return score  # type: ignore[no-any-return]
+
+    def table_inputs(self, file: str) -> list[Path]:
+        """Return what a table collects: scores, and the records that videos are deleted, where they are not kept."""
+        jobs = list(self.jobs(file))
+        scores = [paths.scores(self.name, job.release, job.entry.id, job.context) for job in jobs]
+        return list(dict.fromkeys([*scores, *self._dropped(jobs)]))
+
+    def _dropped(self, jobs: Sequence[Job]) -> list[Path]:
+        read = {
+            self.dataset(job.release)
+            for job in jobs
+            if self.datasets
+            and (
+                job.entry.kind.decoded
+                or any(self.footage[self.dataset(job.release)].is_backbone(name) for name in self.features(job.entry))
+            )
+        }
+        return [path for name in sorted(read) for path in self.footage[name].pipeline.dropped]
+
+    def table_params(self, file: str) -> str:
+        """Return what decides a table, besides scores: declarations, needs, options and the paper's numbers."""
+        listed = [
+            [
+                table.name,
+                table.title,
+                table.metrics,
+                asdict(line),
+                release,
+                list(map(str, self.missing(self.entries[line.entry], release))),
+            ]
+            for table, line, release in self.lines(file)
+        ]
+        paper = self.paper_file(file)
+        missing = [str(need) for metric in self.measured for need in self.missing_of(metric)]
+        words = [[asdict(metric) for metric in self.metrics.values()], [asdict(each) for each in self.sees], self.title]
+        return digest([listed, self.options, missing, words, sha256_file(paper) if paper else ""])
+
+    def report_inputs(self) -> list[Path]:
+        """Return what the page shows: the configured tables."""
+        return [Path("results", self.name, f"{table}.csv") for table in self.tables]
+
+
+def _put(changes: Config, options: Config, need: Need) -> None:
+    """Add to ``changes`` what makes a key of ``options`` hold the value that is needed; to a list it is added."""
+    *blocks, last = need.what.split(".")[1:]
+    for block in blocks:
+        changes, options = changes.setdefault(block, {}), options[block]
+    before = changes.get(last, options.get(last))
+    changes[last] = [*before, need.value] if isinstance(before, list) else need.value

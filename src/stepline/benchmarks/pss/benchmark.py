@@ -1,0 +1,169 @@
+"""PSS: ordered segmentation and summarisation of YouCook2 and Tasty (Batra et al., 2022)."""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepline.benchmark import DURATION, TRAIN, VIDEO, Benchmark, Entry, Job, Line, Metric, Option, Sees, Table, Values
+from stepline.benchmarks.pss.kinds import KINDS, SEGMENTS, Segmentation
+from stepline.datasets import pss
+from stepline.datasets.release import Released
+from stepline.errors import ConfigError
+from stepline.needs import Need
+
+if TYPE_CHECKING:
+    from stepline.benchmarks.pss.inputs import PssInputs
+    from stepline.report import Picture
+
+METEOR = ("meteor", "soda_c")
+"""The metrics that need the real METEOR."""
+PAPER_FEATURES = {"s3d": "s3d-pss", "tsn": "tsn-resnet+tsn-bn", "r3d": "r3d", "i3d": "i3d", "resnet34": "resnet34"}
+FIRST_KERNEL, KERNEL_STEP = 3, 8
+"""Rows of ProcNet's shortest anchor, and how much longer the next one is."""
+
+
+class Pss(Benchmark[Entry]):
+    """PSS under one configuration. A data set stands in paths where others have a release."""
+
+    title = "PSS"
+    folder = Path(__file__).parent
+    studies = ("pss",)
+    datasets = pss.DATASETS
+    kinds = KINDS
+    prediction = Segmentation
+    metrics = {
+        "miou_1fps": Metric(title="mIoU (1 fps)", options=("missing",)),
+        "mjaccard_1fps": Metric(title="mJaccard (1 fps)", options=("missing",)),
+        "miou": Metric(title="mIoU", options=("missing",)),
+        "mjaccard": Metric(title="mJaccard", options=("missing",)),
+        "precision": Metric(title="Precision", options=("missing", "order")),
+        "recall": Metric(title="Recall", options=("missing", "order")),
+        "soda_d": Metric(title="SODA-D", options=("missing", "order")),
+        "bleu4": Metric(title="B4", options=("missing",)),
+        "meteor": Metric(title="METEOR", options=("missing",)),
+        "cider": Metric(title="CIDEr", options=("missing",)),
+        "soda_c": Metric(title="SODA-C", options=("missing", "order")),
+        "rouge_l": Metric(title="ROUGE-L", options=("missing",)),
+        "meteor_stem": Metric(title="METEOR-stem", options=("missing",)),
+        "soda_c_stem": Metric(title="SODA-C (METEOR-stem)", options=("missing", "order")),
+    }
+    sees = (
+        VIDEO,
+        TRAIN,
+        DURATION,
+        Sees("segment_count", "the number of segments", oracle=True),
+        Sees("segments", "the segments", oracle=True),
+    )
+    paper_features = PAPER_FEATURES
+    drawn = ("soda_d", "cider")
+
+    @property
+    def released(self) -> Released:
+        """Its releases."""
+        return pss.RELEASES
+
+    @property
+    def releases(self) -> list[str]:
+        """The releases to fetch: those of the configured data sets, and the training videos of Tasty."""
+        return [*super().releases, *(["tasty-train"] if "tasty" in super().releases else [])]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What is made where no target is named."""
+        return (*super().targets, "worked_examples.html")
+
+    def check(self) -> None:
+        """Raise ConfigError where ProcNet's sizes are impossible."""
+        options = self.options["procnet"]
+        longest = FIRST_KERNEL + KERNEL_STEP * (options["anchors"] - 1)
+        if longest > options["length"]:
+            raise ConfigError(
+                f"config: pss.procnet.length: {options['length']} is not allowed; {options['anchors']} anchors need "
+                f"{longest} rows"
+            )
+
+    def reads(self, job: Job) -> Sequence[str]:
+        """Return the releases that are read: the training videos of Tasty are one of their own."""
+        train = [pss.SPLIT_FILES[job.release]["train"][0]] if job.entry.kind.trains else []
+        return list(dict.fromkeys([job.release, *train]))
+
+    def listed_by(self, entry: Entry, release: str) -> Sequence[str]:
+        """Return the releases that list videos, and the training videos of Tasty, whose sha256 is not known."""
+        footage = self.footage[release]
+        listed = [release] if any(map(footage.is_backbone, self.features(entry))) else []
+        return [*listed, *(each for each in self.reads(Job(release=release, entry=entry)) if each != release)]
+
+    def decides(self, job: Job) -> Mapping[str, Any]:
+        """Return what else decides predictions: splits, options and the length to which features are resized."""
+        resized = job.entry.features and job.entry.kind_name != "procnet"
+        return {
+            "splits": list(job.entry.splits),
+            "options": {key: each.value for key, each in self.shown_options(job.entry, job.release).items()},
+            **({"length": self.options["length"][job.release]} if resized else {}),
+        }
+
+    def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
+        """Return features, vocabulary and what of training is not as published; of uniform parts, what is divided."""
+        if not entry.features:
+            uniform = entry.settings.get("proposals", "uniform") == "uniform"
+            return {"duration": Option(self.options["duration"], "ceil_seconds")} if uniform else {}
+        shown = self.feature_options(entry)
+        length = Option(*(options["length"][release] for options in (self.options, self.defaults)))
+        shown |= {"length": length} if length.differs and entry.kind_name != "procnet" else {}
+        return shown | (
+            {"vocabulary": Option(self.options["vocabulary"], "released")} if not entry.kind.metrics else {}
+        )
+
+    @cached_property
+    def _meteor(self) -> Sequence[Need]:
+        if not self.options["metrics"]["meteor"]:
+            return [Need("config", "pss.metrics.meteor", "true")]
+        if os.environ.get("STEPLINE_CONDA"):
+            return []
+        absent = [] if shutil.which("java") else [Need("java")]
+        return absent if find_spec("pycocoevalcap") else [*absent, Need("package", "pycocoevalcap")]
+
+    def missing_of(self, metric: str) -> Sequence[Need]:
+        """Return what METEOR is missing: Java, the package that holds its program, or that it is wanted."""
+        return self._meteor if metric in METEOR else ()
+
+    def how_to_fill(self, need: Need) -> str:
+        """Return a command that brings what is missing."""
+        commands = {
+            Need("java"): "apt install default-jre-headless",
+            Need("videos", "tasty"): "cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/",
+        }
+        return commands.get(need) or super().how_to_fill(need)
+
+    def note(self, table: Table, line: Line, release: str, metric: str) -> str:
+        """Return what must be known of the released vocabulary."""
+        seen = self.entries[line.entry].trained and metric not in SEGMENTS and self.options["vocabulary"] == "released"
+        return "the released vocabulary was counted on validation and test videos too" if seen else ""
+
+    def inputs(self, job: Job) -> "PssInputs":
+        """Return what a job reads."""
+        from stepline.benchmarks.pss.inputs import PssInputs
+
+        return PssInputs(self, job)
+
+    def select(self, inputs: "PssInputs", made: Sequence[Segmentation]) -> tuple[Sequence[Segmentation], str]:
+        """Return the predictions, and of how many videos nothing was predicted."""
+        silent = sum(not each.segments for each in made)
+        missing = self.options["metrics"]["missing"]
+        return made, f"nothing predicted for {silent} of {len(made)} videos and seeds: {missing}" if silent else ""
+
+    def values(self, inputs: "PssInputs", made: Sequence[Segmentation]) -> Mapping[str, Values]:
+        """Return the values of each video."""
+        from stepline.benchmarks.pss.score import values
+
+        return values(inputs, made)
+
+    def examples(self) -> "Sequence[Picture]":
+        """Return segments of some videos over time."""
+        from stepline.benchmarks.pss.examples import timelines
+
+        return timelines(self)

@@ -1,0 +1,82 @@
+"""The verbs on the jobs of a benchmark, each by its release, entry and window length such as ``180s``, or ``all``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stepline import paths
+from stepline.benchmark import Benchmark, Job, Method, Prediction, UnavailableError
+from stepline.errors import ConfigError
+from stepline.io import write_bytes
+from stepline.needs import Need
+from stepline.runs.predictions import write_predictions
+from stepline.runs.record import write_record
+from stepline.runs.score import score
+from stepline.runs.table import write_table
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """The verbs of one benchmark."""
+
+    benchmark: Benchmark[Any]
+
+    def fit(self, release: str, entry: str, context: str, seed: int) -> None:
+        """Fit with one seed; the checkpoint is empty where something is missing.
+
+        Raises ConfigError where the entry is not fitted, or not with that seed.
+        """
+        job = self.benchmark.job(release, entry, context)
+        if not job.entry.trained:
+            raise ConfigError(f"entry {entry!r} is not fitted")
+        if seed not in job.entry.seeds:
+            key = f"{self.benchmark.name}.{job.entry.kind.options}.seeds"
+            raise ConfigError(f"config: {key}: {seed} is not one of them; add it, or fit with one of them")
+        inputs = self.benchmark.inputs(job)
+        path = paths.fit(self.benchmark.name, release, entry, context, seed)
+        if inputs.missing("fit"):
+            write_bytes(path, b"")
+        else:
+            _method(job).fit(inputs, seed, path)
+
+    def predict(self, release: str, entry: str, context: str) -> None:
+        """Predict, by all fits where the entry is fitted. A file without rows says what is missing."""
+        job = self.benchmark.job(release, entry, context)
+        inputs, method = self.benchmark.inputs(job), _method(job)
+        needs: Sequence[Need] = inputs.missing("predict")
+        made: list[Prediction] = []
+        if not needs:
+            try:
+                made = list(method.predict(inputs, self.benchmark.fits(job) if job.entry.trained else []))
+            except UnavailableError as error:
+                needs = error.needs
+        path, selection = paths.predictions(self.benchmark.name, release, entry, context), method.selection
+        write_predictions(
+            path, self.benchmark.prediction, made, spec=inputs.spec, needs=needs, selection=selection if made else ""
+        )
+        write_record(inputs, method)
+
+    def score(self, release: str, entry: str, context: str) -> None:
+        """Score the predictions."""
+        place = self.benchmark.name, release, entry, context
+        score(
+            self.benchmark.inputs(self.benchmark.job(release, entry, context)),
+            paths.predictions(*place),
+            paths.scores(*place),
+        )
+
+    def table(self, file: str) -> None:
+        """Write a file of tables; raise ConfigError where it is not configured."""
+        self.benchmark.check_table(file)
+        write_table(self.benchmark, file)
+
+    def report(self) -> None:
+        """Write the page to look at."""
+        self.benchmark.write_report(Path("results", self.benchmark.name, "report.html"))
+
+
+def _method(job: Job) -> Method[Any, Prediction]:
+    assert job.entry.kind.method is not None
+    method: Method[Any, Prediction] = job.entry.kind.method()()
+    return method
