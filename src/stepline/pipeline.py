@@ -338,7 +338,8 @@ class Pipeline:
     @cached_property
     def recogniser_lacks(self) -> tuple[str, ...]:
         """What the recogniser lacks; nothing where all transcripts are there."""
-        return () if self.transcribed else lacking(self.engine, self.config["asr"].get(self.engine, {}))
+        absent = lacking(self.engine, self.config["asr"].get(self.engine, {}))
+        return absent if absent and not self.transcribed else ()
 
     @cached_property
     def transcribed(self) -> bool:

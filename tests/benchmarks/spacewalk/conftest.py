@@ -83,10 +83,9 @@ class TinyMaterial(Material):
         folder = Path("tiny", video)
         text = self.text(video)
         wanted = [part for texts in text.step_texts() for part in texts] + [s.text for s in text.sentences]
-        for split in SPLITS:
-            for items in self.items(split).values():
-                windows = (text.window(t, length) for item in items for t in item.times_s for length in (4.0, 6.0))
-                wanted += list(windows)
+        (split,) = (split for split in SPLITS if video in self.release.splits[split])
+        items = self.items(split)[video]
+        wanted += [text.window(t, length) for item in items for t in item.times_s for length in (4.0, 6.0)]
         encode_texts(wanted, TinyEncoder(), folder, what=video)
         return TextStore(folder, TinyEncoder.spec)
 

@@ -15,6 +15,7 @@ from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.datasets.studies import study
 from stepline.errors import ConfigError, StoreError
+from stepline.io import write_text
 
 BASE: dict[str, Any] = {"video_encoders": ["histogram"]}
 RECORDING = "10062019"
@@ -153,6 +154,24 @@ def test_what_recognition_lacks_is_a_need(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("STEPLINE_CONDA", "1")
     made = Plan.of(validate({"spacewalk": config}), "spacewalk")
     assert made.lacking(made.entries["2a-tfidf-zero-shot"]) == ()
+
+
+@pytest.mark.parametrize("key", ["", "k"])
+def test_a_job_is_found_without_the_transcripts_that_other_entries_read(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setattr(engines, "find_spec", lambda name: name)
+    monkeypatch.setenv("DEEPGRAM_API_KEY", key)
+    config = validate({"spacewalk": BASE | {"transcripts": "asr"}, "asr": {"engine": "deepgram"}})
+    for path in Plan.of(config, "spacewalk").transcript_manifests:
+        write_text(path, "damaged")
+    for entry, context in (
+        ("2a-random", "all"),
+        ("2a-linear-in-time", "all"),
+        ("2b-histogram-tw-finch", "all"),
+        ("2a-histogram-zero-shot", "60s"),
+    ):
+        assert Plan.of(config, "spacewalk").job("v1", entry, context).entry.id == entry
 
 
 def test_two_entries_with_one_line_are_refused() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from stepline import paths
+from stepline.backbones.histogram import HistogramSpec
 from stepline.benchmarks.spacewalk.features import Features
 from stepline.benchmarks.spacewalk.methods.last_layer import matching
 from stepline.benchmarks.spacewalk.plan import Plan
@@ -15,7 +16,8 @@ from stepline.benchmarks.spacewalk.predictions import Prediction, read_predictio
 from stepline.benchmarks.spacewalk.score import score
 from stepline.config import validate
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
-from stepline.io import read_json, write_json
+from stepline.features import store
+from stepline.io import read_json, write_json, write_text
 from stepline.metrics.accuracy import accuracy
 from stepline.metrics.average_precision import average_precision
 from stepline.metrics.bootstrap import bootstrap_interval
@@ -274,6 +276,12 @@ class TestLastLayer:
                 values.append(100 * accuracy(labels(p), chosen, n_classes=p.scores.shape[1]))
         return float(np.mean(values))
 
+    def test_a_fit_reads_no_samples_of_test(self, material: TinyMaterial, fits: list[Path]) -> None:
+        before = fits[0].read_bytes()
+        paths.samples("demo", "demo", STEP_RECOGNITION, "test").unlink()
+        fit(material, 6.0, 0, fits[0])
+        assert fits[0].read_bytes() == before != b""
+
     def test_a_subset_that_leaves_a_split_empty_is_said(self, material: TinyMaterial) -> None:
         material.study_config["subset"] = {"videos": ["a", "d"]}
         assert lacking(material) == ["split:val"]
@@ -288,6 +296,16 @@ def spoil(task: str, split: str, video: str, keep: Callable[[dict], bool]) -> No
     samples = read_json(path)
     samples[video] = [sample for sample in samples[video] if keep(sample)]
     write_json(path, samples)
+
+
+def test_what_keeps_videos_from_an_entry_without_speech_is_said_without_transcripts(made_up: MadeUp) -> None:
+    material = made_up.material({"kind": "zero-shot", "encoder": "histogram", "modality": "V"})
+    material.study_config["transcripts"] = "asr"
+    for shard, manifest in zip(material.plan.all_shards, material.plan.transcript_manifests, strict=True):
+        write_text(manifest, "damaged")
+        store.write(paths.features("demo", shard, HistogramSpec()), HistogramSpec(), {}, 0.5)
+    predict(material, 6.0, [], Path("p.parquet"))
+    assert read_predictions(Path("p.parquet"))[1]["needs"] == ["videos:demo"]
 
 
 @pytest.mark.parametrize("task", [STEP_RECOGNITION, RETRIEVAL])

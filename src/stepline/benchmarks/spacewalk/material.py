@@ -52,9 +52,10 @@ class Material:
     @property
     def absent(self) -> str:
         """What the entry needs where no recording is there: videos, or transcripts where the recogniser failed."""
-        failed = any(made["status"] == "failed" and "failures" in made for made in self._transcribed.values())
         recognised = any(self.plan.recognised(part.entry) for part in self.parts)
-        return f"{'transcripts' if recognised and failed else 'videos'}:{self.plan.study.name}"
+        heard = self._transcribed.values() if recognised else ()
+        failed = any(made["status"] == "failed" and "failures" in made for made in heard)
+        return f"{'transcripts' if failed else 'videos'}:{self.plan.study.name}"
 
     @cached_property
     def _transcribed(self) -> dict[str, dict[str, object]]:

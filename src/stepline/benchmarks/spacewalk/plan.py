@@ -16,7 +16,6 @@ from stepline.backbones.registry import DOT, presets, tower_of
 from stepline.backbones.sentence import MODELS
 from stepline.backbones.weights import WEIGHTS
 from stepline.benchmarks.spacewalk.entries import (
-    TARGETS,
     TEXT_ENCODERS,
     Entry,
     absent_packages,
@@ -85,7 +84,6 @@ class Plan(Pipeline):
         select(plan.study.videos(), plan.study_config["subset"])
         plan._check_lines()
         plan._check_encoders()
-        plan.check_clips()
         if config["strict"]:
             computed = [entry for entry in plan.entries.values() if entry.computed]
             lists = [plan.lacking(entry) for entry in computed if not plan.asks_nobody(entry)]
@@ -277,7 +275,8 @@ class Plan(Pipeline):
 
     @property
     def _absent_to_recognise(self) -> tuple[str, ...]:
-        return () if self.transcribed else (*absent_packages("media"), *self.recogniser_lacks)
+        absent = (*absent_packages("media"), *self.recogniser_lacks)
+        return absent if absent and not self.transcribed else ()
 
     def releases_of(self, entry: Entry) -> list[str]:
         """Return the configured releases that have the entry's task."""
@@ -286,23 +285,25 @@ class Plan(Pipeline):
     def jobs(self, target: str) -> Iterator[Job]:
         """Yield the jobs of all entries of a table that can be computed."""
         for entry in self.entries.values():
-            if entry.target != target or not entry.computed:
-                continue
-            for release in self.releases_of(entry):
-                if not self.lacking_on(entry, release):
-                    for context_s in entry.windows(self.study_config):
-                        yield Job(release=release, entry=self._declared[entry.job], context_s=context_s)
+            if entry.target == target:
+                yield from self._jobs(entry)
+
+    def _jobs(self, entry: Entry) -> Iterator[Job]:
+        for release in self.releases_of(entry) if entry.computed else ():
+            if not self.lacking_on(entry, release):
+                for context_s in entry.windows(self.study_config):
+                    yield Job(release=release, entry=self._declared[entry.job], context_s=context_s)
 
     def job(self, release: str, entry: str, context: str) -> Job:
-        """Return one job; raise ConfigError where there is no such job."""
-        if (release, entry, context) not in self._jobs:
-            raise ConfigError(f"{self.study.name} has no entry {entry!r} on release {release!r} at {context!r}")
-        return self._jobs[release, entry, context]
+        """Return one job; raise ConfigError where there is no such job.
 
-    @cached_property
-    def _jobs(self) -> dict[tuple[str, str, str], Job]:
-        every = (job for target in TARGETS for job in self.jobs(target))
-        return {(job.release, job.entry.id, job.context): job for job in every}
+        Other entries are not looked at: what these lack may be in files that the job does not read.
+        """
+        for each in self.entries.values():
+            for job in self._jobs(each) if each.job == entry else ():
+                if (job.release, job.context) == (release, context):
+                    return job
+        raise ConfigError(f"{self.study.name} has no entry {entry!r} on release {release!r} at {context!r}")
 
     def record(self, job: Job) -> dict[str, Any]:
         """Return all that decides the predictions of a job: its spec."""

@@ -12,13 +12,14 @@ from stepline.io import write_bytes
 from stepline.progress import progress
 
 
-def lacking(material: Material) -> list[str]:
+def lacking(material: Material, *, fitting: bool = False) -> list[str]:
     """Return what keeps the entry from being computed: a split that the subset or absent videos leave empty.
 
-    Or one without samples: of a step, where the entry is fitted to steps.
+    Or one without samples: of a step, where the entry is fitted to steps. fitting: whether test is not asked for, as a
+    fit does not read it.
     """
     entry = material.entry
-    splits: list[Split] = ["test"]
+    splits: list[Split] = [] if fitting else ["test"]
     if "train" in entry.inputs:
         splits.append("train")
     if entry.trained or "val" in material.plan.predicted_from(entry):
@@ -42,7 +43,7 @@ def fit(material: Material, context_s: float | None, seed: int, path: Path) -> N
 
     The checkpoint is empty where the entry lacks something.
     """
-    if lacking(material):
+    if lacking(material, fitting=True):
         write_bytes(path, b"")
         return
     fit_method(material, context_s, seed, path)
