@@ -68,7 +68,9 @@ def _number(row: Cells) -> Iterator[str]:
     yield f"{row['metric']} on {row['split']}: {row['value'] or 'no value'}{interval}"
     paper = f"the paper prints {row['paper']}: " if row["paper"] else ""
     yield f"  {paper}{row['status']}{': ' if row['note'] else ''}{row['note']}"
-    counts = [f"{row[key]} {key.removeprefix('n_')}" for key in ("n_videos", "n_listed", "n_samples", "n_queries") if row[key]]
+    counts = [
+        f"{row[key]} {key.removeprefix('n_')}" for key in ("n_videos", "n_listed", "n_samples", "n_queries") if row[key]
+    ]
     yield f"  options: {row['options'] or 'none'}; sees: {row['inputs'] or 'nothing'}; {', '.join(counts)}"
 
 
@@ -87,7 +89,7 @@ def _made_by(study: str, table: Path, release: str, entry: str, record: Mapping[
     yield f"Stepline {record['stepline']['version']} at commit {record['stepline']['commit'] or 'not known'}"
     yield "versions: " + ", ".join(f"{name} {number}" for name, number in record["versions"].items())
     for name, origin in record["releases"].items():
-        yield f"release {name}: {', '.join(origin) or 'made here'}"
+        yield f"release {name}: {origin or 'no public address'}"
     yield f"samples: each row of {paths.predictions(*place)}, scored in {paths.scores(*place)}"
     yield "read, with the sha256 that it had and what became of it:"
     for name, sha256 in record["inputs"].items():

@@ -12,7 +12,7 @@ import stepline
 from stepline import paths
 from stepline.benchmark import Job
 from stepline.benchmark.source import source_digest
-from stepline.io import read_json, sha256_file, write_json
+from stepline.io import sha256_file, write_json
 from stepline.runs.inputs import Inputs
 
 LIBRARIES = ("numpy", "scikit-learn", "torch")
@@ -38,15 +38,11 @@ def write_record(inputs: Inputs[Any], method: Any) -> None:
                 "source": source_digest(type(method).__module__, benchmark.package(), benchmark.folder),
             },
             "inputs": {str(path): sha256_file(path) for path in benchmark.predict_inputs(job)},
-            "releases": {each: _origin(benchmark.release_manifest(each)) for each in benchmark.reads(job)},
+            "releases": {each: benchmark.released.origin(each) for each in benchmark.reads(job)},
             "stepline": {"version": stepline.__version__, "commit": _commit()},
             "versions": {"python": platform.python_version(), **_versions()},
         },
     )
-
-
-def _origin(manifest: Path) -> Any:
-    return read_json(manifest).get("origin", []) if manifest.exists() else []
 
 
 def _versions() -> dict[str, str]:
