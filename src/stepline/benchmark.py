@@ -19,6 +19,7 @@ from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.footage import Footage
 from stepline.io import canonical_json, read_json, sha256_file
 from stepline.mirror import signature
+from stepline.needs import Need
 from stepline.pipeline import Pipeline, how_to_fill
 from stepline.spec import digest
 
@@ -37,7 +38,7 @@ class Job(Generic[AnyEntry]):
 
 
 @dataclass(frozen=True)
-class Benchmark(Pipeline, Generic[AnyEntry]):
+class Benchmark(Generic[AnyEntry]):
     """What there is to do for a benchmark under one configuration.
 
     package: where its ``tables.yaml`` and the paper's numbers are. entry: the class of its entries. released: its
@@ -48,6 +49,7 @@ class Benchmark(Pipeline, Generic[AnyEntry]):
     entry: ClassVar[type[Any]]
     released: ClassVar[Released]
     footage_sets: ClassVar[Mapping[str, Dataset]]
+    config: Config
 
     @classmethod
     def of(cls, config: Config, name: str) -> Self:
@@ -68,10 +70,20 @@ class Benchmark(Pipeline, Generic[AnyEntry]):
             raise ConfigError(
                 f"config: study {name!r} is not configured; add a key `{name}:` or name another --configfile"
             )
-        return cls(config, cls.released)
+        return cls(config)
 
     def check(self) -> None:
         """Raise ConfigError where the configuration is impossible."""
+
+    @property
+    def name(self) -> str:
+        """The benchmark's name."""
+        return self.released.name
+
+    @property
+    def dataset(self) -> Released:
+        """Its releases."""
+        return self.released
 
     @property
     def study_config(self) -> Config:
@@ -101,24 +113,24 @@ class Benchmark(Pipeline, Generic[AnyEntry]):
             raise ConfigError(f"config: {self.name}.tables: {target!r} is not one of {listed}; add it there")
 
     @property
-    def configured_backbones(self) -> Sequence[str]:
-        """None of its own: they are its data sets'."""
-        return ()
-
-    @property
-    def wants_videos(self) -> bool:
-        """No videos are its own: they are those of its data sets."""
-        return False
-
-    @property
-    def weights(self) -> list[str]:
+    def weights(self) -> Sequence[str]:
         """None of its own."""
         return []
+
+    @property
+    def releases(self) -> Sequence[str]:
+        """The releases to fetch."""
+        raise NotImplementedError
 
     @property
     def datasets(self) -> list[str]:
         """The configured data sets with its videos."""
         return list(self.footage_sets)
+
+    @cached_property
+    def pipelines(self) -> dict[str, Pipeline]:
+        """The pipelines of these, by name."""
+        return {name: self.footage[name].pipeline for name in self.datasets}
 
     def release_manifest(self, release: str) -> Path:
         """Return the record of a release's files."""
@@ -167,7 +179,7 @@ class Benchmark(Pipeline, Generic[AnyEntry]):
 
     @cached_property
     def footage(self) -> dict[str, Footage]:
-        """The pipelines of the data sets with its videos, by name."""
+        """The data sets with its videos, by name."""
         named = tuple(dict.fromkeys(name for entry in self.shown.values() for name in self.features(entry)))
         key = f"{self.name}.features"
         return {
@@ -240,6 +252,14 @@ class Benchmark(Pipeline, Generic[AnyEntry]):
         """Return what scoring reads besides the predictions."""
         return [self.release_manifest(job.release)]
 
+    def score_params(self) -> str:
+        """Return what scores must be made again for, besides new predictions, as text."""
+        raise NotImplementedError
+
+    def table_inputs(self, target: str) -> list[Path]:
+        """Return what a table is made from."""
+        raise NotImplementedError
+
     def scores(self, target: str) -> list[Path]:
         """Return the scores that a table collects."""
         return [paths.scores(self.name, job.release, job.entry.id, job.context) for job in self.jobs(target)]
@@ -293,9 +313,13 @@ class Benchmark(Pipeline, Generic[AnyEntry]):
     def how_to_fill(self, item: str) -> str:
         """Return a command that brings what ``needs`` names; "" for what no command brings."""
         kind, _, what = item.partition(":")
-        return f"stepline fetch {what}" if kind == "release" else how_to_fill(item)
+        return f"stepline fetch {what}" if kind == "release" else how_to_fill(Need.parse(item))
 
     @property
     def report_tables(self) -> list[Path]:
         """The tables that the report shows: the configured ones."""
         return [Path("results", self.name, f"{table}.csv") for table in self.tables]
+
+    def report_inputs(self) -> list[Path]:
+        """Return what the report shows besides the tables."""
+        return []

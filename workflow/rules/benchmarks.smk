@@ -25,8 +25,8 @@ rule fit:
     log:
         "logs/fit/{study}.{release}.{entry}.{context}.{seed}.log",
     conda:
-        lambda wildcards: entry_environment(wildcards)
-    threads: lambda wildcards: entry_threads(wildcards)
+        helpers.entry_environment
+    threads: helpers.entry_threads
     resources:
         gpu=lambda wildcards: int(job(wildcards).entry.made.gpu and config["features"]["device"] == "cuda"),
     params:
@@ -46,8 +46,8 @@ rule predict:
     log:
         "logs/predict/{study}.{release}.{entry}.{context}.log",
     conda:
-        lambda wildcards: entry_environment(wildcards)
-    threads: lambda wildcards: entry_threads(wildcards)
+        helpers.entry_environment
+    threads: helpers.entry_threads
     resources:
         gpu=lambda wildcards: int(job(wildcards).entry.made.gpu and config["features"]["device"] == "cuda"),
     params:
@@ -68,7 +68,7 @@ rule score:
     log:
         "logs/score/{study}.{release}.{entry}.{context}.log",
     conda:
-        lambda wildcards: score_environment(wildcards)
+        helpers.score_environment
     params:
         options=lambda wildcards: plan(wildcards).score_params(),
     message:
@@ -80,8 +80,7 @@ rule score:
 
 rule table:
     input:
-        lambda wildcards: plan(wildcards).score_files(wildcards.table),
-        lambda wildcards: plan(wildcards).dropped,
+        lambda wildcards: plan(wildcards).table_inputs(wildcards.table),
     output:
         "results/{study}/{table}.csv",
         "results/{study}/{table}.md",

@@ -4,20 +4,20 @@
 rule extract:
     input:
         "datasets/{dataset}/availability/{shard}.json",
-        lambda wildcards: plan(wildcards).clip_inputs,
+        lambda wildcards: pipeline(wildcards).features.inputs,
     output:
         "features/{backbone}/{spec}/manifests/{dataset}.{shard}.json",
     log:
         "logs/extract/{backbone}/{spec}/{dataset}.{shard}.log",
     priority: 1
     conda:
-        lambda wildcards: environment_file(wildcards)
+        helpers.backbone_environment
     threads: (NETWORKS and workflow.resource_settings.cores) or 1
     resources:
-        disk_gb=disk_gb("extract"),
+        disk_gb=helpers.disk_gb("extract"),
         gpu=int(NETWORKS and config["features"]["device"] == "cuda"),
     params:
-        by=lambda wildcards: plan(wildcards).extract_params(wildcards.backbone, wildcards.shard),
+        by=lambda wildcards: pipeline(wildcards).features.params(wildcards.backbone, wildcards.shard),
     message:
         "{wildcards.backbone} on {wildcards.dataset}, shard {wildcards.shard}"
     shell:

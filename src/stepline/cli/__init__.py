@@ -169,7 +169,7 @@ def _fetch(parsed: argparse.Namespace) -> None:
     from stepline import fetch
     from stepline.config import load
     from stepline.datasets.studies import released
-    from stepline.plans import configured, plan
+    from stepline.plans import configured, has_tables, pipeline, plan
 
     first, _, rest = (parsed.what or "").partition("/")
     asked, _, shard = rest.partition("/")
@@ -179,15 +179,23 @@ def _fetch(parsed: argparse.Namespace) -> None:
         print(f"{parsed.what}: {fetch.release_line(released(first, rest), rest)}")
     else:
         config = load(parsed.configfile)
-        plans = [plan(config, name) for name in ([first] if first else configured(config))]
-        if shard:
-            if shard not in (known := plans[0].all_shards):
+        if asked:
+            made = pipeline(config, first)
+            if not shard:
+                print(f"{parsed.what}: {fetch.videos_line(made)}")
+                return
+            if shard not in (known := made.videos.all_shards):
                 raise ConfigError(f"{first} has no shard {shard!r}; choose from {', '.join(known)}")
-            print(f"{parsed.what}: {fetch.summary(fetch.fetch_videos(plans[0], shard))}")
-        elif asked:
-            print(f"{parsed.what}: {fetch.videos_line(plans[0])}")
-        else:
-            _fetch_each(fetch.items(plans))
+            print(f"{parsed.what}: {fetch.summary(fetch.fetch_videos(made, shard))}")
+            return
+        names = [first] if first else configured(config)
+        plans = {name: plan(config, name) for name in names if has_tables(config, name)}
+        others = [pipeline(config, name) for name in names if name not in plans]
+        studies = [made.pipelines[name] for name, made in plans.items() if name in made.pipelines]
+        weights = [name for made in plans.values() for name in made.weights]
+        weights += [name for made in others for name in made.weights]
+        releases = [(made.dataset, release) for made in plans.values() for release in made.releases]
+        _fetch_each(fetch.items(weights, releases, [*studies, *others]))
 
 
 def _fetch_each(items: dict[str, Callable[[], str]]) -> None:
@@ -236,12 +244,12 @@ def _extract(parsed: argparse.Namespace) -> None:
     from stepline.config import load
     from stepline.features.extract import extract
     from stepline.features.work import works
-    from stepline.plans import plan
+    from stepline.plans import pipeline
 
     config = load(parsed.configfile)
     name, shard = _shard(parsed)
-    made = plan(config, name)
-    todo = works(made, made.backbone_of(parsed.backbone), shard)
+    made = pipeline(config, name)
+    todo = works(made, made.features.backbone_of(parsed.backbone), shard)
     manifest = paths.features_manifest(name, shard, todo[0].spec)
     lock, limits = paths.features_lock(name, shard), _limits(parsed)
     extract(paths.availability(name, shard), todo, manifest, lock=lock, limits=limits, options=config["features"])
@@ -265,10 +273,10 @@ def _thumbnails(parsed: argparse.Namespace) -> None:
 def _drop(parsed: argparse.Namespace) -> None:
     from stepline.config import load
     from stepline.fetch import drop_videos
-    from stepline.plans import plan
+    from stepline.plans import pipeline
 
     name, shard = _shard(parsed)
-    drop_videos(plan(load(parsed.configfile), name), shard)
+    drop_videos(pipeline(load(parsed.configfile), name), shard)
 
 
 def _shard(parsed: argparse.Namespace) -> tuple[str, str]:
@@ -353,22 +361,19 @@ def _benchmark(parsed: argparse.Namespace) -> "Verbs":
 
 def _summary(parsed: argparse.Namespace) -> None:
     from stepline.config import load
-    from stepline.plans import BENCHMARKS, plan
+    from stepline.plans import pipeline
     from stepline.report.summary import write_summary
 
-    if parsed.dataset in BENCHMARKS:
-        listed = " or ".join(BENCHMARKS[parsed.dataset].footage_sets)
-        raise ConfigError(f"{parsed.dataset} has no videos of its own: name {listed}")
-    write_summary(plan(load(parsed.configfile), parsed.dataset))
+    write_summary(pipeline(load(parsed.configfile), parsed.dataset))
 
 
 def _report(parsed: argparse.Namespace) -> None:
     from stepline.config import load
-    from stepline.plans import has_tables, plan, run
+    from stepline.plans import has_tables, pipeline, run
     from stepline.report.page import write_page
 
     config = load(parsed.configfile)
     if has_tables(config, parsed.dataset):
         run(config, parsed.dataset).report()
     else:
-        write_page(plan(config, parsed.dataset), Path("results", parsed.dataset, "report.html"))
+        write_page(pipeline(config, parsed.dataset), Path("results", parsed.dataset, "report.html"))

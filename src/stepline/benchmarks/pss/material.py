@@ -12,10 +12,8 @@ from stepline.benchmarks.pss.plan import Job, Plan
 from stepline.datasets import pss
 from stepline.datasets.pss import Procedure
 from stepline.datasets.schema import Split
-from stepline.features.bank import Bank
+from stepline.features.bank import Bank, open_named
 from stepline.features.resize import resize
-from stepline.features.store import read
-from stepline.footage import is_backbone
 
 
 @dataclass(frozen=True)
@@ -48,14 +46,7 @@ class Material:
     @cached_property
     def banks(self) -> Sequence[Bank]:
         """The banks of the entry's features, in the configured order."""
-        return [self._bank(name) for name in self.plan.features(self.entry)]
-
-    def _bank(self, name: str) -> Bank:
-        footage = self.plan.footage[self.dataset]
-        folders = footage.features_folders(name)
-        if is_backbone(name, self.plan.config):
-            return Bank.open(folders, footage.spec_of(name))
-        return Bank.open(folders, read(folders[0]).spec)
+        return [open_named(self.plan.footage[self.dataset], name) for name in self.plan.features(self.entry)]
 
     @property
     def dimension(self) -> int:

@@ -45,7 +45,7 @@ class Plan(benchmark.Benchmark[Entry]):
         for key, names in self.study_config["features"].items():
             for name in names:
                 for footage in self.footage.values():
-                    footage.check_features(name, f"config: pss.features.{key}")
+                    footage.check(name, f"config: pss.features.{key}")
         options = self.study_config["procnet"]
         longest = FIRST_KERNEL + KERNEL_STEP * (options["anchors"] - 1)
         if longest > options["length"]:
@@ -85,7 +85,7 @@ class Plan(benchmark.Benchmark[Entry]):
         if entry.made.trains and (train := pss.SPLIT_FILES[release]["train"][0]) != release:
             needed.append(train)
         absent = [f"release:pss/{name}" for name in needed if not pss.has_release(name)]
-        absent += [item for name in self.features(entry) for item in self.footage[release].features_lack(name)]
+        absent += [str(need) for name in self.features(entry) for need in self.footage[release].missing(name)]
         return tuple(dict.fromkeys(absent))
 
     def wanted(self, entry: Entry, release: str) -> Iterable[str]:
@@ -105,7 +105,7 @@ class Plan(benchmark.Benchmark[Entry]):
             "seeds": list(entry.seeds),
             "subset": self.study_config["subset"],
             "options": self.options(entry, job.release),
-            "features": [self.footage[job.release].features_record(name) for name in self.features(entry)],
+            "features": [self.footage[job.release].record(name) for name in self.features(entry)],
         }
         if entry.trained:
             record |= {entry.made.options: self.study_config[entry.made.options]}
@@ -157,14 +157,15 @@ class Plan(benchmark.Benchmark[Entry]):
             releases.append(pss.SPLIT_FILES[job.release]["train"][0])
         inputs = [self.release_manifest(name) for name in dict.fromkeys(releases)]
         for name in self.features(job.entry):
-            inputs += self.footage[job.release].features_inputs(name)
+            inputs += self.footage[job.release].inputs(name)
         return inputs
 
-    def score_files(self, target: str) -> list[Path]:
+    def table_inputs(self, target: str) -> list[Path]:
         """Return the scores that a table collects, and the records that videos are deleted, where they are not kept."""
         jobs = list(self.jobs(target))
         read = {job.release for job in jobs if any(is_backbone(name, self.config) for name in self.features(job.entry))}
-        return [*self.scores(target), *(path for name in sorted(read) for path in self.footage[name].dropped)]
+        dropped = [path for name in sorted(read) for path in self.footage[name].pipeline.videos.dropped]
+        return [*self.scores(target), *dropped]
 
     def how_to_fill(self, item: str) -> str:
         """Return a command that brings what ``needs`` names."""

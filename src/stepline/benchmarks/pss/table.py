@@ -37,7 +37,7 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
         score, spec = plan.read_score(job), plan.spec(job)
         lacking = tuple(score["needs"])
         notes += [
-            f"imported files: {plan.footage[release].features_folders(source)[0].parent.parent}"
+            f"imported files: {plan.footage[release].folders(source)[0].parent.parent}"
             for source in plan.features(entry)
             if not is_backbone(source, plan.config)
         ]
