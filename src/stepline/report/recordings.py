@@ -75,9 +75,8 @@ def write_report(
 
 def _by_context(rows: Sequence[Row], style: Mapping[str, tuple[str, str]]) -> "dict[str, Figure]":
     from stepline.report.figure_contexts import contexts
-    from stepline.report.figures import has_number
 
-    return {next(iter(tables.measures(rows))): contexts(rows, style)} if any(map(has_number, rows)) else {}
+    return {next(iter(tables.measures(rows))): contexts(rows, style)}
 
 
 def _spreads(rows: Sequence[Row]) -> list[Picture]:

@@ -46,13 +46,17 @@ def write_study(
 ) -> None:
     """Write the page as one self-contained HTML file: no script, no network, same inputs same bytes.
 
-    rows: of all tables. figures: returns the figures of a table on one release by the metric that each is about; none
-    where there is nothing to draw. spreads: figures of single videos' values. examples: figures of single videos. svg:
-    where the figure of one (table, release), ``svg_of``, is written too; the first one where that is not drawn.
+    rows: of all tables. figures: returns the figures of a table on one release by the metric that each is about; it is
+    asked where there are numbers to draw, the paper's or ours. spreads: figures of single videos' values. examples:
+    figures of single videos. svg: where the figure of one (table, release), ``svg_of``, is written too; the first one
+    where that is not drawn.
     """
+    from stepline.report.figures import has_number
+
     drawn = {
         (*group, metric): figure
         for group, part in tables.groups(rows).items()
+        if any(map(has_number, part))
         for metric, figure in figures(part).items()
     }
     statuses = [row.status for row in rows]
@@ -95,7 +99,8 @@ def _results(rows: Sequence[Row], drawn: "Mapping[tuple[str, str, str], Figure]"
 def _said(rows: Sequence[Row], metric: str) -> str:
     """Return the computed values of a metric in words."""
     measure = tables.measures(rows)[metric]
-    known = [(row.value, row) for row in rows if row.metric == metric and row.value is not None]
+    computed = [row for row in rows if row.metric == metric and row.status != "reference"]
+    known = [(row.value, row) for row in computed if row.value is not None]
     values = [f"{_name(row)} {tables.metric_text(measure, value)}" for value, row in known]
     if len(values) > VALUES_SAID:
         _, best = max(zip(known, values, strict=True), key=lambda each: each[0][0])
