@@ -1,4 +1,4 @@
-"""The page of a study: a figure for each table and release, its values in words, one figure as a file."""
+"""The page of a study: a figure for each table and release, its values in words, a figure as a file."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from stepline.report import Picture, study
 from stepline.report.figure_scores import scores
 from stepline.report.figures import render
-from stepline.report.study import write_study
+from stepline.report.study import write_figure, write_study
 from stepline.tables import Row, groups
 from tests.tables.numbers import PAPER, SAMPLE_LIST, build, number, score
 
@@ -79,16 +79,14 @@ def test_of_many_values_the_highest_is_said(tmp_path: Path, monkeypatch: pytest.
     ]
 
 
-def test_one_figure_is_a_file_too(tmp_path: Path) -> None:
+def test_the_first_figure_of_rows_is_a_file(tmp_path: Path) -> None:
     svg = tmp_path / "table.svg"
-    page(tmp_path, rows(), svg=svg, svg_of=("3b", "v1"))
-    first, second = groups(rows()).values()
-    assert svg.read_bytes() == render(scores(second, "accuracy"))
-    page(tmp_path, rows(), svg=svg, svg_of=("3b", "v9"))
+    write_figure(svg, rows())
+    first = next(iter(groups(rows()).values()))
     assert svg.read_bytes() == render(scores(first, "accuracy"))
-    page(tmp_path, rows(), svg=svg, figures=lambda part: {})
-    assert svg.read_bytes().startswith(b"<?xml")
     assert b"<dc:date" not in svg.read_bytes()
+    write_figure(svg, build([number(score=None)], None))
+    assert svg.read_bytes() == render(Figure())
 
 
 def test_examples_stand_below_the_tables(tmp_path: Path) -> None:
