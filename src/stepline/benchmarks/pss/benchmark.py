@@ -62,6 +62,7 @@ class Pss(Benchmark[Entry]):
     )
     paper_features = PAPER_FEATURES
     drawn = ("soda_d", "cider")
+    settings = ("baseline",)
 
     @property
     def released(self) -> Released:
