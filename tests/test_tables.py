@@ -173,7 +173,7 @@ def test_what_a_method_sees_is_an_oracle_beyond_recordings_and_training_labels()
     asked = [line(method=str(number), inputs=inputs) for number, inputs in enumerate(seen)]
     rows = tables.build(asked, None)
     assert [tables.is_oracle(r) for r in rows] == [False, False, False, True, True]
-    assert [tables.sees(r) for r in rows][:2] == ["its window, the training and validation recordings", "nothing"]
+    assert [tables.sees(r) for r in rows][:2] == ["its window, the training recordings", "nothing"]
 
 
 def test_a_number_that_cannot_be_right_is_inconsistent_with_its_evidence(paper: Path) -> None:
@@ -554,8 +554,8 @@ class TestPlans:
         assert "Values in percent. Bold:" in (tmp_path / "t.md").read_text()
 
     def test_planners_see_no_more_than_a_system_would_have(self) -> None:
-        (row,) = tables.build([line(inputs=("observations", "action_pool", "train"))], None)
+        (row,) = tables.build([line(inputs=("observations", "action_pool", "train", "val"))], None)
         assert not tables.is_oracle(row)
         assert tables.sees(row) == (
-            "the start and end observations, the action pool, the training and validation recordings"
+            "the start and end observations, the action pool, the training recordings, the validation recordings"
         )

@@ -70,10 +70,12 @@ SETTINGS = ("baseline", "reference", "zero-shot", "tuned", "last-layer", "all-la
 SEES = {
     "window": "its window",
     "recording": "the whole recording",
-    "train": "the training and validation recordings",
+    "train": "the training recordings",
+    "val": "the validation recordings",
     "train_annotation": "the training annotation",
     "video": "the video",
     "duration": "the video's duration",
+    "preview_end": "where the preview ends",
     "observations": "the start and end observations",
     "action_pool": "the action pool",
     "segment_count": "THE NUMBER OF SEGMENTS",

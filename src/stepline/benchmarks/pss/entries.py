@@ -42,6 +42,7 @@ class Entry(declared.Entry):
         """What it may see, words of `stepline.tables.SEES`."""
         seen = ["video"] if self.features else []
         seen += ["train"] if self.made.trains else []
+        seen += ["val"] if self.trained else []
         if self.settings.get("proposals") == "ground_truth":
             seen.append("segments")
         elif not self.features:
