@@ -42,5 +42,5 @@ class Entry(declared.Entry):
         """What it may see, words of `stepline.tables.SEES`."""
         seen = ["observations"] if self.features or self.made.decoded else []
         if self.made.trains:
-            seen.append("train" if self.trained else "train_annotation")
+            seen += ["train", "val"] if self.trained else ["train_annotation"]
         return (*seen, *(["action_pool"] if self.kind != "statistics" else []))
