@@ -139,6 +139,17 @@ def run(config: Config, name: str) -> Verbs:
     return SpacewalkRun(SpacewalkPlan.of(config, name))
 
 
+def to_fetch(config: Config, names: Sequence[str]) -> tuple[list[str], list[tuple[Released, str]], list[Pipeline]]:
+    """Return what benchmarks and data sets want fetched: weights, releases with whose they are, and whose videos."""
+    plans = {name: plan(config, name) for name in names if has_tables(config, name)}
+    others = [pipeline(config, name) for name in names if name not in plans]
+    weights = [weight for each in plans.values() for weight in each.weights]
+    weights += [weight for each in others for weight in each.weights]
+    releases = [(each.dataset, release) for each in plans.values() for release in each.releases]
+    studies = [each.pipelines[name] for name, each in plans.items() if name in each.pipelines]
+    return weights, releases, [*studies, *others]
+
+
 def configured(config: Config) -> list[str]:
     """Return the names of the configured benchmarks and data sets, studies first."""
     studies = [name for name in STUDIES if name in config]

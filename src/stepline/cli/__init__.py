@@ -169,7 +169,7 @@ def _fetch(parsed: argparse.Namespace) -> None:
     from stepline import fetch
     from stepline.config import load
     from stepline.datasets.studies import released
-    from stepline.plans import configured, has_tables, pipeline, plan
+    from stepline.plans import configured, pipeline, to_fetch
 
     first, _, rest = (parsed.what or "").partition("/")
     asked, _, shard = rest.partition("/")
@@ -177,25 +177,15 @@ def _fetch(parsed: argparse.Namespace) -> None:
         fetch.fetch_weights(rest)
     elif asked not in ("", "videos"):
         print(f"{parsed.what}: {fetch.release_line(released(first, rest), rest)}")
-    else:
+    elif not asked:
         config = load(parsed.configfile)
-        if asked:
-            made = pipeline(config, first)
-            if not shard:
-                print(f"{parsed.what}: {fetch.videos_line(made)}")
-                return
-            if shard not in (known := made.videos.all_shards):
-                raise ConfigError(f"{first} has no shard {shard!r}; choose from {', '.join(known)}")
-            print(f"{parsed.what}: {fetch.summary(fetch.fetch_videos(made, shard))}")
-            return
-        names = [first] if first else configured(config)
-        plans = {name: plan(config, name) for name in names if has_tables(config, name)}
-        others = [pipeline(config, name) for name in names if name not in plans]
-        studies = [made.pipelines[name] for name, made in plans.items() if name in made.pipelines]
-        weights = [name for made in plans.values() for name in made.weights]
-        weights += [name for made in others for name in made.weights]
-        releases = [(made.dataset, release) for made in plans.values() for release in made.releases]
-        _fetch_each(fetch.items(weights, releases, [*studies, *others]))
+        _fetch_each(fetch.items(*to_fetch(config, [first] if first else configured(config))))
+    else:
+        made = pipeline(load(parsed.configfile), first)
+        if shard and shard not in (known := made.videos.all_shards):
+            raise ConfigError(f"{first} has no shard {shard!r}; choose from {', '.join(known)}")
+        came = fetch.summary(fetch.fetch_videos(made, shard)) if shard else fetch.videos_line(made)
+        print(f"{parsed.what}: {came}")
 
 
 def _fetch_each(items: dict[str, Callable[[], str]]) -> None:
