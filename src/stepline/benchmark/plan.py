@@ -13,6 +13,7 @@ from stepline import paths
 from stepline.benchmark.declaration import Declaration, Reader, read_declared
 from stepline.benchmark.declared import Declared
 from stepline.benchmark.entries import AnyEntry, Job, Line, Table
+from stepline.benchmark.source import source_digest
 from stepline.benchmark.words import UNKNOWN, Option
 from stepline.config import Config, defaults
 from stepline.datasets.dataset import Dataset
@@ -187,6 +188,11 @@ class Benchmark(Declared[AnyEntry]):
     def package(cls) -> str:
         """Return the Python package of the benchmark."""
         return cls.__module__.rpartition(".")[0] or cls.__module__
+
+    def source(self, entry: AnyEntry) -> str:
+        """Return the digest of an entry's method, code alone; see `stepline.benchmark.source`."""
+        assert entry.kind.method is not None
+        return source_digest(entry.kind.method, self.package(), self.folder, apart=type(self).__module__)
 
     # What is missing
 
