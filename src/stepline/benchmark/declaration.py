@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 from stepline.benchmark.entries import Entry, Kind, Line, Table
 from stepline.config import Config
+from stepline.config.declarations import declaration
 from stepline.errors import ConfigError
-from stepline.io import read_yaml
 
 SHOWN = {field.name for field in fields(Line)} - {"entry"}
 """What an entry may say of its own line, beside the name of its table."""
@@ -21,13 +20,6 @@ class Declaration:
 
     entries: Mapping[str, Entry]
     tables: Sequence[Table]
-
-
-@cache
-def read_declared(folder: Path) -> dict[str, Any]:
-    """Return the content of the ``tables.yaml`` in a benchmark's folder; it is not to be changed."""
-    content: dict[str, Any] = read_yaml((folder / "tables.yaml").read_text(encoding="utf-8"))
-    return content
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +40,7 @@ class Reader:
 
     def read(self) -> Declaration:
         """Return the declaration; raise ConfigError, one line, where it is wrong."""
-        declared = read_declared(self.folder)
+        declared = declaration(self.folder)
         merged = _merged(declared["entries"], self.options["entries"])
         tables = {str(name): content for name, content in declared["tables"].items()}
         lines: dict[str, list[Line]] = {
@@ -98,7 +90,7 @@ class Reader:
                 self._fail(f"{where}.{key}", "it is required")
         content = {"releases": table.get("releases", ())} | dict(content)
         for release in content["releases"]:
-            self._choose(f"{where}.releases", release, read_declared(self.folder)["releases"])
+            self._choose(f"{where}.releases", release, declaration(self.folder)["releases"])
         return Line(**{key: tuple(each) if isinstance(each, list) else each for key, each in content.items()})
 
     def _check_same(self, name: str, content: Mapping[str, Any], entries: Mapping[str, Any]) -> None:

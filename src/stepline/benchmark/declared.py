@@ -57,6 +57,10 @@ class Declared(Generic[AnyEntry]):
     """The names of features that are made as the paper's, by key of the configuration's ``features``."""
     drawn: ClassVar[tuple[str, ...]] = ()
     """The metrics of which a table's picture is drawn: the first that it has, else its first metric."""
+    how_to_read: ClassVar[str] = ""
+    """How pictures of tables are read, and how examples are."""
+    how_to_read_examples: ClassVar[str] = ""
+    examples_title: ClassVar[str] = "Timelines"
     rerun: ClassVar[str] = ""
     """What the numbers of the column ``rerun`` of ``paper/*.csv`` are."""
 
@@ -95,8 +99,8 @@ class Declared(Generic[AnyEntry]):
         return self.options["features"][entry.features] if entry.features else []
 
     def dataset(self, release: str) -> str:
-        """Return which of ``datasets`` has the videos of a release."""
-        return release if release in self.datasets else next(iter(self.datasets))
+        """Return which of ``datasets`` has the videos of a release; its own name where it has none."""
+        return release if release in self.datasets else next(iter(self.datasets), self.name)
 
     def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
         """Return the releases that must be there before the entry's jobs are known."""
@@ -173,6 +177,12 @@ class Declared(Generic[AnyEntry]):
     def examples(self) -> "Sequence[Picture]":
         """Return pictures of single videos for the page."""
         return ()
+
+    def write_report(self, path: Path) -> None:
+        """Write the page to look at."""
+        from stepline.runs.report import write_report
+
+        write_report(self, path)
 
     def how_to_fill(self, need: Need) -> str:
         """Return a command that brings what is missing; "" for what no command brings."""

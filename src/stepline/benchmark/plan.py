@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from stepline import paths
-from stepline.benchmark.declaration import Declaration, Reader, read_declared
+from stepline.benchmark.declaration import Declaration, Reader
 from stepline.benchmark.declared import Declared
 from stepline.benchmark.entries import AnyEntry, Job, Line, Table
 from stepline.benchmark.source import source_digest
 from stepline.benchmark.words import UNKNOWN, Option
 from stepline.config import Config, defaults
+from stepline.config.declarations import declaration
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.subset import describe, select
 from stepline.errors import ConfigError, MissingError, StoreError
@@ -92,6 +93,15 @@ class Benchmark(Declared[AnyEntry]):
         named = Option("+".join(self.features(entry)), self.paper_features.get(entry.features, UNKNOWN))
         return {"features": named} | (self.changed(entry.kind.options) if entry.trained else {})
 
+    def imported(self, entry: AnyEntry, release: str) -> list[str]:
+        """Return which of the entry's features are files of others, in words."""
+        footage = [(self.footage[self.dataset(release)], name) for name in self.features(entry)]
+        return [
+            f"imported files: {each.folders(name)[0].parent.parent}"
+            for each, name in footage
+            if not each.is_backbone(name)
+        ]
+
     # Releases
 
     @property
@@ -132,7 +142,7 @@ class Benchmark(Declared[AnyEntry]):
     @classmethod
     def all_tables(cls) -> list[str]:
         """Return the names of all its files of tables."""
-        declared = read_declared(cls.folder)["tables"].items()
+        declared = declaration(cls.folder)["tables"].items()
         return list(
             dict.fromkeys(
                 content.get("target", f"table{str(name).removeprefix('table')}") for name, content in declared

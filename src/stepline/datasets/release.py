@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from lzma import LZMAError
+from os.path import commonpath
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -57,6 +58,11 @@ class Released(Dataset):
         """Return whether a release is fetched, or the mirror holds all of it."""
         files = self.release_files(release)
         return (self.folder(release) / "release.json").exists() or bool(files) and all(find(f.wanted) for f in files)
+
+    def origin(self, release: str) -> str:
+        """Return the address, with its commit, below which all public files of a release are; "" of none."""
+        urls = [file.url for file in self.release_files(release) if file.url]
+        return commonpath(urls).replace(":/", "://", 1) if urls else ""
 
     def release_file(self, release: str, path: str) -> Path:
         """Return a file of the release by its path there; raise ReleaseError where it is not as it was fetched."""

@@ -6,7 +6,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stepline.report.figures import AXES, COLOURS, STYLE
+from stepline.report.figure_contexts import AXES
+from stepline.report.figures import COLOURS, STYLE
 from stepline.tables import Row
 
 PANELS = {"A9a": "training samples per video", "A9b": "training videos"}
@@ -61,7 +62,7 @@ def sizes(rows: Sequence[Row], amounts: Mapping[str, int], before: Sequence[Row]
 def _curve(axes: Axes, rows: Mapping[int, Row]) -> None:
     known = {place: row for place, row in sorted(rows.items()) if row.value is not None}
     if not known:
-        needs = ", ".join(dict.fromkeys(item for row in rows.values() for item in row.needs))
+        needs = ", ".join(dict.fromkeys(str(each) for row in rows.values() for each in row.needs))
         axes.text(
             0.5, 0.5, f"no value yet: needs\n{needs}" if needs else "no value yet", transform=axes.transAxes,
             ha="center", va="center", fontsize=8, color="#555555", bbox={"facecolor": "white", "edgecolor": "none"},

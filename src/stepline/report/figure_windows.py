@@ -6,7 +6,8 @@ from string import ascii_lowercase
 import matplotlib
 from matplotlib.figure import Figure
 
-from stepline.report.figures import AXES, STYLE, draw_curves, draw_legend, has_number, styles
+from stepline.report.figure_contexts import AXES, styles
+from stepline.report.figures import STYLE, draw_curves, draw_legend, has_number
 from stepline.tables import Row, context_name
 
 

@@ -65,17 +65,19 @@ class Inputs(Generic[AnyBenchmark]):
 
     def used(self, split: str) -> list[Any]:
         """Return the units of the subset's videos of which all that the entry reads is there."""
-        return [unit for unit in self.truth(split) if unit.video in self._chosen and self.has(unit)]
+        return [unit for unit in self.truth(split) if self._is_chosen(unit.video) and self.has(unit)]
 
     def has(self, unit: Any) -> bool:
         """Return whether all that the entry reads of a unit is there."""
         return all(unit.video in bank for bank in self.banks)
 
+    def _is_chosen(self, video: str) -> bool:
+        return self.options["subset"] is None or video in self._chosen
+
     @cached_property
     def _chosen(self) -> frozenset[str]:
         benchmark = self.benchmark
-        dataset = benchmark.datasets[benchmark.dataset(self.release)] if benchmark.datasets else benchmark.released
-        return benchmark.chosen(dataset)
+        return benchmark.chosen(benchmark.datasets.get(benchmark.dataset(self.release), benchmark.released))
 
     def splits(self, stage: Stage) -> list[str]:
         """Return the splits that a stage reads: where it is evaluated, and those that fitting reads."""
@@ -92,7 +94,7 @@ class Inputs(Generic[AnyBenchmark]):
             return ()
         listed = {unit.video for split in without for unit in self.truth(split)}
         banks = dict(zip(self.benchmark.features(self.entry), self.banks, strict=True))
-        dataset = self.benchmark.dataset(self.release) if self.benchmark.datasets else self.benchmark.name
+        dataset = self.benchmark.dataset(self.release)
         strange = [name for name in self.imported if listed and not listed & banks[name].videos]
         return tuple(Need("features", f"{name}/{dataset}") for name in strange) or (Need("videos", dataset),)
 

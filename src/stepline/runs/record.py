@@ -12,7 +12,7 @@ from typing import Any
 import stepline
 from stepline import paths
 from stepline.benchmark import Job, Method
-from stepline.io import read_json, sha256_file, write_json
+from stepline.io import sha256_file, write_json
 from stepline.runs.inputs import Inputs
 
 LIBRARIES = ("numpy", "scikit-learn", "torch")
@@ -24,10 +24,7 @@ def record_path(study: str, job: Job) -> Path:
 
 
 def write_record(inputs: Inputs[Any], method: Method[Any, Any]) -> None:
-    """Write what made the predictions of a job: spec, method, inputs by sha256, releases, options, versions.
-
-    An input that is not there, as where something is missing, has null.
-    """
+    """Write what made the predictions of a job: spec, method, inputs by sha256, releases, options, versions."""
     benchmark, job = inputs.benchmark, inputs.job
     shown = benchmark.shown_options(job.entry, job.release)
     write_json(
@@ -37,18 +34,12 @@ def write_record(inputs: Inputs[Any], method: Method[Any, Any]) -> None:
             "record": benchmark.record(job),
             "options": {key: option.value for key, option in shown.items()},
             "method": {"module": type(method).__module__, "source": benchmark.source(job.entry)},
-            "inputs": {
-                str(path): sha256_file(path) if path.is_file() else None for path in benchmark.predict_inputs(job)
-            },
-            "releases": {each: _origin(benchmark.release_manifest(each)) for each in benchmark.reads(job)},
+            "inputs": {str(path): sha256_file(path) for path in benchmark.predict_inputs(job) if path.is_file()},
+            "releases": {each: benchmark.released.origin(each) for each in benchmark.reads(job)},
             "stepline": {"version": stepline.__version__, "commit": _commit()},
             "versions": {"python": platform.python_version(), **_versions()},
         },
     )
-
-
-def _origin(manifest: Path) -> Any:
-    return read_json(manifest).get("origin", []) if manifest.exists() else []
 
 
 def _versions() -> dict[str, str]:

@@ -31,6 +31,7 @@ def _numbers(
     if not needs and not benchmark.is_reference(line):
         score = benchmark.read_score(job) if entry.kind.method else benchmark.counted(entry, release)
         needs = tuple(map(Need.parse, score["needs"]))
+    imported = [] if needs else benchmark.imported(entry, release)
     sees = {each.word: each for each in benchmark.sees}
     options = dict(benchmark.shown_options(entry, release)) if entry.kind.method else {}
     for metric in table.metrics:
@@ -53,18 +54,13 @@ def _numbers(
             options=options | _scored_by(benchmark, entry, metric),
             paper_release=benchmark.paper_release or release,
             spec="" if score is None or not entry.kind.method else benchmark.spec(job),
-            note="; ".join(filter(None, [line.note, benchmark.note(table, line, release, metric)])),
-            command=benchmark.filled_by(f"{file_of(table)}", wanted),
+            note="; ".join(filter(None, [line.note, *imported, benchmark.note(table, line, release, metric)])),
+            command=benchmark.filled_by(f"{table.file}.csv", wanted),
             score=None if wanted else score,
             needs=wanted,
             reference=benchmark.is_reference(line),
             subset=benchmark.subset if entry.kind.method else "",
         )
-
-
-def file_of(table: Table) -> str:
-    """Return the CSV file of a table."""
-    return f"{table.file}.csv"
 
 
 def _scored_by(benchmark: Benchmark[Any], entry: Any, metric: str) -> dict[str, Option]:

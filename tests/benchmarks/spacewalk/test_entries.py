@@ -72,6 +72,16 @@ def test_what_is_seen_is_an_input_whether_declared_or_not(entry: dict[str, objec
     assert by_id(entries={"2a-mine": MINE | entry})["2a-mine"].inputs == seen
 
 
+def test_settings_are_added_to_those_declared_and_replaced_with_the_kind() -> None:
+    fused = "2a-tfidf-internvideo"
+    before = by_id()[fused].settings
+    assert before["text"] != "2a-tfidf-train-zero-shot"
+    changed = by_id(entries={fused: {"settings": {"text": "2a-tfidf-train-zero-shot"}}})
+    assert changed[fused].settings == before | {"text": "2a-tfidf-train-zero-shot"}
+    ordered = {"kind": "hmm", "setting": "tuned", "contexts": "unlimited", "settings": {"scorer": "2a-tfidf-zero-shot"}}
+    assert by_id(entries={fused: ordered})[fused].settings == {"scorer": "2a-tfidf-zero-shot"}
+
+
 def test_the_configuration_changes_and_adds_entries() -> None:
     listed = by_id(entries={"2a-tfidf-zero-shot": {"contexts": [600]}, "2a-mine": MINE})
     assert listed["2a-tfidf-zero-shot"].contexts == (600,)

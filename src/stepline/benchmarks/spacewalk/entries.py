@@ -285,11 +285,16 @@ def declared_pairs() -> list[tuple[str, float | None, str, float | None]]:
 def load_entries(study_name: str, study_config: Config) -> tuple[Entry, ...]:
     """Return all entries: those declared, with the changes and additions of the study's ``entries``.
 
+    Settings are added to those declared, unless the kind is another one.
+
     Raises ConfigError, naming the entry, where a field is unknown or a value is not allowed.
     """
     declared = {name: dict(entry) for name, entry in _declared()["entries"].items()}
     for name, changes in study_config["entries"].items():
-        declared[name] = declared.get(name, {}) | changes
+        before = declared.get(name, {})
+        declared[name] = before | changes
+        if isinstance(changes.get("settings"), dict) and changes.get("kind") in (None, before.get("kind")):
+            declared[name]["settings"] = before.get("settings", {}) | changes["settings"]
     made = {
         name: _entry(study_name, name, _whole(study_name, name, declared), study_config, declared) for name in declared
     }

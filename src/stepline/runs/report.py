@@ -1,0 +1,40 @@
+"""The page of a benchmark: its tables, pictures of them, and examples."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepline.io import write_bytes
+from stepline.report.study import HOW_TO_READ, write_study
+from stepline.runs.table import table_rows
+from stepline.tables import groups
+
+if TYPE_CHECKING:
+    from stepline.benchmark import Benchmark
+
+
+def write_report(benchmark: "Benchmark[Any]", path: Path) -> None:
+    """Write the page to look at."""
+    write_study(
+        path,
+        title=f"{benchmark.title}: {benchmark.about}",
+        rows=[row for file in benchmark.tables for row in table_rows(benchmark, file)],
+        figures=benchmark.figures,
+        how_to_read=benchmark.how_to_read or HOW_TO_READ,
+        examples=benchmark.examples(),
+        how_to_read_examples=benchmark.how_to_read_examples,
+        examples_title=benchmark.examples_title,
+    )
+
+
+def write_picture(benchmark: "Benchmark[Any]", file: str) -> None:
+    """Write ``results/<study>/<file>.svg``: the first table of the file, on the last configured release that it has."""
+    from matplotlib.figure import Figure
+
+    from stepline.report.figures import render
+
+    rows = table_rows(benchmark, file)
+    drawn: Sequence[Figure] = [
+        figure for part in groups(rows).values() for figure in list(benchmark.figures(part).values())[:1]
+    ]
+    write_bytes(Path("results", benchmark.name, f"{file}.svg"), render(drawn[0] if drawn else Figure()))
