@@ -130,6 +130,7 @@ class Benchmark(Declared[AnyEntry]):
             kinds=self.kinds,
             metrics=self.metrics,
             sees=[each.word for each in self.sees],
+            splits=self.splits,
             options=self.options,
             key=self.name,
         ).read()
