@@ -26,14 +26,15 @@ def source_digest(method: Callable[[], Any], package: str, folder: Path, *, apar
     """
     own = method.__module__
     tree = ast.parse(textwrap.dedent(inspect.getsource(method)))
-    waiting = [name for name in _imported(tree, own, is_package=False) if _file(name, package, folder)] or [own]
+    imported = _imported(tree, method.__globals__["__package__"])
+    waiting = [name for name in imported if _file(name, package, folder)] or [own]
     left_out = {apart, own} - {*waiting}
     found: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
         if name not in found and name not in left_out and (path := _file(name, package, folder)):
-            found[name], imported = _read(path, name)
-            waiting += imported
+            found[name], others = _read(path, name)
+            waiting += others
     return hashlib.sha256("\n".join(found[name] for name in sorted(found)).encode()).hexdigest()[:8]
 
 
@@ -75,8 +76,7 @@ def _file(module: str, package: str, folder: Path) -> Path | None:
     for prefix, place in ((package, folder), (MODELS, ROOT / "models")):
         if module == prefix or module.startswith(f"{prefix}."):
             path = place.joinpath(*module.removeprefix(prefix).split("."))
-            found = (path.with_suffix(".py"), path / "__init__.py")
-            return next((file for file in found if file.is_file()), None)
+            return next((file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()), None)
     return None
 
 
@@ -84,11 +84,11 @@ def _file(module: str, package: str, folder: Path) -> Path | None:
 def _read(path: Path, module: str) -> tuple[str, tuple[str, ...]]:
     """Return a module's code as text, and the names of all that it imports, also within functions."""
     source = path.read_text(encoding="utf-8")
-    return code_text(source), tuple(_imported(ast.parse(source), module, is_package=path.name == "__init__.py"))
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    return code_text(source), tuple(_imported(ast.parse(source), package))
 
 
-def _imported(tree: ast.AST, module: str, *, is_package: bool) -> Iterator[str]:
-    package = module if is_package else module.rpartition(".")[0]
+def _imported(tree: ast.AST, package: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)

@@ -18,10 +18,8 @@ from stepline.config import Config
 from stepline.datasets import oepp
 from stepline.datasets.oepp import Part
 from stepline.errors import ConfigError
-from stepline.features.bank import Bank
-from stepline.features.store import read
+from stepline.features.bank import Bank, open_named
 from stepline.features.text import TextStore, encode_texts
-from stepline.footage import is_backbone
 from stepline.io import write_json
 
 
@@ -96,18 +94,16 @@ class Material:
 
     @cached_property
     def _availability(self) -> dict[str, Record]:
-        shards = self.plan.videos.all_shards
-        return {k: v for shard in shards for k, v in read_availability(paths.availability(OPENEVENT, shard)).items()}
+        records = self.plan.videos.pipeline.videos.availability
+        return {k: v for path in records for k, v in read_availability(path).items()}
 
     # Features
 
     @cached_property
     def bank(self) -> Bank:
         """The bank of the entry's features, a row a second; raise ConfigError where its rows are others."""
-        (name,), footage = self.plan.features(self.entry), self.plan.videos
-        folders = footage.features_folders(name)
-        spec = footage.spec_of(name) if is_backbone(name, self.plan.config) else read(folders[0]).spec
-        bank = Bank.open(folders, spec)
+        (name,) = self.plan.features(self.entry)
+        bank = open_named(self.plan.videos, name)
         bank.check_whole()
         if bank.hop_s not in (0, 1):
             raise ConfigError(f"features {name!r} have a row each {bank.hop_s:g} s; OEPP reads one a second")

@@ -52,7 +52,7 @@ class Plan(benchmark.Benchmark[Entry]):
     def check(self) -> None:
         """Raise ConfigError where features or sizes are impossible."""
         for key, named in self.study_config["features"].items():
-            self.videos.check_features(named["video"], f"config: oepp.features.{key}.video")
+            self.videos.check(named["video"], f"config: oepp.features.{key}.video")
             text = named["text"]
             if "/" in text:
                 self._check_vectors(f"config: oepp.features.{key}.text", Path(text).expanduser())
@@ -106,7 +106,7 @@ class Plan(benchmark.Benchmark[Entry]):
         """Return what the entry lacks on a release before any job of it can run; videos are listed by `split1`."""
         listed = entry.made.decoded or self._computed(entry)
         absent = ["release:oepp/split1"] if listed and not oepp.has_release("split1") else []
-        absent += [item for name in self.features(entry) for item in self.videos.features_lack(name)]
+        absent += [str(need) for name in self.features(entry) for need in self.videos.missing(name)]
         absent += self._text_lacks(entry)
         absent += self._service_lacks(entry, release) if entry.made.decoded else ()
         return tuple(dict.fromkeys(absent))
@@ -152,7 +152,7 @@ class Plan(benchmark.Benchmark[Entry]):
             "seeds": list(entry.seeds),
             "subset": mine["subset"],
             "windows": {key: mine["windows"][key] for key, read in cut.items() if read},
-            "features": [self.videos.features_record(name) for name in self.features(entry)],
+            "features": [self.videos.record(name) for name in self.features(entry)],
             "text": self._text_record(entry),
         }
         if entry.trained:
@@ -218,18 +218,18 @@ class Plan(benchmark.Benchmark[Entry]):
     def material(self, job: Job) -> list[Path]:
         """Return what fitting and predicting read."""
         inputs = [self.release_manifest(job.release)]
-        inputs += [path for name in self.features(job.entry) for path in self.videos.features_inputs(name)]
+        inputs += [path for name in self.features(job.entry) for path in self.videos.inputs(name)]
         if job.entry.made.decoded:
-            inputs += [paths.availability(OPENEVENT, shard) for shard in self.videos.all_shards]
+            inputs += self.videos.pipeline.videos.availability
         return inputs
 
-    def score_files(self, target: str) -> list[Path]:
+    def table_inputs(self, target: str) -> list[Path]:
         """Return the scores that a table collects or the releases that it counts, and the records of deleted videos."""
         counted = [release for name, release in self.pairs(target) if not self.entries[name].made.module]
         jobs = list(self.jobs(target))
         read = any(job.entry.made.decoded or self._computed(job.entry) for job in jobs)
         releases = map(self.release_manifest, dict.fromkeys(counted))
-        return [*self.scores(target), *releases, *(self.videos.dropped if read else [])]
+        return [*self.scores(target), *releases, *(self.videos.pipeline.videos.dropped if read else [])]
 
     def _computed(self, entry: Entry) -> bool:
         return any(is_backbone(name, self.config) for name in self.features(entry))
@@ -252,10 +252,6 @@ class Plan(benchmark.Benchmark[Entry]):
         if kind == "features":
             return f"stepline oepp import FOLDER --name {what.partition('/')[0]}"
         return super().how_to_fill(item)
-
-    def report_inputs(self) -> list[Path]:
-        """Return what the page shows besides the tables: nothing."""
-        return []
 
     def chosen(self) -> frozenset[str]:
         """Return the videos that the configured subset holds."""

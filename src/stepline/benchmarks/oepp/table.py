@@ -49,7 +49,7 @@ def _lines(plan: Plan, target: str, line: TableLine, release: str) -> Iterator[L
         lacking = tuple(score["needs"])
         spec = plan.spec(job) if entry.made.module else ""
         notes += [
-            f"imported files: {plan.videos.features_folders(name)[0].parent.parent}"
+            f"imported files: {plan.videos.folders(name)[0].parent.parent}"
             for name in plan.features(entry)
             if not is_backbone(name, plan.config)
         ]
