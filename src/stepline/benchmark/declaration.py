@@ -3,15 +3,28 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_type_hints
 
 from stepline.benchmark.entries import Entry, Kind, Line, Table
+from stepline.benchmark.shapes import fits, said
 from stepline.config import Config
-from stepline.config.declarations import declaration
+from stepline.config.declarations import TABLES, declaration
 from stepline.errors import ConfigError
 
-SHOWN = {field.name for field in fields(Line)} - {"entry"}
+LINE = get_type_hints(Line)
+SHOWN = LINE.keys() - {"entry"}
 """What an entry may say of its own line, beside the name of its table."""
+TABLE: dict[str, Any] = {
+    "title": str,
+    "metrics": tuple[str, ...],
+    "lines": tuple[Mapping[str, Any], ...],
+    "releases": tuple[str, ...],
+    "target": str,
+    "task": str,
+}
+"""The fields of a table."""
+NAMES: dict[str, Any] = {"table": str | int, "same_as": str}
+"""What an entry has besides its own fields and those of its line."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +39,8 @@ class Declaration:
 class Reader:
     """Reads a declaration for one study.
 
-    entry: the class of its entries. kinds, metrics, sees: the names that are known. options: the study's part of the
-    configuration; key: where it stands there, such as ``pss``.
+    entry: the class of its entries. kinds, metrics, sees, splits: the names that are known. options: the study's part
+    of the configuration; key: where it stands there, such as ``pss``.
     """
 
     folder: Path
@@ -35,44 +48,45 @@ class Reader:
     kinds: Mapping[str, Kind]
     metrics: Iterable[str]
     sees: Iterable[str]
+    splits: Iterable[str]
     options: Config
     key: str
 
     def read(self) -> Declaration:
         """Return the declaration; raise ConfigError, one line, where it is wrong."""
-        declared = declaration(self.folder)
-        merged = _merged(declared["entries"], self.options["entries"])
+        declared, file = declaration(self.folder), self.folder / TABLES
         tables = {str(name): content for name, content in declared["tables"].items()}
-        lines: dict[str, list[Line]] = {
+        for name, content in tables.items():
+            self._check_fields(f"{file}: tables.{name}", content, TABLE, {"title", "metrics"})
+        lines = {
             name: [
-                self._line(f"tables.{name}.lines[{number}]", line, name, content)
+                self._line(f"{file}: tables.{name}.lines[{number}]", line, content)
                 for number, line in enumerate(content.get("lines", ()))
             ]
             for name, content in tables.items()
         }
+        merged = _merged(declared["entries"], self.options["entries"])
         entries = {}
         for name, content in merged.items():
-            if "table" in content:
-                table = str(content["table"])
-                self._choose(f"entries.{name}.table", table, tables)
-                shown = {key: value for key, value in content.items() if key in SHOWN}
-                shown["entry"] = content.get("same_as", name)
-                lines[table].append(self._line(f"entries.{name}", shown, table, tables[table]))
+            changed = name in self.options["entries"]
+            where = f"config: {self.key}.entries.{name}" if changed else f"{file}: entries.{name}"
             if "same_as" in content:
-                self._check_same(name, content, merged)
-                continue
-            shown_alone = (SHOWN | {"table"}) - {field.name for field in fields(self.entry)}
-            own = {key: value for key, value in content.items() if key not in shown_alone}
-            entries[name] = self._entry(name, own, merged)
-        for listed in lines.values():
+                self._check_same(where, content, merged)
+            if "table" in content:
+                self._choose(f"{where}.table", table := str(content["table"]), tables)
+                lines[table].append(self._line(where, _shown(name, content, merged), tables[table]))
+            elif name not in declared["entries"]:
+                self._fail(f"{where}.table", "it is required: no table names the entry")
+            if "same_as" not in content:
+                entries[name] = self._entry(where, name, content, merged)
+        for name, listed in lines.items():
             for line in listed:
-                if line.entry not in entries:
-                    self._fail(f"entries.{line.entry}", f"a table names it, and it is not among {', '.join(entries)}")
-        return Declaration(entries, [self._table(name, tables[name], lines[name]) for name in tables])
+                self._choose(f"{file}: tables.{name}: entry", line.entry, entries)
+        return Declaration(entries, [self._table(file, name, tables[name], lines[name]) for name in tables])
 
-    def _table(self, name: str, content: Mapping[str, Any], lines: Sequence[Line]) -> Table:
+    def _table(self, file: Path, name: str, content: Mapping[str, Any], lines: Sequence[Line]) -> Table:
         for metric in content["metrics"]:
-            self._choose(f"tables.{name}.metrics", metric, self.metrics)
+            self._choose(f"{file}: tables.{name}.metrics", metric, self.metrics)
         short = name.removeprefix("table")
         return Table(
             name=short,
@@ -83,61 +97,67 @@ class Reader:
             task=content.get("task", ""),
         )
 
-    def _line(self, where: str, content: Mapping[str, Any], name: str, table: Mapping[str, Any]) -> Line:
-        self._known(where, content, {*SHOWN, "entry"})
-        for key in ("entry", "method"):
-            if key not in content:
-                self._fail(f"{where}.{key}", "it is required")
+    def _line(self, where: str, content: Mapping[str, Any], table: Mapping[str, Any]) -> Line:
+        self._check_fields(where, content, LINE, {"entry", "method"})
         content = {"releases": table.get("releases", ())} | dict(content)
         for release in content["releases"]:
             self._choose(f"{where}.releases", release, declaration(self.folder)["releases"])
-        return Line(**{key: tuple(each) if isinstance(each, list) else each for key, each in content.items()})
+        return Line(**{key: _value(each) for key, each in content.items()})
 
-    def _check_same(self, name: str, content: Mapping[str, Any], entries: Mapping[str, Any]) -> None:
-        self._choose(
-            f"entries.{name}.same_as", content["same_as"], [n for n, c in entries.items() if "same_as" not in c]
-        )
-        if fixed := sorted(content.keys() - SHOWN - {"table", "same_as"}):
-            self._fail(f"entries.{name}.{fixed[0]}", f"not allowed beside same_as; change {content['same_as']}")
+    def _check_same(self, where: str, content: Mapping[str, Any], entries: Mapping[str, Any]) -> None:
+        self._choose(f"{where}.same_as", content["same_as"], _whole(entries))
+        if fixed := sorted(content.keys() - SHOWN - NAMES.keys()):
+            self._fail(f"{where}.{fixed[0]}", f"not allowed beside same_as; change {content['same_as']}")
 
-    def _entry(self, name: str, content: dict[str, Any], entries: Mapping[str, Any]) -> Entry:
-        own = {field.name: field for field in fields(self.entry)}
-        where = f"entries.{name}"
-        self._known(where, content, own.keys() - {"id", "kind_name"} | SHOWN | {"table", "same_as"})
-        required = {key for key, field in own.items() if field.default is MISSING and field.default_factory is MISSING}
-        if absent := sorted(required - {"id", "kind_name"} - content.keys()):
-            self._fail(f"{where}.{absent[0]}", "it is required")
+    def _entry(self, where: str, name: str, content: Mapping[str, Any], entries: Mapping[str, Any]) -> Entry:
+        own = get_type_hints(self.entry) | {"kind": str}
+        own = {key: hint for key, hint in own.items() if key not in ("id", "kind_name")}
+        required = {each.name for each in fields(self.entry) if each.default is each.default_factory is MISSING}
+        self._check_fields(where, content, {key: LINE[key] for key in SHOWN} | NAMES | own, required & own.keys())
         self._choose(f"{where}.kind", content["kind"], self.kinds)
-        kind, seeds = self.kinds[content["kind"]], content.get("seeds", [0])
-        if "seeds" in content and not kind.drawn:
-            said = f"its seeds are `{kind.options}.seeds`" if kind.options else "it draws nothing"
-            self._fail(f"{where}.seeds", f"{seeds!r} is not allowed; {said}")
-        if not (isinstance(seeds, list) and seeds and all(type(each) is int and each >= 0 for each in seeds)):
-            self._fail(f"{where}.seeds", f"{seeds!r} is not allowed; give a list of different numbers from 0")
-        self._check_settings(where, content.get("settings", {}), kind, entries)
-        made = self.entry(
-            id=name,
-            kind_name=content["kind"],
-            **{key: tuple(each) if isinstance(each, list) else each for key, each in content.items()} | {"kind": kind},
-        )
+        kind = self.kinds[content["kind"]]
+        if "seeds" in content:
+            self._check_seeds(f"{where}.seeds", content["seeds"], kind)
+        if content.get("features"):
+            self._choose(f"{where}.features", content["features"], self.options.get("features", {}))
+        for split in content.get("splits", ()):
+            self._choose(f"{where}.splits", split, self.splits)
+        self._check_settings(f"{where}.settings", content.get("settings", {}), kind, entries)
+        values = {key: _value(each) for key, each in content.items() if key in own}
+        made = self.entry(**values | {"id": name, "kind": kind, "kind_name": content["kind"]})
         for word in made.sees:
             self._choose(f"{where}.inputs", word, self.sees)
         return replace(made, seeds=tuple(self.options[kind.options]["seeds"])) if kind.options else made
 
-    def _check_settings(self, where: str, settings: Any, kind: Kind, entries: Mapping[str, Any]) -> None:
-        if not isinstance(settings, dict):
-            self._fail(f"{where}.settings", "give keys with values")
-        self._known(f"{where}.settings", settings, kind.settings)
-        for key, allowed in kind.settings.items():
-            value, optional = settings.get(key), isinstance(allowed, tuple)
+    def _check_seeds(self, where: str, seeds: Sequence[Any], kind: Kind) -> None:
+        if not kind.drawn:
+            why = f"its seeds are `{kind.options}.seeds`" if kind.options else "it draws nothing"
+            self._fail(where, f"{seeds!r} is not allowed; {why}")
+        if min(seeds, default=-1) < 0 or len({*seeds}) < len(seeds):
+            self._fail(where, f"{seeds!r} is not allowed; give a list of different numbers from 0")
+
+    def _check_settings(self, where: str, settings: Mapping[str, Any], kind: Kind, entries: Mapping[str, Any]) -> None:
+        self._known(where, settings, kind.settings)
+        for key in kind.settings:
+            rule, optional = kind.rule(key)
+            value = settings.get(key)
             if optional and value is None:
                 continue
-            rule = allowed[0] if optional else allowed
             if rule is int:
                 if not (type(value) is int and value > 0):
-                    self._fail(f"{where}.settings.{key}", f"{value!r} is not allowed; give a number from 1")
+                    self._fail(f"{where}.{key}", f"{value!r} is not allowed; give a number from 1")
             else:
-                self._choose(f"{where}.settings.{key}", value, entries if rule is str else rule)
+                self._choose(f"{where}.{key}", value, _whole(entries) if rule is str else rule)
+
+    def _check_fields(self, where: str, content: Any, hints: Mapping[str, Any], required: Iterable[str]) -> None:
+        if not isinstance(content, dict):
+            self._fail(where, f"{content!r} is not allowed; give {said(Mapping)}")
+        self._known(where, content, hints)
+        for key in sorted({*required} - content.keys()):
+            self._fail(f"{where}.{key}", "it is required")
+        for key, value in content.items():
+            if not fits(value, hints[key]):
+                self._fail(f"{where}.{key}", f"{value!r} is not allowed; give {said(hints[key])}")
 
     def _known(self, where: str, content: Mapping[str, Any], known: Iterable[str]) -> None:
         if unknown := sorted(map(str, content.keys() - {*known})):
@@ -145,14 +165,27 @@ class Reader:
 
     def _choose(self, where: str, value: Any, known: Iterable[Any]) -> None:
         if value not in (names := list(known)):
-            self._fail(where, f"{value!r} is not allowed; choose from {', '.join(map(str, names))}")
+            self._fail(where, f"{value!r} is not allowed; choose from {', '.join(map(str, names)) or 'nothing'}")
 
     def _fail(self, where: str, why: str) -> NoReturn:
-        """Raise ConfigError that names the configuration where the entry stands there, else the file."""
-        own = where.startswith("entries.") and where.split(".")[1] in self.options["entries"]
-        raise ConfigError(
-            f"config: {self.key}.{where}: {why}" if own else f"{self.folder / 'tables.yaml'}: {where}: {why}"
-        )
+        raise ConfigError(f"{where}: {why}")
+
+
+def _shown(name: str, content: Mapping[str, Any], entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the line of an entry; what it does not say of itself, beside windows, is that of the one that it is the
+    same as."""
+    like = entries[content["same_as"]] if "same_as" in content else {}
+    shown = {key: value for key, value in like.items() if key in SHOWN - {"contexts"}} | dict(content)
+    return {key: value for key, value in shown.items() if key in SHOWN} | {"entry": content.get("same_as", name)}
+
+
+def _value(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _whole(entries: Mapping[str, Any]) -> list[str]:
+    """Return the ids of entries that are computed, and not the same as another."""
+    return [name for name, content in entries.items() if "same_as" not in content]
 
 
 def _merged(declared: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

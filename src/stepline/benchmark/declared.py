@@ -12,6 +12,7 @@ from stepline.benchmark.words import Metric, Option, Sees
 from stepline.config import Config
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import Released
+from stepline.datasets.schema import SPLITS
 from stepline.errors import ConfigError
 from stepline.needs import Need
 from stepline.pipeline import how_to_fill
@@ -49,6 +50,8 @@ class Declared(Generic[AnyEntry]):
     metrics: ClassVar[Mapping[str, Metric]]
     """By key, in the order of columns."""
     sees: ClassVar[tuple[Sees, ...]]
+    splits: ClassVar[tuple[str, ...]] = SPLITS
+    """Of its releases."""
     prediction: ClassVar[type[Prediction]]
     entry: ClassVar[type[Any]] = Entry
     """The class of its entries."""

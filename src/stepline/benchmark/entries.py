@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from stepline import paths
 from stepline.benchmark.method import Method
 
-
 MethodClass = type[Method[Any, Any]]
 
 
@@ -38,6 +37,11 @@ class Kind:
     environment: str = "core"
     scored_in: str = "core"
     gpu: bool = False
+
+    def rule(self, setting: str) -> tuple[Any, bool]:
+        """Return what a setting may be, and whether it may be left out."""
+        allowed = self.settings[setting]
+        return (allowed[0], True) if isinstance(allowed, tuple) else (allowed, False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +74,9 @@ class Entry:
     @cached_property
     def sees(self) -> tuple[str, ...]:
         """Words of all that it may see."""
-        chosen = [allowed[self.settings[key]] for key, allowed in self._choices.items()]
+        rules = {key: self.kind.rule(key)[0] for key in self.settings}
+        chosen = [rule[self.settings[key]] for key, rule in rules.items() if isinstance(rule, Mapping)]
         return tuple(dict.fromkeys([*self.inputs, *self.kind.sees, *(word for words in chosen for word in words)]))
-
-    @property
-    def _choices(self) -> dict[str, Mapping[Any, tuple[str, ...]]]:
-        return {key: each for key, each in self.kind.settings.items() if isinstance(each, Mapping)}
 
 
 AnyEntry = TypeVar("AnyEntry", bound=Entry)

@@ -131,6 +131,7 @@ class Benchmark(Declared[AnyEntry]):
             kinds=self.kinds,
             metrics=self.metrics,
             sees=[each.word for each in self.sees],
+            splits=self.splits,
             options=self.options,
             key=self.name,
         ).read()
@@ -199,6 +200,11 @@ class Benchmark(Declared[AnyEntry]):
     def package(cls) -> str:
         """Return the Python package of the benchmark."""
         return cls.__module__.rpartition(".")[0] or cls.__module__
+
+    def source(self, entry: AnyEntry) -> str:
+        """Return the digest of an entry's method, code alone; see `stepline.benchmark.source`."""
+        assert entry.kind.method is not None
+        return source_digest(entry.kind.method, self.package(), self.folder, apart=type(self).__module__)
 
     # What is missing
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from stepline.benchmark.method import Prediction
 from stepline.errors import StoreError
@@ -25,14 +26,15 @@ def write_predictions(
 ) -> None:
     """Write a row per prediction.
 
-    Fields are ``int``, ``float``, ``str``, ``bool``, ``tuple[T, ...]`` of these or of tuples of them, ``NDArray[T]`` of
-    one dimension, and ``NDArray[T] | None`` of two (a list of rows). spec, of the job; needs, what was missing; and
-    selection, how settings were chosen, stand in the file's metadata.
+    A field is an ``int``, ``float``, ``str`` or ``bool``; a tuple of one of these, or of such tuples; an array of one
+    dimension, ``NDArray[T]``, or of two, ``np.ndarray[tuple[int, int], np.dtype[T]]`` (one without rows is read as
+    (0, 0)); or any of these or None. A module that does not import NumPy has the types of arrays as text. spec: of the
+    job; needs: what was missing; selection: how settings were chosen. The three stand in the file's metadata.
     """
     about = {"spec": spec, "needs": list(map(str, needs)), "selection": selection}
     hints = _hints(kind)
     schema = pa.schema([(name, _type(hint)) for name, hint in hints.items()], {"about": canonical_json(about)})
-    columns = [_column([getattr(each, name) for each in made], schema.field(name).type) for name in hints]
+    columns = [pa.array([_plain(getattr(each, field.name)) for each in made], field.type) for field in schema]
     with atomic_path(path) as part:
         pq.write_table(pa.table(columns, schema=schema), part)
 
@@ -58,58 +60,51 @@ def read_predictions(path: Path, kind: type[AnyPrediction], spec: str) -> tuple[
 
 
 def _hints(kind: type[Prediction]) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
+    """Return the type of each field, without None."""
+    hints = get_type_hints(kind, localns={"np": np, "NDArray": NDArray})
+    return {field.name: _without_none(hints[field.name]) for field in fields(kind)}
+
+
+def _without_none(hint: Any) -> Any:
+    if get_origin(hint) not in (Union, UnionType):
+        return hint
+    first, *others = (each for each in get_args(hint) if each is not NoneType)
+    return hint if others else first
 
 
 def _array(hint: Any) -> tuple[Any, int] | None:
-    """Return the NumPy type and the number of dimensions of an array's hint; None of anything else."""
-    if get_origin(hint) in (Union, UnionType):
-        (inner,) = (each for each in get_args(hint) if each is not NoneType)
-        found = _array(inner)
-        return None if found is None else (found[0], 2)
-    return (get_args(get_args(hint)[1])[0], 1) if get_origin(hint) is np.ndarray else None
+    """Return the NumPy type and the number of dimensions of an array's type; None of anything else."""
+    if get_origin(hint) is not np.ndarray:
+        return None
+    shape, dtype = get_args(hint)
+    return get_args(dtype)[0], 2 if get_args(shape) == (int, int) else 1
 
 
 def _type(hint: Any) -> pa.DataType:
     if hint in SCALARS:
         return SCALARS[hint]
     if array := _array(hint):
-        inner = pa.from_numpy_dtype(np.dtype(array[0]))
-        return pa.list_(inner) if array[1] == 1 else pa.list_(pa.list_(inner))
-    if get_origin(hint) is tuple:
-        return pa.list_(_type(get_args(hint)[0]))
+        row = pa.list_(pa.from_numpy_dtype(np.dtype(array[0])))
+        return row if array[1] == 1 else pa.list_(row)
+    if get_origin(hint) is tuple and len(inner := {*get_args(hint)} - {...}) == 1:
+        return pa.list_(_type(inner.pop()))
     raise TypeError(f"{hint} cannot be a column of predictions")
 
 
-def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    if not any(isinstance(each, np.ndarray) for each in values):
-        return pa.array(values, kind)
-    inner = kind.value_type
-    arrays = [[] if each is None else each for each in values]
-    offsets = np.cumsum([0, *map(len, arrays)], dtype=np.int32)
-    if pa.types.is_list(inner):
-        rows = [each for each in arrays if len(each)]
-        widths = np.concatenate([np.full(len(each), each.shape[1]) for each in rows])
-        flat = pa.array(np.concatenate([each.ravel() for each in rows]), inner.value_type)
-        content = pa.ListArray.from_arrays(np.concatenate([[0], widths.cumsum()]).astype(np.int32), flat)
-    else:
-        content = pa.array(np.concatenate(arrays), inner)
-    return pa.ListArray.from_arrays(offsets, content, mask=pa.array([each is None for each in values]))
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _values(column: Any, hint: Any) -> list[Any]:
     if array := _array(hint):
-        return [None if not each.is_valid else _matrix(each.values, *array) for each in column]
-    if get_origin(hint) is tuple:
-        return [_tuple(each) for each in column.to_pylist()]
-    return column.to_pylist()  # type: ignore[no-any-return]
+        return [_numbers(each.values, *array) if each.is_valid else None for each in column]
+    return list(map(_tuple, column.to_pylist()))
 
 
-def _matrix(values: Any, dtype: Any, dimensions: int) -> Any:
-    if dimensions == 1:
-        return values.to_numpy(zero_copy_only=False).astype(dtype, copy=False)
-    return values.flatten().to_numpy(zero_copy_only=False).reshape(len(values), -1)
+def _numbers(values: Any, dtype: Any, dimensions: int) -> Any:
+    rows = len(values)
+    flat = (values if dimensions == 1 else values.flatten()).to_numpy(zero_copy_only=False).astype(dtype)
+    return flat if dimensions == 1 else flat.reshape(rows, len(flat) // rows if rows else 0)
 
 
 def _tuple(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import subprocess
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -10,8 +11,7 @@ from typing import Any
 
 import stepline
 from stepline import paths
-from stepline.benchmark import Job
-from stepline.benchmark.source import source_digest
+from stepline.benchmark import Job, Method
 from stepline.io import sha256_file, write_json
 from stepline.runs.inputs import Inputs
 
@@ -23,7 +23,7 @@ def record_path(study: str, job: Job) -> Path:
     return paths.predictions(study, job.release, job.entry.id, job.context).with_suffix(".json")
 
 
-def write_record(inputs: Inputs[Any], method: Any) -> None:
+def write_record(inputs: Inputs[Any], method: Method[Any, Any]) -> None:
     """Write what made the predictions of a job: spec, method, inputs by sha256, releases, options, versions."""
     benchmark, job = inputs.benchmark, inputs.job
     shown = benchmark.shown_options(job.entry, job.release)
@@ -33,11 +33,8 @@ def write_record(inputs: Inputs[Any], method: Any) -> None:
             "spec": inputs.spec,
             "record": benchmark.record(job),
             "options": {key: option.value for key, option in shown.items()},
-            "method": {
-                "module": type(method).__module__,
-                "source": source_digest(type(method).__module__, benchmark.package(), benchmark.folder),
-            },
-            "inputs": {str(path): sha256_file(path) for path in benchmark.predict_inputs(job)},
+            "method": {"module": type(method).__module__, "source": benchmark.source(job.entry)},
+            "inputs": {str(path): sha256_file(path) for path in benchmark.predict_inputs(job) if path.is_file()},
             "releases": {each: benchmark.released.origin(each) for each in benchmark.reads(job)},
             "stepline": {"version": stepline.__version__, "commit": _commit()},
             "versions": {"python": platform.python_version(), **_versions()},
@@ -58,10 +55,15 @@ def _versions() -> dict[str, str]:
 @cache
 def _commit() -> str:
     """Return the commit of a checkout, with ``-dirty`` where files are changed; "" of an installed package."""
-    folder = Path(stepline.__file__).parent
-    if not (folder.parents[1] / ".git").exists():
+    folder = Path(stepline.__file__).parents[2]
+    if not (folder / ".git").exists() or not shutil.which("git"):
         return ""
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    done = subprocess.run(
+        ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment | {"GIT_OPTIONAL_LOCKS": "0"},
+    )
     return done.stdout.strip()

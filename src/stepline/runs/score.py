@@ -25,18 +25,15 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
     those that are not left out.
     """
     benchmark = inputs.benchmark
-    made, about = read_predictions(predictions, benchmark.prediction, inputs.spec)
-    made, chosen = benchmark.select(inputs, made)
-    by_seed = {
-        seed: benchmark.values(inputs, list(group)) for seed, group in groupby(sorted(made, key=_seed), key=_seed)
-    }
-    metrics = [metric for metric in benchmark.metrics if by_seed and all(metric in found for found in by_seed.values())]
+    read, about = read_predictions(predictions, benchmark.prediction, inputs.spec)
+    made, chosen = benchmark.select(inputs, read)
+    groups = groupby(sorted(made, key=_seed), key=_seed)
+    by_seed = {seed: benchmark.values(inputs, list(group)) for seed, group in groups}
+    found = next(iter(by_seed.values()), {})
     drawn = inputs.entry.trained or inputs.entry.kind.drawn
     results = {
-        metric: _summary(
-            {seed: found[metric] for seed, found in by_seed.items()}, inputs.options["metrics"], drawn=drawn
-        )
-        for metric in metrics
+        metric: _summary({seed: each[metric] for seed, each in by_seed.items()}, inputs.options["metrics"], drawn=drawn)
+        for metric in found
     }
     write_json(
         path,
