@@ -115,11 +115,10 @@ class Reader:
         if not (isinstance(seeds, list) and seeds and all(type(each) is int and each >= 0 for each in seeds)):
             self._fail(f"{where}.seeds", f"{seeds!r} is not allowed; give a list of different numbers from 0")
         self._check_settings(where, content.get("settings", {}), kind, entries)
-        made = self.entry(
-            id=name,
-            kind_name=content["kind"],
-            **{key: tuple(each) if isinstance(each, list) else each for key, each in content.items()} | {"kind": kind},
-        )
+        if content.get("features"):
+            self._choose(f"{where}.features", content["features"], self.options.get("features", ()))
+        given = {key: tuple(each) if isinstance(each, list) else each for key, each in content.items()}
+        made = self.entry(id=name, kind_name=content["kind"], **{"splits": kind.splits} | given | {"kind": kind})
         for word in made.sees:
             self._choose(f"{where}.inputs", word, self.sees)
         return replace(made, seeds=tuple(self.options[kind.options]["seeds"])) if kind.options else made

@@ -102,10 +102,6 @@ class Declared(Generic[AnyEntry]):
         """Return which of ``datasets`` has the videos of a release; its own name where it has none."""
         return release if release in self.datasets else next(iter(self.datasets), self.name)
 
-    def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
-        """Return the releases that must be there before the entry's jobs are known."""
-        return ()
-
     def missing_besides(self, entry: AnyEntry, release: str) -> Sequence[Need]:
         """Return what else the entry is missing before any job of it can run, besides releases and features."""
         return ()
@@ -183,6 +179,10 @@ class Declared(Generic[AnyEntry]):
         from stepline.runs.report import write_report
 
         write_report(self, path)
+
+    @classmethod
+    def add_verbs(cls, verbs: Any) -> None:
+        """Add verbs of its own to the command line, whose subparsers these are."""
 
     def how_to_fill(self, need: Need) -> str:
         """Return a command that brings what is missing; "" for what no command brings."""
