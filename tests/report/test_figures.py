@@ -10,12 +10,13 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
 
-from stepline import tables
+from stepline.needs import Need
 from stepline.report.figure_durations import Durations, durations
 from stepline.report.figure_sizes import sizes
 from stepline.report.figure_windows import windows
 from stepline.report.figures import render
-from stepline.tables import Line, Row
+from stepline.tables import Number, Row
+from tests.tables.numbers import build, number
 
 PAPER = """\
 table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
@@ -24,15 +25,14 @@ A6,EgoVLP,V+L,last-layer,1200,accuracy,7.53,,2,1,a rerun,,
 """
 
 
-def line(value: float | None, **changes: Any) -> Line:
+def line(value: float | None, **changes: Any) -> Number:
     base: dict[str, Any] = {
-        "table": "A6", "title": "Step recognition by window length", "entry": "a6",
-        "method": "InternVideo", "modality": "V+L", "setting": "last-layer",
-        "context_s": 60.0, "metric": "accuracy", "release": "v2", "split": "test",
+        "table": "A6", "title": "Step recognition by window length", "entry": "a6", "method": "InternVideo",
+        "modality": "V+L", "setting": "last-layer", "release": "v2", "paper_release": "",
     }  # fmt: skip
     measured = {"value": value, "sd": None, "ci": [(value or 0) - 1, (value or 0) + 2], "seeds": [0]}
     score = {"metrics": {"accuracy": measured, "map": measured}, "status": "present"}
-    return Line(**(base | {"score": score if value else None} | changes))
+    return number(**(base | {"score": score if value else None} | changes))
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def rows(tmp_path: Any) -> list[Row]:
     (tmp_path / "paper.csv").write_text(PAPER)
     asked = [line(value, context_s=length) for length, value in ((60.0, 10.0), (300.0, 11.0))]
     asked += [line(99.0, release="v0"), line(50.0, table="A7", release="v1", context_s=10.0)]
-    return tables.build(sorted(asked, key=lambda each: each.release), tmp_path / "paper.csv")
+    return build(sorted(asked, key=lambda each: each.release), tmp_path / "paper.csv")
 
 
 PANELS = [("A6", "accuracy", "Steps"), ("A6", "map", "Steps"), ("A7", "accuracy", "Retrieval")]
@@ -88,9 +88,9 @@ def training() -> list[Row]:
     asked = [
         line(12.0, **ours, entry="all", method="of 2000"),
         line(11.0, **ours, entry="half", method="of 1000"),
-        line(None, **ours | {"table": "A9b"}, entry="two", needs=("weights:x", "videos:y")),
+        line(None, **ours | {"table": "A9b"}, entry="two", needs=(Need("weights", "x"), Need("videos", "y"))),
     ]
-    return tables.build(asked, None)
+    return build(asked, None)
 
 
 def test_values_stand_over_the_amount_of_training_data(rows: list[Row]) -> None:

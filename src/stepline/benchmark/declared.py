@@ -12,14 +12,19 @@ from stepline.benchmark.words import Metric, Option, Sees
 from stepline.config import Config
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import Released
+from stepline.errors import ConfigError
 from stepline.needs import Need
 from stepline.pipeline import how_to_fill
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser, _SubParsersAction
+
     from matplotlib.figure import Figure
 
     from stepline.report import Picture
     from stepline.tables import Row
+
+    SubParsers = _SubParsersAction[ArgumentParser]
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,8 @@ class Declared(Generic[AnyEntry]):
 
     title: ClassVar[str]
     """At the head of tables and pages."""
+    about: ClassVar[str] = "results"
+    """Behind it at the head of the page."""
     folder: ClassVar[Path]
     """Where ``tables.yaml``, ``options.yaml`` and ``paper/<file>.csv`` are."""
     studies: ClassVar[tuple[str, ...]]
@@ -65,6 +72,15 @@ class Declared(Generic[AnyEntry]):
     """What the numbers of the column ``rerun`` of ``paper/*.csv`` are."""
 
     # What a benchmark says of itself
+
+    @classmethod
+    def serves(cls, config: Config) -> list[str]:
+        """Return the names of the studies that it runs on under a configuration."""
+        return list(cls.studies)
+
+    @classmethod
+    def add_verbs(cls, verbs: "SubParsers") -> None:
+        """Add the verbs of the command line that are its own."""
 
     @property
     def released(self) -> Released:
@@ -174,15 +190,15 @@ class Declared(Generic[AnyEntry]):
         """Return pictures of single videos for the page."""
         return ()
 
+    def write_examples(self) -> None:
+        """Write a page of examples; raise ConfigError where the benchmark has none."""
+        raise ConfigError(f"{self.name} has no page of examples")
+
     def write_report(self, path: Path) -> None:
         """Write the page to look at."""
         from stepline.runs.report import write_report
 
         write_report(self, path)
-
-    @classmethod
-    def add_verbs(cls, verbs: Any) -> None:
-        """Add verbs of its own to the command line, whose subparsers these are."""
 
     def how_to_fill(self, need: Need) -> str:
         """Return a command that brings what is missing; "" for what no command brings."""

@@ -13,6 +13,7 @@ from stepline import paths
 from stepline.benchmark.declaration import Declaration, Reader
 from stepline.benchmark.declared import Declared
 from stepline.benchmark.entries import AnyEntry, Job, Line, Table
+from stepline.benchmark.source import source_digest
 from stepline.benchmark.words import UNKNOWN, Option
 from stepline.config import Config, defaults
 from stepline.config.declarations import declaration
@@ -24,6 +25,7 @@ from stepline.invocation import command
 from stepline.io import canonical_json, read_json, sha256_file
 from stepline.mirror import signature
 from stepline.needs import Need, unique
+from stepline.pipeline import Pipeline
 from stepline.spec import digest
 
 FORMAT = 1
@@ -154,8 +156,8 @@ class Benchmark(Declared[AnyEntry]):
         return tuple(self.options["tables"])
 
     def check_table(self, file: str) -> None:
-        """Raise ConfigError where a table is not configured."""
-        if file not in self.tables:
+        """Raise ConfigError where a file is one of tables, and not configured."""
+        if file in self.all_tables() and file not in self.tables:
             raise ConfigError(
                 f"config: {self.name}.tables: {file!r} is not one of {', '.join(self.tables)}; add it there"
             )
@@ -207,9 +209,20 @@ class Benchmark(Declared[AnyEntry]):
         key = f"{self.name}.features"
         return {name: Footage(self.config, each, key, names, self._decoding) for name, each in self.datasets.items()}
 
+    @property
+    def pipelines(self) -> Mapping[str, Pipeline]:
+        """The pipelines of the videos of the configured releases, by data set."""
+        used = dict.fromkeys(self.dataset(release) for release in self.options["releases"])
+        return {name: self.footage[name].pipeline for name in used if name in self.footage}
+
+    @property
+    def weights(self) -> Sequence[str]:
+        """The names of the weights to fetch, besides those of its videos' features."""
+        return ()
+
     def _decoding(self) -> list[Path]:
         """Return the predictions of the jobs that read the videos themselves."""
-        jobs = [job for job in self._jobs.values() if job.entry.kind.decoded]
+        jobs = [job for job in self.jobs() if job.entry.kind.decoded]
         return [paths.predictions(self.name, job.release, job.entry.id, job.context) for job in jobs]
 
     def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
@@ -258,28 +271,32 @@ class Benchmark(Declared[AnyEntry]):
 
     # Jobs
 
-    def jobs(self, file: str | None = None) -> Iterator[Job]:
-        """Yield the jobs of all entries of a table, or of all configured ones, that can be computed."""
-        for table, line, release in self.lines(file):
-            entry = self.entries[line.entry]
-            if entry.kind.method and not self.missing(entry, release):
-                for context_s in dict.fromkeys(job_s for _, job_s in self.contexts(table, line)):
-                    yield Job(release=release, entry=entry, context_s=context_s)
+    def jobs(self, file: str | None = None, entry: str = "") -> Iterator[Job]:
+        """Yield the jobs of all entries of a table, or of all configured ones, that can be computed; or of one entry.
+
+        Of one entry alone, others are not looked at: what these are missing may be in files that no job of it reads.
+        """
+        listed = [each for each in self.lines(file) if entry in ("", each[1].entry)]
+        jobs = (job for table, line, release in listed for job in self._jobs(table, line, release))
+        yield from {(job.release, job.entry.id, job.context): job for job in jobs}.values()
+
+    def _jobs(self, table: Table, line: Line, release: str) -> Iterator[Job]:
+        entry = self.entries[line.entry]
+        if entry.kind.method and not self.missing(entry, release):
+            for context_s in dict.fromkeys(job_s for _, job_s in self.contexts(table, line)):
+                yield Job(release=release, entry=entry, context_s=context_s)
 
     def job(self, release: str, entry: str, context: str) -> Job:
         """Return one job; raise ConfigError where there is no such job, MissingError where something is missing."""
-        if (release, entry, context) in self._jobs:
-            return self._jobs[release, entry, context]
+        for job in self.jobs(entry=entry):
+            if (job.release, job.context) == (release, context):
+                return job
         if (entry, release) in self.pairs():
             if needs := self.missing(self.entries[entry], release):
                 raise MissingError(f"entry {entry!r} on {release!r} needs {', '.join(map(str, needs))}")
             if self.entries[entry].kind.method is None:
                 raise ConfigError(f"entry {entry!r} has no job: nothing of it is predicted")
-        raise ConfigError(f"{self.name} has no entry {entry!r} on release {release!r} at {context!r}")
-
-    @cached_property
-    def _jobs(self) -> dict[tuple[str, str, str], Job]:
-        return {(job.release, job.entry.id, job.context): job for job in self.jobs()}
+        raise ConfigError(f"{self.name} has no entry {entry!r} on {release!r} at {context!r}")
 
     def record(self, job: Job) -> dict[str, Any]:
         """Return all that decides the predictions of a job: its spec."""
@@ -390,6 +407,20 @@ class Benchmark(Declared[AnyEntry]):
         missing = [str(need) for metric in self.measured for need in self.missing_of(metric)]
         words = [[asdict(metric) for metric in self.metrics.values()], [asdict(each) for each in self.sees], self.title]
         return digest([listed, self.options, missing, words, sha256_file(paper) if paper else ""])
+
+    def stale(self) -> Iterator[str]:
+        """Yield a line on each prediction whose method's source is no longer what it was made by."""
+        for path in sorted(Path("results", self.name, "predictions").glob("*/*/*.json")):
+            release, entry = path.parts[-3:-1]
+            made = read_json(path)
+            if entry in self.entries and path.with_suffix(".parquet").exists():
+                module, source = made["method"]["module"], made["method"]["source"]
+                if source_digest(module, self.package(), self.folder) != source:
+                    kind = self.entries[entry].kind_name
+                    yield (
+                        f"{path.with_suffix('.parquet')} was made by other source of {module}: where numbers change, "
+                        f"raise the revision of kind {kind!r}; where they do not, remove {path}"
+                    )
 
     def report_inputs(self) -> list[Path]:
         """Return what the page shows: the configured tables."""

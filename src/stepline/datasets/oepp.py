@@ -156,7 +156,7 @@ class Clustered:
     part: str
 
 
-RELEASES = Released(name="oepp", title="OEPP", videos=tuple, release_files=FILES.__getitem__)
+RELEASES = Released(name="oepp", title="OEPP", videos=tuple, known=tuple(FILES), release_files=FILES.__getitem__)
 
 
 def load(release: str, part: Part) -> tuple[EventVideo, ...]:

@@ -46,8 +46,12 @@ class ReleaseFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Released(Dataset):
-    """A data set with releases of its annotation. release_files: those of a release by its name."""
+    """A data set with releases of its annotation.
 
+    known: the names of the releases. release_files: the files of a release by its name.
+    """
+
+    known: tuple[str, ...]
     release_files: Callable[[str], tuple[ReleaseFile, ...]]
 
     def folder(self, release: str) -> Path:

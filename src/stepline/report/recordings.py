@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,8 +48,6 @@ def write_report(
     rows: Sequence[Row],
     timelines: Sequence[Timeline] = (),
     stages: Stages | None = None,
-    svg: Path | None = None,
-    svg_of: tuple[str, str] = ("", ""),
 ) -> None:
     """Write the page; the arguments are those of `stepline.report.study.write_study`.
 
@@ -62,22 +59,20 @@ def write_report(
         path,
         title=title,
         rows=rows,
-        figures=partial(_by_context, style=styles(rows)),
+        figures=lambda part: by_context(part, styles(rows)),
         how_to_read=WINDOWED,
         spreads=_spreads(rows),
         examples=[picture for timeline in timelines for picture in _timeline(timeline)],
         how_to_read_examples=LABELS,
         stages=stages,
-        svg=svg,
-        svg_of=svg_of,
     )
 
 
-def _by_context(rows: Sequence[Row], style: Mapping[str, tuple[str, str]]) -> "dict[str, Figure]":
+def by_context(rows: Sequence[Row], style: Mapping[str, tuple[str, str]]) -> "dict[str, Figure]":
+    """Draw a table on one release by all its metrics. style: of `stepline.report.figure_contexts.styles`."""
     from stepline.report.figure_contexts import contexts
-    from stepline.report.figures import has_number
 
-    return {next(iter(tables.measures(rows))): contexts(rows, style)} if any(map(has_number, rows)) else {}
+    return {next(iter(tables.measures(rows))): contexts(rows, style)}
 
 
 def _spreads(rows: Sequence[Row]) -> list[Picture]:

@@ -13,6 +13,8 @@ from stepline.tables import Row
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    Figures = Callable[[Sequence[Row]], Mapping[str, Figure]]
+
 HOW_TO_READ = (
     "Filled markers are ours, with the 95 % interval by bootstrap over the videos; hollow ones are the paper's. A star "
     "marks a method that sees more than any system would have."
@@ -34,34 +36,27 @@ def write_study(
     *,
     title: str,
     rows: Sequence[Row],
-    figures: "Callable[[Sequence[Row]], Mapping[str, Figure]]" = first_metric,
+    figures: "Figures" = first_metric,
     how_to_read: str = HOW_TO_READ,
     examples: Sequence[Picture] = (),
     how_to_read_examples: str = "",
     examples_title: str = "Timelines",
     spreads: Sequence[Picture] = (),
     stages: Stages | None = None,
-    svg: Path | None = None,
-    svg_of: tuple[str, str] = ("", ""),
 ) -> None:
     """Write the page as one self-contained HTML file: no script, no network, same inputs same bytes.
 
-    rows: of all tables. figures: returns the figures of a table on one release by the metric that each is about; none
-    where there is nothing to draw. spreads: figures of single videos' values. examples: figures of single videos. svg:
-    where the figure of one (table, release), ``svg_of``, is written too; the first one where that is not drawn.
+    rows: of all tables. figures: returns the figures of a table on one release by the metric that each is about; it is
+    asked where there are numbers to draw, the paper's or ours. spreads: figures of single videos' values. examples:
+    figures of single videos.
     """
-    drawn = {
-        (*group, metric): figure
-        for group, part in tables.groups(rows).items()
-        for metric, figure in figures(part).items()
-    }
     statuses = [row.status for row in rows]
     write_html(
         path,
         "template.html.j2",
         title=title,
         counts=[(status, statuses.count(status)) for status in tables.MARKS if status in statuses],
-        results=_results(rows, drawn),
+        results=_results(rows, figures),
         how_to_read=how_to_read,
         spreads=spreads,
         examples=examples,
@@ -76,12 +71,31 @@ def write_study(
         value_columns=tables.VALUE_COLUMNS,
         values={group: tables.values(part) for group, part in tables.groups(rows).items()},
     )
-    if svg:
-        _write_svg(svg, drawn, svg_of)
 
 
-def _results(rows: Sequence[Row], drawn: "Mapping[tuple[str, str, str], Figure]") -> list[Picture]:
-    groups = tables.groups(rows)
+def write_figure(path: Path, rows: Sequence[Row], figures: "Figures" = first_metric) -> None:
+    """Write the first of the figures of ``rows`` as SVG, an empty one where nothing can be drawn."""
+    from matplotlib.figure import Figure
+
+    from stepline.report.figures import render
+
+    write_bytes(path, render(next(iter(_drawn(rows, figures).values()), Figure())))
+
+
+def _drawn(rows: Sequence[Row], figures: "Figures") -> "dict[tuple[str, str, str], Figure]":
+    """Return figures by table, release and metric."""
+    from stepline.report.figures import has_number
+
+    return {
+        (*group, metric): figure
+        for group, part in tables.groups(rows).items()
+        if any(map(has_number, part))
+        for metric, figure in figures(part).items()
+    }
+
+
+def _results(rows: Sequence[Row], figures: "Figures") -> list[Picture]:
+    groups, drawn = tables.groups(rows), _drawn(rows, figures)
     pictures = []
     for (table, release, metric), figure in drawn.items():
         part = groups[table, release]
@@ -95,7 +109,8 @@ def _results(rows: Sequence[Row], drawn: "Mapping[tuple[str, str, str], Figure]"
 def _said(rows: Sequence[Row], metric: str) -> str:
     """Return the computed values of a metric in words."""
     measure = tables.measures(rows)[metric]
-    known = [(row.value, row) for row in rows if row.metric == metric and row.value is not None]
+    computed = [row for row in rows if row.metric == metric and row.status != "reference"]
+    known = [(row.value, row) for row in computed if row.value is not None]
     values = [f"{_name(row)} {tables.metric_text(measure, value)}" for value, row in known]
     if len(values) > VALUES_SAID:
         _, best = max(zip(known, values, strict=True), key=lambda each: each[0][0])
@@ -106,12 +121,3 @@ def _said(rows: Sequence[Row], metric: str) -> str:
 def _name(row: Row) -> str:
     context = "" if row.context_s is None else tables.context_name(row.context_s)
     return " ".join(filter(None, [row.method, row.modality, row.setting, context]))
-
-
-def _write_svg(path: Path, drawn: "Mapping[tuple[str, str, str], Figure]", shown: tuple[str, str]) -> None:
-    from matplotlib.figure import Figure
-
-    from stepline.report.figures import render
-
-    first = next(iter(drawn.values()), Figure())
-    write_bytes(path, render(next((figure for key, figure in drawn.items() if key[:2] == shown), first)))

@@ -131,7 +131,8 @@ class Inputs(Generic[AnyBenchmark]):
 
     def _bank(self, name: str) -> Bank:
         folders = self.footage.folders(name)
-        spec = self.footage.spec(name) if self.footage.is_backbone(name) else read(folders[0]).spec
+        known = self.footage.is_backbone(name)
+        spec = self.footage.pipeline.features.spec_of(name) if known else read(folders[0]).spec
         return Bank.open(folders, spec)
 
     @property

@@ -30,6 +30,8 @@ class Pss(Benchmark[Entry]):
     """PSS under one configuration. A data set stands in paths where others have a release."""
 
     title = "PSS"
+    about = "ordered segmentation and summarisation"
+    how_to_read_examples = "The top strip holds the annotated segments, those below predictions of the lowest seed."
     folder = Path(__file__).parent
     studies = ("pss",)
     datasets = pss.DATASETS
@@ -166,3 +168,9 @@ class Pss(Benchmark[Entry]):
         from stepline.benchmarks.pss.examples import timelines
 
         return timelines(self)
+
+    def write_examples(self) -> None:
+        """Write the paper's examples by hand, ``results/pss/worked_examples.html``."""
+        from stepline.benchmarks.pss.worked import write_worked_examples
+
+        write_worked_examples(Path("results", self.name, "worked_examples.html"))

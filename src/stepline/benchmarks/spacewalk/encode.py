@@ -19,15 +19,16 @@ def encode(plan: Plan, release_name: str, task: str, video: str, encoder_name: s
     Writes a manifest; where the recording has no transcript, it carries the reason on.
     """
     name, source = plan.study.name, plan.study_config["transcripts"]
-    spec = plan.spec_of(encoder_name)
+    speech = plan.pipeline.speech
+    spec = plan.pipeline.features.spec_of(encoder_name)
     manifest = paths.text_manifest(name, release_name, task, video, spec)
     if source == "asr":
-        made = read_manifest(paths.manifest(paths.transcripts(name, plan.engine), plan.shards[video]))[video]
+        made = read_manifest(paths.manifest(speech.folder, speech.videos.shards[video]))[video]
         if made["status"] != "present":
             write_manifest(manifest, {video: {"status": made["status"], "reason": made["reason"]}})
             return
     release, wanted = plan.study.load(release_name), plan.texts(task, encoder_name)
-    text = load_text(plan.study, release, video, source=source, engine=plan.engine)
+    text = load_text(plan.study, release, video, source=source, engine=speech.engine)
     items = read_items(release, task, release.recordings[video].split)[video]
 
     def texts() -> Iterator[str]:

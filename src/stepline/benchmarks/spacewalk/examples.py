@@ -215,9 +215,9 @@ class _Pictures:
 
     def __init__(self, plan: Plan, wanted: Sequence[tuple[str, float, float | None]]) -> None:
         self.study = plan.study.name
-        self.shots = read_thumbnails(self.study, plan.all_shards).pictures
+        self.shots = read_thumbnails(self.study, plan.pipeline.videos.all_shards).pictures
         records: dict[str, Record] = {}
-        for shard in plan.all_shards:
+        for shard in plan.pipeline.videos.all_shards:
             if (path := paths.availability(self.study, shard)).exists():
                 records |= read_availability(path)
         times: dict[str, set[float]] = {}

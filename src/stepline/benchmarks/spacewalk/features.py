@@ -65,7 +65,7 @@ class Features:
     def _spans(self, video: str, spans: Sequence[tuple[float, float]]) -> Rows:
         """Return a row for each span: the listed clip's, or the mean of its seconds'."""
         bank = self.material.bank
-        if self.material.plan.describes_clips(self.material.entry.backbone):
+        if self.material.plan.pipeline.features.describes_clips(self.material.entry.backbone):
             return np.array([bank.clip(video, *span) for span in spans], np.float32)
         starts_s, ends_s = zip(*spans, strict=True)
         return np.asarray(bank.means([video] * len(spans), starts_s, ends_s), np.float32)

@@ -59,7 +59,7 @@ class Material:
 
     @cached_property
     def _transcribed(self) -> dict[str, dict[str, object]]:
-        made = [path for path in self.plan.transcript_manifests if path.exists()]
+        made = [path for path in self.plan.pipeline.speech.manifests if path.exists()]
         return {video: record for path in made for video, record in read_manifest(path).items()}
 
     def items(self, split: Split) -> dict[str, list[Item]]:
@@ -70,7 +70,7 @@ class Material:
         """Return the text of a recording from the configured source."""
         if video not in self._texts:
             source = self.study_config["transcripts"]
-            engine = self.plan.engine
+            engine = self.plan.pipeline.speech.engine
             self._texts[video] = load_text(self.plan.study, self.release, video, source=source, engine=engine)
         return self._texts[video]
 
@@ -81,7 +81,7 @@ class Material:
     def embeddings(self, video: str) -> TextStore:
         """Return the text embeddings of a recording by the entry's encoder, or its text tower."""
         if video not in self._stores:
-            spec = self.plan.spec_of(self.plan.texts_by(self.entry))
+            spec = self.plan.pipeline.features.spec_of(self.plan.texts_by(self.entry))
             self._stores[video] = TextStore(paths.text_store(self.plan.study.name, video, spec), spec)
         return self._stores[video]
 
@@ -92,5 +92,5 @@ class Material:
     @cached_property
     def bank(self) -> Bank:
         """The features of the study's videos by the entry's backbone."""
-        spec = self.plan.spec_of(self.entry.backbone)
-        return Bank.open([paths.features(self.plan.study.name, shard, spec) for shard in self.plan.all_shards], spec)
+        features = self.plan.pipeline.features
+        return Bank.open(features.folders(self.entry.backbone), features.spec_of(self.entry.backbone))

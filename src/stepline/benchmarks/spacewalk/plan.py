@@ -4,7 +4,7 @@ The workflow asks and runs; nothing is computed here, and nothing heavy is impor
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from stepline import paths
 from stepline.backbones.registry import DOT, presets, tower_of
 from stepline.backbones.sentence import MODELS
 from stepline.backbones.weights import WEIGHTS
+from stepline.benchmarks.spacewalk.demand import StudyDemand
 from stepline.benchmarks.spacewalk.entries import (
     TEXT_ENCODERS,
     Entry,
@@ -26,23 +27,29 @@ from stepline.benchmarks.spacewalk.entries import (
 from stepline.config import Config
 from stepline.datasets.configured import study
 from stepline.datasets.schema import Split
-from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, Study
+from stepline.datasets.studies import STEP_RECOGNITION, Study
 from stepline.datasets.subset import select
 from stepline.errors import ConfigError, MissingError
 from stepline.io import canonical_json, sha256_file
-from stepline.media.spans import merged
 from stepline.mirror import signature
+from stepline.needs import Need
 from stepline.pipeline import Pipeline
 from stepline.spec import digest
 
-SLACK_S = 1.0
-"""How much more of a video is read around what samples see: frame numbers of releases are rounded times."""
 SCORING = 2
 """Revision of the scoring code: raise it with a change that gives other numbers."""
 
 
 def _is_choice(need: str) -> bool:
     return need.startswith("config:")
+
+
+def _texts(needs: Iterable[Need]) -> tuple[str, ...]:
+    return tuple(map(str, needs))
+
+
+def _weights(needs: Iterable[Need]) -> list[str]:
+    return [need.what for need in needs if need.kind == "weights"]
 
 
 def paper_file(target: str) -> Path | None:
@@ -66,10 +73,11 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Plan(Pipeline):
+class Plan:
     """What there is to do for one study under one configuration."""
 
-    dataset: Study
+    config: Config
+    study: Study
 
     @classmethod
     def of(cls, config: Config, name: str) -> "Plan":
@@ -102,7 +110,7 @@ class Plan(Pipeline):
 
     def _check_entry(self, key: str, entry: Entry) -> None:
         self._check_backbone(f"{key}.encoder", entry.encoder)
-        clips, kind = self.describes_clips(entry.encoder), entry.made
+        clips, kind = self.pipeline.features.describes_clips(entry.encoder), entry.made
         if not (kind.listed if clips else kind.grid):
             raise ConfigError(
                 f"config: {key}.encoder: {entry.encoder!r} is not allowed; name one that describes "
@@ -115,7 +123,7 @@ class Plan(Pipeline):
 
     def _check_backbone(self, key: str, name: str) -> None:
         try:
-            self.backbone_lacks(name)
+            self.pipeline.features.missing(name)
         except ConfigError as error:
             raise ConfigError(f"config: {key}: {error}") from None
 
@@ -133,9 +141,24 @@ class Plan(Pipeline):
                 named[line] = entry.id
 
     @property
-    def study(self) -> Study:
-        """The study."""
-        return self.dataset
+    def name(self) -> str:
+        """The study's name."""
+        return self.study.name
+
+    @property
+    def dataset(self) -> Study:
+        """The study, as what has releases."""
+        return self.study
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The pipeline of the study's videos."""
+        return Pipeline(self.config, self.study, StudyDemand(self))
+
+    @property
+    def pipelines(self) -> dict[str, Pipeline]:
+        """The same, by the name of the data set."""
+        return {self.name: self.pipeline}
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -162,38 +185,30 @@ class Plan(Pipeline):
             )
 
     @cached_property
-    def _wanted(self) -> dict[str, Entry]:
+    def wanted(self) -> dict[str, Entry]:
         """What is or will be computed for the configured tables, parts of others among it, by id."""
         shown = [entry for entry in self.shown.values() if entry.computed]
         configured = [entry for entry in shown if not any(map(_is_choice, self.lacking(entry)))]
         return {part.id: part for entry in configured for part in self.parts(entry)}
 
     @cached_property
-    def _made(self) -> dict[str, Entry]:
+    def ready(self) -> dict[str, Entry]:
         """What of that can be computed now."""
-        able = [entry for entry in self._wanted.values() if not self.lacking(entry)]
+        able = [entry for entry in self.wanted.values() if not self.lacking(entry)]
         return {part.id: part for entry in able for part in self.parts(entry)}
-
-    @property
-    def wants_videos(self) -> bool:
-        """Whether an entry that is or will be computed is made from videos."""
-        return any(entry.backbone or self.recognised(entry) for entry in self._wanted.values())
 
     @property
     def weights(self) -> list[str]:
         """The names of the weights of the configured encoders and of what recognises."""
-        recognised = super().weights if self.study_config["transcripts"] == "asr" else []
+        recognised = self.pipeline.speech.missing if self.study_config["transcripts"] == "asr" else ()
         sentences = [name for name in self.study_config["text_encoders"] if name in WEIGHTS]
         known = presets()
         networks = [
             weights
             for name in self.study_config["video_encoders"]
-            for weights in (known[name].weights if name in known else self._absent_weights(name))
+            for weights in (known[name].weights if name in known else _weights(self.pipeline.features.missing(name)))
         ]
-        return list(dict.fromkeys([*sentences, *networks, *recognised]))
-
-    def _absent_weights(self, name: str) -> list[str]:
-        return [item.removeprefix("weights:") for item in self.backbone_lacks(name) if item.startswith("weights:")]
+        return list(dict.fromkeys([*sentences, *networks, *_weights(recognised)]))
 
     @property
     def releases(self) -> list[str]:
@@ -245,9 +260,10 @@ class Plan(Pipeline):
         return {}
 
     def _part_lacks(self, entry: Entry) -> tuple[str, ...]:
+        seen = entry.encoder not in ("", *TEXT_ENCODERS)
         return (
             needs(entry, self.study, self.study_config)
-            + (self.backbone_lacks(entry.encoder) if entry.encoder not in ("", *TEXT_ENCODERS) else ())
+            + (_texts(self.pipeline.features.missing(entry.encoder)) if seen else ())
             + (self._absent_to_recognise if self.recognised(entry) else ())
             + (self._absent_to_ask(entry) if entry.kind == "llm" else ())
         )
@@ -275,8 +291,9 @@ class Plan(Pipeline):
 
     @property
     def _absent_to_recognise(self) -> tuple[str, ...]:
-        absent = (*absent_packages("media"), *self.recogniser_lacks)
-        return absent if absent and not self.transcribed else ()
+        speech = self.pipeline.speech
+        absent = (*absent_packages("media"), *_texts(speech.missing))
+        return absent if absent and not speech.transcribed else ()
 
     def releases_of(self, entry: Entry) -> list[str]:
         """Return the configured releases that have the entry's task."""
@@ -319,6 +336,7 @@ class Plan(Pipeline):
         return record
 
     def _entry_record(self, entry: Entry) -> dict[str, Any]:
+        spec_of = self.pipeline.features.spec_of
         record: dict[str, Any] = {
             "task": entry.task,
             "kind": entry.kind,
@@ -327,12 +345,12 @@ class Plan(Pipeline):
             "seeds": list(entry.seeds),
             "options": self.options(entry),
             "blocks": entry.blocks,
-            "encoders": [self.spec_of(name).record() for name in filter(None, (entry.backbone, self.texts_by(entry)))],
+            "encoders": [spec_of(name).record() for name in filter(None, (entry.backbone, self.texts_by(entry)))],
         }
         if entry.kind == "llm":
             record["llm"] = {key: value for key, value in self.study_config["llm"].items() if key != "concurrency"}
         if self.recognised(entry):
-            record |= self.recogniser
+            record |= self.pipeline.speech.record
         if entry.trained:
             record[entry.made.options] = self.study_config[entry.made.options]
         return record
@@ -405,15 +423,14 @@ class Plan(Pipeline):
         wanted = [video.id for video in self.study.videos() if video.split in splits and video.id in self.videos]
         for part in self.parts(job.entry):
             if part.backbone:
-                spec = self.spec_of(part.backbone)
-                inputs += [paths.features_manifest(name, shard, spec) for shard in self.all_shards]
+                inputs += self.pipeline.features.manifests(part.backbone)
             if encoder := self.texts_by(part):
-                spec = self.spec_of(encoder)
+                spec = self.pipeline.features.spec_of(encoder)
                 inputs += [paths.text_manifest(name, release, task, video, spec) for video in wanted]
             if self.recognised(part):
-                inputs += self.transcript_manifests
+                inputs += self.pipeline.speech.manifests
             if part.made.decoded:
-                inputs += [paths.availability(name, shard) for shard in self.all_shards]
+                inputs += self.pipeline.videos.availability
         return list(dict.fromkeys(inputs))
 
     def recognised(self, entry: Entry) -> bool:
@@ -426,8 +443,7 @@ class Plan(Pipeline):
         (split,) = {v.split for v in self.study.videos() if v.id == video} - {None}
         inputs = [self.release_manifest(release), paths.samples(self.study.name, release, task, str(split))]
         if self.study_config["transcripts"] == "asr":
-            folder = paths.transcripts(self.study.name, self.engine)
-            inputs.append(paths.manifest(folder, self.shards[video]))
+            inputs.append(paths.manifest(self.pipeline.speech.folder, self.pipeline.videos.shards[video]))
         return inputs
 
     def texts(self, task: str, encoder: str) -> dict[str, Any]:
@@ -435,14 +451,14 @@ class Plan(Pipeline):
 
         windows: lengths in seconds of the samples' windows. others: ``sentences``, ``segments``.
         """
-        users = [part for part in self._made.values() if part.task == task and self.texts_by(part) == encoder]
+        users = [part for part in self.ready.values() if part.task == task and self.texts_by(part) == encoder]
         windowed = [part.id for part in users if part.made.texts == "windows" and {*part.blocks} & {*"TC"}]
         return {
-            "windows": self._windows_of(windowed),
+            "windows": self.windows_of(windowed),
             "others": sorted({part.made.texts for part in users} - {"windows"}),
         }
 
-    def _windows_of(self, ids: Sequence[str]) -> list[float]:
+    def windows_of(self, ids: Sequence[str]) -> list[float]:
         """Return the lengths of windows, in seconds, at which the configured tables have some entries, ascending."""
         users = [entry for entry in self.shown.values() if any(part.id in ids for part in self.parts(entry))]
         return sorted({length_s for entry in users for length_s in entry.windows(self.study_config) if length_s})
@@ -462,48 +478,9 @@ class Plan(Pipeline):
             if part.blocks and part.encoder != "tfidf":
                 chosen["normalise"] = self.normalise(part)
             unlimited = part.backbone and None in part.windows(self.study_config)
-            if self.annotated and (unlimited or self.recognised(part)):
+            if self.pipeline.videos.annotated and (unlimited or self.recognised(part)):
                 chosen["spans"] = "annotated"
         return chosen
-
-    def made_from_videos(self, shard: str) -> list[Path]:
-        """Return the records of all that is computed from a shard's videos, predictions that read them among it."""
-        seen = [job for target in self.tables for job in self.jobs(target) if job.entry.made.decoded]
-        name = self.study.name
-        predicted = [paths.predictions(name, job.release, job.entry.id, job.context) for job in seen]
-        return [*super().made_from_videos(shard), *dict.fromkeys(predicted)]
-
-    @property
-    def video_inputs(self) -> list[Path]:
-        """What must be there before videos are looked for: the releases, where these say which spans are read."""
-        return [self.release_manifest(release) for release in self.releases] if self.annotated else []
-
-    def spans(self) -> dict[str, list[list[float]]]:
-        """Return the spans of each video that samples of the configured releases see at any window length.
-
-        They are the labelled parts, longer by half the longest window on either side, and the steps' animations. Raises
-        ReleaseError where a release is not there.
-        """
-        found: dict[str, list[tuple[float, float]]] = {}
-        for name in self.releases:
-            for video, recording in self.study.load(name).recordings.items():
-                labelled = [(part.start_s, part.end_s) for part in recording.segments if part.label != -1]
-                animations = [step.animation_s for step in recording.steps if step.animation_s]
-                for parts, more_s in ((labelled, self._longest_s / 2 + SLACK_S), (animations, SLACK_S)):
-                    longer = [(max(0.0, start_s - more_s), end_s + more_s) for start_s, end_s in parts]
-                    found.setdefault(video, []).extend(longer)
-        return {video: merged(spans) for video, spans in found.items()}
-
-    @cached_property
-    def spans_params(self) -> dict[str, Any]:
-        """By video, what it must be looked for again for, besides its releases, as it decides its spans."""
-        return {video.id: [self.releases, self._longest_s, SLACK_S] for video in self.study.videos()}
-
-    @property
-    def _longest_s(self) -> float:
-        """The longest window of what is made from videos."""
-        users = [part.id for part in self._wanted.values() if part.backbone or self.recognised(part)]
-        return max(self._windows_of(users), default=0.0)
 
     def release_manifest(self, release: str) -> Path:
         """Return the record of a release's files."""
@@ -518,6 +495,10 @@ class Plan(Pipeline):
         """Return the scores that a table collects."""
         return [paths.scores(self.study.name, j.release, j.entry.id, j.context) for j in self.jobs(target)]
 
+    def table_inputs(self, target: str) -> list[Path]:
+        """Return what a table is made from: scores, and the records of deleted videos."""
+        return [*self.score_files(target), *self.pipeline.videos.dropped]
+
     def table_params(self, target: str) -> str:
         """Return what a table must be made again for, besides scores: declarations, needs and the paper's numbers."""
         listed = [
@@ -530,66 +511,9 @@ class Plan(Pipeline):
         return digest([listed, choices, sha256_file(paper) if paper else ""])
 
     @property
-    def configured_backbones(self) -> Sequence[str]:
-        """The backbones of the configured entries."""
-        configured = self.study_config["video_encoders"]
-        return sorted({part.backbone for part in self._wanted.values()} & {*configured})
-
-    @property
-    def lists_clips(self) -> bool:
-        """Whether there are listed clips: the windows of samples and the steps' animations are."""
-        return True
-
-    @property
-    def clip_inputs(self) -> list[Path]:
-        """What says which clips backbones for listed clips describe."""
-        described = [backbone for backbone in self.backbones if self.describes_clips(backbone)]
-        if not described:
-            return []
-        name = self.study.name
-        tasks = dict.fromkeys(task for backbone in described for task in self._clip_windows(backbone))
-        samples = [
-            paths.samples(name, release, task, split)
-            for release in self.releases
-            for task in tasks
-            if task in self.study.tasks[release]
-            for split in self.study.splits(release, task)
-        ]
-        return [*map(self.release_manifest, self.releases), *samples]
-
-    def _clip_windows(self, backbone: str) -> dict[str, list[float]]:
-        """By task, the lengths of the windows that a backbone for listed clips describes, in seconds."""
-        users = [part for part in self._made.values() if part.backbone == backbone]
-        by_task = {task: [part.id for part in users if part.task == task] for task in (STEP_RECOGNITION, RETRIEVAL)}
-        return {task: self._windows_of(ids) for task, ids in by_task.items() if ids}
-
-    def clips_of(self, backbone: str) -> dict[str, list[tuple[float, float]]]:
-        """Return the windows of all samples and the steps' animations, by video; reads ``clip_inputs``."""
-        from stepline.benchmarks.spacewalk.windows import clips
-
-        if not self.describes_clips(backbone):
-            return {}
-        return clips(self.study, self.releases, self._clip_windows(backbone), self.videos)
-
-    def clips_params(self, shard: str, backbone: str) -> Any:
-        """Return what decides the clips of a shard that a backbone describes, besides ``clip_inputs``."""
-        members = [each.id for each in self.members(shard) if each.id in self.videos]
-        return [self.releases, self._clip_windows(backbone), members]
-
-    @property
-    def backbones(self) -> Sequence[str]:
-        """The backbones of the entries that can be computed."""
-        return sorted({part.backbone for part in self._made.values()} - {""})
-
-    @property
     def uses_videos(self) -> bool:
         """Whether an entry that can be computed uses videos."""
-        return any(map(self.recognised, self._made.values())) or bool(self.backbones)
-
-    @property
-    def drops(self) -> bool:
-        """Whether videos are deleted once all is computed from them."""
-        return super().drops and self.uses_videos
+        return any(map(self.recognised, self.ready.values())) or bool(self.pipeline.features.computed)
 
     @property
     def report_tables(self) -> list[Path]:
@@ -598,7 +522,8 @@ class Plan(Pipeline):
 
     def report_inputs(self) -> list[Path]:
         """Return what the report shows besides Table 2: what the stages made of the videos that entries use."""
-        recognised = any(map(self.recognised, self._made.values()))
-        frames = any(part.backbone for part in self._made.values())
-        shown = self.thumbnail_manifests if recognised or frames else []
-        return [*shown, *(self.transcript_manifests if recognised else []), *self.dropped]
+        recognised = any(map(self.recognised, self.ready.values()))
+        frames = any(part.backbone for part in self.ready.values())
+        videos = self.pipeline.videos
+        shown = videos.manifests(paths.thumbnails(self.name)) if recognised or frames else []
+        return [*shown, *(self.pipeline.speech.manifests if recognised else []), *videos.dropped]

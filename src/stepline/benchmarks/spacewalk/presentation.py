@@ -74,8 +74,9 @@ def figure_params(plan: Plan) -> str:
 
 def duration_inputs(plan: Plan) -> list[Path]:
     """Return what durations are measured in: the releases, and shots where entries use videos or they are there."""
-    shots = [path for path in plan.shot_manifests if plan.uses_videos or path.exists()]
-    return [*map(plan.release_manifest, plan.releases), *shots]
+    shots = plan.pipeline.videos.manifests(paths.shots(plan.name))
+    found = [path for path in shots if plan.uses_videos or path.exists()]
+    return [*map(plan.release_manifest, plan.releases), *found]
 
 
 def duration_params(plan: Plan) -> str:

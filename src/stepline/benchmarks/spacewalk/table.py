@@ -14,6 +14,7 @@ from stepline.datasets.studies import STEP_RECOGNITION, STUDIES
 from stepline.datasets.subset import describe
 from stepline.errors import StoreError
 from stepline.io import read_json
+from stepline.needs import Need
 from stepline.pipeline import how_to_fill
 from stepline.report import Stages, Timeline, figure_table2, write_report
 from stepline.report.shots import read_shots
@@ -98,7 +99,7 @@ def filled_by(plan: Plan, file: str, lacking: tuple[str, ...]) -> str:
             key, _, value = what.partition(".")[2].partition("=")
             block, _, inner = key.partition(".")
             changes[block] = f"{{{inner}: {value}}}" if inner else f"[{', '.join([*plan.study_config[key], value])}]"
-        elif command := how_to_fill(item):
+        elif command := how_to_fill(Need.parse(item)):
             steps.append(command)
     changed = f"{{{', '.join(f'{key}: {value}' for key, value in changes.items())}}}"
     configuration, override = "", f"{name}={changed}"
@@ -147,12 +148,12 @@ def _label(job: Job) -> str:
 def _stages(plan: Plan) -> Stages:
     name = plan.study.name
     records: list[Record] = []
-    for shard in plan.all_shards:
+    for shard in plan.pipeline.videos.all_shards:
         if paths.availability(name, shard).exists():
             records += read_availability(paths.availability(name, shard)).values()
-    transcripts = paths.transcripts(name, plan.engine)
+    transcripts = plan.pipeline.speech.folder
     videos = [record.video for record in records if record.status == "present"]
-    thumbnails = read_thumbnails(name, plan.all_shards)
+    thumbnails = read_thumbnails(name, plan.pipeline.videos.all_shards)
     return Stages(
         availability=records,
         shots={video: read_shots(paths.shots(name) / f"{video}.parquet") for video in videos},

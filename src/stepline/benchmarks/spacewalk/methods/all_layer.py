@@ -214,14 +214,14 @@ def _joined(blocks: str, seen: torch.Tensor, told: torch.Tensor | None, normalis
 
 
 def _spec(material: Material) -> ClipSpec:
-    spec = material.plan.spec_of(material.entry.backbone)
+    spec = material.plan.pipeline.features.spec_of(material.entry.backbone)
     assert isinstance(spec, ClipSpec)
     return spec
 
 
 def _videos(material: Material, names: Iterable[str], scratch: Path) -> Videos:
     plan = material.plan
-    shards = {plan.shards[video] for video in names}
+    shards = {plan.pipeline.videos.shards[video] for video in names}
     return Videos(
         records={k: v for shard in shards for k, v in read_availability(paths.availability(plan.name, shard)).items()},
         limits=Limits(**plan.config["media"]["limits"]),

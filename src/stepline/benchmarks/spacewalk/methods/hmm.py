@@ -122,7 +122,7 @@ def scorer(material: Material) -> Material:
     Raises ConfigError where it embeds no other windows than those of samples.
     """
     part = material.parts[1]
-    clips = part.entry.backbone and material.plan.describes_clips(part.entry.backbone)
+    clips = part.entry.backbone and material.plan.pipeline.features.describes_clips(part.entry.backbone)
     if clips or (part.entry.made.texts == "windows" and {*part.entry.blocks} & {*"TC"}):
         raise ConfigError(
             f"config: {material.plan.study.name}.entries.{material.entry.id}.settings.scorer: {part.entry.id!r} is not "

@@ -1,4 +1,41 @@
-# What a study in Spacewalk-18's form is shown by besides its tables: differences, figures, examples, durations.
+# Studies in Spacewalk-18's form: samples, embeddings of texts, and what shows results besides tables.
+from stepline.benchmarks.spacewalk import presentation
+
+SPACEWALKS = "|".join(name for name, made in KNOWN.items() if made.studies == ("spacewalk", "demo"))
+
+
+rule samples:
+    input:
+        "datasets/{study}/{release}/release.json",
+    output:
+        "results/{study}/samples/{release}/{task}/{split}.json",
+    log:
+        "logs/samples/{study}.{release}.{task}.{split}.log",
+    conda:
+        "../../envs/core.yaml"
+    message:
+        "samples of {wildcards.study} {wildcards.release}, {wildcards.task} {wildcards.split}"
+    shell:
+        "python -m stepline --log {log} samples {wildcards.study} --release {wildcards.release}"
+        " --task {wildcards.task} --split {wildcards.split}"
+
+
+rule encode:
+    input:
+        lambda wildcards: plan(wildcards).encode_inputs(wildcards.release, wildcards.task, wildcards.video),
+    output:
+        "features/{encoder}/{spec}/manifests/{study}.{release}.{task}.{video}.json",
+    log:
+        "logs/encode/{encoder}/{spec}/{study}.{release}.{task}.{video}.log",
+    conda:
+        lambda wildcards: f"{workflow.basedir}/envs/{'text' if wildcards.encoder in MODELS else 'vision'}.yaml"
+    params:
+        texts=lambda wildcards: plan(wildcards).encode_params(wildcards.task, wildcards.encoder),
+    message:
+        "{wildcards.encoder} on the texts of {wildcards.video}, {wildcards.release} {wildcards.task}"
+    shell:
+        "python -m stepline --log {log} encode {wildcards.study} --release {wildcards.release} --task {wildcards.task}"
+        " --video {wildcards.video} --encoder {wildcards.encoder}"
 
 
 rule pairs:

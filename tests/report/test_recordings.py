@@ -1,4 +1,4 @@
-"""The report: self-contained, escaped, deterministic, with every part that it was given."""
+"""The page of a study of recordings: self-contained, escaped, deterministic, with every part that it was given."""
 
 import base64
 import json
@@ -14,17 +14,21 @@ pytest.importorskip("jinja2")
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
-from stepline import tables  # noqa: E402
 from stepline.asr.transcript import Sentence  # noqa: E402
 from stepline.availability import Record  # noqa: E402
-from stepline.report import Stages, Timeline, figure_table2, figures, write_report  # noqa: E402
-from stepline.tables import Line, Row  # noqa: E402
+from stepline.needs import Need  # noqa: E402
+from stepline.report.figure_contexts import contexts, styles  # noqa: E402
+from stepline.report.figure_timeline import timeline as draw_timeline  # noqa: E402
+from stepline.report.recordings import Timeline, write_report  # noqa: E402
+from stepline.report.stages import Stages  # noqa: E402
+from stepline.tables import Number, Row  # noqa: E402
+from tests.tables.numbers import SAMPLE_LIST, build, number  # noqa: E402
 
 HOSTILE = "<script>alert('x')</script> & \"co\""
 
 
 def rows() -> list[Row]:
-    def line(entry: str, method: str, setting: str, context: float | None, value: float | None, **more: Any) -> Line:
+    def line(entry: str, method: str, setting: str, context: float | None, value: float | None, **more: Any) -> Number:
         measured = (
             {"value": value, "sd": None, "ci": [value - 2, value + 3], "per_video": {"a": value - 1, "b": value}}
             if value
@@ -35,19 +39,21 @@ def rows() -> list[Row]:
             "n_samples": 40, "spec": "1a2b3c4d", "status": "present",
         }  # fmt: skip
         base: dict[str, Any] = {
-            "table": "2a", "title": "Step recognition", "entry": entry, "method": method, "modality": "L",
-            "setting": setting,
-            "context_s": context, "metric": "accuracy", "release": "demo", "split": "test", "inputs": ("window",),
+            "entry": entry, "method": method, "setting": setting, "context_s": context, "release": "demo",
             "paper_release": "", "score": score if value else None,
         }  # fmt: skip
-        return Line(**(base | more))
+        return number(**(base | more))
 
     lines = [line("tfidf", "TF-IDF", "zero-shot", context, 40 + context) for context in (2.0, 4.0)]
     lines += [line("tfidf", "TF-IDF", "zero-shot", context, 50 + context, metric="map") for context in (2.0, 4.0)]
     lines += [line("fit", HOSTILE, "last-layer", context, 50 + context) for context in (2.0, 4.0)]
-    lines += [line("rank", "Sample rank", "baseline", None, 96.0, inputs=("sample_list",))]
-    lines += [line("video", "EgoVLP", "zero-shot", 2.0, None, needs=("weights:egovlp",), command="stepline fetch <x>")]
-    return tables.build(lines, None)
+    lines += [line("rank", "Sample rank", "baseline", None, 96.0, sees=(SAMPLE_LIST,))]
+    lines += [
+        line(
+            "video", "EgoVLP", "zero-shot", 2.0, None, needs=(Need("weights", "egovlp"),), command="stepline fetch <x>"
+        )
+    ]
+    return build(lines, None)
 
 
 @pytest.fixture
@@ -119,12 +125,6 @@ def test_every_image_has_a_text_and_is_valid_svg(tmp_path: Path, timeline: Timel
 def test_the_same_inputs_give_the_same_bytes(tmp_path: Path, timeline: Timeline) -> None:
     first, second = (page(tmp_path / name, timeline) for name in ("a.html", "b.html"))
     assert first == second
-    for name in ("a", "b"):
-        figure_table2(rows(), tmp_path / f"{name}.svg", release="demo")
-    content = (tmp_path / "a.svg").read_bytes()
-    assert content == (tmp_path / "b.svg").read_bytes()
-    assert content.startswith(b"<?xml")
-    assert b"<dc:date" not in content
 
 
 def test_the_page_holds_tables_gaps_facts_and_speech_beside_the_script(tmp_path: Path, timeline: Timeline) -> None:
@@ -164,17 +164,17 @@ def test_why_shots_have_no_pictures_is_said(tmp_path: Path, timeline: Timeline) 
 
 
 def test_a_timeline_changes_halfway_between_two_samples() -> None:
-    (strip,) = figures.timeline([0.0, 10.0], [1, 2], {}).axes[0].images
+    (strip,) = draw_timeline([0.0, 10.0], [1, 2], {}).axes[0].images
     (row,) = strip.get_array().tolist()
     assert row == [2] * 600 + [3] * 600
 
 
 def test_a_method_looks_the_same_in_every_figure() -> None:
-    among = figures.styles(rows())
+    among = styles(rows())
     assert list(among) == ["TF-IDF", HOSTILE]
     alone = [row for row in rows() if row.method == HOSTILE]
     for drawn in (rows(), alone):
-        axes = figures.results(drawn, among).axes
+        axes = contexts(drawn, among).axes
         curves = [line for one in axes for line in one.get_lines() if len(line.get_xdata())]
         looks = [(curve.get_color(), curve.get_marker()) for curve in curves]
         assert among[HOSTILE] in looks
