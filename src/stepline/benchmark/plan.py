@@ -233,8 +233,8 @@ class Benchmark(Declared[AnyEntry]):
 
     def _reads_videos(self, entry: AnyEntry, release: str) -> bool:
         """Return whether an entry reads videos of a data set, or features that are computed from them."""
-        backbones = [self.footage[self.dataset(release)].is_backbone(name) for name in self.features(entry)]
-        return entry.kind.decoded or any(backbones)
+        footage = self.footage.get(self.dataset(release))
+        return footage is not None and (entry.kind.decoded or any(map(footage.is_backbone, self.features(entry))))
 
     def missing(self, entry: AnyEntry, release: str) -> tuple[Need, ...]:
         """Return what the entry is missing on a release before any job of it can run."""

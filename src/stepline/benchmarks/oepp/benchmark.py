@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepline import paths
 from stepline.benchmark import TRAIN, Benchmark, Entry, Job, Line, Metric, Option, Sees, Table, Values
@@ -18,6 +18,7 @@ from stepline.needs import Need
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from stepline.benchmark.declared import SubParsers
     from stepline.benchmarks.oepp.inputs import OeppInputs
     from stepline.report import Picture
     from stepline.tables import Row
@@ -47,7 +48,7 @@ class Oepp(Benchmark[Entry]):
         Sees("train_annotation", "the training annotation"),
         Sees("action_pool", "the action pool"),
     )
-    published = {"miou": "sample"}
+    published: ClassVar = {"miou": "sample"}
     paper_release = "split1"
     how_to_read = (
         "Filled markers are ours, with the 95 % interval by bootstrap over the videos; hollow ones are the paper's. A "
@@ -80,7 +81,7 @@ class Oepp(Benchmark[Entry]):
         return "" if seed is None else f" --seed {seed}"
 
     @classmethod
-    def add_verbs(cls, verbs: Any) -> None:
+    def add_verbs(cls, verbs: "SubParsers") -> None:
         """Add the verb `oepp`."""
         from stepline.benchmarks.oepp.verbs import add
 
@@ -131,7 +132,11 @@ class Oepp(Benchmark[Entry]):
         """Return what else decides plans: windows, vectors of actions, the loss, the service, the split."""
         entry, options = job.entry, self.options
         read = {"padding": entry.settings.get("horizon"), "rows": entry.features}
-        blocks = {"loss": entry.trained, "matching": entry.kind_name == "matching", "split_seed": job.release == REBUILT}
+        blocks = {
+            "loss": entry.trained,
+            "matching": entry.kind_name == "matching",
+            "split_seed": job.release == REBUILT,
+        }
         return {
             "windows": {key: options["windows"][key] for key in read if read[key]},
             "text": text_record(entry, options, self.config),

@@ -1,4 +1,4 @@
-"""What stands for the paper's features: rows of videos, and vectors of actions as released, of a file or an encoder's."""
+"""What stands for the paper's features: rows of videos, and vectors of actions, released, of a file or an encoder's."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -2,19 +2,16 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from stepline.benchmark import Benchmark, Entry
 from stepline.benchmarks.oepp.windows import Window, observation_rows, windows
 from stepline.datasets import oepp
 from stepline.errors import ConfigError
 from stepline.features.bank import Bank
 from stepline.runs.inputs import Inputs
 
-if TYPE_CHECKING:
-    from stepline.benchmarks.oepp.benchmark import Oepp
 
-
-class OeppInputs(Inputs["Oepp"]):
+class OeppInputs(Inputs[Benchmark[Entry]]):
     """One release as an entry sees it."""
 
     def load(self, split: str) -> list[Window]:

@@ -17,7 +17,7 @@ BATCH = 32
 
 
 def values(inputs: OeppInputs, made: Sequence[Plan]) -> Mapping[str, Values]:
-    """Return ``<split>_sr``, ``_acc`` and ``_miou`` of one seed's plans. In Acc a window weighs as many as its steps."""
+    """Return ``<split>_sr``, ``_acc`` and ``_miou`` of one seed's plans. In Acc a window weighs as its steps do."""
     batched = inputs.options["metrics"]["miou"] == "batch"
     found = {}
     for split in inputs.entry.splits:

@@ -27,7 +27,8 @@ class Planner(Method[OeppInputs, Plan]):
 
     def predict(self, inputs: OeppInputs, fits: Sequence[Path]) -> Iterator[Plan]:
         """Yield the plans of the windows of each split with each seed."""
-        for seed, fit in zip(inputs.entry.seeds, fits or [None], strict=True):
+        checkpoints: Sequence[Path | None] = fits or [None]
+        for seed, fit in zip(inputs.entry.seeds, checkpoints, strict=True):
             for split in inputs.entry.splits:
                 windows = inputs.used(split)
                 for window, plan in zip(windows, self.plans(inputs, split, windows, fit), strict=True):
