@@ -68,6 +68,8 @@ class Declared(Generic[AnyEntry]):
     """How pictures of tables are read, and how examples are."""
     how_to_read_examples: ClassVar[str] = ""
     examples_title: ClassVar[str] = "Timelines"
+    settings: ClassVar[tuple[str, ...]] = ()
+    """The settings whose lines come first in a table that is laid out, in their order."""
     rerun: ClassVar[str] = ""
     """What the numbers of the column ``rerun`` of ``paper/*.csv`` are."""
 

@@ -254,6 +254,10 @@ class Benchmark(Declared[AnyEntry]):
         """Return what a line is missing; what is copied from the paper is missing nothing."""
         return () if self.is_reference(line) else self.missing(self.entries[line.entry], release)
 
+    def at(self, changes: Config) -> Config:
+        """Return changes of the study's part of the configuration where they stand in the whole."""
+        return {self.name: changes}
+
     def filled_by(self, file: str, needs: Sequence[Need]) -> str:
         """Return the commands that bring what is missing and make a file of the results again; "" where none would."""
         if not needs or any(need.kind == "samples" for need in needs):
@@ -267,7 +271,7 @@ class Benchmark(Declared[AnyEntry]):
                     return ""
                 changes["subset"] = None
         steps = dict.fromkeys(filter(None, map(self.how_to_fill, needs)))
-        return " && ".join([*steps, command(f"results/{self.name}/{file}", {self.name: changes} if changes else {})])
+        return " && ".join([*steps, command(f"results/{self.name}/{file}", self.at(changes) if changes else {})])
 
     # Jobs
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from stepline import __version__, paths
 from stepline.cli import backbone, bank, search, weights
 from stepline.errors import ConfigError, DownloadError, SteplineError
+from stepline.invocation import Invocation
 from stepline.mirror import mirror_root
 from stepline.plans import BENCHMARKS
 
@@ -27,8 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         _log_to(parsed.log)
-        if parsed.verb != "demo":
-            mirror_root()
+        _prepare(parsed)
         parsed.run(parsed)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -51,6 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _fail(f"{error.filename}: {error.strerror}")
         raise
     return 0
+
+
+def _prepare(parsed: argparse.Namespace) -> None:
+    if parsed.verb != "demo":
+        mirror_root()
+    if parsed.configfile:
+        Invocation(configfiles=(os.path.abspath(parsed.configfile),)).keep()
 
 
 def _fail(message: str) -> int:

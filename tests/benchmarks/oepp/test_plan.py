@@ -47,7 +47,7 @@ def test_every_number_of_the_paper_has_its_line() -> None:
         ("random-t3", ("action_pool",)),
         ("frequent-t3", ("train_annotation", "action_pool")),
         ("matching-t3", ("observations", "action_pool")),
-        ("pdpp-t3", ("observations", "train", "action_pool")),
+        ("pdpp-t3", ("observations", "train", "val", "action_pool")),
         ("vlm-t3-1", ("observations", "action_pool")),
         ("statistics-val", ()),
     ],

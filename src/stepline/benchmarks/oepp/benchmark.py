@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepline import paths
-from stepline.benchmark import TRAIN, Benchmark, Entry, Job, Line, Metric, Option, Sees, Table, Values
+from stepline.benchmark import TRAIN, VAL, Benchmark, Entry, Job, Line, Metric, Option, Sees, Table, Values
 from stepline.benchmarks.oepp import service
 from stepline.benchmarks.oepp.features import check_text, feature_options, missing_text, text_record
 from stepline.benchmarks.oepp.kinds import COUNTED, KINDS, SPLITS, Plan
@@ -45,6 +45,7 @@ class Oepp(Benchmark[Entry]):
     sees = (
         Sees("observations", "the start and end observations"),
         TRAIN,
+        VAL,
         Sees("train_annotation", "the training annotation"),
         Sees("action_pool", "the action pool"),
     )

@@ -17,7 +17,11 @@ ANY_HORIZON = {"horizon": (int, None)}
 LOSS: dict[str, tuple[str, ...]] = dict.fromkeys(("both", "ce", "mse"), ())
 IMAGES: dict[int, tuple[str, ...]] = {1: (), 3: ()}
 PLANNED: dict[str, Any] = {"splits": tuple(SPLITS), "environment": "text"}
-TRAINED: dict[str, Any] = PLANNED | {"trains": True, "sees": ("observations", "train", "action_pool"), "gpu": True}
+TRAINED: dict[str, Any] = PLANNED | {
+    "trains": True,
+    "sees": ("observations", "train", "val", "action_pool"),
+    "gpu": True,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
