@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline.benchmark import Benchmark
+from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.pss.benchmark import Pss
 from stepline.config import Config, validate
 from stepline.config.declarations import folders
@@ -14,7 +15,7 @@ from stepline.datasets.release import Released
 from stepline.errors import ConfigError
 from stepline.pipeline import Pipeline
 
-BENCHMARKS: tuple[type[Benchmark[Any]], ...] = (Pss,)
+BENCHMARKS: tuple[type[Benchmark[Any]], ...] = (Pss, Oepp)
 """The registry. Others, in folders of their own, are named by ``benchmarks:`` in the configuration."""
 
 

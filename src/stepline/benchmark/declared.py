@@ -123,10 +123,6 @@ class Declared(Generic[AnyEntry]):
         """Return which of ``datasets`` has the videos of a release; its own name where it has none."""
         return release if release in self.datasets else next(iter(self.datasets), self.name)
 
-    def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
-        """Return the releases that must be there before the entry's jobs are known."""
-        return ()
-
     def missing_besides(self, entry: AnyEntry, release: str) -> Sequence[Need]:
         """Return what else the entry is missing before any job of it can run, besides releases and features."""
         return ()

@@ -111,9 +111,8 @@ class Pss(Benchmark[Entry]):
 
     def listed_by(self, entry: Entry, release: str) -> Sequence[str]:
         """Return the releases that list videos, and the training videos of Tasty, whose sha256 is not known."""
-        footage = self.footage[release]
-        listed = [release] if any(map(footage.is_backbone, self.features(entry))) else []
-        return [*listed, *(each for each in self.reads(Job(release=release, entry=entry)) if each != release)]
+        others = [each for each in self.reads(Job(release=release, entry=entry)) if each != release]
+        return [*super().listed_by(entry, release), *others]
 
     def decides(self, job: Job) -> Mapping[str, Any]:
         """Return what else decides predictions: splits, options and the length to which features are resized."""
