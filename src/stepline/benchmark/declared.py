@@ -38,8 +38,6 @@ class Declared(Generic[AnyEntry]):
     config: Config
     name: str
 
-    title: ClassVar[str]
-    """At the head of tables and pages."""
     about: ClassVar[str] = "results"
     """Behind it at the head of the page."""
     folder: ClassVar[Path]
@@ -86,6 +84,11 @@ class Declared(Generic[AnyEntry]):
     @classmethod
     def add_verbs(cls, verbs: "SubParsers") -> None:
         """Add the verbs of the command line that are its own."""
+
+    @property
+    def title(self) -> str:
+        """What stands at the head of tables and pages."""
+        raise NotImplementedError
 
     @property
     def released(self) -> Released:
