@@ -35,6 +35,7 @@ class Oepp(Benchmark[Entry]):
     studies = ("oepp",)
     datasets = oepp.DATASETS
     kinds = KINDS
+    splits = tuple(SPLITS)
     prediction = Plan
     metrics = {
         f"{split}_{name}": Metric(title=f"{split.capitalize()} {title}", options=("miou",) if name == "miou" else ())
