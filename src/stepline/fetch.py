@@ -225,8 +225,8 @@ def fetch_weights(name: str) -> None:
     folder = Path("weights", weights.name)
     known = trusted(folder)
     by_hand = f"{weights.by_hand or f'get it from {weights.origin}'}, then "
-    lacking = [file for file in weights.files if not (folder / file.name).exists()]
-    for file in lacking:
+    missing = [file for file in weights.files if not (folder / file.name).exists()]
+    for file in missing:
         wanted = Wanted(path=f"weights/{weights.name}/{file.name}", sha256=file.sha256, size=file.size)
         if (file.sha256 or not file.url) and (held := find(wanted)):
             folder.mkdir(parents=True, exist_ok=True)
@@ -234,7 +234,7 @@ def fetch_weights(name: str) -> None:
             (folder / file.name).symlink_to(held)
         elif not file.url:
             raise MissingError(f"{file.name} of {name} cannot be downloaded: {by_hand}`{how_to_get(name)}`")
-    for file in lacking:
+    for file in missing:
         path = folder / file.name
         if not path.exists():
             try:

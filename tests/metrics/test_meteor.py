@@ -9,7 +9,7 @@ import pytest
 
 from stepline.errors import MissingError, SteplineError
 from stepline.metrics.dense_captions import similarity, summarisation
-from stepline.metrics.meteor import Meteor, lacking
+from stepline.metrics.meteor import Meteor, missing
 from tests.metrics.test_captions import CANDIDATES, REFERENCES
 from tests.metrics.test_dense_captions import PREDICTED, TRUTH
 
@@ -20,7 +20,7 @@ def test_it_is_that_of_pycocoevalcap() -> None:
 
     One process for all, as it takes seconds to start: also for roles, and for what its lines cannot hold.
     """
-    if needs := lacking():
+    if needs := missing():
         pytest.skip(f"METEOR needs {' and '.join(needs)}")
     first, second = [" ".join(REFERENCES[0][0])], [" ".join(CANDIDATES[0])]
     with Meteor() as meteor:
@@ -103,6 +103,6 @@ def test_a_process_that_dies_is_an_error_of_one_line(a_java: Callable[[str], Non
 def test_what_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert lacking() == ("java", "package:pycocoevalcap")
+    assert missing() == ("java", "package:pycocoevalcap")
     with pytest.raises(MissingError, match="METEOR needs java and package:pycocoevalcap"), Meteor():
         pass

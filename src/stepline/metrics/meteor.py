@@ -25,7 +25,7 @@ _JAVA = [
 ]
 
 
-def lacking() -> tuple[str, ...]:
+def missing() -> tuple[str, ...]:
     """Return what METEOR needs and is not here, of ``java`` and ``package:pycocoevalcap``."""
     found = {"java": shutil.which("java"), "package:pycocoevalcap": _jar()}
     return tuple(need for need, path in found.items() if path is None)
@@ -39,7 +39,7 @@ class Meteor:
     """
 
     def __enter__(self) -> Self:
-        if needs := lacking():
+        if needs := missing():
             raise MissingError(f"METEOR needs {' and '.join(needs)}: install a Java runtime and stepline[meteor]")
         self._complaints = tempfile.TemporaryFile()
         self._java = subprocess.Popen(
