@@ -48,7 +48,7 @@ def pipeline() -> Pipeline:
     write_manifest(paths.manifest(paths.media("mine"), "000"), {"a": here | facts, "b": broken, **absent})
     write_manifest(paths.manifest(paths.shots("mine"), "000"), {"a": here | {"n_shots": 2}, "b": broken, **absent})
     spoken = {"a": here | {"n_sentences": 1}, "b": broken, **absent}
-    write_manifest(paths.manifest(paths.transcripts("mine", "pocketsphinx"), "000"), spoken, **made.recogniser)
+    write_manifest(paths.manifest(paths.transcripts("mine", "pocketsphinx"), "000"), spoken, **made.speech.record)
     rows = {"a": here | {"n_rows": 40}, "b": broken, **absent}
     write_manifest(paths.features_manifest("mine", "000", made.spec_of("histogram")), rows)
     with atomic_path(paths.shots("mine") / "a.parquet") as part:
