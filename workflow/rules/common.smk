@@ -11,7 +11,7 @@ from stepline import config as stepline_config
 from stepline.asr.engines import ENVIRONMENTS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.benchmarks.spacewalk import presentation
-from stepline.benchmarks.spacewalk.plan import TARGETS
+from stepline.benchmarks.spacewalk.entries import TARGETS
 from stepline.datasets import oepp
 from stepline.datasets.release import REBUILT
 from stepline.datasets.studies import STUDIES
