@@ -229,9 +229,9 @@ class Benchmark(Declared[AnyEntry]):
 
     def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
         """Return the releases that must be there before the entry's jobs are known: what lists the videos it reads."""
-        if not self._reads_videos(entry, release):
-            return []
-        return [self.datasets[self.dataset(release)].listed_by.partition("/")[2]]
+        read = self._reads_videos(entry, release)
+        listing = self.datasets[self.dataset(release)].listed_by if read else ""
+        return [listing.partition("/")[2]] if listing else []
 
     def _reads_videos(self, entry: AnyEntry, release: str) -> bool:
         """Return whether an entry reads videos of a data set, or features that are computed from them."""
