@@ -29,10 +29,14 @@ NAMES: dict[str, Any] = {"table": str | int, "same_as": str}
 
 @dataclass(frozen=True)
 class Declaration:
-    """Entries by id, and tables in their order."""
+    """Entries by id, tables in their order, and the pairs whose difference is asked for.
+
+    pairs: an entry and a window length in seconds, None for unlimited, then those of what it is compared with.
+    """
 
     entries: Mapping[str, Entry]
     tables: Sequence[Table]
+    pairs: Sequence[tuple[str, float | None, str, float | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +86,12 @@ class Reader:
         for name, listed in lines.items():
             for line in listed:
                 self._choose(f"{file}: tables.{name}: entry", line.entry, entries)
-        return Declaration(entries, [self._table(file, name, tables[name], lines[name]) for name in tables])
+        pairs = declared.get("pairs", ())
+        for number, (first, _, second, _) in enumerate(pairs):
+            for name in (first, second):
+                self._choose(f"{file}: pairs[{number}]", name, [name for name in entries if entries[name].kind.method])
+        made = [self._table(file, name, tables[name], lines[name]) for name in tables]
+        return Declaration(entries, made, list(map(tuple, pairs)))
 
     def _table(self, file: Path, name: str, content: Mapping[str, Any], lines: Sequence[Line]) -> Table:
         for metric in content["metrics"]:
