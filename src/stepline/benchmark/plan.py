@@ -332,7 +332,7 @@ class Benchmark(Declared[AnyEntry]):
             record["features"] = [footage.record(name) for name in self.features(entry)]
         if entry.trained:
             record[entry.kind.options] = self.options[entry.kind.options]
-        return record | self.decides(job)
+        return record | dict(self.decides(job))
 
     def spec(self, job: Job) -> str:
         """Return the 8 hex digits of the job's spec."""
@@ -428,20 +428,23 @@ class Benchmark(Declared[AnyEntry]):
     def stale(self) -> Iterator[str]:
         """Yield a line on each prediction whose method's source is no longer what it was made by."""
         for path in sorted(Path("results", self.name, "predictions").glob("*/*/*.json")):
-            release, entry = path.parts[-3:-1]
-            made = read_json(path)
-            if entry in self.entries and path.with_suffix(".parquet").exists():
-                module, source = made["method"]["module"], made["method"]["source"]
-                if source_digest(module, self.package(), self.folder) != source:
-                    kind = self.entries[entry].kind_name
-                    yield (
-                        f"{path.with_suffix('.parquet')} was made by other source of {module}: where numbers change, "
-                        f"raise the revision of kind {kind!r}; where they do not, remove {path}"
-                    )
+            entry = self.entries.get(path.parts[-2])
+            if entry is None or entry.kind.method is None or not path.with_suffix(".parquet").exists():
+                continue
+            if read_json(path)["method"]["source"] != self.source(entry):
+                yield (
+                    f"{path.with_suffix('.parquet')} was made by other source of its method: where numbers change, "
+                    f"raise the revision of the kind {entry.kind_name!r}; where they do not, remove {path}"
+                )
+
+    @property
+    def report_tables(self) -> Sequence[str]:
+        """The files of tables that the page shows: the configured ones."""
+        return self.tables
 
     def report_inputs(self) -> list[Path]:
-        """Return what the page shows: the configured tables."""
-        return [Path("results", self.name, f"{table}.csv") for table in self.tables]
+        """Return what the page shows: its tables."""
+        return [Path("results", self.name, f"{file}.csv") for file in self.report_tables]
 
 
 def _put(changes: Config, options: Config, need: Need) -> None:

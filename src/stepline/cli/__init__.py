@@ -356,9 +356,10 @@ def _report(parsed: argparse.Namespace) -> None:
     from stepline.config import load
     from stepline.plans import has_tables, pipeline, plan
     from stepline.report.page import write_page
+    from stepline.runs.report import write_report
 
     config = load(parsed.configfile)
     if has_tables(config, parsed.dataset):
-        plan(config, parsed.dataset).write_report(Path("results", parsed.dataset, "report.html"))
+        write_report(plan(config, parsed.dataset), Path("results", parsed.dataset, "report.html"))
     else:
         write_page(pipeline(config, parsed.dataset), Path("results", parsed.dataset, "report.html"))

@@ -1,6 +1,6 @@
 """Tables: declared lines, scores and the paper's numbers -> CSV and Markdown."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,10 @@ def _numbers(
     entry = benchmark.entries[line.entry]
     job = Job(release=release, entry=entry, context_s=job_s)
     needs = benchmark.missing_line(line, release)
-    score: dict[str, Any] | None = None
+    score: Mapping[str, Any] | None = None
     if not needs and not benchmark.is_reference(line):
-        score = benchmark.read_score(job) if entry.kind.method else benchmark.counted(entry, release)
-        needs = tuple(map(Need.parse, score["needs"]))
+        found = benchmark.read_score(job) if entry.kind.method else benchmark.counted(entry, release)
+        score, needs = found, tuple(map(Need.parse, found["needs"]))
     imported = [] if needs else benchmark.imported(entry, release)
     sees = {each.word: each for each in benchmark.sees}
     options = dict(benchmark.shown_options(entry, release)) if entry.kind.method else {}
