@@ -154,5 +154,4 @@ def _line(benchmark: Benchmark[Any], pair: Pair) -> tuple[str, ...]:
 def _name(benchmark: Benchmark[Any], side: Side) -> str:
     window = "" if side.job.context_s is None else context_name(side.job.context_s)
     name = ", ".join(filter(None, [side.line.method, side.line.setting, window]))
-    seen = [each for each in benchmark.sees if each.word in side.job.entry.sees]
-    return f"{name} *" if is_oracle(seen) else name
+    return f"{name} *" if is_oracle(benchmark.seen(side.job.entry)) else name

@@ -13,6 +13,7 @@ from stepline.backbones.registry import DOT, presets, tower_of
 from stepline.backbones.sentence import MODELS
 from stepline.backbones.weights import WEIGHTS, locate
 from stepline.benchmark import Benchmark, Job, Line, Option, Table, Values
+from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.checks import check_encoders, check_entries, check_lines
 from stepline.benchmarks.spacewalk.demand import StudyDemand
 from stepline.benchmarks.spacewalk.kinds import (
@@ -32,8 +33,11 @@ from stepline.needs import Need, unique
 from stepline.pipeline import Pipeline
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from stepline.benchmark.declared import SubParsers
     from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
+    from stepline.tables import Row
 
 FIXED = {"windows": ("val", "test")}
 
@@ -51,6 +55,9 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     revision = 2
     published: ClassVar = {"average_precision": "interpolated"}
     paper_release = "v0"
+    about = "Table 2"
+    how_to_read = presentation.WINDOWED
+    how_to_read_examples = presentation.LABELS
     settings = ("baseline", "reference", "zero-shot", "tuned", "last-layer", "all-layer")
     rerun = (
         "the number of the same cell in the paper's later edition (WACV 2026): its authors ran it again, on a later "
@@ -89,7 +96,9 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     @property
     def options(self) -> Config:
         """The study's part of the configuration."""
-        own: Config = self.config[self.name] if self.name in self.config else self.config["datasets"][self.name]["study"]
+        own: Config = (
+            self.config[self.name] if self.name in self.config else self.config["datasets"][self.name]["study"]
+        )
         return own
 
     def at(self, changes: Config) -> Config:
@@ -135,7 +144,9 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     def entries(self) -> Mapping[str, SpacewalkEntry]:
         """All entries, by id; each sees what its parts see besides windows, whose length is its own."""
         declared: Mapping[str, Any] = self.declared.entries
-        seen = {name: [*entry.sees, *(w for p in entry.parts for w in declared[p].sees)] for name, entry in declared.items()}
+        seen = {
+            name: [*entry.sees, *(w for p in entry.parts for w in declared[p].sees)] for name, entry in declared.items()
+        }
         return {name: replace(entry, inputs=tuple(seen[name])) for name, entry in declared.items()}
 
     def parts(self, entry: SpacewalkEntry) -> tuple[SpacewalkEntry, ...]:
@@ -208,3 +219,38 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     def values(self, inputs: "SpacewalkInputs", made: Sequence[Choice]) -> Mapping[str, Values]:
         """Return the values of each recording."""
         raise NotImplementedError
+
+    # Pages and figures
+
+    @property
+    def results(self) -> list[Path]:
+        """All that is made of the study."""
+        return sorted([*super().results, *presentation.results(self)])
+
+    @property
+    def report_tables(self) -> Sequence[str]:
+        """The file of tables that the page shows."""
+        return ("table2",)
+
+    def report_inputs(self) -> list[Path]:
+        """Return what the page shows: Table 2, and what the stages made of the videos that entries use."""
+        return [*super().report_inputs(), *presentation.page_inputs(self)]
+
+    def page(self, rows: "Sequence[Row]") -> Mapping[str, Any]:
+        """Return what else the page shows: curves, spreads over videos, timelines and stages."""
+        from stepline.benchmarks.spacewalk.report.page import page
+
+        return page(self, rows)
+
+    def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure]":
+        """Return the picture of a table: values over window lengths."""
+        from stepline.benchmarks.spacewalk.report.figure_contexts import styles
+        from stepline.benchmarks.spacewalk.report.page import by_context
+
+        return by_context(rows, styles(rows))
+
+    def write_examples(self) -> None:
+        """Write ``results/<study>/examples.html``."""
+        from stepline.benchmarks.spacewalk.examples import write_study_examples
+
+        write_study_examples(self)
