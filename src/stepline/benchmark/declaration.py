@@ -30,10 +30,14 @@ table's."""
 
 @dataclass(frozen=True)
 class Declaration:
-    """Entries by id, and tables in their order."""
+    """Entries by id, tables in their order, and the pairs whose difference is asked for.
+
+    pairs: an entry and a window length in seconds, None for unlimited, then those of what it is compared with.
+    """
 
     entries: Mapping[str, Entry]
     tables: Sequence[Table]
+    pairs: Sequence[tuple[str, float | None, str, float | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +91,12 @@ class Reader:
         for (name, _), listed in lines.items():
             for line in listed:
                 self._choose(f"{file}: tables.{name}: entry", line.entry, entries)
-        return Declaration(entries, [self._table(file, *of, tables[of[0]], listed) for of, listed in lines.items()])
+        pairs = declared.get("pairs", ())
+        for number, (first, _, second, _) in enumerate(pairs):
+            for name in (first, second):
+                self._choose(f"{file}: pairs[{number}]", name, [name for name in entries if entries[name].kind.method])
+        made = [self._table(file, *of, tables[of[0]], listed) for of, listed in lines.items()]
+        return Declaration(entries, made, list(map(tuple, pairs)))
 
     def _table(self, file: Path, name: str, target: str, content: Mapping[str, Any], lines: Sequence[Line]) -> Table:
         for metric in content["metrics"]:

@@ -164,6 +164,13 @@ class Benchmark(Declared[AnyEntry]):
         """What is made where no target is named."""
         return (*(f"{table}.csv" for table in self.tables), "report.html")
 
+    @property
+    def results(self) -> list[Path]:
+        """All that is made of it."""
+        made = [*self.tables, *(["pairs"] if self.declared.pairs else [])]
+        names = {*self.targets, *(f"{name}.{form}" for name in made for form in ("csv", "md"))}
+        return [Path("results", self.name, name) for name in sorted(names)]
+
     def paper_file(self, file: str) -> Path | None:
         """Return the paper's numbers of a table; None where it has none."""
         path = self.folder / "paper" / f"{file}.csv"
