@@ -16,7 +16,7 @@ from stepline.benchmark.entries import AnyEntry, Job, Line, Table
 from stepline.benchmark.source import source_digest
 from stepline.benchmark.words import UNKNOWN, Option
 from stepline.config import Config, defaults
-from stepline.config.declarations import declaration
+from stepline.config.declarations import declaration, files_of
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.subset import describe, select
 from stepline.errors import ConfigError, MissingError, StoreError
@@ -44,9 +44,10 @@ class Benchmark(Declared[AnyEntry]):
         plan.check_features()
         plan.check()
         if config["strict"]:
-            wanted = {need for entry, release in plan.pairs() for need in plan.missing(plan.entries[entry], release)}
-            wanted |= {need for metric in plan.measured for need in plan.missing_of(metric)}
-            if found := sorted(str(need) for need in wanted if need.kind != "config"):
+            lists = [plan.missing(plan.entries[entry], release) for entry, release in plan.pairs()]
+            lists += [tuple(plan.missing_of(metric)) for metric in plan.measured]
+            chosen = [needs for needs in lists if not any(need.kind == "config" for need in needs)]
+            if found := sorted({str(need) for needs in chosen for need in needs if need.kind != "samples"}):
                 raise MissingError(f"strict: {name} lacks {', '.join(found)}")
         return plan
 
@@ -144,12 +145,7 @@ class Benchmark(Declared[AnyEntry]):
     @classmethod
     def all_tables(cls) -> list[str]:
         """Return the names of all its files of tables."""
-        declared = declaration(cls.folder)["tables"].items()
-        return list(
-            dict.fromkeys(
-                content.get("target", f"table{str(name).removeprefix('table')}") for name, content in declared
-            )
-        )
+        return files_of(declaration(cls.folder))
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -220,7 +216,7 @@ class Benchmark(Declared[AnyEntry]):
         """The videos of its data sets, by name."""
         names = tuple(dict.fromkeys(name for entry in self.shown.values() for name in self.features(entry)))
         key = f"{self.name}.features"
-        return {name: Footage(self.config, each, key, names, self._decoding) for name, each in self.datasets.items()}
+        return {name: Footage(self.config, each, key, names, self.decoding) for name, each in self.datasets.items()}
 
     @property
     def pipelines(self) -> Mapping[str, Pipeline]:
@@ -233,16 +229,16 @@ class Benchmark(Declared[AnyEntry]):
         """The names of the weights to fetch, besides those of its videos' features."""
         return ()
 
-    def _decoding(self) -> list[Path]:
+    def decoding(self) -> list[Path]:
         """Return the predictions of the jobs that read the videos themselves."""
         jobs = [job for job in self.jobs() if job.entry.kind.decoded]
         return [paths.predictions(self.name, job.release, job.entry.id, job.context) for job in jobs]
 
     def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
         """Return the releases that must be there before the entry's jobs are known: what lists the videos it reads."""
-        if not self._reads_videos(entry, release):
-            return []
-        return [self.datasets[self.dataset(release)].listed_by.partition("/")[2]]
+        read = self._reads_videos(entry, release)
+        listing = self.datasets[self.dataset(release)].listed_by if read else ""
+        return [listing.partition("/")[2]] if listing else []
 
     def _reads_videos(self, entry: AnyEntry, release: str) -> bool:
         """Return whether an entry reads videos of a data set, or features that are computed from them."""

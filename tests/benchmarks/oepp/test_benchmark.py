@@ -313,7 +313,7 @@ def test_what_decodes_videos_reads_which_there_are(releases: None) -> None:
     seeing = Job(release="split1", entry=made.entries["vlm-t3-1"])
     assert made.predict_inputs(seeing)[1:] == [Path("datasets/openevent/availability/000.json")]
     assert made.table_inputs("table7")[-1] == Path("datasets/openevent/dropped/000.json")
-    assert paths.predictions("oepp", "split1", "vlm-t3-1", "all") in made.videos.drop_inputs("000")
+    assert paths.predictions("oepp", "split1", "vlm-t3-1", "all") in made.videos.pipeline.drop_inputs("000")
 
 
 @pytest.mark.parametrize(
