@@ -10,6 +10,7 @@ from stepline.benchmark.method import Prediction
 from stepline.benchmark.values import Values
 from stepline.benchmark.words import Metric, Option, Sees
 from stepline.config import Config
+from stepline.config.declarations import declaration
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import Released
 from stepline.datasets.schema import SPLITS
@@ -38,8 +39,6 @@ class Declared(Generic[AnyEntry]):
     config: Config
     name: str
 
-    title: ClassVar[str]
-    """At the head of tables and pages."""
     about: ClassVar[str] = "results"
     """Behind it at the head of the page."""
     folder: ClassVar[Path]
@@ -77,6 +76,12 @@ class Declared(Generic[AnyEntry]):
     """What the numbers of the column ``rerun`` of ``paper/*.csv`` are."""
 
     # What a benchmark says of itself
+
+    @property
+    def title(self) -> str:
+        """What stands at the head of tables and pages."""
+        title: str = declaration(self.folder)["title"]
+        return title
 
     @classmethod
     def serves(cls, config: Config) -> list[str]:

@@ -30,7 +30,6 @@ BY_HORIZON = ("3", "6")
 class Oepp(Benchmark[Entry]):
     """OEPP under one configuration. A split of the paper, such as ``base``, is a split of entries and predictions."""
 
-    title = "OEPP"
     about = "open-event procedure planning"
     folder = Path(__file__).parent
     studies = ("oepp",)
