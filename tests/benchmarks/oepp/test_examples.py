@@ -15,6 +15,7 @@ from stepline.benchmarks.oepp.windows import windows
 from stepline.datasets import oepp
 from stepline.metrics.plans import NO_ACTION
 from stepline.runs.predictions import write_predictions
+from stepline.runs.report import write_report
 from stepline.runs.verbs import Verbs
 from tests.benchmarks.oepp.conftest import plan
 from tests.benchmarks.oepp.test_table import compute, measured
@@ -22,7 +23,7 @@ from tests.benchmarks.oepp.test_table import compute, measured
 
 def page(made: Oepp) -> str:
     """Write the page and the picture of its first table; return the page, which shows nothing that is not in it."""
-    made.write_report(Path("results/oepp/report.html"))
+    write_report(made, Path("results/oepp/report.html"))
     Verbs(made).picture(made.tables[0])
     text = Path("results/oepp/report.html").read_text()
     assert re.findall(r'(?:src|href)="(?!data:|#)[^"]*"', text) == []

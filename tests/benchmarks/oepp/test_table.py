@@ -155,4 +155,4 @@ class TestWithFeatures:
 
 def test_published_features_are_imported_by_their_own_verb() -> None:
     assert plan().how_to_fill(Need("features", "s3d-p3iv/openevent")) == "stepline oepp import FOLDER --name s3d-p3iv"
-    assert plan().how_to_fill(Need("release", "oepp/split1")) == "stepline fetch oepp/split1"
+    assert plan().how_to_fill(Need("release", "oepp/rebuilt")) == "stepline oepp rebuild"
