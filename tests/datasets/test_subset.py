@@ -78,5 +78,5 @@ def test_the_seed_decides() -> None:
 
 
 def test_the_description_says_how_much_and_by_which_seed() -> None:
-    assert describe({"fraction": 0.25, "seed": 3}) == "subset of 0.25 of each split, seed 3"
-    assert describe({"hours": 12, "seed": 0}) == "subset of 12 hours, seed 0"
+    assert describe({"fraction": 0.25, "seed": 3}) == "0.25 of each split, seed 3"
+    assert describe({"hours": 12, "seed": 0}) == "12 hours, seed 0"
