@@ -16,7 +16,7 @@ from stepline.benchmark.entries import AnyEntry, Job, Line, Table
 from stepline.benchmark.source import source_digest
 from stepline.benchmark.words import UNKNOWN, Option
 from stepline.config import Config, defaults
-from stepline.config.declarations import declaration
+from stepline.config.declarations import declaration, files_of
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.subset import describe, select
 from stepline.errors import ConfigError, MissingError, StoreError
@@ -44,9 +44,10 @@ class Benchmark(Declared[AnyEntry]):
         plan.check_features()
         plan.check()
         if config["strict"]:
-            wanted = {need for entry, release in plan.pairs() for need in plan.missing(plan.entries[entry], release)}
-            wanted |= {need for metric in plan.measured for need in plan.missing_of(metric)}
-            if found := sorted(str(need) for need in wanted if need.kind != "config"):
+            lists = [plan.missing(plan.entries[entry], release) for entry, release in plan.pairs()]
+            lists += [tuple(plan.missing_of(metric)) for metric in plan.measured]
+            chosen = [needs for needs in lists if not any(need.kind == "config" for need in needs)]
+            if found := sorted({str(need) for needs in chosen for need in needs if need.kind != "samples"}):
                 raise MissingError(f"strict: {name} lacks {', '.join(found)}")
         return plan
 
@@ -144,12 +145,7 @@ class Benchmark(Declared[AnyEntry]):
     @classmethod
     def all_tables(cls) -> list[str]:
         """Return the names of all its files of tables."""
-        declared = declaration(cls.folder)["tables"].items()
-        return list(
-            dict.fromkeys(
-                content.get("target", f"table{str(name).removeprefix('table')}") for name, content in declared
-            )
-        )
+        return files_of(declaration(cls.folder))
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -167,6 +163,13 @@ class Benchmark(Declared[AnyEntry]):
     def targets(self) -> tuple[str, ...]:
         """What is made where no target is named."""
         return (*(f"{table}.csv" for table in self.tables), "report.html")
+
+    @property
+    def results(self) -> list[Path]:
+        """All that is made of it."""
+        made = [*self.tables, *(["pairs"] if self.declared.pairs else [])]
+        names = {*self.targets, *(f"{name}.{form}" for name in made for form in ("csv", "md"))}
+        return [Path("results", self.name, name) for name in sorted(names)]
 
     def paper_file(self, file: str) -> Path | None:
         """Return the paper's numbers of a table; None where it has none."""
@@ -213,7 +216,7 @@ class Benchmark(Declared[AnyEntry]):
         """The videos of its data sets, by name."""
         names = tuple(dict.fromkeys(name for entry in self.shown.values() for name in self.features(entry)))
         key = f"{self.name}.features"
-        return {name: Footage(self.config, each, key, names, self._decoding) for name, each in self.datasets.items()}
+        return {name: Footage(self.config, each, key, names, self.decoding) for name, each in self.datasets.items()}
 
     @property
     def pipelines(self) -> Mapping[str, Pipeline]:
@@ -226,7 +229,7 @@ class Benchmark(Declared[AnyEntry]):
         """The names of the weights to fetch, besides those of its videos' features."""
         return ()
 
-    def _decoding(self) -> list[Path]:
+    def decoding(self) -> list[Path]:
         """Return the predictions of the jobs that read the videos themselves."""
         jobs = [job for job in self.jobs() if job.entry.kind.decoded]
         return [paths.predictions(self.name, job.release, job.entry.id, job.context) for job in jobs]
