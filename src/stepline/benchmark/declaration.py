@@ -58,14 +58,14 @@ class Reader:
         tables = {str(name): content for name, content in declared["tables"].items()}
         for name, content in tables.items():
             self._check_fields(f"{file}: tables.{name}", content, TABLE, {"title", "metrics"})
+        merged = _merged(declared["entries"], self.options["entries"])
         lines = {
             name: [
-                self._line(f"{file}: tables.{name}.lines[{number}]", line, content)
+                self._line(f"{file}: tables.{name}.lines[{number}]", line, content, merged)
                 for number, line in enumerate(content.get("lines", ()))
             ]
             for name, content in tables.items()
         }
-        merged = _merged(declared["entries"], self.options["entries"])
         entries = {}
         for name, content in merged.items():
             changed = name in self.options["entries"]
@@ -74,14 +74,11 @@ class Reader:
                 self._check_same(where, content, merged)
             if "table" in content:
                 self._choose(f"{where}.table", table := str(content["table"]), tables)
-                lines[table].append(self._line(where, _shown(name, content, merged), tables[table]))
+                lines[table].append(self._line(where, _shown(name, content, merged), tables[table], merged))
             elif name not in declared["entries"]:
                 self._fail(f"{where}.table", "it is required: no table names the entry")
             if "same_as" not in content:
                 entries[name] = self._entry(where, name, content, merged)
-        for name, listed in lines.items():
-            for line in listed:
-                self._choose(f"{file}: tables.{name}: entry", line.entry, entries)
         return Declaration(entries, [self._table(file, name, tables[name], lines[name]) for name in tables])
 
     def _table(self, file: Path, name: str, content: Mapping[str, Any], lines: Sequence[Line]) -> Table:
@@ -97,8 +94,11 @@ class Reader:
             task=content.get("task", ""),
         )
 
-    def _line(self, where: str, content: Mapping[str, Any], table: Mapping[str, Any]) -> Line:
+    def _line(
+        self, where: str, content: Mapping[str, Any], table: Mapping[str, Any], entries: Mapping[str, Any]
+    ) -> Line:
         self._check_fields(where, content, LINE, {"entry", "method"})
+        self._choose(f"{where}.entry", content["entry"], _whole(entries))
         content = {"releases": table.get("releases", ())} | dict(content)
         for release in content["releases"]:
             self._choose(f"{where}.releases", release, declaration(self.folder)["releases"])

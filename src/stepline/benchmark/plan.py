@@ -349,7 +349,7 @@ class Benchmark(Declared[AnyEntry]):
 
     def score_params(self, job: Job) -> str:
         """Return what decides scores, besides their inputs, as text."""
-        metrics = job.entry.kind.metrics or tuple(self.metrics)
+        metrics = [metric for metric in self.metrics if job.entry.kind.scores(metric)]
         keys = {key for metric in metrics for key in self.options_of(job.entry, metric)}
         chosen = {key: self.options["metrics"][key] for key in {*keys, "bootstrap_samples", "bootstrap_seed"}}
         missing = [str(need) for metric in metrics for need in self.missing_of(metric)]
@@ -408,18 +408,16 @@ class Benchmark(Declared[AnyEntry]):
         return digest([listed, self.options, missing, words, sha256_file(paper) if paper else ""])
 
     def stale(self) -> Iterator[str]:
-        """Yield a line on each prediction whose method's source is no longer what it was made by."""
-        for path in sorted(Path("results", self.name, "predictions").glob("*/*/*.json")):
-            release, entry = path.parts[-3:-1]
-            made = read_json(path)
-            if entry in self.entries and path.with_suffix(".parquet").exists():
-                module, source = made["method"]["module"], made["method"]["source"]
-                if source_digest(module, self.package(), self.folder) != source:
-                    kind = self.entries[entry].kind_name
-                    yield (
-                        f"{path.with_suffix('.parquet')} was made by other source of {module}: where numbers change, "
-                        f"raise the revision of kind {kind!r}; where they do not, remove {path}"
-                    )
+        """Yield a line on each prediction that stays, though its method's source is no longer what it was made by."""
+        for job in self.jobs():
+            path = paths.predictions(self.name, job.release, job.entry.id, job.context)
+            record = path.with_suffix(".json")
+            made = read_json(record) if path.exists() and record.exists() else {}
+            if made.get("spec") == self.spec(job) and made["method"]["source"] != self.source(job.entry):
+                yield (
+                    f"{path} was made by other source of {made['method']['module']}: where numbers change, raise the "
+                    f"revision of kind {job.entry.kind_name!r}; where they do not, remove {record}"
+                )
 
     def report_inputs(self) -> list[Path]:
         """Return what the page shows: the configured tables."""

@@ -35,7 +35,7 @@ def _numbers(
     sees = {each.word: each for each in benchmark.sees}
     options = dict(benchmark.shown_options(entry, release)) if entry.kind.method else {}
     for metric in table.metrics:
-        if entry.kind.metrics and metric not in entry.kind.metrics:
+        if not entry.kind.scores(metric):
             continue
         wanted = unique([*needs, *([] if needs else benchmark.missing_of(metric))])
         yield Number(
