@@ -51,7 +51,8 @@ def parity() -> Path:
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test runs in a folder of its own and with no mirror, key or configuration of the user's."""
     monkeypatch.chdir(tmp_path)
-    for name in ("STEPLINE_MIRROR", "STEPLINE_CONFIG", "STEPLINE_RUN", "DEEPGRAM_API_KEY", "OPENAI_API_KEY"):
+    own = ("STEPLINE_MIRROR", "STEPLINE_CONFIG", "STEPLINE_INVOCATION", "STEPLINE_RUN")
+    for name in (*own, "DEEPGRAM_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 

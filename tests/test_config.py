@@ -252,7 +252,14 @@ def test_unknown_keys_are_errors_everywhere_but_in_entries() -> None:
 
 @pytest.mark.parametrize("name", ["spacewalk", "demo", "pss", "oepp"])
 def test_the_defaults_of_a_benchmark_are_what_an_empty_key_gives(name: str) -> None:
-    assert defaults(name) == validate({name: {}})[name]
+    config = validate({name: {}})
+    assert defaults(name, validate({name: {"releases": config[name]["releases"][:1]}})) == config[name]
+
+
+def test_the_defaults_of_a_study_of_ones_own() -> None:
+    config = validate({"datasets": {"mine": {"videos": "x", "study": {"text_encoders": []}}}})
+    assert defaults("mine", config)["transcripts"] == "asr"
+    assert defaults("mine", config)["text_encoders"] == ["tfidf", "minilm", "mpnet"]
 
 
 def test_the_schemas_are_json_schemas() -> None:

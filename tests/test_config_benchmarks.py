@@ -20,7 +20,7 @@ TOY: dict[str, Any] = {
     "datasets": ["toys"],
     "features": {"net": {"default": ["histogram", "other"], "description": "A network."}},
     "entries": {"a": {"kind": "random"}},
-    "tables": {"table1": {"title": "T", "lines": []}},
+    "tables": {1: {"title": "T", "lines": []}, "both": {"target": "table1"}},
 }
 OPTIONS: dict[str, Any] = {
     "properties": {

@@ -1,12 +1,13 @@
 """The benchmarks, and which plan or pipeline a configuration gives each name: the workflow and the verbs ask here."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 from stepline.benchmark import Benchmark
+from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.pss.benchmark import Pss
 from stepline.config import Config, validate
 from stepline.config.declarations import folders
@@ -14,7 +15,7 @@ from stepline.datasets.release import Released
 from stepline.errors import ConfigError
 from stepline.pipeline import Pipeline
 
-BENCHMARKS: tuple[type[Benchmark[Any]], ...] = (Pss,)
+BENCHMARKS: tuple[type[Benchmark[Any]], ...] = (Pss, Oepp)
 """The registry. Others, in folders of their own, are named by ``benchmarks:`` in the configuration."""
 
 
@@ -57,6 +58,16 @@ def configured(config: Config) -> list[str]:
     studies = [name for name in benchmarks(config) if name in config]
     videos = [each for name in studies for each in benchmarks(config)[name].configured(config, name).pipelines]
     return list(dict.fromkeys([*studies, *videos, *config["datasets"]]))
+
+
+def to_fetch(config: Config, names: Sequence[str]) -> tuple[list[str], list[tuple[Released, str]], list[Pipeline]]:
+    """Return what studies and data sets want fetched: weights, releases with whose they are, and whose videos."""
+    plans = {name: plan(config, name) for name in names if has_tables(config, name)}
+    pipelines = {each.name: each for made in plans.values() for each in made.pipelines.values()}
+    pipelines |= {name: pipeline(config, name) for name in names if name not in (*plans, *pipelines)}
+    weights = [weight for made in (*plans.values(), *pipelines.values()) for weight in made.weights]
+    releases = [(made.released, release) for made in plans.values() for release in made.releases]
+    return list(dict.fromkeys(weights)), releases, list(pipelines.values())
 
 
 def released(name: str, release: str, config: Mapping[str, Any]) -> Released:

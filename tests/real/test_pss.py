@@ -26,7 +26,7 @@ def test_the_splits_are_the_papers(made: Plan) -> None:
     assert [len(load("youcook2", split)) for split in ("train", "val", "test")] == [840, 183, 180]
     assert [len(load("tasty", split)) for split in ("val", "test")] == [400, 400]
     assert sum(len(each.segments) for each in load("youcook2", "test").values()) == 1444
-    assert len(made.footage["youcook2"].shards) == 1203
+    assert len(made.footage["youcook2"].pipeline.videos.shards) == 1203
 
 
 def test_the_words_of_both_vocabularies_are_found(made: Plan) -> None:

@@ -84,13 +84,13 @@ def test_a_reason_stands_once(pipeline: Pipeline) -> None:
     media, folder = paths.manifest(paths.media("mine"), "000"), paths.transcripts("mine", "pocketsphinx")
     silent = {"status": "missing", "reason": "no audio stream"}
     write_manifest(media, read_manifest(media) | {"a": read_manifest(media)["a"] | {"audio": silent}})
-    write_manifest(paths.manifest(folder, "000"), {"a": silent}, **pipeline.recogniser)
+    write_manifest(paths.manifest(folder, "000"), {"a": silent}, **pipeline.speech.record)
     assert summarise(pipeline).rows[0]["reason"] == "audio: no audio stream"
 
 
 def test_what_another_recogniser_heard_is_not_counted(pipeline: Pipeline) -> None:
     manifest = paths.manifest(paths.transcripts("mine", "pocketsphinx"), "000")
-    write_manifest(manifest, read_manifest(manifest), **pipeline.recogniser | {"asr_revision": "0"})
+    write_manifest(manifest, read_manifest(manifest), **pipeline.speech.record | {"asr_revision": "0"})
     assert summarise(pipeline).rows[0]["sentences"] == ""
 
 
@@ -114,7 +114,7 @@ def test_what_was_heard_stays_where_the_recogniser_lacks_something_since(
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
     folder = paths.transcripts("mine", "pocketsphinx")
     spoken = {"a": {"status": "present", "reason": "", "n_sentences": 1}}
-    write_manifest(paths.manifest(folder, "000"), spoken, **pipeline.recogniser)
+    write_manifest(paths.manifest(folder, "000"), spoken, **pipeline.speech.record)
     for sha256, sentences in (("0" * 64, 1), ("f" * 64, "")):
         write_json(folder / "a.json", {"source": {"sha256": sha256}})
         made = summarise(Pipeline.of(pipeline.config, "mine"))

@@ -29,7 +29,7 @@ STUDY: dict[str, Any] = {
     "text_encoders": ["tfidf"],
     "video_encoders": ["histogram"],
     "contexts_s": {"step_recognition": [4], "intra-video_retrieval": []},
-    "entries": {"2a-tfidf-stems-hmm": {"target": "tableA9"}},
+    "entries": {name: {"target": "tableA9"} for name in ("2a-order-alone", "2a-tfidf-stems-hmm")},
 }
 ZERO_SHOT = ("tfidf-zero-shot", "tfidf-train-zero-shot", "tfidf-stems-zero-shot", "tfidf-histogram")
 TFIDF = [*(f"2a-{name} on demo at 4s" for name in ZERO_SHOT), "2a-tfidf-hmm on demo at all"]

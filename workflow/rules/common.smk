@@ -14,6 +14,7 @@ from stepline.backbones.sentence import MODELS
 from stepline.datasets import oepp
 from stepline.datasets.release import REBUILT
 from stepline.errors import SteplineError
+from stepline.invocation import Invocation
 from stepline.io import canonical_json, write_text
 from stepline.mirror import mirror_root
 from stepline.pipeline import media_params, shots_params
@@ -31,8 +32,15 @@ envvars:
     "STEPLINE_RUN",
 
 
+# Printed commands say again how this run was started. It is no parameter: nothing reruns for it.
+started = workflow.config_settings
+Invocation(configfiles=tuple(map(str, started.configfiles)), overrides=started.config).keep()
+
 try:
     mirror_root()
+    for file in workflow.configfiles:  # of a key that stands twice Snakemake takes the last
+        if not str(file).endswith(".json"):
+            stepline_config.read(file)
     config = stepline_config.validate(config)
     found = map(re.compile("(?:results|datasets)/([^/]+)/(?:(.*)[.](?:csv|md|svg|html)$)?").match, sys.argv)
     targets = [target.groups() for target in found if target]

@@ -4,12 +4,13 @@ from stepline.benchmark.entries import Entry, Job, Kind, Line, MethodClass, Tabl
 from stepline.benchmark.method import Method, Prediction, UnavailableError
 from stepline.benchmark.plan import Benchmark
 from stepline.benchmark.values import Values
-from stepline.benchmark.words import DURATION, TRAIN, UNKNOWN, VIDEO, Metric, Option, Sees
+from stepline.benchmark.words import DURATION, TRAIN, UNKNOWN, VAL, VIDEO, Metric, Option, Sees
 
 __all__ = [
     "DURATION",
     "TRAIN",
     "UNKNOWN",
+    "VAL",
     "VIDEO",
     "Benchmark",
     "Entry",

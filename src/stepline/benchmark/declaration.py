@@ -124,7 +124,7 @@ class Reader:
             self._choose(f"{where}.splits", split, self.splits)
         self._check_settings(f"{where}.settings", content.get("settings", {}), kind, entries)
         values = {key: _value(each) for key, each in content.items() if key in own}
-        made = self.entry(**values | {"id": name, "kind": kind, "kind_name": content["kind"]})
+        made = self.entry(**{"splits": kind.splits} | values | {"id": name, "kind": kind, "kind_name": content["kind"]})
         for word in made.sees:
             self._choose(f"{where}.inputs", word, self.sees)
         return replace(made, seeds=tuple(self.options[kind.options]["seeds"])) if kind.options else made

@@ -71,6 +71,8 @@ class Declared(Generic[AnyEntry]):
     """How pictures of tables are read, and how examples are."""
     how_to_read_examples: ClassVar[str] = ""
     examples_title: ClassVar[str] = "Timelines"
+    settings: ClassVar[tuple[str, ...]] = ()
+    """The settings whose lines come first in a table that is laid out, in their order."""
     rerun: ClassVar[str] = ""
     """What the numbers of the column ``rerun`` of ``paper/*.csv`` are."""
 
@@ -120,10 +122,6 @@ class Declared(Generic[AnyEntry]):
     def dataset(self, release: str) -> str:
         """Return which of ``datasets`` has the videos of a release; its own name where it has none."""
         return release if release in self.datasets else next(iter(self.datasets), self.name)
-
-    def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
-        """Return the releases that must be there before the entry's jobs are known."""
-        return ()
 
     def missing_besides(self, entry: AnyEntry, release: str) -> Sequence[Need]:
         """Return what else the entry is missing before any job of it can run, besides releases and features."""

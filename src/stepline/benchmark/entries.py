@@ -20,9 +20,10 @@ class Kind:
     ``seeds``; "" where nothing is fitted. sees: words of what it may see in any case. settings: those of an entry: by
     key the allowed values, each with the words of what it lets the method see; ``int``, any number from 1; ``str``, the
     id of another entry. A tuple of one of these and None is a setting that may be left out. metrics: what its
-    predictions can be scored by; () is every metric. drawn: whether it draws, so that an entry has ``seeds``. trains:
-    whether it reads training videos. decoded: whether its jobs read the videos themselves. environment: the conda
-    environment of its jobs; scored_in: that of its scores. gpu: whether its jobs use a GPU where there is one.
+    predictions can be scored by; () is every metric. splits: where its entries are evaluated, unless they say it.
+    drawn: whether it draws, so that an entry has ``seeds``. trains: whether it reads training videos. decoded: whether
+    its jobs read the videos themselves. environment: the conda environment of its jobs; scored_in: that of its scores.
+    gpu: whether its jobs use a GPU where there is one.
     """
 
     method: Callable[[], MethodClass] | None
@@ -31,6 +32,7 @@ class Kind:
     sees: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ("test",)
     drawn: bool = False
     trains: bool = False
     decoded: bool = False

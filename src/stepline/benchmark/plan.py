@@ -231,6 +231,17 @@ class Benchmark(Declared[AnyEntry]):
         jobs = [job for job in self.jobs() if job.entry.kind.decoded]
         return [paths.predictions(self.name, job.release, job.entry.id, job.context) for job in jobs]
 
+    def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
+        """Return the releases that must be there before the entry's jobs are known: what lists the videos it reads."""
+        if not self._reads_videos(entry, release):
+            return []
+        return [self.datasets[self.dataset(release)].listed_by.partition("/")[2]]
+
+    def _reads_videos(self, entry: AnyEntry, release: str) -> bool:
+        """Return whether an entry reads videos of a data set, or features that are computed from them."""
+        footage = self.footage.get(self.dataset(release))
+        return footage is not None and (entry.kind.decoded or any(map(footage.is_backbone, self.features(entry))))
+
     def missing(self, entry: AnyEntry, release: str) -> tuple[Need, ...]:
         """Return what the entry is missing on a release before any job of it can run."""
         if (entry.id, release) not in self._missing:
@@ -249,6 +260,10 @@ class Benchmark(Declared[AnyEntry]):
         """Return what a line is missing; what is copied from the paper is missing nothing."""
         return () if self.is_reference(line) else self.missing(self.entries[line.entry], release)
 
+    def at(self, changes: Config) -> Config:
+        """Return changes of the study's part of the configuration where they stand in the whole."""
+        return {self.name: changes}
+
     def filled_by(self, file: str, needs: Sequence[Need]) -> str:
         """Return the commands that bring what is missing and make a file of the results again; "" where none would."""
         if not needs or any(need.kind == "samples" for need in needs):
@@ -262,7 +277,7 @@ class Benchmark(Declared[AnyEntry]):
                     return ""
                 changes["subset"] = None
         steps = dict.fromkeys(filter(None, map(self.how_to_fill, needs)))
-        return " && ".join([*steps, command(f"results/{self.name}/{file}", {self.name: changes} if changes else {})])
+        return " && ".join([*steps, command(f"results/{self.name}/{file}", self.at(changes) if changes else {})])
 
     # Jobs
 
@@ -341,6 +356,7 @@ class Benchmark(Declared[AnyEntry]):
         if self.datasets:
             footage = self.footage[self.dataset(job.release)]
             inputs += [path for name in self.features(job.entry) for path in footage.inputs(name)]
+            inputs += footage.pipeline.videos.availability if job.entry.kind.decoded else []
         return list(dict.fromkeys([*inputs, *self.reads_besides(job, stage)]))
 
     def score_inputs(self, job: Job) -> list[Path]:
@@ -372,22 +388,17 @@ class Benchmark(Declared[AnyEntry]):
         return score  # type: ignore[no-any-return]
 
     def table_inputs(self, file: str) -> list[Path]:
-        """Return what a table collects: scores, and the records that videos are deleted, where they are not kept."""
+        """Return what a table collects: scores, releases that are counted, and the records that videos are deleted."""
         jobs = list(self.jobs(file))
         scores = [paths.scores(self.name, job.release, job.entry.id, job.context) for job in jobs]
-        return list(dict.fromkeys([*scores, *self._dropped(jobs)]))
-
-    def _dropped(self, jobs: Sequence[Job]) -> list[Path]:
-        read = {
-            self.dataset(job.release)
-            for job in jobs
-            if self.datasets
-            and (
-                job.entry.kind.decoded
-                or any(self.footage[self.dataset(job.release)].is_backbone(name) for name in self.features(job.entry))
-            )
-        }
-        return [path for name in sorted(read) for path in self.footage[name].pipeline.videos.dropped]
+        counted = [
+            self.release_manifest(release)
+            for _, line, release in self.lines(file)
+            if not (self.entries[line.entry].kind.method or self.is_reference(line))
+        ]
+        read = sorted({self.dataset(job.release) for job in jobs if self._reads_videos(job.entry, job.release)})
+        dropped = [path for name in read for path in self.footage[name].pipeline.videos.dropped]
+        return list(dict.fromkeys([*scores, *counted, *dropped]))
 
     def table_params(self, file: str) -> str:
         """Return what decides a table, besides scores: declarations, needs, options and the paper's numbers."""

@@ -32,7 +32,8 @@ class Sees:
 
 VIDEO = Sees("video", "the video")
 DURATION = Sees("duration", "the video's duration")
-TRAIN = Sees("train", "the training and validation recordings")
+TRAIN = Sees("train", "the training recordings")
+VAL = Sees("val", "the validation recordings")
 UNKNOWN = object()
 """The published value of an option that the paper does not say."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from stepline import __version__, paths
 from stepline.cli import backbone, bank, search, weights
 from stepline.errors import ConfigError, DownloadError, SteplineError
+from stepline.invocation import Invocation
 from stepline.mirror import mirror_root
 from stepline.plans import BENCHMARKS
 
@@ -27,8 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         _log_to(parsed.log)
-        if parsed.verb != "demo":
-            mirror_root()
+        _prepare(parsed)
         parsed.run(parsed)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -51,6 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _fail(f"{error.filename}: {error.strerror}")
         raise
     return 0
+
+
+def _prepare(parsed: argparse.Namespace) -> None:
+    if parsed.verb != "demo":
+        mirror_root()
+    if parsed.configfile:
+        Invocation(configfiles=(os.path.abspath(parsed.configfile),)).keep()
 
 
 def _fail(message: str) -> int:
@@ -174,7 +181,7 @@ def _demo(parsed: argparse.Namespace) -> None:
 def _fetch(parsed: argparse.Namespace) -> None:
     from stepline import fetch
     from stepline.config import load
-    from stepline.plans import configured, has_tables, pipeline, plan, released
+    from stepline.plans import configured, pipeline, released, to_fetch
 
     first, _, rest = (parsed.what or "").partition("/")
     asked, _, shard = rest.partition("/")
@@ -182,27 +189,17 @@ def _fetch(parsed: argparse.Namespace) -> None:
         fetch.fetch_weights(rest)
     elif asked not in ("", "videos"):
         named = any(first in each.studies for each in BENCHMARKS)  # a release of the package's needs no configuration
-        known = released(first, rest, {} if named else load(parsed.configfile))
-        print(f"{parsed.what}: {fetch.release_line(known, rest)}")
-    else:
+        found = released(first, rest, {} if named else load(parsed.configfile))
+        print(f"{parsed.what}: {fetch.release_line(found, rest)}")
+    elif not asked:
         config = load(parsed.configfile)
-        if asked:
-            made = pipeline(config, first)
-            if not shard:
-                print(f"{parsed.what}: {fetch.videos_line(made)}")
-                return
-            if shard not in (known := made.videos.all_shards):
-                raise ConfigError(f"{first} has no shard {shard!r}; choose from {', '.join(known)}")
-            print(f"{parsed.what}: {fetch.summary(fetch.fetch_videos(made, shard))}")
-            return
-        names = [first] if first else configured(config)
-        plans = {name: plan(config, name) for name in names if has_tables(config, name)}
-        studies = [each for made in plans.values() for each in made.pipelines.values()]
-        others = [pipeline(config, name) for name in names if name not in (*plans, *(each.name for each in studies))]
-        weights = [name for made in plans.values() for name in made.weights]
-        weights += [name for made in [*studies, *others] for name in made.weights]
-        releases = [(made.released, release) for made in plans.values() for release in made.releases]
-        _fetch_each(fetch.items(weights, releases, [*studies, *others]))
+        _fetch_each(fetch.items(*to_fetch(config, [first] if first else configured(config))))
+    else:
+        made = pipeline(load(parsed.configfile), first)
+        if shard and shard not in (known := made.videos.all_shards):
+            raise ConfigError(f"{first} has no shard {shard!r}; choose from {', '.join(known)}")
+        came = fetch.summary(fetch.fetch_videos(made, shard)) if shard else fetch.videos_line(made)
+        print(f"{parsed.what}: {came}")
 
 
 def _fetch_each(items: dict[str, Callable[[], str]]) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +41,14 @@ def validate(config: Any) -> Config:
     return checked
 
 
-def defaults(name: str, config: Mapping[str, Any] | None = None) -> Config:
-    """Return the part of a benchmark, or of a study in its form, that gives nothing: all values are the defaults.
+def defaults(name: str, config: Config) -> Config:
+    """Return what the part of a benchmark, or of a study in its form, is where it gives nothing.
 
-    config: the one that names the benchmark's folder, where that is not of the package.
+    name: a key of the configuration, or a data set with a ``study``, which is the part. config: a validated one.
     """
-    return defaults_of(schema_of(folders(config or {}))["properties"][name])
+    parts = schema_of(folders(config))["properties"]
+    own = parts["datasets"]["additionalProperties"]["properties"]
+    return defaults_of(own["study"] if name in config["datasets"] else parts[name])
 
 
 def _checked(config: Any, by: Schema) -> Any:

@@ -115,10 +115,9 @@ def _tables(declared: Declaration) -> list[str]:
     """Return the files that tables and, apart from them, entries name as their ``target``, in the order of tables."""
     found = []
     for name, table in declared["tables"].items():
-        apart = [
-            each["target"] for each in declared["entries"].values() if each.get("table") == name and "target" in each
-        ]
-        found += [table.get("target", name), *apart]
+        entries = [entry for entry in declared["entries"].values() if entry.get("table") == name]
+        found += [table.get("target", f"table{str(name).removeprefix('table')}")]
+        found += [entry["target"] for entry in entries if "target" in entry]
     return list(dict.fromkeys(found))
 
 

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.availability import Record, read_availability
 from stepline.benchmark import Benchmark, Job
 from stepline.config import Config
 from stepline.features.bank import Bank
@@ -65,11 +67,28 @@ class Inputs(Generic[AnyBenchmark]):
 
     def used(self, split: str) -> list[Any]:
         """Return the units of the subset's videos of which all that the entry reads is there."""
-        return [unit for unit in self.truth(split) if self._is_chosen(unit.video) and self.has(unit)]
+        return [unit for unit in self.chosen(split) if self.has(unit)]
+
+    def chosen(self, split: str) -> list[Any]:
+        """Return the units of the subset's videos, the released ones where there is no subset."""
+        return [unit for unit in self.truth(split) if self._is_chosen(unit.video)]
 
     def has(self, unit: Any) -> bool:
         """Return whether all that the entry reads of a unit is there."""
+        if self.entry.kind.decoded and self.video_file(unit.video) is None:
+            return False
         return all(unit.video in bank for bank in self.banks)
+
+    def video_file(self, video: str) -> Path | None:
+        """Return the file of a video, None where it is not there."""
+        record = self._availability.get(video)
+        there = record is not None and record.status == "present" and Path(record.path).exists()
+        return Path(record.path) if record is not None and there else None
+
+    @cached_property
+    def _availability(self) -> dict[str, Record]:
+        records = self.footage.pipeline.videos.availability
+        return {video: record for path in records for video, record in read_availability(path).items()}
 
     def _is_chosen(self, video: str) -> bool:
         return self.options["subset"] is None or video in self._chosen

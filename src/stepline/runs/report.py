@@ -1,13 +1,10 @@
 """The page of a benchmark: its tables, pictures of them, and examples."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepline.io import write_bytes
-from stepline.report.study import HOW_TO_READ, write_study
+from stepline.report.study import HOW_TO_READ, write_figure, write_study
 from stepline.runs.table import table_rows
-from stepline.tables import groups
 
 if TYPE_CHECKING:
     from stepline.benchmark import Benchmark
@@ -28,13 +25,7 @@ def write_report(benchmark: "Benchmark[Any]", path: Path) -> None:
 
 
 def write_picture(benchmark: "Benchmark[Any]", file: str) -> None:
-    """Write ``results/<study>/<file>.svg``: the first table of the file, on the last configured release that it has."""
-    from matplotlib.figure import Figure
-
-    from stepline.report.figures import render
-
+    """Write ``results/<study>/<file>.svg``: the first table of the file on the last release that it has."""
     rows = table_rows(benchmark, file)
-    drawn: Sequence[Figure] = [
-        figure for part in groups(rows).values() for figure in list(benchmark.figures(part).values())[:1]
-    ]
-    write_bytes(Path("results", benchmark.name, f"{file}.svg"), render(drawn[0] if drawn else Figure()))
+    shown = [row for row in rows if row.table == rows[0].table and row.release == rows[-1].release]
+    write_figure(Path("results", benchmark.name, f"{file}.svg"), shown, benchmark.figures)

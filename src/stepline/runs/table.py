@@ -18,7 +18,8 @@ def table_rows(benchmark: Benchmark[Any], file: str) -> list[Row]:
         for context_s, job_s in benchmark.contexts(table, line)
         for number in _numbers(benchmark, table, named, release, context_s, job_s)
     ]
-    return build(numbers, benchmark.paper_file(file), benchmark.metrics)
+    paper = benchmark.paper_file(file)
+    return build(numbers, paper, benchmark.metrics, settings=benchmark.settings, rerun=benchmark.rerun)
 
 
 def _numbers(

@@ -47,7 +47,7 @@ def test_every_number_of_the_paper_has_its_line() -> None:
         ("random-t3", ("action_pool",)),
         ("frequent-t3", ("train_annotation", "action_pool")),
         ("matching-t3", ("observations", "action_pool")),
-        ("pdpp-t3", ("observations", "train", "action_pool")),
+        ("pdpp-t3", ("observations", "train", "val", "action_pool")),
         ("vlm-t3-1", ("observations", "action_pool")),
         ("statistics-val", ()),
     ],
@@ -303,8 +303,8 @@ def test_jobs_read_the_release_the_bank_and_their_fits(banks: None) -> None:
     assert made.predict_inputs(fitted) == [manifest, spec, *fits]
     assert made.targets[:2] == ("table2.csv", "table3.csv")
     assert made.targets[-3:] == ("report.html", "table9.csv", "table10.csv")
-    assert made.score_files("table8") == [manifest]
-    assert len(made.score_files("table3")) == 4 * 5 == len(list(made.jobs("table3")))
+    assert made.table_inputs("table8") == [manifest]
+    assert len(made.table_inputs("table3")) == 4 * 5 == len(list(made.jobs("table3")))
 
 
 def test_what_decodes_videos_reads_which_there_are(releases: None) -> None:
@@ -312,7 +312,7 @@ def test_what_decodes_videos_reads_which_there_are(releases: None) -> None:
     made = Plan.of(validate({"media": {"keep": "none"}, "oepp": {**CONFIG, "llm": service}}), "oepp")
     seeing = Job(release="split1", entry=made.entries["vlm-t3-1"])
     assert made.predict_inputs(seeing)[1:] == [Path("datasets/openevent/availability/000.json")]
-    assert made.score_files("table7")[-1] == Path("datasets/openevent/dropped/000.json")
+    assert made.table_inputs("table7")[-1] == Path("datasets/openevent/dropped/000.json")
     assert paths.predictions("oepp", "split1", "vlm-t3-1", "all") in made.videos.drop_inputs("000")
 
 

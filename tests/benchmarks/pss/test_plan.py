@@ -191,10 +191,11 @@ def test_videos_that_are_not_kept_go_once_features_are_there(releases: None) -> 
     features = {"s3d": ["histogram"], "r3d": ["histogram"], "resnet34": ["resnet34"]}
     made = Plan.of(validate({"media": {"keep": "none"}, "pss": {**CONFIG, "features": features}}), "pss")
     footage = made.footage["youcook2"]
-    manifests = [path for name in footage.backbones for path in footage.features_inputs(name)]
-    assert footage.drop_inputs("000") == footage.made_from_videos("000") == manifests
-    assert made.score_files("table1")[-1] == footage.dropped[0] == Path("datasets/youcook2/dropped/000.json")
-    assert all("tasty" not in str(path) for path in made.score_files("table1"))
+    pipeline = footage.pipeline
+    manifests = [path for name in pipeline.features.computed for path in footage.inputs(name)]
+    assert pipeline.drop_inputs("000") == pipeline.made_from_videos("000") == manifests
+    assert made.table_inputs("table1")[-1] == pipeline.videos.dropped[0] == Path("datasets/youcook2/dropped/000.json")
+    assert all("tasty" not in str(path) for path in made.table_inputs("table1"))
 
 
 def test_a_subset_is_drawn_within_each_split(releases: None) -> None:

@@ -10,7 +10,10 @@ from stepline.config import Config, validate
 from stepline.datasets.studies import study
 from stepline.errors import ConfigError
 
-WEIGHT_FREE = {"2a-random", "2b-random", "2a-linear-in-time", "2a-sample-rank", "2b-equal-segments"}
+WEIGHT_FREE = {
+    *("2a-random", "2a-linear-in-time", "2a-linear-after-preview", "2a-order-alone", "2a-sample-rank"),
+    *("2b-random", "2b-equal-segments"),
+}
 MINE = {
     "table": "2a",
     "method": "Mine",
@@ -43,10 +46,14 @@ def test_only_sample_rank_sees_the_list_of_samples() -> None:
     assert {e.id for e in by_id().values() if "sample_list" in e.inputs} == {"2a-sample-rank"}
 
 
-def test_trained_entries_say_that_they_see_the_training_recordings() -> None:
+def test_trained_entries_say_that_they_see_the_training_recordings_and_val_where_they_choose_on_it() -> None:
     for entry in by_id().values():
         if entry.setting in ("last-layer", "all-layer") or entry.settings.get("fit") == "train":
             assert "train" in entry.inputs, entry.id
+        if entry.thresholded:
+            assert "val" in entry.inputs, entry.id
+    assert by_id()["2a-internvideo-all-layer"].inputs == ("window", "train", "val")
+    assert by_id()["2b-internvideo-all-layer"].inputs == ("window", "train")
 
 
 def test_the_declarations_say_all_that_is_seen() -> None:
@@ -65,7 +72,11 @@ def test_the_declarations_say_all_that_is_seen() -> None:
             {"kind": "sample-rank", "encoder": "", "settings": {}, "inputs": [], "contexts": "unlimited"},
             ("sample_list",),
         ),
-        ({"kind": "last-layer", "encoder": "minilm", "settings": {}, "inputs": []}, ("window", "train")),
+        ({"kind": "last-layer", "encoder": "minilm", "settings": {}, "inputs": []}, ("window", "train", "val")),
+        (
+            {"kind": "order-alone", "encoder": "", "settings": {}, "inputs": [], "contexts": "unlimited"},
+            ("duration", "preview_end", "train", "val"),
+        ),
     ],
 )
 def test_what_is_seen_is_an_input_whether_declared_or_not(entry: dict[str, object], seen: tuple[str, ...]) -> None:
@@ -292,5 +303,5 @@ def test_a_long_term_bank_matches_with_steps_that_have_features() -> None:
 def test_an_entry_sees_what_its_parts_see() -> None:
     settings = {"text": "2a-tfidf-train-zero-shot", "video": "2a-tfidf-zero-shot"}
     listed = by_id(entries={"2a-mine": MINE | FUSION | {"settings": settings}})
-    assert listed["2a-mine"].inputs == ("window", "train", "recording")
-    assert listed["2a-tfidf-hmm"].inputs == ("recording", "train")
+    assert listed["2a-mine"].inputs == ("window", "val", "train", "recording")
+    assert listed["2a-tfidf-hmm"].inputs == ("recording", "train", "val")

@@ -31,7 +31,7 @@ def fetched(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("fetched")
 def test_every_window_and_animation_lies_within_a_span() -> None:
     study = plan()
-    spans = study.spans()
+    spans = study.pipeline.demand.spans()
     hours = sum(end_s - start_s for each in spans.values() for start_s, end_s in each) / 3600
     assert 100 < hours < 101
     for name in study.releases:
@@ -51,21 +51,25 @@ def test_every_window_and_animation_lies_within_a_span() -> None:
 @pytest.mark.usefixtures("fetched")
 def test_a_longer_window_reads_more_and_is_looked_for_again() -> None:
     def hours(study: Plan) -> float:
-        return sum(end_s - start_s for each in study.spans().values() for start_s, end_s in each)
+        return sum(end_s - start_s for each in study.pipeline.demand.spans().values() for start_s, end_s in each)
 
     short = plan(contexts_s={"step_recognition": [60], "intra-video_retrieval": [60]})
     assert hours(short) < hours(plan())
-    assert short.video_params("000") != plan().video_params("000") != plan("all").video_params("000")
+    assert (
+        short.pipeline.videos.params("000")
+        != plan().pipeline.videos.params("000")
+        != plan("all").pipeline.videos.params("000")
+    )
 
 
 def test_a_release_that_is_not_there_is_one_line() -> None:
     with pytest.raises(ReleaseError, match="holds no release: run `stepline fetch spacewalk/v0`$"):
-        plan().spans()
+        plan().pipeline.videos.spans()
 
 
 def test_the_videos_wait_for_the_releases_only_where_these_say_what_is_read() -> None:
-    assert plan("all").video_inputs == []
-    assert plan(releases=["v1", "v2"]).video_inputs == [
+    assert plan("all").pipeline.videos.inputs == []
+    assert plan(releases=["v1", "v2"]).pipeline.videos.inputs == [
         Path(f"datasets/spacewalk/{r}/release.json") for r in ("v1", "v2")
     ]
 

@@ -8,7 +8,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepline.benchmark import DURATION, TRAIN, VIDEO, Benchmark, Entry, Job, Line, Metric, Option, Sees, Table, Values
+from stepline.benchmark import (
+    DURATION,
+    TRAIN,
+    VAL,
+    VIDEO,
+    Benchmark,
+    Entry,
+    Job,
+    Line,
+    Metric,
+    Option,
+    Sees,
+    Table,
+    Values,
+)
 from stepline.benchmarks.pss.kinds import KINDS, SEGMENTS, Segmentation
 from stepline.datasets import pss
 from stepline.datasets.release import Released
@@ -56,12 +70,14 @@ class Pss(Benchmark[Entry]):
     sees = (
         VIDEO,
         TRAIN,
+        VAL,
         DURATION,
         Sees("segment_count", "the number of segments", oracle=True),
         Sees("segments", "the segments", oracle=True),
     )
     paper_features = PAPER_FEATURES
     drawn = ("soda_d", "cider")
+    settings = ("baseline",)
 
     @property
     def released(self) -> Released:
@@ -95,9 +111,8 @@ class Pss(Benchmark[Entry]):
 
     def listed_by(self, entry: Entry, release: str) -> Sequence[str]:
         """Return the releases that list videos, and the training videos of Tasty, whose sha256 is not known."""
-        footage = self.footage[release]
-        listed = [release] if any(map(footage.is_backbone, self.features(entry))) else []
-        return [*listed, *(each for each in self.reads(Job(release=release, entry=entry)) if each != release)]
+        others = [each for each in self.reads(Job(release=release, entry=entry)) if each != release]
+        return [*super().listed_by(entry, release), *others]
 
     def decides(self, job: Job) -> Mapping[str, Any]:
         """Return what else decides predictions: splits, options and the length to which features are resized."""

@@ -90,6 +90,7 @@ KINDS = {
     "reference": Kind(),
     "random": Kind(module="baselines", drawn=True),
     "linear-in-time": Kind(module="baselines", tasks=(STEP_RECOGNITION,), sees=("annotated_span",)),
+    "linear-after-preview": Kind(module="baselines", tasks=(STEP_RECOGNITION,), sees=("duration", "preview_end")),
     "sample-rank": Kind(module="baselines", tasks=(STEP_RECOGNITION,), sees=("sample_list",)),
     "equal-segments": Kind(module="baselines", tasks=(RETRIEVAL,), sees=("recording",), settings={"parts": int}),
     "tfidf": Kind(
@@ -114,7 +115,7 @@ KINDS = {
         texts="windows",
         options="last_layer",
         thresholded=True,
-        sees=("window", "train"),
+        sees=("window", "train", "val"),
         environment="text",
     ),
     "llm": Kind(module="llm", transcribed=True, metrics=("accuracy",), sees=("window", "train")),
@@ -134,7 +135,7 @@ KINDS = {
         texts="segments",
         options="last_layer",
         thresholded=True,
-        sees=("window", "train"),
+        sees=("window", "train", "val"),
         settings={"head": dict.fromkeys(("avg", "cat", "nl", "tf"), "window"), "steps": str},
         gpu=True,
         environment="text",
@@ -154,15 +155,21 @@ KINDS = {
     "late-fusion": Kind(
         module="late_fusion",
         tasks=(STEP_RECOGNITION,),
-        sees=("window", "train"),
+        sees=("window", "val"),
         settings={"text": str, "video": str},
     ),
     "hmm": Kind(
         module="hmm",
         tasks=(STEP_RECOGNITION,),
         options="sequence_decoder",
-        sees=("recording", "train"),
+        sees=("recording", "train", "val"),
         settings={"scorer": str},
+    ),
+    "order-alone": Kind(
+        module="hmm",
+        tasks=(STEP_RECOGNITION,),
+        options="sequence_decoder",
+        sees=("duration", "preview_end", "train", "val"),
     ),
 }
 PACKAGES = {
@@ -356,7 +363,8 @@ def _entry(
 def _seen(entry: Entry) -> list[str]:
     """Return what the entry sees whether it says so or not."""
     kinds = entry.made.settings.items()
-    return [*entry.made.sees, *(seen[entry.settings[key]] for key, seen in kinds if isinstance(seen, Mapping))]
+    chosen = [seen[entry.settings[key]] for key, seen in kinds if isinstance(seen, Mapping)]
+    return [*entry.made.sees, *chosen, *(["val"] if entry.thresholded else [])]
 
 
 def _check(study_name: str, name: str, content: dict[str, Any], entries: Mapping[str, dict[str, Any]]) -> None:

@@ -77,9 +77,9 @@ def predict(material: Material, context_s: float | None, fits: list[Path], path:
 
 
 def _selection(material: Material) -> str:
-    if not material.entry.trained and material.entry.settings.get("fit") != "train":
+    kept = {"last_layer": "epoch of the least validation loss", "all_layer": "last epoch"}
+    if material.entry.made.options not in kept and material.entry.settings.get("fit") != "train":
         return ""
     used, listed = len(material.recordings("train")), len(material.release.splits["train"])
     fitted = f"fitted on {min(used, material.entry.settings.get('videos', used))} of {listed} training recordings"
-    kept = {"last_layer": "epoch of the least validation loss", "all_layer": "last epoch"}
     return "; ".join(filter(None, [fitted, kept.get(material.entry.made.options)]))

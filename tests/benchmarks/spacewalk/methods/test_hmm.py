@@ -101,6 +101,35 @@ def test_the_checkpoint_has_all_that_was_tried_and_the_best_of_it(
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
+def test_the_order_alone_is_decoded_without_text(
+    made_up: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Material, "text", None)
+    material, path = made_up.material({"kind": "order-alone", "contexts": "unlimited"}), tmp_path / "fit"
+    hmm.fit(material, None, 0, path)
+    state = safetensors.load_file(path)
+    assert (state["window_s"] == 0).all()
+    assert len(state["scale"]) > 3
+    method, items = hmm.make(material, None, [path]), material.items("test")["d"]
+    assert "3 of 3 training and validation recordings: window_s 0, scale " in method.selection  # type: ignore[attr-defined]
+    ((_, chosen, scores),) = method("d", items)
+    recording = material.release.recordings["d"]
+    zero = np.zeros((len(hmm.times_s(recording)), recording.n_steps))
+    decoded = hmm.decode(zero, {name: float(state[name][state["chosen"][0]]) for name in CHOICES})
+    np.testing.assert_allclose(scores, decoded[hmm.rows(recording, items)], rtol=1e-6)  # type: ignore[arg-type]
+    assert np.array_equal(chosen, scores.argmax(axis=1))  # type: ignore[union-attr]
+
+
+def test_the_order_alone_of_one_step_at_two_times_is_as_by_hand() -> None:
+    """Before is left in half of the cases, four times as often for the step as for after.
+
+    So the states are (1, 0, 0), then (1/2, 2/5, 1/10), and the labels, each over its sum, (5/8, 0), then (3/8, 1).
+    """
+    setting = SETTING | {"stay": 1 / (2 * np.log(2)), "irrelevant": 0.0}
+    decoded = np.exp(hmm.decode(np.zeros((2, 1)), setting))
+    np.testing.assert_allclose(decoded, [[1, 0], [3 / 11, 8 / 11]], atol=1e-12)
+
+
 def test_a_planted_order_is_recovered_from_noise() -> None:
     """Every step's score is a little higher in its own part; alone that is noise."""
     rng = np.random.default_rng(0)
@@ -163,8 +192,8 @@ def test_climbing_ends_where_no_other_value_is_better_and_keeps_the_first_of_equ
     def value(setting: dict[str, float]) -> float:
         return sum(setting[name] == each for name, each in wanted.items())
 
-    assert hmm.climb(value) == {**SETTING, **wanted}
-    assert hmm.climb(lambda setting: 0.0) == {name: values[0] for name, values in CHOICES.items()}
+    assert hmm.climb(value, CHOICES) == {**SETTING, **wanted}
+    assert hmm.climb(lambda setting: 0.0, CHOICES) == {name: values[0] for name, values in CHOICES.items()}
 
 
 @pytest.mark.parametrize(
@@ -195,7 +224,8 @@ def test_test_recordings_alone_are_predicted_and_no_threshold_is_looked_for(fitt
     assert [(each.split, each.video, len(each.ids)) for each in made] == [("test", "d", 40), ("test", "e", 40)]
     assert about["needs"] == []
     assert about["thresholded"] is False
-    assert "highest mean of accuracy and mAP over train and val: window_s " in str(about["selection"])
+    said = "highest mean of accuracy and mAP over 3 of 3 training and validation recordings: window_s "
+    assert str(about["selection"]).startswith(said)
 
 
 def test_irrelevant_is_answered_where_it_is_likeliest(

@@ -10,7 +10,7 @@ ENTRY = {
     "kind": "late-fusion",
     "modality": "V+L",
     "contexts": [6.0],
-    "inputs": ["window", "train"],
+    "inputs": ["window", "val"],
     "settings": {"text": "2a-tfidf-zero-shot", "video": "2a-histogram-zero-shot"},
 }
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from stepline.benchmarks.spacewalk.items import Item
 from stepline.benchmarks.spacewalk.material import Material
+from stepline.datasets.schema import Recording
 
 GUESS = -1
 """The answer that is a guess with equal odds."""
@@ -50,3 +51,8 @@ def nearer(scores: Scores) -> Outcome:
 def without_irrelevant(scores: Scores) -> Scores:
     """Return (N, K) scores of steps as (N, K+1), with NaN for Irrelevant."""
     return np.concatenate([np.full((len(scores), 1), np.nan, np.float32), scores], axis=1)
+
+
+def preview_end_s(recording: Recording) -> float:
+    """Return where the last animation of a step ends, in seconds; 0 where there is none."""
+    return max((step.animation_s[1] for step in recording.steps if step.animation_s), default=0.0)

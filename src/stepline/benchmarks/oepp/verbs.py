@@ -3,20 +3,19 @@
 import argparse
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepline.datasets.openevent import THRESHOLD
 from stepline.errors import ConfigError
 
 if TYPE_CHECKING:
+    from stepline.benchmark.declared import SubParsers
     from stepline.datasets.crosstask import CrossTask
-
-    Verbs = argparse._SubParsersAction[Any]
 
 RESULTS = Path("results/oepp")
 
 
-def add(verbs: "Verbs") -> None:
+def add(verbs: "SubParsers") -> None:
     """Add the verb."""
     verb = verbs.add_parser("oepp", help="OpenEvent made anew of COIN and CrossTask; published features of it")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
