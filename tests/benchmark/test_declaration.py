@@ -57,12 +57,21 @@ class TestTables:
             ({"title": 5}, "title: 5 is not allowed; give text"),
             ({"titel": "x"}, "titel: unknown key; allowed: lines, metrics, releases, target, task, title"),
             ({"lines": [5]}, "lines: [5] is not allowed; give a list of keys with values"),
-            ({"lines": [LINE | {"entry": "tree"}]}, "lines[0].entry: 'tree' is not allowed; choose from three, drawn, "),
+            (
+                {"lines": [LINE | {"entry": "tree"}]},
+                "lines[0].entry: 'tree' is not allowed; choose from three, drawn, ",
+            ),
             ({"lines": [LINE, {"entry": "drawn"}]}, "lines[1].method: it is required"),
-            ({"lines": [LINE | {"releases": ["third"]}]}, "lines[0].releases: 'third' is not allowed; choose from first"),
+            (
+                {"lines": [LINE | {"releases": ["third"]}]},
+                "lines[0].releases: 'third' is not allowed; choose from first",
+            ),
             ({"lines": [LINE | {"notes": "x"}]}, "lines[0].notes: unknown key; allowed: contexts, entry, method, mod"),
             ({"lines": [LINE | {"method": 3}]}, "lines[0].method: 3 is not allowed; give text"),
-            ({"lines": [LINE | {"contexts": [True]}]}, "lines[0].contexts: [True] is not allowed; give text or a list of "),
+            (
+                {"lines": [LINE | {"contexts": [True]}]},
+                "lines[0].contexts: [True] is not allowed; give text or a list of ",
+            ),
             ({"releases": ["frist"]}, "lines[0].releases: 'frist' is not allowed; choose from first, second"),
         ],
     )
@@ -92,9 +101,15 @@ class TestEntries:
     @pytest.mark.parametrize(
         ("content", "line"),
         [
-            ({"kind": "konstant"}, "kind: 'konstant' is not allowed; choose from constant, drawn, fitted, asking, people"),
+            (
+                {"kind": "konstant"},
+                "kind: 'konstant' is not allowed; choose from constant, drawn, fitted, asking, people",
+            ),
             ({"kind": None}, "kind: None is not allowed; give text"),
-            ({"kin": "constant"}, "kin: unknown key; allowed: contexts, features, inputs, kind, method, modality, note, "),
+            (
+                {"kin": "constant"},
+                "kin: unknown key; allowed: contexts, features, inputs, kind, method, modality, note, ",
+            ),
             ({"inputs": ["moon"]}, "inputs: 'moon' is not allowed; choose from video, train, truth"),
             ({"inputs": "video"}, "inputs: 'video' is not allowed; give a list of text"),
             ({"features": "nett"}, "features: 'nett' is not allowed; choose from net"),
@@ -107,8 +122,14 @@ class TestEntries:
             ({"settings": {"number": 0}}, "settings.number: 0 is not allowed; give a number from 1"),
             ({"settings": {"number": 3, "nr": 1}}, "settings.nr: unknown key; allowed: like, look, number"),
             ({"settings": {"number": 3, "look": "up"}}, "settings.look: 'up' is not allowed; choose from no, yes"),
-            ({"settings": {"number": 3, "like": "x"}}, "settings.like: 'x' is not allowed; choose from three, drawn, fit"),
-            ({"settings": {"number": 3, "like": "three-again"}}, "settings.like: 'three-again' is not allowed; choose fr"),
+            (
+                {"settings": {"number": 3, "like": "x"}},
+                "settings.like: 'x' is not allowed; choose from three, drawn, fit",
+            ),
+            (
+                {"settings": {"number": 3, "like": "three-again"}},
+                "settings.like: 'three-again' is not allowed; choose fr",
+            ),
         ],
     )
     def test_a_mistake_is_one_line(self, tmp_path: Path, content: dict[str, Any], line: str) -> None:
@@ -151,7 +172,13 @@ class TestConfigured:
         assert [line.method for line in made.declared.tables[1].lines] == ["Five", "Three, again"]
 
     def test_an_entry_is_added_with_its_line(self, tmp_path: Path) -> None:
-        new = {"kind": "constant", "settings": {"number": 9}, "table": "table1", "method": "Nine", "releases": ["first"]}
+        new = {
+            "kind": "constant",
+            "settings": {"number": 9},
+            "table": "table1",
+            "method": "Nine",
+            "releases": ["first"],
+        }
         made = tiny(tmp_path, entries={"nine": new})
         line = made.declared.tables[0].lines[-1]
         assert (line.entry, line.method, line.releases) == ("nine", "Nine", ("first",))
@@ -161,10 +188,16 @@ class TestConfigured:
     @pytest.mark.parametrize(
         ("content", "line"),
         [
-            ({"kind": "konstant", "table": "table1", "method": "N"}, "kind: 'konstant' is not allowed; choose from const"),
+            (
+                {"kind": "konstant", "table": "table1", "method": "N"},
+                "kind: 'konstant' is not allowed; choose from const",
+            ),
             ({"kind": "drawn"}, "table: it is required: no table names the entry"),
             ({"kind": "drawn", "table": "table1"}, "method: it is required"),
-            ({"kind": "drawn", "table": "table1", "method": "N", "sedes": [1]}, "sedes: unknown key; allowed: contexts"),
+            (
+                {"kind": "drawn", "table": "table1", "method": "N", "sedes": [1]},
+                "sedes: unknown key; allowed: contexts",
+            ),
             ({"table": "table1", "method": "N"}, "kind: it is required"),
         ],
     )
@@ -172,12 +205,16 @@ class TestConfigured:
         assert wrong(tmp_path, entries={"new": content}).startswith(f"config: tiny.entries.new.{line}")
 
     def test_a_change_of_a_declared_entry_too(self, tmp_path: Path) -> None:
-        assert wrong(tmp_path, entries={"drawn": {"seeds": [1, 1]}}).startswith("config: tiny.entries.drawn.seeds: [1, 1]")
+        assert wrong(tmp_path, entries={"drawn": {"seeds": [1, 1]}}).startswith(
+            "config: tiny.entries.drawn.seeds: [1, 1]"
+        )
 
 
 class TestSameAs:
     def test_it_is_another_line_of_one_entry(self, tmp_path: Path) -> None:
-        made = tiny(tmp_path, declared(entries={"again": {"table": "table1", "same_as": "four", "releases": ["first"]}}))
+        made = tiny(
+            tmp_path, declared(entries={"again": {"table": "table1", "same_as": "four", "releases": ["first"]}})
+        )
         assert "again" not in made.entries
         line = made.declared.tables[0].lines[-1]
         assert (line.entry, line.method, line.note) == ("four", "Four", "an entry with its line")

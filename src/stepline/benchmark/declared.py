@@ -100,9 +100,7 @@ class Declared(Generic[AnyEntry]):
 
     def inputs(self, job: Job) -> Any:
         """Return what methods and scores of a job read, a `stepline.runs.inputs.Inputs`."""
-        from stepline.runs.inputs import Inputs
-
-        return Inputs(self, job)
+        raise NotImplementedError
 
     def values(self, inputs: Any, made: Sequence[Any]) -> Mapping[str, Values]:
         """Return the values of each metric of one seed's predictions."""
@@ -183,13 +181,9 @@ class Declared(Generic[AnyEntry]):
         """Return the split that a metric is of, in words."""
         return "+".join(entry.splits)
 
-    def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure]":
-        """Return the pictures of a table on one release, by metric."""
-        from stepline.report.figure_scores import scores
-
-        measured = [row.metric for row in rows]
-        metric = next((metric for metric in self.drawn if metric in measured), measured[0])
-        return {metric: scores(rows, metric)}
+    def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure] | None":
+        """Return the pictures of a table on one release, by metric; None is a line per method by one of ``drawn``."""
+        return None
 
     def examples(self) -> "Sequence[Picture]":
         """Return pictures of single videos for the page."""
@@ -199,11 +193,9 @@ class Declared(Generic[AnyEntry]):
         """Write a page of examples; raise ConfigError where the benchmark has none."""
         raise ConfigError(f"{self.name} has no page of examples")
 
-    def write_report(self, path: Path) -> None:
-        """Write the page to look at."""
-        from stepline.runs.report import write_report
-
-        write_report(self, path)
+    def page(self) -> Mapping[str, Any]:
+        """Return what else the page shows: arguments of `stepline.report.study.write_study`."""
+        return {}
 
     def how_to_fill(self, need: Need) -> str:
         """Return a command that brings what is missing; "" for what no command brings."""

@@ -343,9 +343,10 @@ def _report(parsed: argparse.Namespace) -> None:
     from stepline.config import load
     from stepline.plans import has_tables, pipeline, plan
     from stepline.report.page import write_page
+    from stepline.runs.verbs import Verbs
 
     config = load(parsed.configfile)
     if has_tables(config, parsed.dataset):
-        plan(config, parsed.dataset).write_report(Path("results", parsed.dataset, "report.html"))
+        Verbs(plan(config, parsed.dataset)).report()
     else:
         write_page(pipeline(config, parsed.dataset), Path("results", parsed.dataset, "report.html"))

@@ -19,10 +19,10 @@ from stepline.runs.predictions import read_predictions
 def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
     """Write the metrics of a file of predictions, in percent or counts, with what is missing where it has none.
 
-    A value is the mean over seeds of the (weighted) mean over units; a seed all of whose units are left out is 0. ``ci``
+    A value is the mean over seeds of the weighted mean over units; a seed all of whose units are left out is 0. ``ci``
     is the 95 % bootstrap interval over videos, each with all its units, of the mean over seeds; ``sd`` the standard
-    deviation over seeds, null of one. ``per_video`` is each video's mean over its units and seeds, ``n_videos`` counts
-    those that are not left out.
+    deviation over seeds, null of one. ``per_video`` is each video's mean over its units and seeds, ``weights`` what it
+    counts; ``n_videos`` is the number of videos that are not left out.
     """
     benchmark = inputs.benchmark
     read, about = read_predictions(predictions, benchmark.prediction, inputs.spec)

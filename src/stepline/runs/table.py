@@ -1,6 +1,6 @@
 """Tables: declared lines, scores and the paper's numbers -> CSV and Markdown."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,12 @@ def _numbers(
     entry = benchmark.entries[line.entry]
     job = Job(release=release, entry=entry, context_s=job_s)
     needs = benchmark.missing_line(line, release)
-    score: dict[str, Any] | None = None
+    score: Mapping[str, Any] | None = None
+    imported: list[str] = []
     if not needs and not benchmark.is_reference(line):
+        imported = benchmark.imported(entry, release)
         score = benchmark.read_score(job) if entry.kind.method else benchmark.counted(entry, release)
         needs = tuple(map(Need.parse, score["needs"]))
-    imported = [] if needs else benchmark.imported(entry, release)
     sees = {each.word: each for each in benchmark.sees}
     options = dict(benchmark.shown_options(entry, release)) if entry.kind.method else {}
     for metric in table.metrics:

@@ -14,7 +14,7 @@ from stepline.metrics.meteor import Meteor
 from stepline.runs.inputs import Inputs
 
 if TYPE_CHECKING:
-    from stepline.benchmarks.pss.benchmark import Pss
+    pass
 
 
 class PssInputs(Inputs["Pss"]):
