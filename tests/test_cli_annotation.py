@@ -257,9 +257,9 @@ def test_the_benchmark_runs_on_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["2b", "Random", "accuracy"] == (50.0, "release")
     assert ("2a", "TF-IDF", "map") in found
     assert all(row["paper"] == "" for row in rows)
-    lacking = [(row["method"], row["note"], row["command"]) for row in rows if not row["value"]]
-    assert "TF-IDF (train)" in {method for method, *_ in lacking}
-    assert all("needs split:" in note and command == "" for _, note, command in lacking)
+    missing = [(row["method"], row["note"], row["command"]) for row in rows if not row["value"]]
+    assert "TF-IDF (train)" in {method for method, *_ in missing}
+    assert all("needs split:" in note and command == "" for _, note, command in missing)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from stepline import llm
+from stepline.download import retry
 from stepline.errors import DownloadError, MissingError, StoreError
 from stepline.llm import Content, Conversation, Service, ask
 from tests.llm_server import CUT, KEY, Reply, Request, Server
@@ -29,7 +29,7 @@ STORE = Path("answers/llm.sqlite")
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(llm, "BACKOFF_S", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF_S", 0.001)
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_retry_after_is_honoured(serve: Callable[..., Server]) -> None:
 def test_a_service_that_asks_for_too_long_is_left(serve: Callable[..., Server]) -> None:
     later = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
     server = serve(Reply(status=429, headers={"Retry-After": later}))
-    with pytest.raises(DownloadError, match=r"HTTP 429: .*; asks to wait 3\d\d\d s"):
+    with pytest.raises(DownloadError, match=r"HTTP 429: .*, asks to wait 3\d\d\d s"):
         ask(service(server.url), talk("a"), STORE, what="x")
     assert len(server.requests) == 1
 

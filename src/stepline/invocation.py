@@ -25,6 +25,19 @@ class Invocation:
         """Make it that of this process and of those that it starts."""
         os.environ[VARIABLE] = json.dumps(asdict(self))
 
+    def command(self, target: str, changes: Mapping[str, Any], *options: str) -> str:
+        """Return the shell command that makes ``target`` with the user's configuration and ``changes`` of it.
+
+        changes: values by key, nested as in the configuration. Those of an object are added to the user's own
+        overrides, any other value, a list too, replaces them. options: further ones of snakemake.
+        """
+        words = ["snakemake", "--cores", "8", target, *options]  # --configfile takes all words behind it
+        if self.configfiles:
+            words += ["--configfile", *map(_shown, self.configfiles)]
+        if merged := _merged(self.overrides, changes):
+            words += ["--config", *(f"{key}={_flow(value)}" for key, value in merged.items())]
+        return shlex.join(words)
+
 
 def current() -> Invocation:
     """Return the run's: what was kept, else the configuration file that ``STEPLINE_CONFIG`` names, if any."""
@@ -36,19 +49,8 @@ def current() -> Invocation:
 
 
 def command(target: str, changes: Mapping[str, Any]) -> str:
-    """Return the shell command that makes ``target`` with the user's configuration and ``changes`` of it.
-
-    changes: values by key, nested as in the configuration. Those of an object are added to the user's own overrides,
-    any other value, a list too, replaces them.
-    """
-    given = current()
-    words = ["snakemake", "--cores", "8", target]  # the target first: --configfile takes all words behind it
-    if given.configfiles:
-        words += ["--configfile", *map(_shown, given.configfiles)]
-    merged = _merged(given.overrides, changes)
-    if merged:
-        words += ["--config", *(f"{key}={_flow(value)}" for key, value in merged.items())]
-    return shlex.join(words)
+    """Return the shell command that makes ``target`` as this run was started, see `Invocation.command`."""
+    return current().command(target, changes)
 
 
 def _shown(path: str) -> str:

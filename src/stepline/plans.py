@@ -65,7 +65,8 @@ def to_fetch(config: Config, names: Sequence[str]) -> tuple[list[str], list[tupl
     plans = {name: plan(config, name) for name in names if has_tables(config, name)}
     pipelines = {each.name: each for made in plans.values() for each in made.pipelines.values()}
     pipelines |= {name: pipeline(config, name) for name in names if name not in (*plans, *pipelines)}
-    weights = [weight for made in (*plans.values(), *pipelines.values()) for weight in made.weights]
+    weights = [weight for each in plans.values() for weight in each.weights]
+    weights += [weight for made in pipelines.values() for weight in made.weights]
     releases = [(made.released, release) for made in plans.values() for release in made.releases]
     return list(dict.fromkeys(weights)), releases, list(pipelines.values())
 

@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepline.asr import chunks, deepgram
+from stepline.asr import chunks
 from stepline.asr.transcribe import transcribe
 from stepline.asr.transcript import Sentence, Word, read
 from stepline.availability import read_manifest, write_manifest
 from stepline.cli import main
 from stepline.config import validate
+from stepline.download import retry
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.media.audio import RATE
 from tests.asr.deepgram_server import CUT, KEY, Reply, Request, Server, response
@@ -47,7 +48,7 @@ def sentence(text: str, start_s: float, end_s: float) -> Sentence:
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEEPGRAM_API_KEY", KEY)
-    monkeypatch.setattr(deepgram, "BACKOFF_S", 0.01)
+    monkeypatch.setattr(retry, "BACKOFF_S", 0.01)
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ BENCHMARK = "benchmarks/spacewalk"
 PSS = "benchmarks/pss"
 OEPP = "benchmarks/oepp"
 ROWS = [
-    *(f"features/{name}.py" for name in ("clips", "frames", "shelf")),
+    *(f"features/{name}.py" for name in ("clips", "frames", "cache")),
     *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
 ]
 """From a video to the rows of a backbone, whichever it is."""

@@ -154,7 +154,6 @@ class TinyInputs(Inputs["Tiny"]):
 class Tiny(Benchmark[Entry]):
     """The benchmark; ``tiny`` makes a subclass with a folder."""
 
-    title = "Tiny"
     studies = ("tiny",)
     datasets = {name: Dataset(name=name, title=name, videos=partial(_videos, name)) for name in RELEASES}
     kinds = {

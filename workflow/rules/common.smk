@@ -52,6 +52,8 @@ try:
     for name, table in targets:
         if name in PLANS and table:
             PLANS[name].check_table(table)
+    for line in [line for each in PLANS.values() for line in each.stale()] if workflow.is_main_process else []:
+        print(f"warning: {line}", file=sys.stderr)
 except SteplineError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)

@@ -10,6 +10,7 @@ from stepline.benchmark.method import Prediction
 from stepline.benchmark.values import Values
 from stepline.benchmark.words import Metric, Option, Sees
 from stepline.config import Config
+from stepline.config.declarations import declaration
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import Released
 from stepline.datasets.schema import SPLITS
@@ -38,8 +39,6 @@ class Declared(Generic[AnyEntry]):
     config: Config
     name: str
 
-    title: ClassVar[str]
-    """At the head of tables and pages."""
     about: ClassVar[str] = "results"
     """Behind it at the head of the page."""
     folder: ClassVar[Path]
@@ -77,6 +76,12 @@ class Declared(Generic[AnyEntry]):
     """What the numbers of the column ``rerun`` of ``paper/*.csv`` are."""
 
     # What a benchmark says of itself
+
+    @property
+    def title(self) -> str:
+        """What stands at the head of tables and pages."""
+        title: str = declaration(self.folder)["title"]
+        return title
 
     @classmethod
     def serves(cls, config: Config) -> list[str]:
@@ -181,9 +186,9 @@ class Declared(Generic[AnyEntry]):
         """Return the split that a metric is of, in words."""
         return "+".join(entry.splits)
 
-    def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure] | None":
-        """Return the pictures of a table on one release, by metric; None is a line per method by one of ``drawn``."""
-        return None
+    def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure]":
+        """Return the pictures of a table on one release, by metric; none for the ordinary one."""
+        return {}
 
     def examples(self) -> "Sequence[Picture]":
         """Return pictures of single videos for the page."""
@@ -193,8 +198,8 @@ class Declared(Generic[AnyEntry]):
         """Write a page of examples; raise ConfigError where the benchmark has none."""
         raise ConfigError(f"{self.name} has no page of examples")
 
-    def page(self) -> Mapping[str, Any]:
-        """Return what else the page shows: arguments of `stepline.report.study.write_study`."""
+    def page(self, rows: "Sequence[Row]") -> Mapping[str, Any]:
+        """Return what else `stepline.report.study.write_study` shows on the page."""
         return {}
 
     def how_to_fill(self, need: Need) -> str:

@@ -87,11 +87,12 @@ class Benchmark(Configured[AnyEntry]):
 
         They are what lists the videos that it reads, and what has no known sha256.
         """
-        reads, listing = self.reads(Job(release=release, entry=entry)), []
-        if self._reads_videos(entry, release):
-            listing = [self.datasets[self.dataset(release)].listed_by.partition("/")[2]]
+        reads = self.reads(Job(release=release, entry=entry))
         unpinned = [each for each in reads if not all(file.wanted.sha256 for file in self.released.release_files(each))]
-        return list(dict.fromkeys([*listing, *unpinned]))
+        if self._reads_videos(entry, release):
+            listing = self.datasets[self.dataset(release)].listed_by.partition("/")[2]
+            return list(dict.fromkeys([*filter(None, [listing]), *unpinned]))
+        return unpinned
 
     def _reads_videos(self, entry: AnyEntry, release: str) -> bool:
         """Return whether an entry reads videos of a data set, or features that are computed from them."""
@@ -183,7 +184,7 @@ class Benchmark(Configured[AnyEntry]):
             record["features"] = [footage.record(name) for name in self.features(entry)]
         if entry.trained:
             record[entry.kind.options] = self.options[entry.kind.options]
-        return {**record, **self.decides(job)}
+        return record | dict(self.decides(job))
 
     def spec(self, job: Job) -> str:
         """Return the 8 hex digits of the job's spec."""
@@ -284,13 +285,18 @@ class Benchmark(Configured[AnyEntry]):
             made = read_json(record) if path.exists() and record.exists() else {}
             if made.get("spec") == self.spec(job) and made["method"]["source"] != self.source(job.entry):
                 yield (
-                    f"{path} was made by other source of {made['method']['module']}: where numbers change, raise the "
-                    f"revision of kind {job.entry.kind_name!r}; where they do not, remove {record}"
+                    f"{path} was made by other source of its method: where numbers change, raise the revision of the "
+                    f"kind {job.entry.kind_name!r}; where they do not, remove {record}"
                 )
 
+    @property
+    def report_tables(self) -> Sequence[str]:
+        """The files of tables that the page shows: the configured ones."""
+        return self.tables
+
     def report_inputs(self) -> list[Path]:
-        """Return what the page shows: the configured tables."""
-        return [Path("results", self.name, f"{table}.csv") for table in self.tables]
+        """Return what the page shows: its tables."""
+        return [Path("results", self.name, f"{file}.csv") for file in self.report_tables]
 
 
 def _put(changes: Config, options: Config, need: Need) -> None:

@@ -10,9 +10,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
-import stepline
-
-ROOT = Path(stepline.__file__).parent
+ROOT = Path(__file__).parents[1]
 MODELS = "stepline.models"
 """Modules that are part of the methods that import them."""
 

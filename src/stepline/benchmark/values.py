@@ -1,4 +1,4 @@
-"""What scoring makes of predictions and truth: a number for each unit, such as a sample, a window or a query."""
+"""What scoring makes of predictions and truth: a number for each sample, window, segment or query."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -343,10 +343,10 @@ def _report(parsed: argparse.Namespace) -> None:
     from stepline.config import load
     from stepline.plans import has_tables, pipeline, plan
     from stepline.report.page import write_page
-    from stepline.runs.verbs import Verbs
+    from stepline.runs.report import write_report
 
     config = load(parsed.configfile)
     if has_tables(config, parsed.dataset):
-        Verbs(plan(config, parsed.dataset)).report()
+        write_report(plan(config, parsed.dataset), Path("results", parsed.dataset, "report.html"))
     else:
         write_page(pipeline(config, parsed.dataset), Path("results", parsed.dataset, "report.html"))

@@ -61,7 +61,7 @@ class Released(Dataset):
     def is_there(self, release: str) -> bool:
         """Return whether a release is fetched, or the mirror holds all of it."""
         files = self.release_files(release)
-        return (self.folder(release) / "release.json").exists() or bool(files) and all(find(f.wanted) for f in files)
+        return (self.folder(release) / "release.json").exists() or (bool(files) and all(find(f.wanted) for f in files))
 
     def origin(self, release: str) -> str:
         """Return the address, with its commit, below which all public files of a release are; "" of none."""

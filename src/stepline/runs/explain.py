@@ -8,6 +8,7 @@ from typing import Any
 
 from stepline import paths
 from stepline.errors import ConfigError, MissingError
+from stepline.invocation import Invocation
 from stepline.io import read_json, sha256_file
 
 Cells = Mapping[str, str]
@@ -88,13 +89,14 @@ def _made_by(study: str, table: Path, release: str, entry: str, record: Mapping[
     yield f"method: {record['method']['module']}, source {record['method']['source']}"
     yield f"Stepline {record['stepline']['version']} at commit {record['stepline']['commit'] or 'not known'}"
     yield "versions: " + ", ".join(f"{name} {number}" for name, number in record["versions"].items())
-    for name, origin in record["releases"].items():
-        yield f"release {name}: {origin or 'no public address'}"
+    for name, release_files in record["releases"].items():
+        yield f"release {name}: {release_files['origin'] or 'no public address'}"
+        yield from (f"  {sha256}  {path}" for path, sha256 in release_files["files"].items())
     yield f"samples: each row of {paths.predictions(*place)}, scored in {paths.scores(*place)}"
     yield "read, with the sha256 that it had and what became of it:"
     for name, sha256 in record["inputs"].items():
         now = sha256_file(name) if Path(name).is_file() else ""
         yield f"  {sha256}  {name}{'' if now == sha256 else '  (changed since)' if now else '  (gone)'}"
-    forced = paths.predictions(*place)
-    yield "to compute it again, with your own --configfile and --config:"
-    yield f"  snakemake --cores 8 --forcerun {forced} -- {table}"
+    started = Invocation(**record["invocation"])
+    yield "to compute it again:"
+    yield f"  {started.command(str(table), {}, '--forcerun', str(paths.predictions(*place)))}"

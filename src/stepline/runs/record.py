@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 
 import stepline
 from stepline import paths
-from stepline.benchmark import Job, Method
-from stepline.io import sha256_file, write_json
+from stepline.benchmark import Benchmark, Job, Method
+from stepline.invocation import current
+from stepline.io import read_json, sha256_file, write_json
 from stepline.runs.inputs import Inputs
 
 LIBRARIES = ("numpy", "scikit-learn", "torch")
@@ -35,11 +37,17 @@ def write_record(inputs: Inputs[Any], method: Method[Any, Any]) -> None:
             "options": {key: option.value for key, option in shown.items()},
             "method": {"module": type(method).__module__, "source": benchmark.source(job.entry)},
             "inputs": {str(path): sha256_file(path) for path in benchmark.predict_inputs(job) if path.is_file()},
-            "releases": {each: benchmark.released.origin(each) for each in benchmark.reads(job)},
+            "releases": {each: _release(benchmark, each) for each in benchmark.reads(job)},
+            "invocation": asdict(current()),
             "stepline": {"version": stepline.__version__, "commit": _commit()},
             "versions": {"python": platform.python_version(), **_versions()},
         },
     )
+
+
+def _release(benchmark: Benchmark[Any], name: str) -> dict[str, Any]:
+    files = read_json(benchmark.release_manifest(name))["files"]
+    return {"origin": benchmark.released.origin(name), "files": files}
 
 
 def _versions() -> dict[str, str]:

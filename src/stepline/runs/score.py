@@ -19,17 +19,18 @@ from stepline.runs.predictions import read_predictions
 def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
     """Write the metrics of a file of predictions, in percent or counts, with what is missing where it has none.
 
-    A value is the mean over seeds of the weighted mean over units; a seed all of whose units are left out is 0. ``ci``
-    is the 95 % bootstrap interval over videos, each with all its units, of the mean over seeds; ``sd`` the standard
-    deviation over seeds, null of one. ``per_video`` is each video's mean over its units and seeds, ``weights`` what it
-    counts; ``n_videos`` is the number of videos that are not left out.
+    A value is the mean over seeds of the (weighted) mean over units; a seed all of whose units are left out is 0.
+    ``ci`` is the 95 % bootstrap interval over videos, each with all its units, of the mean over seeds; ``sd`` the
+    standard deviation over seeds, null of one. ``per_video`` is each video's mean over its units and seeds,
+    ``weights`` what it counts, ``n_videos`` the number of those that are not left out.
     """
     benchmark = inputs.benchmark
     read, about = read_predictions(predictions, benchmark.prediction, inputs.spec)
     made, chosen = benchmark.select(inputs, read)
     groups = groupby(sorted(made, key=_seed), key=_seed)
     by_seed = {seed: benchmark.values(inputs, list(group)) for seed, group in groups}
-    scored = [metric for metric in next(iter(by_seed.values()), {}) if inputs.entry.kind.scores(metric)]
+    first: Mapping[str, Values] = next(iter(by_seed.values()), {})
+    scored = [metric for metric in first if inputs.entry.kind.scores(metric)]
     drawn = inputs.entry.trained or inputs.entry.kind.drawn
     results = {
         metric: _summary({seed: each[metric] for seed, each in by_seed.items()}, inputs.options["metrics"], drawn=drawn)

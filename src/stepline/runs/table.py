@@ -32,8 +32,8 @@ def _numbers(
     imported: list[str] = []
     if not needs and not benchmark.is_reference(line):
         imported = benchmark.imported(entry, release)
-        score = benchmark.read_score(job) if entry.kind.method else benchmark.counted(entry, release)
-        needs = tuple(map(Need.parse, score["needs"]))
+        found = benchmark.read_score(job) if entry.kind.method else benchmark.counted(entry, release)
+        score, needs = found, tuple(map(Need.parse, found["needs"]))
     sees = {each.word: each for each in benchmark.sees}
     options = dict(benchmark.shown_options(entry, release)) if entry.kind.method else {}
     for metric in table.metrics:

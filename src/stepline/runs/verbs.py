@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from stepline import paths
@@ -12,7 +11,7 @@ from stepline.io import write_bytes
 from stepline.needs import Need
 from stepline.runs.predictions import write_predictions
 from stepline.runs.record import write_record
-from stepline.runs.report import write_picture, write_report
+from stepline.runs.report import write_picture
 from stepline.runs.score import score
 from stepline.runs.table import write_table
 
@@ -76,10 +75,6 @@ class Verbs:
         """Write a file of tables as a figure; raise ConfigError where it is not configured."""
         self.benchmark.check_table(file)
         write_picture(self.benchmark, file)
-
-    def report(self) -> None:
-        """Write the page to look at."""
-        write_report(self.benchmark, Path("results", self.benchmark.name, "report.html"))
 
 
 def _method(job: Job) -> Method[Any, Prediction]:

@@ -30,12 +30,12 @@ BY_HORIZON = ("3", "6")
 class Oepp(Benchmark[Entry]):
     """OEPP under one configuration. A split of the paper, such as ``base``, is a split of entries and predictions."""
 
-    title = "OEPP"
     about = "open-event procedure planning"
     folder = Path(__file__).parent
     studies = ("oepp",)
     datasets = oepp.DATASETS
     kinds = KINDS
+    splits = tuple(SPLITS)
     prediction = Plan
     metrics = {
         f"{split}_{name}": Metric(title=f"{split.capitalize()} {title}", options=("miou",) if name == "miou" else ())

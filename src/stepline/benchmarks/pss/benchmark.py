@@ -43,7 +43,6 @@ FIRST_KERNEL, KERNEL_STEP = 3, 8
 class Pss(Benchmark[Entry]):
     """PSS under one configuration. A data set stands in paths where others have a release."""
 
-    title = "PSS"
     about = "ordered segmentation and summarisation"
     how_to_read_examples = "The top strip holds the annotated segments, those below predictions of the lowest seed."
     folder = Path(__file__).parent

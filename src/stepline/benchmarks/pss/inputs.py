@@ -4,8 +4,8 @@ import atexit
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from stepline.benchmarks.pss.benchmark import Pss
 from stepline.benchmarks.pss.words import Words
 from stepline.datasets import pss
 from stepline.datasets.pss import Procedure
@@ -13,11 +13,8 @@ from stepline.metrics.captions import Scorer, bleu, cider, meteor_stem, rouge_l
 from stepline.metrics.meteor import Meteor
 from stepline.runs.inputs import Inputs
 
-if TYPE_CHECKING:
-    pass
 
-
-class PssInputs(Inputs["Pss"]):
+class PssInputs(Inputs[Pss]):
     """One data set as an entry sees it."""
 
     def load(self, split: str) -> Iterable[Procedure]:

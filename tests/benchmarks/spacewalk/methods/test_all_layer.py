@@ -258,7 +258,7 @@ def test_a_fit_learns_what_is_planted_and_goes_on_after_a_stop(planted: Any, mon
         patch.setattr(_Training, "losses", stopping)
         with pytest.raises(StoppedError):
             fit(found, 2.0, 0, part)
-    assert {path.name for path in part.parent.iterdir()} == {"0.pictures", "0.state.safetensors"}
+    assert {path.name for path in part.parent.iterdir()} == {"0.pictures", "0.safetensors.state"}
     for video in ("a", "b"):
         Path(f"{video}.mp4").unlink()
     fit(found, 2.0, 0, part)

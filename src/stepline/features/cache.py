@@ -46,7 +46,7 @@ class Coming:
     staged: int = 0
 
 
-class Shelf:
+class FeatureCache:
     """The features of a shard's videos by one spec.
 
     Rows of a video are staged in ``<store>.parts`` while they come, and put together once all are there. What was
