@@ -66,14 +66,14 @@ class Reader:
         for name, content in tables.items():
             self._check_fields(f"{file}: tables.{name}", content, TABLE, {"title", "metrics"})
         files = {name: _file(name, content) for name, content in tables.items()}
+        merged = _merged(declared["entries"], self.options["entries"])
         lines = {
             (name, files[name]): [
-                self._line(f"{file}: tables.{name}.lines[{number}]", line, content)
+                self._line(f"{file}: tables.{name}.lines[{number}]", line, content, merged)
                 for number, line in enumerate(content.get("lines", ()))
             ]
             for name, content in tables.items()
         }
-        merged = _merged(declared["entries"], self.options["entries"])
         entries = {}
         for name, content in merged.items():
             changed = name in self.options["entries"]
@@ -84,21 +84,17 @@ class Reader:
                 self._choose(f"{where}.table", table := str(content["table"]), tables)
                 target = content.get("target", files[table])
                 self._choose(f"{where}.target", target, files_of(declared))
-                line = self._line(where, _shown(name, content, merged), tables[table])
+                line = self._line(where, _shown(name, content, merged), tables[table], merged)
                 lines.setdefault((table, target), []).append(line)
             elif name not in declared["entries"]:
                 self._fail(f"{where}.table", "it is required: no table names the entry")
             if "same_as" not in content:
                 entries[name] = self._entry(where, name, content, merged)
-        for (name, _), listed in lines.items():
-            for line in listed:
-                self._choose(f"{file}: tables.{name}: entry", line.entry, entries)
-        pairs = declared.get("pairs", ())
-        for number, (first, _, second, _) in enumerate(pairs):
-            for name in (first, second):
-                self._choose(f"{file}: pairs[{number}]", name, [name for name in entries if entries[name].kind.method])
-        made = [self._table(file, *of, tables[of[0]], listed) for of, listed in lines.items()]
-        return Declaration(entries, made, list(map(tuple, pairs)))
+        pairs = [tuple(pair) for pair in declared.get("pairs", ())]
+        self._check_pairs(file, pairs, entries)
+        return Declaration(
+            entries, [self._table(file, *of, tables[of[0]], listed) for of, listed in lines.items()], pairs
+        )
 
     def _table(self, file: Path, name: str, target: str, content: Mapping[str, Any], lines: Sequence[Line]) -> Table:
         for metric in content["metrics"]:
@@ -112,8 +108,11 @@ class Reader:
             task=content.get("task", ""),
         )
 
-    def _line(self, where: str, content: Mapping[str, Any], table: Mapping[str, Any]) -> Line:
+    def _line(
+        self, where: str, content: Mapping[str, Any], table: Mapping[str, Any], entries: Mapping[str, Any]
+    ) -> Line:
         self._check_fields(where, content, LINE, {"entry", "method"})
+        self._choose(f"{where}.entry", content["entry"], _whole(entries))
         content = {"releases": table.get("releases", ())} | dict(content)
         for release in content["releases"]:
             self._choose(f"{where}.releases", release, declaration(self.folder)["releases"])

@@ -67,7 +67,7 @@ def compare(benchmark: Benchmark[Any]) -> Iterator[Pair]:
         scores = [_score(benchmark, side.job) for side in (first, second)]
         needs = [Need.parse(need) for score in scores for need in score["needs"]]
         for metric in first.table.metrics:
-            if not all(metric in (side.job.entry.kind.metrics or [metric]) for side in (first, second)):
+            if not all(side.job.entry.kind.scores(metric) for side in (first, second)):
                 continue
             if wanted := unique([*needs, *([] if needs else benchmark.missing_of(metric))]):
                 command = benchmark.filled_by("pairs.csv", wanted)

@@ -29,13 +29,14 @@ def _numbers(
     job = Job(release=release, entry=entry, context_s=job_s)
     needs = benchmark.missing_line(line, release)
     score: Mapping[str, Any] | None = None
+    imported: list[str] = []
     if not needs and not benchmark.is_reference(line):
+        imported = benchmark.imported(entry, release)
         found = benchmark.read_score(job) if entry.kind.method else benchmark.counted(entry, release)
         score, needs = found, tuple(map(Need.parse, found["needs"]))
-    imported = [] if needs else benchmark.imported(entry, release)
     options = dict(benchmark.shown_options(entry, release)) if entry.kind.method else {}
     for metric in table.metrics:
-        if entry.kind.metrics and metric not in entry.kind.metrics:
+        if not entry.kind.scores(metric):
             continue
         wanted = unique([*needs, *([] if needs else benchmark.missing_of(metric))])
         yield Number(

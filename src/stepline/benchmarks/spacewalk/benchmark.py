@@ -460,7 +460,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
 
 
 def _absent_packages(user: str) -> list[Need]:
-    """Return the packages of an encoder or a stage that are not installed; with conda, rules' environments have them."""
+    """Return the packages of an encoder or a stage that are not installed; under conda rules bring their own."""
     wanted = () if os.environ.get("STEPLINE_CONDA") else PACKAGES.get(user, ())
     return [Need("package", name) for name in wanted if find_spec(name) is None]
 
