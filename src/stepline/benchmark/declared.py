@@ -93,11 +93,6 @@ class Declared(Generic[AnyEntry]):
         """Add the verbs of the command line that are its own."""
 
     @property
-    def title(self) -> str:
-        """What stands at the head of tables and pages."""
-        raise NotImplementedError
-
-    @property
     def released(self) -> Released:
         """Its releases."""
         raise NotImplementedError
