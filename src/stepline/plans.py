@@ -9,13 +9,14 @@ from typing import Any
 from stepline.benchmark import Benchmark
 from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.pss.benchmark import Pss
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.config import Config, validate
 from stepline.config.declarations import folders
 from stepline.datasets.release import Released
 from stepline.errors import ConfigError
 from stepline.pipeline import Pipeline
 
-BENCHMARKS: tuple[type[Benchmark[Any]], ...] = (Pss, Oepp)
+BENCHMARKS: tuple[type[Benchmark[Any]], ...] = (Spacewalk, Pss, Oepp)
 """The registry. Others, in folders of their own, are named by ``benchmarks:`` in the configuration."""
 
 

@@ -145,7 +145,7 @@ def say(pipeline: Pipeline, said: Mapping[str, list[tuple[str, float]]]) -> None
         transcript.write(folder / f"{video}.parquet", [Sentence(text, at, at + 1) for text, at in lines])
     videos = {video: {"status": "present", "reason": ""} for video in said}
     silent = {"silent": {"status": "missing", "reason": "no audio stream"}}
-    write_manifest(paths.manifest(folder, "000"), videos | silent, **pipeline.recogniser)
+    write_manifest(paths.manifest(folder, "000"), videos | silent, **pipeline.speech.record)
 
 
 def find(pipeline: Pipeline, text: str, *, top: int = 10, window_s: float = 10.0, **more: Any) -> Found:

@@ -101,3 +101,12 @@ def test_a_disk_is_filled_by_what_is_downloaded_and_made() -> None:
     listed = made(datasets={"mine": {"kind": "list", "videos": "list.csv"}})
     assert [listed.videos.disk_gb(stage, "000") for stage in ("videos", "media", "extract")] == [15, 2, 1]
     assert made().videos.disk_gb("videos", "000") == 0
+
+
+def test_only_annotated_spans_are_read_where_that_is_configured() -> None:
+    Path("segments.csv").write_text("video,start_s,end_s,label\na,0,2,x\na,1,4,y\n")
+    given = {"datasets": {"mine": {"videos": "clips", "segments": "segments.csv"}}}
+    assert made(**given).videos.spans() == {}
+    annotated = made(**given, media={"spans": "annotated"}).videos
+    assert annotated.spans() == {"a": [[0, 4]]}
+    assert annotated.params("000") != made(**given).videos.params("000")

@@ -38,26 +38,6 @@ rule encode:
         " --video {wildcards.video} --encoder {wildcards.encoder}"
 
 
-rule pairs:
-    input:
-        lambda wildcards: presentation.pair_files(plan(wildcards)),
-    output:
-        "results/{study}/pairs.csv",
-        "results/{study}/pairs.md",
-    log:
-        "logs/pairs/{study}.log",
-    wildcard_constraints:
-        study=SPACEWALKS,
-    conda:
-        "../../envs/core.yaml"
-    params:
-        pairs=lambda wildcards: presentation.pair_params(plan(wildcards)),
-    message:
-        "results/{wildcards.study}/pairs.csv"
-    shell:
-        "python -m stepline --log {log} pairs {wildcards.study}"
-
-
 rule figures:
     input:
         lambda wildcards: presentation.figure_files(plan(wildcards)),
@@ -119,21 +99,3 @@ rule durations:
         "results/{wildcards.study}/tableA1.csv"
     shell:
         "python -m stepline --log {log} durations {wildcards.study}"
-
-
-# Everything that the configuration has of a study.
-rule results:
-    input:
-        lambda wildcards: presentation.results(plan(wildcards)),
-    output:
-        "results/{study}/all",
-    log:
-        "logs/results/{study}.log",
-    wildcard_constraints:
-        study=SPACEWALKS,
-    conda:
-        "../../envs/core.yaml"
-    message:
-        "results/{wildcards.study}/all"
-    shell:
-        "python -m stepline --log {log} results {wildcards.study}"

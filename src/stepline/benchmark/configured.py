@@ -11,7 +11,7 @@ from stepline.benchmark.entries import AnyEntry, Job, Line, Table
 from stepline.benchmark.source import source_digest
 from stepline.benchmark.words import Option
 from stepline.config import Config, defaults
-from stepline.config.declarations import declaration
+from stepline.config.declarations import declaration, files_of
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.subset import describe, select
 from stepline.errors import ConfigError
@@ -103,12 +103,7 @@ class Configured(Declared[AnyEntry]):
     @classmethod
     def all_tables(cls) -> list[str]:
         """Return the names of all its files of tables."""
-        declared = declaration(cls.folder)["tables"].items()
-        return list(
-            dict.fromkeys(
-                content.get("target", f"table{str(name).removeprefix('table')}") for name, content in declared
-            )
-        )
+        return files_of(declaration(cls.folder))
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -126,6 +121,13 @@ class Configured(Declared[AnyEntry]):
     def targets(self) -> tuple[str, ...]:
         """What is made where no target is named."""
         return (*(f"{table}.csv" for table in self.tables), "report.html")
+
+    @property
+    def results(self) -> list[Path]:
+        """All that is made of it."""
+        made = [*self.tables, *(["pairs"] if self.declared.pairs else [])]
+        names = {*self.targets, *(f"{name}.{form}" for name in made for form in ("csv", "md"))}
+        return [Path("results", self.name, name) for name in sorted(names)]
 
     def paper_file(self, file: str) -> Path | None:
         """Return the paper's numbers of a table; None where it has none."""

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, get_type_hints
 from stepline.benchmark.entries import Entry, Kind, Line, Table
 from stepline.benchmark.shapes import fits, said
 from stepline.config import Config
-from stepline.config.declarations import TABLES, declaration
+from stepline.config.declarations import TABLES, declaration, files_of
 from stepline.errors import ConfigError
 
 LINE = get_type_hints(Line)
@@ -23,16 +23,21 @@ TABLE: dict[str, Any] = {
     "task": str,
 }
 """The fields of a table."""
-NAMES: dict[str, Any] = {"table": str | int, "same_as": str}
-"""What an entry has besides its own fields and those of its line."""
+NAMES: dict[str, Any] = {"table": str | int, "same_as": str, "target": str}
+"""What an entry has besides its own fields and those of its line: target is the file of the line, by default its
+table's."""
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """Entries by id, and tables in their order."""
+    """Entries by id, tables in their order, and the pairs whose difference is asked for.
+
+    pairs: an entry and a window length in seconds, None for unlimited, then those of what it is compared with.
+    """
 
     entries: Mapping[str, Entry]
     tables: Sequence[Table]
+    pairs: Sequence[tuple[str, float | None, str, float | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +64,9 @@ class Reader:
         for name, content in tables.items():
             self._check_fields(f"{file}: tables.{name}", content, TABLE, {"title", "metrics"})
         merged = _merged(declared["entries"], self.options["entries"])
+        files = {name: _file(name, content) for name, content in tables.items()}
         lines = {
-            name: [
+            (name, files[name]): [
                 self._line(f"{file}: tables.{name}.lines[{number}]", line, content, merged)
                 for number, line in enumerate(content.get("lines", ()))
             ]
@@ -74,20 +80,29 @@ class Reader:
                 self._check_same(where, content, merged)
             if "table" in content:
                 self._choose(f"{where}.table", table := str(content["table"]), tables)
-                lines[table].append(self._line(where, _shown(name, content, merged), tables[table], merged))
+                target = content.get("target", files[table])
+                self._choose(f"{where}.target", target, files_of(declared))
+                line = self._line(where, _shown(name, content, merged), tables[table], merged)
+                lines.setdefault((table, target), []).append(line)
             elif name not in declared["entries"]:
                 self._fail(f"{where}.table", "it is required: no table names the entry")
             if "same_as" not in content:
                 entries[name] = self._entry(where, name, content, merged)
-        return Declaration(entries, [self._table(file, name, tables[name], lines[name]) for name in tables])
+        pairs = declared.get("pairs", ())
+        for number, pair in enumerate(pairs):
+            if not (isinstance(pair, list) and len(pair) == 4):
+                self._fail(f"{file}: pairs[{number}]", f"{pair!r} is not allowed; give two entries, each with its window")
+            for name in pair[::2]:
+                self._choose(f"{file}: pairs[{number}]", name, [name for name in entries if entries[name].kind.method])
+        made = [self._table(file, *of, tables[of[0]], listed) for of, listed in lines.items()]
+        return Declaration(entries, made, list(map(tuple, pairs)))
 
-    def _table(self, file: Path, name: str, content: Mapping[str, Any], lines: Sequence[Line]) -> Table:
+    def _table(self, file: Path, name: str, target: str, content: Mapping[str, Any], lines: Sequence[Line]) -> Table:
         for metric in content["metrics"]:
             self._choose(f"{file}: tables.{name}.metrics", metric, self.metrics)
-        short = name.removeprefix("table")
         return Table(
-            name=short,
-            file=content.get("target", f"table{short}"),
+            name=name.removeprefix("table"),
+            file=target,
             title=content["title"],
             metrics=tuple(content["metrics"]),
             lines=tuple(lines),
@@ -179,6 +194,11 @@ def _shown(name: str, content: Mapping[str, Any], entries: Mapping[str, Any]) ->
     return {key: value for key, value in shown.items() if key in SHOWN} | {"entry": content.get("same_as", name)}
 
 
+def _file(name: str, table: Mapping[str, Any]) -> str:
+    target: str = table.get("target", f"table{name.removeprefix('table')}")
+    return target
+
+
 def _value(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
@@ -189,11 +209,14 @@ def _whole(entries: Mapping[str, Any]) -> list[str]:
 
 
 def _merged(declared: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return declared entries with changes, whose keys replace the declared ones; ``settings`` merge by key."""
+    """Return declared entries with changes, whose keys replace the declared ones.
+
+    ``settings`` merge by key, unless the kind is another one.
+    """
     merged = {name: dict(content) for name, content in declared.items()}
     for name, content in changes.items():
         before = merged.get(name, {})
         merged[name] = before | content
-        if isinstance(content.get("settings"), dict):
+        if isinstance(content.get("settings"), dict) and content.get("kind") in (None, before.get("kind")):
             merged[name]["settings"] = before.get("settings", {}) | content["settings"]
     return merged

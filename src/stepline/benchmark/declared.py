@@ -12,7 +12,7 @@ from stepline.benchmark.words import Metric, Option, Sees
 from stepline.config import Config
 from stepline.config.declarations import declaration
 from stepline.datasets.dataset import Dataset
-from stepline.datasets.release import Released
+from stepline.datasets.release import Released, how_to_bring
 from stepline.datasets.schema import SPLITS
 from stepline.errors import ConfigError
 from stepline.needs import Need
@@ -205,4 +205,6 @@ class Declared(Generic[AnyEntry]):
         if need.kind == "features":
             name, _, dataset = need.what.partition("/")
             return f"stepline bank import FOLDER --name {name} --dataset {dataset} --hop-s 1"
+        if need.kind == "release":
+            return how_to_bring(*need.what.split("/"))
         return how_to_fill(need)

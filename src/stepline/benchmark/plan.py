@@ -35,9 +35,10 @@ class Benchmark(Configured[AnyEntry]):
         plan.check_features()
         plan.check()
         if config["strict"]:
-            wanted = {need for entry, release in plan.pairs() for need in plan.missing(plan.entries[entry], release)}
-            wanted |= {need for metric in plan.measured for need in plan.missing_of(metric)}
-            if found := sorted(str(need) for need in wanted if need.kind != "config"):
+            lists = [plan.missing(plan.entries[entry], release) for entry, release in plan.pairs()]
+            lists += [tuple(plan.missing_of(metric)) for metric in plan.measured]
+            chosen = [needs for needs in lists if not any(need.kind == "config" for need in needs)]
+            if found := sorted({str(need) for needs in chosen for need in needs if need.kind != "samples"}):
                 raise MissingError(f"strict: {name} lacks {', '.join(found)}")
         return plan
 
@@ -48,7 +49,7 @@ class Benchmark(Configured[AnyEntry]):
         """The videos of its data sets, by name."""
         names = tuple(dict.fromkeys(name for entry in self.shown.values() for name in self.features(entry)))
         key = f"{self.name}.features"
-        return {name: Footage(self.config, each, key, names, self._decoding) for name, each in self.datasets.items()}
+        return {name: Footage(self.config, each, key, names, self.decoding) for name, each in self.datasets.items()}
 
     @property
     def pipelines(self) -> Mapping[str, Pipeline]:
@@ -77,7 +78,7 @@ class Benchmark(Configured[AnyEntry]):
             if not each.is_backbone(name)
         ]
 
-    def _decoding(self) -> list[Path]:
+    def decoding(self) -> list[Path]:
         """Return the predictions of the jobs that read the videos themselves."""
         jobs = [job for job in self.jobs() if job.entry.kind.decoded]
         return [paths.predictions(self.name, job.release, job.entry.id, job.context) for job in jobs]

@@ -79,6 +79,16 @@ def options(folder: Path) -> Declaration:
     return content
 
 
+def files_of(declared: Declaration) -> list[str]:
+    """Return the files that tables and, apart from them, entries name as their ``target``, in the order of tables."""
+    found = []
+    for name, table in declared["tables"].items():
+        entries = [entry for entry in declared["entries"].values() if entry.get("table") == name]
+        found += [table.get("target", f"table{str(name).removeprefix('table')}")]
+        found += [entry["target"] for entry in entries if "target" in entry]
+    return list(dict.fromkeys(found))
+
+
 def _checked(path: Path) -> Declaration:
     schemas = files("stepline").joinpath("config/declaration.schema.yaml").read_text(encoding="utf-8")
     content = read(path)

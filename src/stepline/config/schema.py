@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline.config.check import wrong
-from stepline.config.declarations import OPTIONS, Declaration, declaration, is_packaged, options
+from stepline.config.declarations import OPTIONS, Declaration, declaration, files_of, is_packaged, options
 from stepline.errors import ConfigError
 from stepline.io import read_yaml
 
@@ -76,7 +76,7 @@ def _study(declared: Declaration) -> Schema:
 
 def _form(declared: Declaration, own: Declaration) -> Schema:
     """Return the form of a benchmark's part."""
-    releases, tables = list(declared["releases"]), _tables(declared)
+    releases, tables = list(declared["releases"]), files_of(declared)
     common: Schema = {
         "releases": _chosen("releases", releases, declared.get("default_releases", releases)),
         "tables": _chosen("tables", tables, tables),
@@ -109,16 +109,6 @@ def _features(declared: Declaration) -> Schema:
     if isinstance(declared["default"], dict):
         made |= {"default": {}, "properties": {key: {"default": value} for key, value in declared["default"].items()}}
     return made
-
-
-def _tables(declared: Declaration) -> list[str]:
-    """Return the files that tables and, apart from them, entries name as their ``target``, in the order of tables."""
-    found = []
-    for name, table in declared["tables"].items():
-        entries = [entry for entry in declared["entries"].values() if entry.get("table") == name]
-        found += [table.get("target", f"table{str(name).removeprefix('table')}")]
-        found += [entry["target"] for entry in entries if "target" in entry]
-    return list(dict.fromkeys(found))
 
 
 def _whole(value: Any, forms: Schema) -> Any:

@@ -74,7 +74,7 @@ class Released(Dataset):
 
 
 def how_to_bring(study: str, release: str) -> str:
-    """Return the command for a release that is not there."""
+    """Return the command that brings a release."""
     return "stepline " + MADE_BY.get(release, "fetch {study}/{release}").format(study=study, release=release)
 
 

@@ -2,7 +2,6 @@
 
 from stepline.asr import weights as recognisers
 from stepline.backbones import weights as backbones
-from stepline.datasets.release import how_to_bring
 from stepline.needs import Need
 
 
@@ -13,7 +12,6 @@ def how_to_fill(need: Need) -> str:
         return backbones.how_to_get(need.what) if known else recognisers.how_to_get(need.what)
     commands = {
         "videos": f"stepline fetch {need.what}/videos",
-        "release": how_to_bring(*need.what.split("/")) if need.kind == "release" else "",
         "key": f"export {need.what}=...",
         "java": "apt install default-jre-headless",
         "package": "pip install -c constraints.txt -e '.[all]'",

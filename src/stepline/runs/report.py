@@ -37,9 +37,12 @@ def write_picture(benchmark: Benchmark[Any], file: str) -> None:
 
 
 def figures(benchmark: Benchmark[Any], rows: Sequence[Row]) -> "Mapping[str, Figure]":
-    """Return the pictures of a table on one release, by metric: the benchmark's, else a line per method."""
+    """Return the pictures of a table on one release, by metric: the benchmark's, else a line per method.
+
+    Counts are not drawn.
+    """
     from stepline.report.figure_scores import scores
 
-    measured = [row.metric for row in rows]
-    metric = next((metric for metric in benchmark.drawn if metric in measured), measured[0])
-    return benchmark.figures(rows) or {metric: scores(rows, metric)}
+    measured = [row.metric for row in rows if not row.measure.count]
+    metric = next((metric for metric in [*benchmark.drawn, *measured] if metric in measured), "")
+    return benchmark.figures(rows) or ({metric: scores(rows, metric)} if metric else {})

@@ -97,7 +97,7 @@ def test_shots_count_where_their_middle_is_labelled() -> None:
 def test_shots_that_are_there_are_measured_though_no_entry_uses_videos() -> None:
     plan = Plan.of(validate({"spacewalk": {"text_encoders": ["tfidf"], "releases": ["v2"]}}), "spacewalk")
     assert presentation.duration_inputs(plan) == [plan.release_manifest("v2")]
-    manifest = plan.shot_manifests[1]
+    manifest = plan.pipeline.videos.manifests(paths.shots(plan.name))[1]
     manifest.parent.mkdir(parents=True)
     manifest.touch()
     assert presentation.duration_inputs(plan) == [plan.release_manifest("v2"), manifest]

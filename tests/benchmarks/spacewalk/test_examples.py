@@ -152,7 +152,7 @@ def test_a_picture_is_the_nearest_shots_where_the_video_is_not_kept(
     pq.write_table(pa.table({"start_s": [0.0, 2.0], "end_s": [2.0, 4000.0]}), path)
     Path("1.jpg").write_bytes(b"early")
     Path("2.jpg").write_bytes(b"late")
-    manifest = paths.manifest(paths.thumbnails("demo"), plan.shards["d"])
+    manifest = paths.manifest(paths.thumbnails("demo"), plan.pipeline.videos.shards["d"])
     write_manifest(manifest, {"d": {"status": "present", "reason": "", "pictures": {"0": "1.jpg", "1": "2.jpg"}}})
     text = shown(made_up, monkeypatch)
     assert "the nearest picture is of 0:01" in text

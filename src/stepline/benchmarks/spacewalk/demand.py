@@ -13,7 +13,7 @@ from stepline.media.spans import merged
 from stepline.pipeline import Clips, Demand
 
 if TYPE_CHECKING:
-    from stepline.benchmarks.spacewalk.plan import Plan
+    from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 SLACK_S = 1.0
 """How much more of a video is read around what samples see: frame numbers of releases are rounded times."""
@@ -23,7 +23,7 @@ SLACK_S = 1.0
 class StudyDemand(Demand):
     """What the entries of a plan ask of the study's videos."""
 
-    plan: "Plan"
+    plan: "Spacewalk"
 
     @property
     def wants_videos(self) -> bool:
@@ -38,7 +38,7 @@ class StudyDemand(Demand):
     @property
     def backbones(self) -> Sequence[str]:
         """The backbones of the configured entries."""
-        configured = self.plan.study_config["video_encoders"]
+        configured = self.plan.options["video_encoders"]
         return sorted({part.backbone for part in self.plan.wanted.values()} & {*configured})
 
     def reads(self, backbone: str) -> bool:
@@ -47,15 +47,12 @@ class StudyDemand(Demand):
 
     def predictions(self) -> list[Path]:
         """Return the predictions that read the videos themselves."""
-        plan = self.plan
-        seen = [job for target in plan.tables for job in plan.jobs(target) if job.entry.made.decoded]
-        predicted = [paths.predictions(plan.name, job.release, job.entry.id, job.context) for job in seen]
-        return list(dict.fromkeys(predicted))
+        return self.plan.decoding()
 
     @property
     def clip_inputs(self) -> list[Path]:
         """The releases and samples, whose windows and animations are the listed clips."""
-        plan, study = self.plan, self.plan.study
+        plan, study = self.plan, self.plan.released
         features = plan.pipeline.features
         described = [backbone for backbone in features.computed if features.describes_clips(backbone)]
         if not described:
@@ -74,13 +71,13 @@ class StudyDemand(Demand):
         """By task, the lengths of the windows that a backbone for listed clips describes, in seconds."""
         users = [part for part in self.plan.ready.values() if part.backbone == backbone]
         by_task = {task: [part.id for part in users if part.task == task] for task in (STEP_RECOGNITION, RETRIEVAL)}
-        return {task: self.plan.windows_of(ids) for task, ids in by_task.items() if ids}
+        return {task: self._lengths(ids) for task, ids in by_task.items() if ids}
 
     def clips(self, backbone: str) -> Clips:
         """Return the windows of all samples and the steps' animations, by video; reads `clip_inputs`."""
         from stepline.benchmarks.spacewalk.windows import clips
 
-        return clips(self.plan.study, self.plan.releases, self._clip_windows(backbone), self.plan.videos)
+        return clips(self.plan.released, self.plan.releases, self._clip_windows(backbone), self.plan.videos)
 
     def clip_params(self, backbone: str, members: Sequence[Video]) -> Any:
         """Return what decides the clips of a shard's videos, besides `clip_inputs`."""
@@ -100,7 +97,7 @@ class StudyDemand(Demand):
         """
         found: dict[str, list[tuple[float, float]]] = {}
         for name in self.plan.releases:
-            for video, recording in self.plan.study.load(name).recordings.items():
+            for video, recording in self.plan.released.load(name).recordings.items():
                 labelled = [(part.start_s, part.end_s) for part in recording.segments if part.label != -1]
                 animations = [step.animation_s for step in recording.steps if step.animation_s]
                 for parts, more_s in ((labelled, self._longest_s / 2 + SLACK_S), (animations, SLACK_S)):
@@ -111,10 +108,13 @@ class StudyDemand(Demand):
     @cached_property
     def span_params(self) -> Mapping[str, Any]:
         """What decides the spans of each video, besides its releases."""
-        return {video.id: [self.plan.releases, self._longest_s, SLACK_S] for video in self.plan.study.videos()}
+        return {video.id: [self.plan.releases, self._longest_s, SLACK_S] for video in self.plan.released.videos()}
 
     @property
     def _longest_s(self) -> float:
         """The longest window of what is made from videos."""
         users = [part.id for part in self.plan.wanted.values() if part.backbone or self.plan.recognised(part)]
-        return max(self.plan.windows_of(users), default=0.0)
+        return max(self._lengths(users), default=0.0)
+
+    def _lengths(self, ids: Sequence[str]) -> list[float]:
+        return [length_s for length_s in self.plan.windows(*ids) if length_s]

@@ -18,6 +18,10 @@ from tests.benchmarks.spacewalk.conftest import MadeUp
         ("bag", "bag"),
         ("eye", "eye"),
         ("bees", "bee"),
+        ("series", "ser"),
+        ("going", "going"),
+        ("controller", "control"),
+        ("install", "instal"),
     ],
 )
 def test_endings_are_cut_where_three_letters_are_left(word: str, expected: str) -> None:

@@ -1,16 +1,24 @@
 """Methods that see no content. They tell what the benchmark's numbers are worth."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import GUESS, Labels, Method, Outcome, preview_end_s, without_irrelevant
+from stepline.benchmarks.spacewalk.methods import (
+    GUESS,
+    Chooser,
+    Labels,
+    Outcome,
+    SpacewalkMethod,
+    preview_end_s,
+    without_irrelevant,
+)
 from stepline.datasets.schema import Recording
 from stepline.datasets.studies import RETRIEVAL
 
@@ -67,28 +75,33 @@ _ORACLES: dict[str, Callable[..., Labels]] = {
 }
 
 
-def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
-    """Return the baseline that the entry's kind names."""
-    return partial({"random": _random, "linear-after-preview": _linear}.get(material.entry.kind, _baseline), material)
+class Baseline(SpacewalkMethod):
+    """A method that sees no content, by the kind of its entry."""
+
+    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+        """Return the baseline that the entry's kind names."""
+        return partial(
+            {"random": _random, "linear-after-preview": _linear}.get(inputs.entry.kind_name, _baseline), inputs
+        )
 
 
-def _random(material: Material, video: str, items: list[Item]) -> list[Outcome]:
+def _random(inputs: SpacewalkInputs, video: str, items: list[Item]) -> list[Outcome]:
     guess = np.full(len(items), GUESS)
-    if material.entry.task == RETRIEVAL:
-        return [(seed, guess, None) for seed in material.entry.seeds]
+    if inputs.entry.task == RETRIEVAL:
+        return [(seed, guess, None) for seed in inputs.entry.seeds]
     ids = [item.id for item in items]
-    shape = max(ids) + 1, len(material.release.recordings[video].steps)
+    shape = max(ids) + 1, len(inputs.annotation.recordings[video].steps)
     return [
         (seed, guess, np.random.default_rng([seed, zlib.crc32(video.encode())]).random(shape, dtype=np.float32)[ids])
-        for seed in material.entry.seeds
+        for seed in inputs.entry.seeds
     ]
 
 
-def _baseline(material: Material, video: str, items: list[Item]) -> list[Outcome]:
-    entry = material.entry
-    return [(0, _ORACLES[entry.kind](material.release.recordings[video], items, **entry.settings), None)]
+def _baseline(inputs: SpacewalkInputs, video: str, items: list[Item]) -> list[Outcome]:
+    entry = inputs.entry
+    return [(0, _ORACLES[entry.kind_name](inputs.annotation.recordings[video], items, **entry.settings), None)]
 
 
-def _linear(material: Material, video: str, items: list[Item]) -> list[Outcome]:
-    scores = linear_after_preview(material.release.recordings[video], items)
+def _linear(inputs: SpacewalkInputs, video: str, items: list[Item]) -> list[Outcome]:
+    scores = linear_after_preview(inputs.annotation.recordings[video], items)
     return [(0, scores.argmax(axis=1) + 1, without_irrelevant(scores))]
