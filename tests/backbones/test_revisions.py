@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from stepline.benchmarks.pss.plan import SCORING as PSS_SCORING
+from stepline.benchmarks.spacewalk.entries import KINDS
+from stepline.benchmarks.spacewalk.plan import SCORING
 
 from stepline.asr.engines import REVISION as ASR
 from stepline.backbones.named import REVISION as NAMED
@@ -19,9 +22,6 @@ from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
 from stepline.backbones.sentence import sentence_spec
 from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.pss import entries as pss
-from stepline.benchmarks.pss.plan import SCORING as PSS_SCORING
-from stepline.benchmarks.spacewalk.entries import KINDS
-from stepline.benchmarks.spacewalk.plan import SCORING
 from stepline.media import REVISION as MEDIA
 from stepline.media import SHOTS_REVISION as SHOTS
 
