@@ -31,7 +31,8 @@ def write_report(benchmark: Benchmark[Any], path: Path) -> None:
 def write_picture(benchmark: Benchmark[Any], file: str) -> None:
     """Write ``results/<study>/<file>.svg``: the first table of the file on the last release that it has."""
     rows = table_rows(benchmark, file)
-    shown = [row for row in rows if row.table == rows[0].table and row.release == rows[-1].release]
+    first = [row for row in rows if row.table == rows[0].table]
+    shown = [row for row in first if row.release == first[-1].release]
     write_figure(Path("results", benchmark.name, f"{file}.svg"), shown, lambda part: figures(benchmark, part))
 
 

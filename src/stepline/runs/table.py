@@ -30,13 +30,18 @@ def _numbers(
     needs = benchmark.missing_line(line, release)
     imported = [] if needs else benchmark.imported(entry, release)
     score: Mapping[str, Any] | None = None
+    imported: list[str] = []
     if not needs and not benchmark.is_reference(line):
+        imported = benchmark.imported(entry, release)
         found = benchmark.read_score(job) if entry.kind.method else benchmark.counted(entry, release)
         score, needs = found, tuple(map(Need.parse, found["needs"]))
+<<<<<<< HEAD
     sees = {each.word: each for each in benchmark.sees}
+=======
+>>>>>>> main
     options = dict(benchmark.shown_options(entry, release)) if entry.kind.method else {}
     for metric in table.metrics:
-        if entry.kind.metrics and metric not in entry.kind.metrics:
+        if not entry.kind.scores(metric):
             continue
         wanted = unique([*needs, *([] if needs else benchmark.missing_of(metric))])
         yield Number(
@@ -51,7 +56,7 @@ def _numbers(
             release=release,
             split=benchmark.split(entry, metric),
             protocol=line.protocol,
-            sees=tuple(sees[word] for word in entry.sees),
+            sees=benchmark.seen(entry),
             options=options | _scored_by(benchmark, entry, metric),
             paper_release=benchmark.paper_release or release,
             spec="" if score is None or not entry.kind.method else benchmark.spec(job),

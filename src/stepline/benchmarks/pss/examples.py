@@ -18,7 +18,7 @@ def timelines(benchmark: Benchmark[Entry]) -> list[Picture]:
 
 
 def _timelines(benchmark: Benchmark[Entry], release: str) -> list[Picture]:
-    from stepline.report.figure_segments import segments
+    from stepline.benchmarks.pss.figure_segments import segments
 
     tracks: dict[str, dict[str, tuple[tuple[float, float], ...]]] = {}
     for job in benchmark.jobs():
