@@ -23,9 +23,9 @@ from stepline.datasets.oepp import (
     statistics,
     text_features,
 )
-from stepline.datasets.studies import released
 from stepline.errors import ConfigError, ReleaseError
 from stepline.mirror import Wanted
+from stepline.plans import released
 from tests.benchmarks.oepp.synthetic import BOTH, DIMENSION, EVENTS, NOVEL, VIDEOS, contents, write_release
 
 N_EVENTS = {"train": 4, "val": 4, "base": 4, "novel": 2}
@@ -210,4 +210,4 @@ def test_an_unknown_release_is_one_line_with_the_known_ones() -> None:
     with pytest.raises(
         ConfigError, match="release 'x' of oepp is not known; choose from split1, coin, crosstask, rebuilt"
     ):
-        released("oepp", "x")
+        released("oepp", "x", {})

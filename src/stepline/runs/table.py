@@ -28,17 +28,12 @@ def _numbers(
     entry = benchmark.entries[line.entry]
     job = Job(release=release, entry=entry, context_s=job_s)
     needs = benchmark.missing_line(line, release)
-    imported = [] if needs else benchmark.imported(entry, release)
     score: Mapping[str, Any] | None = None
     imported: list[str] = []
     if not needs and not benchmark.is_reference(line):
         imported = benchmark.imported(entry, release)
         found = benchmark.read_score(job) if entry.kind.method else benchmark.counted(entry, release)
         score, needs = found, tuple(map(Need.parse, found["needs"]))
-<<<<<<< HEAD
-    sees = {each.word: each for each in benchmark.sees}
-=======
->>>>>>> main
     options = dict(benchmark.shown_options(entry, release)) if entry.kind.method else {}
     for metric in table.metrics:
         if not entry.kind.scores(metric):
