@@ -40,7 +40,7 @@ rule encode:
 
 rule figures:
     input:
-        lambda wildcards: presentation.figure_files(plan(wildcards)),
+        lambda wildcards: presentation.figure_inputs(plan(wildcards)),
     output:
         "results/{study}/figure3.svg",
         "results/{study}/figure4.svg",

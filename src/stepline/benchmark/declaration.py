@@ -27,17 +27,19 @@ NAMES: dict[str, Any] = {"table": str | int, "same_as": str, "target": str}
 """What an entry has besides its own fields and those of its line: target is the file of the line, by default its
 table's."""
 
+Pair = tuple[str, float | None, str, float | None]
+
 
 @dataclass(frozen=True)
 class Declaration:
     """Entries by id, tables in their order, and the pairs whose difference is asked for.
 
-    pairs: an entry and a window length in seconds, None for unlimited, then those of what it is compared with.
+    A pair is an entry and a window length in seconds, None for unlimited, then those of what it is compared with.
     """
 
     entries: Mapping[str, Entry]
     tables: Sequence[Table]
-    pairs: Sequence[tuple[str, float | None, str, float | None]]
+    pairs: Sequence[Pair]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +65,8 @@ class Reader:
         tables = {str(name): content for name, content in declared["tables"].items()}
         for name, content in tables.items():
             self._check_fields(f"{file}: tables.{name}", content, TABLE, {"title", "metrics"})
-        merged = _merged(declared["entries"], self.options["entries"])
         files = {name: _file(name, content) for name, content in tables.items()}
+        merged = _merged(declared["entries"], self.options["entries"])
         lines = {
             (name, files[name]): [
                 self._line(f"{file}: tables.{name}.lines[{number}]", line, content, merged)
@@ -89,11 +91,7 @@ class Reader:
             if "same_as" not in content:
                 entries[name] = self._entry(where, name, content, merged)
         pairs = declared.get("pairs", ())
-        for number, pair in enumerate(pairs):
-            if not (isinstance(pair, list) and len(pair) == 4):
-                self._fail(f"{file}: pairs[{number}]", f"{pair!r} is not allowed; give two entries, each with its window")
-            for name in pair[::2]:
-                self._choose(f"{file}: pairs[{number}]", name, [name for name in entries if entries[name].kind.method])
+        self._check_pairs(file, pairs, entries)
         made = [self._table(file, *of, tables[of[0]], listed) for of, listed in lines.items()]
         return Declaration(entries, made, list(map(tuple, pairs)))
 
@@ -143,6 +141,15 @@ class Reader:
         for word in made.sees:
             self._choose(f"{where}.inputs", word, self.sees)
         return replace(made, seeds=tuple(self.options[kind.options]["seeds"])) if kind.options else made
+
+    def _check_pairs(self, file: Path, pairs: Sequence[Any], entries: Mapping[str, Entry]) -> None:
+        predicted = [name for name, entry in entries.items() if entry.kind.method]
+        for number, pair in enumerate(pairs):
+            where = f"{file}: pairs[{number}]"
+            if not (isinstance(pair, list) and len(pair) == 4):
+                self._fail(where, f"{pair!r} is not allowed; give two entries, each with its window")
+            for name in pair[::2]:
+                self._choose(where, name, predicted)
 
     def _check_seeds(self, where: str, seeds: Sequence[Any], kind: Kind) -> None:
         if not kind.drawn:

@@ -184,6 +184,11 @@ class Declared(Generic[AnyEntry]):
         """Return the split that a metric is of, in words."""
         return "+".join(entry.splits)
 
+    def seen(self, entry: AnyEntry) -> tuple[Sees, ...]:
+        """Return what an entry may see."""
+        known = {each.word: each for each in self.sees}
+        return tuple(known[word] for word in entry.sees)
+
     def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure]":
         """Return the pictures of a table on one release, by metric; none for the ordinary one."""
         return {}

@@ -67,7 +67,7 @@ def compare(benchmark: Benchmark[Any]) -> Iterator[Pair]:
         scores = [_score(benchmark, side.job) for side in (first, second)]
         needs = [Need.parse(need) for score in scores for need in score["needs"]]
         for metric in first.table.metrics:
-            if not all(metric in (side.job.entry.kind.metrics or [metric]) for side in (first, second)):
+            if not all(side.job.entry.kind.scores(metric) for side in (first, second)):
                 continue
             if wanted := unique([*needs, *([] if needs else benchmark.missing_of(metric))]):
                 command = benchmark.filled_by("pairs.csv", wanted)
@@ -154,5 +154,4 @@ def _line(benchmark: Benchmark[Any], pair: Pair) -> tuple[str, ...]:
 def _name(benchmark: Benchmark[Any], side: Side) -> str:
     window = "" if side.job.context_s is None else context_name(side.job.context_s)
     name = ", ".join(filter(None, [side.line.method, side.line.setting, window]))
-    seen = [each for each in benchmark.sees if each.word in side.job.entry.sees]
-    return f"{name} *" if is_oracle(seen) else name
+    return f"{name} *" if is_oracle(benchmark.seen(side.job.entry)) else name

@@ -34,7 +34,6 @@ def _numbers(
         imported = benchmark.imported(entry, release)
         found = benchmark.read_score(job) if entry.kind.method else benchmark.counted(entry, release)
         score, needs = found, tuple(map(Need.parse, found["needs"]))
-    sees = {each.word: each for each in benchmark.sees}
     options = dict(benchmark.shown_options(entry, release)) if entry.kind.method else {}
     for metric in table.metrics:
         if not entry.kind.scores(metric):
@@ -52,7 +51,7 @@ def _numbers(
             release=release,
             split=benchmark.split(entry, metric),
             protocol=line.protocol,
-            sees=tuple(sees[word] for word in entry.sees),
+            sees=benchmark.seen(entry),
             options=options | _scored_by(benchmark, entry, metric),
             paper_release=benchmark.paper_release or release,
             spec="" if score is None or not entry.kind.method else benchmark.spec(job),
