@@ -12,17 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from stepline.benchmarks.pss.plan import SCORING as PSS_SCORING
+from stepline.benchmarks.spacewalk.entries import KINDS
+from stepline.benchmarks.spacewalk.plan import SCORING
 
 from stepline.asr.engines import REVISION as ASR
 from stepline.backbones.named import REVISION as NAMED
 from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
 from stepline.backbones.sentence import sentence_spec
-from stepline.benchmarks.oepp import entries as oepp
-from stepline.benchmarks.oepp.plan import SCORING as OEPP_SCORING
+from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.pss import entries as pss
-from stepline.benchmarks.pss.plan import SCORING as PSS_SCORING
-from stepline.benchmarks.spacewalk.entries import KINDS
-from stepline.benchmarks.spacewalk.plan import SCORING
 from stepline.media import REVISION as MEDIA
 from stepline.media import SHOTS_REVISION as SHOTS
 
@@ -91,12 +90,12 @@ SOURCES = {
         *(f"metrics/{name}.py" for name in ("bootstrap", "captions", "dense_captions", "meteor", "segments", "soda")),
     ],
     "oepp kinds": [
-        *(f"{OEPP}/{name}.py" for name in ("material", "pictures", "predict", "prompts", "windows")),
+        *(f"{OEPP}/{name}.py" for name in ("features", "inputs", "pictures", "prompts", "windows")),
         *sorted(str(path.relative_to(SOURCE)) for path in (SOURCE / OEPP / "methods").glob("*.py")),
         *("datasets/oepp.py", "datasets/openevent.py", "features/bank.py"),
         *(f"models/{name}.py" for name in ("diffusion", "plan_loss", "planners", "training")),
     ],
-    "oepp scoring": [f"{OEPP}/score.py", "metrics/bootstrap.py", "metrics/plans.py"],
+    "oepp scoring": [f"{OEPP}/score.py", "runs/score.py", "metrics/bootstrap.py", "metrics/plans.py"],
 }
 REVISIONS = {
     "histogram": FRAME_BACKBONES["histogram"].spec.revision,
@@ -117,8 +116,8 @@ REVISIONS = {
     "scoring": SCORING,
     "pss kinds": {name: kind.revision for name, kind in pss.KINDS.items()},
     "pss scoring": PSS_SCORING,
-    "oepp kinds": {name: kind.revision for name, kind in oepp.KINDS.items()},
-    "oepp scoring": OEPP_SCORING,
+    "oepp kinds": {name: kind.revision for name, kind in Oepp.kinds.items()},
+    "oepp scoring": Oepp.revision,
 }
 WHERE = {
     "histogram": "revision of HistogramSpec",
@@ -132,8 +131,8 @@ WHERE = {
     "scoring": "SCORING in plan.py",
     "pss kinds": "revision of each such kind in KINDS (benchmarks/pss/entries.py)",
     "pss scoring": "SCORING in benchmarks/pss/plan.py",
-    "oepp kinds": "revision of each such kind in KINDS (benchmarks/oepp/entries.py)",
-    "oepp scoring": "SCORING in benchmarks/oepp/plan.py",
+    "oepp kinds": "revision of each such kind in KINDS (benchmarks/oepp/kinds.py)",
+    "oepp scoring": "revision of Oepp (benchmarks/oepp/benchmark.py)",
 }
 
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-
 from stepline.benchmarks.pss.plan import Plan
 from stepline.benchmarks.pss.table import table_rows
+
 from stepline.benchmarks.pss.words import Words
 from stepline.config import validate
 from stepline.datasets.pss import RELEASES, load

@@ -7,9 +7,9 @@ from typing import Self
 
 from stepline.benchmark.declaration import Declaration, Reader
 from stepline.benchmark.declared import Declared
-from stepline.benchmark.entries import AnyEntry, Line, Table
+from stepline.benchmark.entries import AnyEntry, Job, Line, Table
 from stepline.benchmark.source import source_digest
-from stepline.benchmark.words import UNKNOWN, Option
+from stepline.benchmark.words import Option
 from stepline.config import Config, defaults
 from stepline.config.declarations import declaration, files_of
 from stepline.datasets.dataset import Dataset
@@ -58,16 +58,17 @@ class Configured(Declared[AnyEntry]):
 
     def feature_options(self, entry: AnyEntry) -> dict[str, Option]:
         """Return the names of the entry's features, and what of its training is not as published."""
-        named = Option("+".join(self.features(entry)), self.paper_features.get(entry.features, UNKNOWN))
+        published = self.defaults["features"][entry.features]
+        named = Option("+".join(self.features(entry)), "+".join(published))
         return {"features": named} | (self.changed(entry.kind.options) if entry.trained else {})
 
     # Releases
 
     @property
     def releases(self) -> list[str]:
-        """The releases to fetch: the configured ones."""
-        releases: list[str] = self.options["releases"]
-        return releases
+        """The releases to fetch: those that jobs of the configured tables read."""
+        jobs = (Job(release=release, entry=self.entries[entry]) for entry, release in self.pairs())
+        return list(dict.fromkeys(each for job in jobs for each in (job.release, *self.reads(job))))
 
     def release_manifest(self, release: str) -> Path:
         """Return the record of a release's files."""

@@ -62,8 +62,6 @@ class Declared(Generic[AnyEntry]):
     """The paper's values of the options of metrics, as far as it says them."""
     paper_release: ClassVar[str] = ""
     """The release on which the paper's numbers were made; "" is the one that a line stands for."""
-    paper_features: ClassVar[Mapping[str, str]] = {}
-    """The names of features that are made as the paper's, by key of the configuration's ``features``."""
     drawn: ClassVar[tuple[str, ...]] = ()
     """The metrics of which a table's picture is drawn: the first that it has, else its first metric."""
     how_to_read: ClassVar[str] = ""

@@ -2,8 +2,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-
 from stepline.benchmarks.pss.plan import Plan
+
 from stepline.config import validate
 from stepline.datasets import pss
 from stepline.datasets.schema import SPLITS

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from stepline.benchmarks.pss.material import Material
-from stepline.benchmarks.pss.methods import make_method, pdvc, procnet, trained
 from stepline.benchmarks.pss.predict import fit, lacking, predict
 from stepline.benchmarks.pss.predictions import Prediction, read_predictions
+
+from stepline.benchmarks.pss.methods import make_method, pdvc, procnet, trained
 from stepline.benchmarks.pss.words import Words
 from stepline.errors import ConfigError, StoreError
 from tests.benchmarks.pss.conftest import plan

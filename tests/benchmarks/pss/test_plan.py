@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import pytest
+from stepline.benchmarks.pss.plan import Job, Plan
 
 from stepline import paths
-from stepline.benchmarks.pss.plan import Job, Plan
 from stepline.config import validate
 from stepline.errors import ConfigError, MissingError
 from stepline.tables import METRICS, SEES, read_paper

@@ -1,8 +1,8 @@
 from pathlib import Path
 
 import pytest
-
 from stepline.benchmarks.pss.predictions import Prediction, read_predictions, write_predictions
+
 from stepline.errors import StoreError
 
 PREDICTIONS = [

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from stepline.benchmarks.pss import score as scoring
 from stepline.benchmarks.pss.material import Material
 from stepline.benchmarks.pss.plan import Plan
 from stepline.benchmarks.pss.predict import predict
 from stepline.benchmarks.pss.predictions import Prediction, write_predictions
+
+from stepline.benchmarks.pss import score as scoring
 from stepline.benchmarks.pss.score import score
 from stepline.io import read_json
 from stepline.metrics.captions import Scores

@@ -1,14 +1,14 @@
 from pathlib import Path
 
 import pytest
-
-from stepline import paths
 from stepline.benchmarks.pss.material import Material
 from stepline.benchmarks.pss.plan import Plan
 from stepline.benchmarks.pss.predict import predict
 from stepline.benchmarks.pss.report import write_report
-from stepline.benchmarks.pss.score import score
 from stepline.benchmarks.pss.table import table_rows, write_table
+
+from stepline import paths
+from stepline.benchmarks.pss.score import score
 from stepline.errors import StoreError
 from stepline.io import write_json, write_text
 from stepline.tables import METRICS

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from stepline.benchmarks.spacewalk.entries import TITLES
 from stepline.tables import read_paper
 
 FOLDER = Path(str(files("stepline.benchmarks.spacewalk").joinpath("paper")))

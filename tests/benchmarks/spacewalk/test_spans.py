@@ -7,7 +7,6 @@ import pytest
 
 from stepline import paths
 from stepline.benchmarks.spacewalk.items import read_items
-from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.benchmarks.spacewalk.samples import write_samples
 from stepline.benchmarks.spacewalk.text import window
 from stepline.config import validate
@@ -37,7 +36,7 @@ def test_every_window_and_animation_lies_within_a_span() -> None:
     for name in study.releases:
         release = study.study.load(name)
         for task in study.study.tasks[name]:
-            longest_s = max(study.study_config["contexts_s"][task])
+            longest_s = max(study.options["contexts_s"][task])
             for split in study.study.splits(name, task):
                 write_samples(study.study, release, task, split, paths.samples("spacewalk", name, task, split))
                 for video, items in read_items(release, task, split).items():

@@ -53,7 +53,7 @@ def write_worked_examples(path: Path) -> None:
 def _figure_4() -> Iterator[Example]:
     from scipy.optimize import linear_sum_assignment
 
-    from stepline.benchmarks.pss.figure_segments import segments
+    from stepline.report.figure_segments import segments
 
     for name, (proposals, printed, hungarian, f1) in FIGURE_4.items():
         overlaps = iou(TRUTH_4, proposals)

@@ -1,7 +1,7 @@
 """The language model's entry: what it is asked, what becomes of its answers, and what it lacks."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,50 +9,36 @@ import pytest
 
 from stepline import paths
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.methods import make_method
 from stepline.benchmarks.spacewalk.methods.llm import _pairs, _steps
-from stepline.benchmarks.spacewalk.plan import Job, Plan
-from stepline.benchmarks.spacewalk.predict import predict
-from stepline.benchmarks.spacewalk.predictions import read_predictions
-from stepline.benchmarks.spacewalk.score import score
-from stepline.benchmarks.spacewalk.table import filled_by
 from stepline.benchmarks.spacewalk.text import RecordingText
 from stepline.config import validate
 from stepline.datasets.schema import Recording, Segment, Step
 from stepline.datasets.studies import study
 from stepline.errors import ConfigError, MissingError
 from stepline.io import read_json
-from tests.benchmarks.spacewalk.conftest import MadeUp, TinyMaterial, real_material
-from tests.llm_server import Reply, Request, Server
+from tests.benchmarks.spacewalk.conftest import MadeUp, TinyInputs, chooser_of, predict, real_inputs
+from tests.llm_answers import completion, question
+from tests.server import Request, Server
 
 STEPS = {"kind": "llm", "contexts": [6.0], "inputs": ["window", "train"]}
 PAIRS = STEPS | {"table": "2b"}
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Callable[[Request], str]], Server]]:
+def serve(serve: Callable[..., Server]) -> Callable[..., Server]:
     """Start a server whose model answers as told."""
-    started = []
-
-    def start(answer: Callable[[Request], str]) -> Server:
-        context = Server(lambda request: Reply(answer(request))).running()
-        started.append(context)
-        return context.__enter__()
-
-    yield start
-    for context in started:
-        context.__exit__(None, None, None)
+    return lambda answer: serve(lambda request: completion(answer(request)))
 
 
-def asking(material: TinyMaterial, server: Server) -> TinyMaterial:
+def asking(inputs: TinyInputs, server: Server) -> TinyInputs:
     """Let the entry ask this server."""
-    material.study_config["llm"].update(url=server.url, model="small")
-    return material
+    inputs.options["llm"].update(url=server.url, model="small")
+    return inputs
 
 
 def some_step(request: Request) -> str:
     """Answer by the words of the transcription alone, now and then with nothing."""
-    text = request.question.split("\n")[0]
+    text = question(request).split("\n")[0]
     return "none" if "bolt" in text else f" {len(text) % 4})"
 
 
@@ -60,7 +46,7 @@ def some_step(request: Request) -> str:
     ("entry", "answer", "read"),
     [
         (STEPS, some_step, lambda text: -2 if "bolt" in text else len(text) % 4),
-        (PAIRS, lambda request: "BA"[len(request.question.split("\n")[0]) % 2], lambda text: 1 - len(text) % 2),
+        (PAIRS, lambda request: "BA"[len(question(request).split("\n")[0]) % 2], lambda text: 1 - len(text) % 2),
     ],
     ids=["steps", "pairs"],
 )
@@ -68,15 +54,15 @@ def test_answers_become_predictions_and_are_asked_for_once(
     made_up: MadeUp, serve: Callable[..., Server], entry: dict[str, object], answer: Callable[..., str], read: object
 ) -> None:
     server = serve(answer)
-    material = asking(made_up.material(entry), server)
-    predict(material, 6.0, [], Path("p.parquet"))
+    inputs = asking(made_up.inputs(entry), server)
+    predict(inputs, 6.0, [], Path("p.parquet"))
     predictions, about = read_predictions(Path("p.parquet"))
     assert [prediction.video for prediction in predictions] == ["d", "e"]
     unread = total = 0
     for prediction in predictions:
-        text = material.text(prediction.video)
+        text = inputs.text(prediction.video)
         begin = "Transcription:" if entry is STEPS else "[{frame}]"
-        items = material.items("test")[prediction.video]
+        items = inputs.items("test")[prediction.video]
         first = [f"{begin.format(frame=item.frame)} {text.window(item.t_s, 6)}" for item in items]
         assert prediction.chosen.tolist() == [read(line) for line in first]  # type: ignore[operator]
         assert prediction.scores is None
@@ -88,13 +74,13 @@ def test_answers_become_predictions_and_are_asked_for_once(
     asked = len(server.requests)
     assert 0 < asked <= total
     before = Path("p.parquet").read_bytes()
-    predict(material, 6.0, [], Path("p.parquet"))
+    predict(inputs, 6.0, [], Path("p.parquet"))
     assert len(server.requests) == asked
     assert Path("p.parquet").read_bytes() == before
 
-    score(material, Path("p.parquet"), Path("s.json"))
+    score(inputs, Path("p.parquet"), Path("s.json"))
     right = np.concatenate([p.chosen for p in predictions])
-    labels = np.concatenate([[i.label for i in material.items("test")[p.video]] for p in predictions])
+    labels = np.concatenate([[i.label for i in inputs.items("test")[p.video]] for p in predictions])
     scored = read_json("s.json")
     assert scored["metrics"].keys() == {"accuracy"}
     assert scored["metrics"]["accuracy"]["value"] == pytest.approx(100 * (right == labels).mean())
@@ -105,11 +91,11 @@ def test_a_conversation_is_task_examples_and_question(
     made_up: MadeUp, serve: Callable[..., Server], entry: dict[str, object]
 ) -> None:
     server = serve(lambda request: "1" if entry is STEPS else "A")
-    material = asking(made_up.material(entry), server)
-    video, items = next(iter(material.items("test").items()))
-    make_method(material, 6.0, [])(video, items[:1])
+    inputs = asking(made_up.inputs(entry), server)
+    video, items = next(iter(inputs.items("test").items()))
+    chooser_of(inputs, 6.0, [])(video, items[:1])
     (request,) = server.requests
-    system, *rest, question = request.body["messages"]
+    system, *rest, question = request.json["messages"]
     assert [system["role"], question["role"]] == ["system", "user"]
     assert [message["role"] for message in rest] == ["user", "assistant"] * 5
     answers = [message["content"] for message in rest[1::2]]
@@ -117,14 +103,14 @@ def test_a_conversation_is_task_examples_and_question(
         assert all(re.fullmatch("[1-9]", answer) for answer in answers)
     else:
         assert answers == ["A", "B", "A", "B", "A"]
-    held = {split: [material.text(video) for video in made_up.release.splits[split]] for split in ("train", "test")}
+    held = {split: [inputs.text(video) for video in made_up.release.splits[split]] for split in ("train", "test")}
     for message in rest[::2]:
         told = re.split(r"\] |: ", message["content"].split("\n")[0], maxsplit=1)[1]
         assert told
         assert any(told in text.between(0, 1e9) for text in held["train"])
         assert not any(told in text.between(0, 1e9) for text in held["test"])
-    assert request.body["max_tokens"] == 1
-    assert request.body["model"] == "small"
+    assert request.json["max_tokens"] == 1
+    assert request.json["model"] == "small"
 
 
 @pytest.mark.parametrize("entry", [STEPS, PAIRS], ids=["steps", "pairs"])
@@ -132,9 +118,9 @@ def test_it_does_not_see_the_list_of_samples(
     made_up: MadeUp, serve: Callable[..., Server], entry: dict[str, object]
 ) -> None:
     """With half of the samples away, it is asked the same of the others."""
-    server = serve(lambda request: str(len(request.question) % 4) if entry is STEPS else "B")
-    method = make_method(asking(made_up.material(entry), server), 6.0, [])
-    for video, listed in made_up.material(entry).items("test").items():
+    server = serve(lambda request: str(len(question(request)) % 4) if entry is STEPS else "B")
+    method = chooser_of(asking(made_up.inputs(entry), server), 6.0, [])
+    for video, listed in made_up.inputs(entry).items("test").items():
         ((_, chosen, _),) = method(video, listed)
         asked = len(server.requests)
         ((_, of_half, _),) = method(video, listed[::2])
@@ -142,7 +128,7 @@ def test_it_does_not_see_the_list_of_samples(
         assert len(server.requests) == asked
 
 
-class Muted(TinyMaterial):
+class Muted(TinyInputs):
     """Of the first training recording nothing is heard."""
 
     def text(self, video: str) -> RecordingText:
@@ -152,11 +138,11 @@ class Muted(TinyMaterial):
 
 def test_a_recording_without_text_gives_no_example(made_up: MadeUp, serve: Callable[..., Server]) -> None:
     server = serve(lambda request: "0")
-    given = asking(made_up.material(STEPS), server)
-    method = make_method(Muted(given.plan, given.release, given.entry), 6.0, [])
+    given = asking(made_up.inputs(STEPS), server)
+    method = chooser_of(Muted(given.plan, given.release, given.entry), 6.0, [])
     video, items = next(iter(given.items("test").items()))
     method(video, items[:1])
-    assert len(server.requests[0].body["messages"]) == 1 + 2 * 2 + 1
+    assert len(server.requests[0].json["messages"]) == 1 + 2 * 2 + 1
     assert getattr(method, "selection", "").startswith("2 examples; ")
 
 
@@ -204,10 +190,10 @@ def label(recording: Recording, frame: float) -> int:
 def test_examples_of_the_release_show_their_label(in_spacewalk: Path, serve: Callable[..., Server]) -> None:
     """On real data the positive shares the query's segment and label, the negative has another label."""
     for entry, release in (("2a-llm", "v2"), ("2b-llm", "v0"), ("2b-llm", "v1")):
-        material = real_material(entry, release, llm={"model": "small"})
-        fps = material.release.fps
-        for number, video in enumerate(material.recordings("train")[::2]):
-            recording = material.release.recordings[video]
+        inputs = real_inputs(entry, release, llm={"model": "small"})
+        fps = inputs.annotation.fps
+        for number, video in enumerate(inputs.recordings("train")[::2]):
+            recording = inputs.annotation.recordings[video]
             if entry == "2a-llm":
                 item = _steps(recording, number, fps)[0]
                 assert label(recording, item.t_s * fps) == item.label == 1 + (2 * number + 1) * recording.n_steps // 10
@@ -224,12 +210,12 @@ def test_examples_of_the_release_show_their_label(in_spacewalk: Path, serve: Cal
 def test_a_recording_of_the_release(in_spacewalk: Path, serve: Callable[..., Server]) -> None:
     """The question about the sample that the paper quotes reaches the model as it is printed there."""
     server = serve(lambda request: "B")
-    material = real_material("2b-llm", "v0", llm={"url": server.url, "model": "m"})
-    items = [item for item in material.items("test")["09122021"] if item.id == 882]
-    ((_, chosen, _),) = make_method(material, 60.0, [])("09122021", items)
+    inputs = real_inputs("2b-llm", "v0", llm={"url": server.url, "model": "m"})
+    items = [item for item in inputs.items("test")["09122021"] if item.id == 882]
+    ((_, chosen, _),) = chooser_of(inputs, 60.0, [])("09122021", items)
     assert chosen.tolist() == [1]
-    question = server.requests[0].question.split("\n")
-    assert [line[:35] for line in question] == [
+    lines = question(server.requests[0]).split("\n")
+    assert [line[:35] for line in lines] == [
         "[654395] Hey, Bobby. Yeah. The widt",
         "Is transcription A or B from the sa",
         "A) [21777, 21837] Copy all, Thomas.",
@@ -311,5 +297,5 @@ def test_other_values_are_refused(llm: dict[str, object]) -> None:
 
 
 def test_url_and_no_limit_are_allowed() -> None:
-    service = planned(url="http://localhost:11434/v1/", max_tokens=None, model="qwen3:8b").study_config["llm"]
+    service = planned(url="http://localhost:11434/v1/", max_tokens=None, model="qwen3:8b").options["llm"]
     assert service == {"url": "http://localhost:11434/v1/", "max_tokens": None, "model": "qwen3:8b", "concurrency": 4}

@@ -1,4 +1,4 @@
-from stepline.benchmarks.pss.figure_segments import segments
+from stepline.report.figure_segments import segments
 from stepline.report.figures import render
 
 
