@@ -31,6 +31,10 @@ class Plan(Protocol):
     def targets(self) -> tuple[str, ...]:
         """The files of ``results/<study>/`` that are made where no target is named."""
 
+    @property
+    def results(self) -> list[Path]:
+        """All that is made of it."""
+
     def check_table(self, file: str) -> None:
         """Raise ConfigError where a table is not configured."""
 

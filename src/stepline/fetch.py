@@ -37,7 +37,8 @@ def fetch_release(study: Released, release: str) -> Path:
     listed = study.release_files(release)
     if not listed:
         if not (folder / "release.json").exists():
-            raise ReleaseError(f"{folder} holds no release, and none is to be had: {how_to_bring(study.name, release)}")
+            bring = how_to_bring(study.name, release)
+            raise ReleaseError(f"{folder} holds no release, and none is to be had: run `{bring}`")
         return folder / "release.json"
     for file in progress(listed, what=f"{study.name} {release}", unit="files"):
         files[file.path] = _fetch_release_file(file, folder / file.path)

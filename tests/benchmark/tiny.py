@@ -4,8 +4,9 @@ import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,6 @@ class TinyInputs(Inputs["Tiny"]):
 class Tiny(Benchmark[Entry]):
     """The benchmark; ``tiny`` makes a subclass with a folder."""
 
-    title = "Tiny"
     studies = ("tiny",)
     datasets = {name: Dataset(name=name, title=name, videos=partial(_videos, name)) for name in RELEASES}
     kinds = {
@@ -185,7 +185,7 @@ class Tiny(Benchmark[Entry]):
     @property
     def released(self) -> Released:
         """Its releases."""
-        return Released(name="tiny", title="Tiny", videos=tuple, release_files=_files)
+        return Released(name="tiny", title="Tiny", videos=tuple, known=RELEASES, release_files=_files)
 
     def inputs(self, job: Job) -> TinyInputs:
         """Return what a job reads."""
@@ -286,14 +286,26 @@ def declared(**changes: Any) -> dict[str, Any]:
 def tiny(folder: Path, content: Mapping[str, Any] = DECLARED, **options: Any) -> Tiny:
     """Return the benchmark that ``content`` declares in ``folder``. options: of its part of the configuration.
 
-    Declarations are read once per folder: each other content needs a folder of its own.
+    Declarations are read once per folder: each other content needs a folder of its own. The schema of the configuration
+    is that of ``DECLARED``: to make one takes a while.
     """
+    _write(folder, content)
+    own = type("OwnTiny", (Tiny,), {"folder": folder, "__module__": __name__})
+    made: Tiny = own(validate({"benchmarks": {"tiny": _usual().name}, "tiny": options}), "tiny")
+    return made
+
+
+@cache
+def _usual() -> TemporaryDirectory[str]:
+    folder = TemporaryDirectory()
+    _write(Path(folder.name), DECLARED)
+    return folder
+
+
+def _write(folder: Path, content: Mapping[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tables.yaml").write_text(yaml.safe_dump(dict(content), sort_keys=False))
     (folder / "options.yaml").write_text(yaml.safe_dump(OPTIONS))
-    own = type("OwnTiny", (Tiny,), {"folder": folder, "__module__": __name__})
-    made: Tiny = own(validate({"benchmarks": {"tiny": str(folder)}, "tiny": options}), "tiny")
-    return made
 
 
 def write_releases() -> None:

@@ -71,7 +71,8 @@ def test_every_line_has_a_number_but_for_the_language_model(whole: Path) -> None
     for row in found:
         if row["method"] == "GPT-4o":
             assert (row["status"], row["value"]) == ("needs", "")
-            assert row["command"].endswith("results/oepp/table7.csv --config 'oepp={llm: {model: NAME}}'")
+            wanted = "results/oepp/table7.csv --configfile oepp.json --config 'oepp={llm: {model: NAME}}'"
+            assert row["command"].endswith(wanted)
             continue
         other = row["modality"] == "MIL-NCE" or "epochs=2" in row["options"].split(";")
         assert row["status"] in (["not comparable", "ours"] if other else VALUED), row

@@ -1,4 +1,5 @@
-# Of every benchmark: fits, predictions, scores, tables and the report.
+# Of every benchmark: fits, predictions, scores, tables, differences, the report, and the list of all results.
+from stepline.benchmark import pairs
 
 
 rule fit:
@@ -108,3 +109,36 @@ rule picture:
         "results/{wildcards.study}/{wildcards.table}.svg"
     shell:
         "python -m stepline --log {log} picture {wildcards.study} --table {wildcards.table}"
+
+
+rule pairs:
+    input:
+        lambda wildcards: pairs.inputs(plan(wildcards)),
+    output:
+        "results/{study}/pairs.csv",
+        "results/{study}/pairs.md",
+    log:
+        "logs/pairs/{study}.log",
+    conda:
+        "../../envs/core.yaml"
+    params:
+        pairs=lambda wildcards: pairs.params(plan(wildcards)),
+    message:
+        "results/{wildcards.study}/pairs.csv"
+    shell:
+        "python -m stepline --log {log} pairs {wildcards.study}"
+
+
+rule results:
+    input:
+        lambda wildcards: plan(wildcards).results,
+    output:
+        "results/{study}/all",
+    log:
+        "logs/results/{study}.log",
+    conda:
+        "../../envs/core.yaml"
+    message:
+        "results/{wildcards.study}/all"
+    shell:
+        "python -m stepline --log {log} results {wildcards.study}"

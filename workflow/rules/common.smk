@@ -11,7 +11,6 @@ from snakemake.utils import min_version
 from stepline import config as stepline_config
 from stepline.asr.engines import ENVIRONMENTS, THREADS
 from stepline.backbones.sentence import MODELS
-from stepline.datasets import oepp
 from stepline.datasets.release import REBUILT
 from stepline.errors import SteplineError
 from stepline.invocation import Invocation

@@ -1,7 +1,8 @@
 # Studies in Spacewalk-18's form: samples, embeddings of texts, and what shows results besides tables.
 from stepline.benchmarks.spacewalk import presentation
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
-SPACEWALKS = "|".join(name for name, made in KNOWN.items() if made.studies == ("spacewalk", "demo"))
+SPACEWALKS = "|".join(Spacewalk.serves(config))
 
 
 rule samples:
@@ -38,29 +39,9 @@ rule encode:
         " --video {wildcards.video} --encoder {wildcards.encoder}"
 
 
-rule pairs:
-    input:
-        lambda wildcards: presentation.pair_files(plan(wildcards)),
-    output:
-        "results/{study}/pairs.csv",
-        "results/{study}/pairs.md",
-    log:
-        "logs/pairs/{study}.log",
-    wildcard_constraints:
-        study=SPACEWALKS,
-    conda:
-        "../../envs/core.yaml"
-    params:
-        pairs=lambda wildcards: presentation.pair_params(plan(wildcards)),
-    message:
-        "results/{wildcards.study}/pairs.csv"
-    shell:
-        "python -m stepline --log {log} pairs {wildcards.study}"
-
-
 rule figures:
     input:
-        lambda wildcards: presentation.figure_files(plan(wildcards)),
+        lambda wildcards: presentation.figure_inputs(plan(wildcards)),
     output:
         "results/{study}/figure3.svg",
         "results/{study}/figure4.svg",
@@ -119,21 +100,3 @@ rule durations:
         "results/{wildcards.study}/tableA1.csv"
     shell:
         "python -m stepline --log {log} durations {wildcards.study}"
-
-
-# Everything that the configuration has of a study.
-rule results:
-    input:
-        lambda wildcards: presentation.results(plan(wildcards)),
-    output:
-        "results/{study}/all",
-    log:
-        "logs/results/{study}.log",
-    wildcard_constraints:
-        study=SPACEWALKS,
-    conda:
-        "../../envs/core.yaml"
-    message:
-        "results/{wildcards.study}/all"
-    shell:
-        "python -m stepline --log {log} results {wildcards.study}"

@@ -27,13 +27,19 @@ NAMES: dict[str, Any] = {"table": str | int, "same_as": str, "target": str}
 """What an entry has besides its own fields and those of its line: target is the file of the line, by default its
 table's."""
 
+Pair = tuple[str, float | None, str, float | None]
+
 
 @dataclass(frozen=True)
 class Declaration:
-    """Entries by id, and tables in their order."""
+    """Entries by id, tables in their order, and the pairs whose difference is asked for.
+
+    A pair is an entry and a window length in seconds, None for unlimited, then those of what it is compared with.
+    """
 
     entries: Mapping[str, Entry]
     tables: Sequence[Table]
+    pairs: Sequence[Pair]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +66,14 @@ class Reader:
         for name, content in tables.items():
             self._check_fields(f"{file}: tables.{name}", content, TABLE, {"title", "metrics"})
         files = {name: _file(name, content) for name, content in tables.items()}
+        merged = _merged(declared["entries"], self.options["entries"])
         lines = {
             (name, files[name]): [
-                self._line(f"{file}: tables.{name}.lines[{number}]", line, content)
+                self._line(f"{file}: tables.{name}.lines[{number}]", line, content, merged)
                 for number, line in enumerate(content.get("lines", ()))
             ]
             for name, content in tables.items()
         }
-        merged = _merged(declared["entries"], self.options["entries"])
         entries = {}
         for name, content in merged.items():
             changed = name in self.options["entries"]
@@ -78,16 +84,16 @@ class Reader:
                 self._choose(f"{where}.table", table := str(content["table"]), tables)
                 target = content.get("target", files[table])
                 self._choose(f"{where}.target", target, files_of(declared))
-                line = self._line(where, _shown(name, content, merged), tables[table])
+                line = self._line(where, _shown(name, content, merged), tables[table], merged)
                 lines.setdefault((table, target), []).append(line)
             elif name not in declared["entries"]:
                 self._fail(f"{where}.table", "it is required: no table names the entry")
             if "same_as" not in content:
                 entries[name] = self._entry(where, name, content, merged)
-        for (name, _), listed in lines.items():
-            for line in listed:
-                self._choose(f"{file}: tables.{name}: entry", line.entry, entries)
-        return Declaration(entries, [self._table(file, *of, tables[of[0]], listed) for of, listed in lines.items()])
+        pairs = declared.get("pairs", ())
+        self._check_pairs(file, pairs, entries)
+        made = [self._table(file, *of, tables[of[0]], listed) for of, listed in lines.items()]
+        return Declaration(entries, made, list(map(tuple, pairs)))
 
     def _table(self, file: Path, name: str, target: str, content: Mapping[str, Any], lines: Sequence[Line]) -> Table:
         for metric in content["metrics"]:
@@ -101,8 +107,11 @@ class Reader:
             task=content.get("task", ""),
         )
 
-    def _line(self, where: str, content: Mapping[str, Any], table: Mapping[str, Any]) -> Line:
+    def _line(
+        self, where: str, content: Mapping[str, Any], table: Mapping[str, Any], entries: Mapping[str, Any]
+    ) -> Line:
         self._check_fields(where, content, LINE, {"entry", "method"})
+        self._choose(f"{where}.entry", content["entry"], _whole(entries))
         content = {"releases": table.get("releases", ())} | dict(content)
         for release in content["releases"]:
             self._choose(f"{where}.releases", release, declaration(self.folder)["releases"])
@@ -132,6 +141,15 @@ class Reader:
         for word in made.sees:
             self._choose(f"{where}.inputs", word, self.sees)
         return replace(made, seeds=tuple(self.options[kind.options]["seeds"])) if kind.options else made
+
+    def _check_pairs(self, file: Path, pairs: Sequence[Any], entries: Mapping[str, Entry]) -> None:
+        predicted = [name for name, entry in entries.items() if entry.kind.method]
+        for number, pair in enumerate(pairs):
+            where = f"{file}: pairs[{number}]"
+            if not (isinstance(pair, list) and len(pair) == 4):
+                self._fail(where, f"{pair!r} is not allowed; give two entries, each with its window")
+            for name in pair[::2]:
+                self._choose(where, name, predicted)
 
     def _check_seeds(self, where: str, seeds: Sequence[Any], kind: Kind) -> None:
         if not kind.drawn:

@@ -12,7 +12,7 @@ from stepline.benchmark.words import Metric, Option, Sees
 from stepline.config import Config
 from stepline.config.declarations import declaration
 from stepline.datasets.dataset import Dataset
-from stepline.datasets.release import Released
+from stepline.datasets.release import Released, how_to_bring
 from stepline.datasets.schema import SPLITS
 from stepline.errors import ConfigError
 from stepline.needs import Need
@@ -62,8 +62,6 @@ class Declared(Generic[AnyEntry]):
     """The paper's values of the options of metrics, as far as it says them."""
     paper_release: ClassVar[str] = ""
     """The release on which the paper's numbers were made; "" is the one that a line stands for."""
-    paper_features: ClassVar[Mapping[str, str]] = {}
-    """The names of features that are made as the paper's, by key of the configuration's ``features``."""
     drawn: ClassVar[tuple[str, ...]] = ()
     """The metrics of which a table's picture is drawn: the first that it has, else its first metric."""
     how_to_read: ClassVar[str] = ""
@@ -186,6 +184,11 @@ class Declared(Generic[AnyEntry]):
         """Return the split that a metric is of, in words."""
         return "+".join(entry.splits)
 
+    def seen(self, entry: AnyEntry) -> tuple[Sees, ...]:
+        """Return what an entry may see."""
+        known = {each.word: each for each in self.sees}
+        return tuple(known[word] for word in entry.sees)
+
     def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure]":
         """Return the pictures of a table on one release, by metric; none for the ordinary one."""
         return {}
@@ -207,4 +210,6 @@ class Declared(Generic[AnyEntry]):
         if need.kind == "features":
             name, _, dataset = need.what.partition("/")
             return f"stepline bank import FOLDER --name {name} --dataset {dataset} --hop-s 1"
+        if need.kind == "release":
+            return how_to_bring(*need.what.split("/"))
         return how_to_fill(need)

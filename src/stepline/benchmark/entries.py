@@ -40,6 +40,10 @@ class Kind:
     scored_in: str = "core"
     gpu: bool = False
 
+    def scores(self, metric: str) -> bool:
+        """Return whether its predictions can be scored by a metric."""
+        return not self.metrics or metric in self.metrics
+
     def rule(self, setting: str) -> tuple[Any, bool]:
         """Return what a setting may be, and whether it may be left out."""
         allowed = self.settings[setting]

@@ -10,20 +10,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from stepline import paths
-from stepline.benchmark.declaration import Declaration, Reader
-from stepline.benchmark.declared import Declared
+from stepline.benchmark.configured import Configured
 from stepline.benchmark.entries import AnyEntry, Job, Line, Table
-from stepline.benchmark.source import source_digest
-from stepline.benchmark.words import UNKNOWN, Option
-from stepline.config import Config, defaults
-from stepline.config.declarations import declaration, files_of
-from stepline.datasets.dataset import Dataset
-from stepline.datasets.subset import describe, select
+from stepline.config import Config
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.footage import Footage
 from stepline.invocation import command
 from stepline.io import canonical_json, read_json, sha256_file
-from stepline.mirror import signature
 from stepline.needs import Need, unique
 from stepline.pipeline import Pipeline
 from stepline.spec import digest
@@ -32,10 +25,8 @@ FORMAT = 1
 """Of files of predictions: raise it with a change of what they hold besides a benchmark's own columns."""
 
 
-class Benchmark(Declared[AnyEntry]):
+class Benchmark(Configured[AnyEntry]):
     """A benchmark under one configuration, with its jobs."""
-
-    # The configuration
 
     @classmethod
     def of(cls, config: Config, name: str) -> Self:
@@ -51,158 +42,7 @@ class Benchmark(Declared[AnyEntry]):
                 raise MissingError(f"strict: {name} lacks {', '.join(found)}")
         return plan
 
-    @classmethod
-    def configured(cls, config: Config, name: str) -> Self:
-        """Return the plan without a look at what is missing; raise ConfigError where it is not configured."""
-        if name not in config:
-            raise ConfigError(
-                f"config: study {name!r} is not configured; add a key `{name}:` or name another --configfile"
-            )
-        return cls(config, name)
-
-    @cached_property
-    def defaults(self) -> Config:
-        """The same with the published values alone."""
-        return defaults(self.name, self.config)
-
-    def check_features(self) -> None:
-        """Raise ConfigError where a name at ``features`` can be neither a backbone's nor an imported bank's."""
-        for key, names in self.options.get("features", {}).items():
-            for name in names:
-                for footage in self.footage.values():
-                    footage.check(name, f"config: {self.name}.features.{key}")
-
-    @property
-    def subset(self) -> str:
-        """What part of the videos is evaluated, in words; "" where all are."""
-        return describe(self.options["subset"])
-
-    def chosen(self, dataset: Dataset) -> frozenset[str]:
-        """Return the videos of a data set that the configured subset holds."""
-        return frozenset(select(dataset.videos(), self.options["subset"]))
-
-    def changed(self, *blocks: str) -> dict[str, Option]:
-        """Return the options in blocks of the configuration that are not the published ones; seeds aside."""
-        pairs = {
-            key: Option(mine, self.defaults[block][key])
-            for block in blocks
-            for key, mine in self.options[block].items()
-        }
-        return {key: pair for key, pair in sorted(pairs.items()) if pair.differs and key != "seeds"}
-
-    def feature_options(self, entry: AnyEntry) -> dict[str, Option]:
-        """Return the names of the entry's features, and what of its training is not as published."""
-        named = Option("+".join(self.features(entry)), self.paper_features.get(entry.features, UNKNOWN))
-        return {"features": named} | (self.changed(entry.kind.options) if entry.trained else {})
-
-    def imported(self, entry: AnyEntry, release: str) -> list[str]:
-        """Return which of the entry's features are files of others, in words."""
-        footage = [(self.footage[self.dataset(release)], name) for name in self.features(entry)]
-        return [
-            f"imported files: {each.folders(name)[0].parent.parent}"
-            for each, name in footage
-            if not each.is_backbone(name)
-        ]
-
-    # Releases
-
-    @property
-    def releases(self) -> list[str]:
-        """The releases to fetch: the configured ones."""
-        releases: list[str] = self.options["releases"]
-        return releases
-
-    def release_manifest(self, release: str) -> Path:
-        """Return the record of a release's files."""
-        return self.released.folder(release) / "release.json"
-
-    def release_params(self, release: str) -> str:
-        """Return what decides a release's files, as text: its pins, and unpinned files in the mirror."""
-        listed = self.released.release_files(release)
-        return digest([[f.path, f.wanted.sha256 or signature(f.wanted)] for f in listed])
-
-    # Entries and tables
-
-    @cached_property
-    def declared(self) -> Declaration:
-        """All its entries and tables."""
-        return Reader(
-            folder=self.folder,
-            entry=self.entry,
-            kinds=self.kinds,
-            metrics=self.metrics,
-            sees=[each.word for each in self.sees],
-            splits=self.splits,
-            options=self.options,
-            key=self.name,
-        ).read()
-
-    @cached_property
-    def entries(self) -> Mapping[str, AnyEntry]:
-        """All entries, by id."""
-        return self.declared.entries  # type: ignore[return-value]
-
-    @classmethod
-    def all_tables(cls) -> list[str]:
-        """Return the names of all its files of tables."""
-        return files_of(declaration(cls.folder))
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """The configured tables, files of ``results/<name>/``."""
-        return tuple(self.options["tables"])
-
-    def check_table(self, file: str) -> None:
-        """Raise ConfigError where a file is one of tables, and not configured."""
-        if file in self.all_tables() and file not in self.tables:
-            raise ConfigError(
-                f"config: {self.name}.tables: {file!r} is not one of {', '.join(self.tables)}; add it there"
-            )
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """What is made where no target is named."""
-        return (*(f"{table}.csv" for table in self.tables), "report.html")
-
-    def paper_file(self, file: str) -> Path | None:
-        """Return the paper's numbers of a table; None where it has none."""
-        path = self.folder / "paper" / f"{file}.csv"
-        return path if path.exists() else None
-
-    def lines(self, file: str | None = None) -> Iterator[tuple[Table, Line, str]]:
-        """Yield the lines of a file of tables, or of all configured ones, with each release on which they stand."""
-        for table in self.declared.tables:
-            if table.file in ([file] if file else self.tables):
-                for line in table.lines:
-                    for release in self.options["releases"]:
-                        if self.stands(table, line, release):
-                            yield table, line, release
-
-    def pairs(self, file: str | None = None) -> list[tuple[str, str]]:
-        """Return each entry with each configured release on which a table, or any configured one, shows it."""
-        return list(dict.fromkeys((line.entry, release) for _, line, release in self.lines(file)))
-
-    @cached_property
-    def shown(self) -> dict[str, AnyEntry]:
-        """The entries of the configured tables, by id."""
-        return {name: self.entries[name] for name, _ in self.pairs()}
-
-    @property
-    def measured(self) -> tuple[str, ...]:
-        """The metrics of the configured tables."""
-        return tuple(dict.fromkeys(metric for table, _, _ in self.lines() for metric in table.metrics))
-
-    @classmethod
-    def package(cls) -> str:
-        """Return the Python package of the benchmark."""
-        return cls.__module__.rpartition(".")[0] or cls.__module__
-
-    def source(self, entry: AnyEntry) -> str:
-        """Return the digest of an entry's method, code alone; see `stepline.benchmark.source`."""
-        assert entry.kind.method is not None
-        return source_digest(entry.kind.method, self.package(), self.folder, apart=type(self).__module__)
-
-    # What is missing
+    # Videos and features
 
     @cached_property
     def footage(self) -> Mapping[str, Footage]:
@@ -222,21 +62,45 @@ class Benchmark(Declared[AnyEntry]):
         """The names of the weights to fetch, besides those of its videos' features."""
         return ()
 
+    def check_features(self) -> None:
+        """Raise ConfigError where a name at ``features`` can be neither a backbone's nor an imported bank's."""
+        for key, names in self.options.get("features", {}).items():
+            for name in names:
+                for footage in self.footage.values():
+                    footage.check(name, f"config: {self.name}.features.{key}")
+
+    def imported(self, entry: AnyEntry, release: str) -> list[str]:
+        """Return which of the entry's features are files of others, in words."""
+        footage = [(self.footage[self.dataset(release)], name) for name in self.features(entry)]
+        return [
+            f"imported files: {each.folders(name)[0].parent.parent}"
+            for each, name in footage
+            if not each.is_backbone(name)
+        ]
+
     def decoding(self) -> list[Path]:
         """Return the predictions of the jobs that read the videos themselves."""
         jobs = [job for job in self.jobs() if job.entry.kind.decoded]
         return [paths.predictions(self.name, job.release, job.entry.id, job.context) for job in jobs]
 
     def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
-        """Return the releases that must be there before the entry's jobs are known: what lists the videos it reads."""
-        read = self._reads_videos(entry, release)
-        listing = self.datasets[self.dataset(release)].listed_by if read else ""
-        return [listing.partition("/")[2]] if listing else []
+        """Return the releases that must be there before the entry's jobs are known.
+
+        They are what lists the videos that it reads, and what has no known sha256.
+        """
+        reads = self.reads(Job(release=release, entry=entry))
+        unpinned = [each for each in reads if not all(file.wanted.sha256 for file in self.released.release_files(each))]
+        if self._reads_videos(entry, release):
+            listing = self.datasets[self.dataset(release)].listed_by.partition("/")[2]
+            return list(dict.fromkeys([*filter(None, [listing]), *unpinned]))
+        return unpinned
 
     def _reads_videos(self, entry: AnyEntry, release: str) -> bool:
         """Return whether an entry reads videos of a data set, or features that are computed from them."""
         footage = self.footage.get(self.dataset(release))
         return footage is not None and (entry.kind.decoded or any(map(footage.is_backbone, self.features(entry))))
+
+    # What is missing
 
     def missing(self, entry: AnyEntry, release: str) -> tuple[Need, ...]:
         """Return what the entry is missing on a release before any job of it can run."""
@@ -361,7 +225,7 @@ class Benchmark(Declared[AnyEntry]):
 
     def score_params(self, job: Job) -> str:
         """Return what decides scores, besides their inputs, as text."""
-        metrics = job.entry.kind.metrics or tuple(self.metrics)
+        metrics = [metric for metric in self.metrics if job.entry.kind.scores(metric)]
         keys = {key for metric in metrics for key in self.options_of(job.entry, metric)}
         chosen = {key: self.options["metrics"][key] for key in {*keys, "bootstrap_samples", "bootstrap_seed"}}
         missing = [str(need) for metric in metrics for need in self.missing_of(metric)]
@@ -415,15 +279,15 @@ class Benchmark(Declared[AnyEntry]):
         return digest([listed, self.options, missing, words, sha256_file(paper) if paper else ""])
 
     def stale(self) -> Iterator[str]:
-        """Yield a line on each prediction whose method's source is no longer what it was made by."""
-        for path in sorted(Path("results", self.name, "predictions").glob("*/*/*.json")):
-            entry = self.entries.get(path.parts[-2])
-            if entry is None or entry.kind.method is None or not path.with_suffix(".parquet").exists():
-                continue
-            if read_json(path)["method"]["source"] != self.source(entry):
+        """Yield a line on each prediction that stays, though its method's source is no longer what it was made by."""
+        for job in self.jobs():
+            path = paths.predictions(self.name, job.release, job.entry.id, job.context)
+            record = path.with_suffix(".json")
+            made = read_json(record) if path.exists() and record.exists() else {}
+            if made.get("spec") == self.spec(job) and made["method"]["source"] != self.source(job.entry):
                 yield (
-                    f"{path.with_suffix('.parquet')} was made by other source of its method: where numbers change, "
-                    f"raise the revision of the kind {entry.kind_name!r}; where they do not, remove {path}"
+                    f"{path} was made by other source of its method: where numbers change, raise the revision of the "
+                    f"kind {job.entry.kind_name!r}; where they do not, remove {record}"
                 )
 
     @property

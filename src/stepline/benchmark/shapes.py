@@ -5,6 +5,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
+PLURALS = {int: "whole numbers", float: "numbers"}
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -19,11 +20,13 @@ def fits(value: Any, hint: Any) -> bool:
     return type(value) is hint or (hint is float and type(value) is int)
 
 
-def said(hint: Any) -> str:
+def said(hint: Any, *, many: bool = False) -> str:
     """Return in words what a type asks for."""
     origin, inner = get_origin(hint) or hint, get_args(hint)
     if origin in (Union, UnionType):
-        return " or ".join(map(said, inner))
+        return " or ".join(said(each, many=many) for each in inner)
     if origin is tuple:
-        return f"a list, of {said(inner[0])}"
-    return "keys with values" if origin is Mapping else NAMES[hint]
+        return f"a list of {said(inner[0], many=True)}"
+    if origin is Mapping:
+        return "keys with values"
+    return PLURALS[hint] if many and hint in PLURALS else NAMES[hint]

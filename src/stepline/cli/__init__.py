@@ -142,9 +142,14 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--table", default="table2", help="default: %(default)s")
     verb.set_defaults(run=_picture)
 
-    verb = verbs.add_parser("examples", help="a page of examples: of methods, or of the paper by hand")
-    verb.add_argument("study")
-    verb.set_defaults(run=_examples)
+    for name, call, text in (
+        ("pairs", _pairs, "differences between methods, video by video"),
+        ("examples", _examples, "a page of examples: of methods, or of the paper by hand"),
+        ("results", _results, "the sha256 of all results, as `sha256sum --check` reads it"),
+    ):
+        verb = verbs.add_parser(name, help=text)
+        verb.add_argument("study")
+        verb.set_defaults(run=call)
 
     verb = verbs.add_parser("explain", help="what stands behind one line of a table")
     verb.add_argument("table", type=Path, help="results/STUDY/TABLE.csv")
@@ -313,8 +318,16 @@ def _picture(parsed: argparse.Namespace) -> None:
     _benchmark(parsed).picture(parsed.table)
 
 
+def _pairs(parsed: argparse.Namespace) -> None:
+    _benchmark(parsed).pairs()
+
+
 def _examples(parsed: argparse.Namespace) -> None:
     _benchmark(parsed).benchmark.write_examples()
+
+
+def _results(parsed: argparse.Namespace) -> None:
+    _benchmark(parsed).results()
 
 
 def _explain(parsed: argparse.Namespace) -> None:

@@ -210,12 +210,6 @@ def file_names(video: EventVideo) -> tuple[str, ...]:
     return video.id, f"{event}{video.source_event}_{video.vid}"
 
 
-def has_release(release: str) -> bool:
-    """Return whether a release is fetched or rebuilt, or the mirror holds all of it."""
-    files = FILES[release]
-    return is_here(release) or (files != () and all(find(file.wanted) for file in files))
-
-
 def is_here(release: str) -> bool:
     """Return whether a release stands in its folder."""
     return (RELEASES.folder(release) / "release.json").exists()

@@ -74,9 +74,8 @@ class Released(Dataset):
 
 
 def how_to_bring(study: str, release: str) -> str:
-    """Return what to run for a release that is not there."""
-    verb = MADE_BY.get(release, "fetch {study}/{release}").format(study=study, release=release)
-    return f"run `stepline {verb}`"
+    """Return the command that brings a release."""
+    return "stepline " + MADE_BY.get(release, "fetch {study}/{release}").format(study=study, release=release)
 
 
 def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:
@@ -85,7 +84,7 @@ def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:
     Raises ReleaseError where it is absent, changed or not listed.
     """
     file, manifest = folder / path, folder / "release.json"
-    fetch = how_to_bring(study, name)
+    fetch = f"run `{how_to_bring(study, name)}`"
     if not manifest.exists():
         raise ReleaseError(f"{folder} holds no release: {fetch}")
     try:

@@ -31,14 +31,18 @@ def write_report(benchmark: Benchmark[Any], path: Path) -> None:
 def write_picture(benchmark: Benchmark[Any], file: str) -> None:
     """Write ``results/<study>/<file>.svg``: the first table of the file on the last release that it has."""
     rows = table_rows(benchmark, file)
-    shown = [row for row in rows if row.table == rows[0].table and row.release == rows[-1].release]
+    first = [row for row in rows if row.table == rows[0].table]
+    shown = [row for row in first if row.release == first[-1].release]
     write_figure(Path("results", benchmark.name, f"{file}.svg"), shown, lambda part: figures(benchmark, part))
 
 
 def figures(benchmark: Benchmark[Any], rows: Sequence[Row]) -> "Mapping[str, Figure]":
-    """Return the pictures of a table on one release, by metric: the benchmark's, else a line per method."""
+    """Return the pictures of a table on one release, by metric: the benchmark's, else a line per method.
+
+    Counts are not drawn.
+    """
     from stepline.report.figure_scores import scores
 
-    measured = [row.metric for row in rows]
-    metric = next((metric for metric in benchmark.drawn if metric in measured), measured[0])
-    return benchmark.figures(rows) or {metric: scores(rows, metric)}
+    measured = [row.metric for row in rows if not row.measure.count]
+    metric = next((metric for metric in [*benchmark.drawn, *measured] if metric in measured), "")
+    return benchmark.figures(rows) or ({metric: scores(rows, metric)} if metric else {})

@@ -29,11 +29,12 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
     made, chosen = benchmark.select(inputs, read)
     groups = groupby(sorted(made, key=_seed), key=_seed)
     by_seed = {seed: benchmark.values(inputs, list(group)) for seed, group in groups}
-    found: Mapping[str, Values] = next(iter(by_seed.values()), {})
+    first: Mapping[str, Values] = next(iter(by_seed.values()), {})
+    scored = [metric for metric in first if inputs.entry.kind.scores(metric)]
     drawn = inputs.entry.trained or inputs.entry.kind.drawn
     results = {
         metric: _summary({seed: each[metric] for seed, each in by_seed.items()}, inputs.options["metrics"], drawn=drawn)
-        for metric in found
+        for metric in scored
     }
     write_json(
         path,
@@ -53,6 +54,7 @@ def _seed(prediction: Any) -> int:
 
 def _summary(by_seed: Mapping[int, Values], options: Config, *, drawn: bool) -> dict[str, Any]:
     first = next(iter(by_seed.values()))
+    assert all(list(each.videos) == list(first.videos) for each in by_seed.values()), "all seeds have the same units"
     if not first.drawn:
         by_seed, drawn = dict([next(iter(by_seed.items()))]), False
     table = np.array([each.values for each in by_seed.values()], dtype=np.float64)

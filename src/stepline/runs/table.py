@@ -29,14 +29,14 @@ def _numbers(
     job = Job(release=release, entry=entry, context_s=job_s)
     needs = benchmark.missing_line(line, release)
     score: Mapping[str, Any] | None = None
+    imported: list[str] = []
     if not needs and not benchmark.is_reference(line):
+        imported = benchmark.imported(entry, release)
         found = benchmark.read_score(job) if entry.kind.method else benchmark.counted(entry, release)
         score, needs = found, tuple(map(Need.parse, found["needs"]))
-    imported = [] if needs else benchmark.imported(entry, release)
-    sees = {each.word: each for each in benchmark.sees}
     options = dict(benchmark.shown_options(entry, release)) if entry.kind.method else {}
     for metric in table.metrics:
-        if entry.kind.metrics and metric not in entry.kind.metrics:
+        if not entry.kind.scores(metric):
             continue
         wanted = unique([*needs, *([] if needs else benchmark.missing_of(metric))])
         yield Number(
@@ -51,7 +51,7 @@ def _numbers(
             release=release,
             split=benchmark.split(entry, metric),
             protocol=line.protocol,
-            sees=tuple(sees[word] for word in entry.sees),
+            sees=benchmark.seen(entry),
             options=options | _scored_by(benchmark, entry, metric),
             paper_release=benchmark.paper_release or release,
             spec="" if score is None or not entry.kind.method else benchmark.spec(job),

@@ -8,8 +8,9 @@ from typing import Any
 from stepline import paths
 from stepline.benchmark import Benchmark, Job, Method, Prediction, UnavailableError
 from stepline.errors import ConfigError
-from stepline.io import write_bytes
+from stepline.io import sha256_file, write_bytes, write_text
 from stepline.runs.inputs import Inputs
+from stepline.runs.pairs import write_pairs
 from stepline.runs.predictions import write_predictions
 from stepline.runs.record import write_record
 from stepline.runs.report import write_picture
@@ -61,6 +62,15 @@ class Verbs:
         """Write a file of tables as a figure; raise ConfigError where it is not configured."""
         self.benchmark.check_table(file)
         write_picture(self.benchmark, file)
+
+    def pairs(self) -> None:
+        """Write the differences that the benchmark declares."""
+        write_pairs(self.benchmark)
+
+    def results(self) -> None:
+        """Write the sha256 of all results, as ``sha256sum --check`` reads it."""
+        lines = [f"{sha256_file(path)}  {path}\n" for path in self.benchmark.results]
+        write_text(paths.all_results(self.benchmark.name), "".join(lines))
 
 
 def fit(inputs: Inputs[Any], seed: int, path: Path) -> None:

@@ -5,44 +5,40 @@ from typing import Any
 import pytest
 
 from stepline import paths
-from stepline.benchmarks.oepp.plan import ALIKE, Job, Plan
+from stepline.benchmark import Job
+from stepline.benchmarks.oepp.benchmark import Oepp
+from stepline.benchmarks.oepp.features import ALIKE
 from stepline.config import validate
 from stepline.datasets import oepp
 from stepline.datasets.oepp import RELEASES
-from stepline.errors import ConfigError, MissingError
+from stepline.errors import ConfigError
 from stepline.io import write_json, write_text
-from stepline.tables import METRICS, SEES, read_paper
+from stepline.tables import read_paper
 from tests.benchmarks.oepp.conftest import plan
 from tests.benchmarks.oepp.synthetic import CONFIG
 
 TRAINED = {"mlp", "transformer", "pdpp"}
 
 
-def test_every_line_names_an_entry_and_known_metrics() -> None:
-    entries = plan().entries
-    for target in Plan.all_tables():
-        table = plan().table(target)
-        assert {line.entry for line in table.lines} <= entries.keys()
-        assert set(table.metrics) <= METRICS.keys()
-        lines = [
-            (line.method, line.modality, line.setting, release) for line in table.lines for release in line.releases
-        ]
+def test_a_line_says_the_horizon_of_its_entry_and_stands_once() -> None:
+    made = plan()
+    for table in made.declared.tables:
+        lines = [(line.method, line.modality, line.setting) for line in table.lines]
         assert len(set(lines)) == len(lines)
         for line in table.lines:
-            horizon = entries[line.entry].horizon
-            assert line.setting == ("" if target == "table8" else f"T={horizon}" if horizon else "whole video")
-    assert {word for entry in entries.values() for word in entry.inputs} <= SEES.keys()
+            horizon = made.entries[line.entry].settings.get("horizon")
+            assert line.setting == ("" if table.name == "8" else f"T={horizon}" if horizon else "whole video")
 
 
 def test_every_number_of_the_paper_has_its_line() -> None:
-    for target in Plan.all_tables():
-        table = plan().table(target)
-        asked = {(li.method, li.modality, li.setting, metric) for li in table.lines for metric in table.metrics}
-        assert {(*key[1:4], key[5]) for key in read_paper(Plan.paper_file(target))} <= asked
+    for table in plan().declared.tables:
+        asked = {(each.method, each.modality, each.setting, name) for each in table.lines for name in table.metrics}
+        paper = read_paper(Oepp.folder / "paper" / f"{table.file}.csv", Oepp.metrics)
+        assert {(key.method, key.modality, key.setting, key.metric) for key in paper} <= asked
 
 
 @pytest.mark.parametrize(
-    ("entry", "inputs"),
+    ("entry", "sees"),
     [
         ("random-t3", ("action_pool",)),
         ("frequent-t3", ("train_annotation", "action_pool")),
@@ -52,71 +48,57 @@ def test_every_number_of_the_paper_has_its_line() -> None:
         ("statistics-val", ()),
     ],
 )
-def test_what_an_entry_may_see(entry: str, inputs: tuple[str, ...]) -> None:
-    assert plan().entries[entry].inputs == inputs
+def test_what_an_entry_may_see(entry: str, sees: tuple[str, ...]) -> None:
+    assert plan().entries[entry].sees == sees
 
 
 def test_a_service_is_asked_about_test_windows_alone() -> None:
-    parts = {entry.kind: entry.parts for entry in plan().entries.values()}
-    assert parts.pop("vlm") == ("base", "novel")
-    assert {*parts.values()} == {("val", "base", "novel")}
+    splits = {entry.kind_name: entry.splits for entry in plan().entries.values() if entry.kind.method}
+    assert splits.pop("vlm") == ("base", "novel")
+    assert {*splits.values()} == {("val", "base", "novel")}
 
 
-class TestWhatIsLacking:
-    def lacking(self, entry: str, **changes: Any) -> tuple[str, ...]:
+class TestWhatIsMissing:
+    def missing(self, entry: str, **changes: Any) -> tuple[str, ...]:
         made = plan(changes)
-        return made.lacking(made.entries[entry], "split1")
+        return tuple(map(str, made.missing(made.entries[entry], "split1")))
 
     def text(self, name: str, video: str = "planted") -> dict[str, Any]:
         return {"videoclip": {"video": video, "text": name}}
 
     @pytest.mark.parametrize("entry", ["random-t3", "frequent-whole", "statistics-total"])
-    def test_what_sees_nothing_lacks_nothing_before_anything_is_there(self, entry: str) -> None:
-        assert self.lacking(entry) == ()
+    def test_what_sees_nothing_is_missing_nothing_before_anything_is_there(self, entry: str) -> None:
+        assert self.missing(entry) == ()
 
     def test_a_bank_that_is_not_imported(self) -> None:
-        assert self.lacking("matching-t3") == ("features:planted/openevent",)
+        assert self.missing("matching-t3") == ("features:planted/openevent",)
 
-    def test_a_backbone_lacks_its_weights_and_the_list_of_videos(self) -> None:
-        assert self.lacking("mlp-t3", features={}) == ("release:oepp/split1", "weights:videoclip", "weights:s3d")
+    def test_a_backbone_is_missing_its_weights_and_the_list_of_videos(self) -> None:
+        assert self.missing("mlp-t3", features={}) == ("release:oepp/split1", "weights:videoclip", "weights:s3d")
 
-    def test_a_text_tower_and_a_sentence_encoder_lack_their_weights(
+    def test_a_text_tower_and_a_sentence_encoder_are_missing_their_weights(
         self, banks: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert self.lacking("pdpp-t3", features=self.text("s3d-text")) == ("weights:s3d",)
-        monkeypatch.setattr("stepline.benchmarks.oepp.plan.model_files", lambda name: {})
-        assert self.lacking("pdpp-t3", features=self.text("minilm")) == ("weights:minilm",)
+        assert self.missing("pdpp-t3", features=self.text("s3d-text")) == ("weights:s3d",)
+        monkeypatch.setattr("stepline.benchmarks.oepp.features.model_files", lambda name: {})
+        assert self.missing("pdpp-t3", features=self.text("minilm")) == ("weights:minilm",)
 
     def test_a_language_model_has_a_name_a_key_and_the_list_of_videos(
         self, releases: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert self.lacking("vlm-t3-1") == ("config:oepp.llm.model=NAME",)
-        assert self.lacking("vlm-t3-1", llm={"model": "m"}) == ("key:OPENAI_API_KEY",)
-        assert self.lacking("vlm-t3-1", llm={"model": "m", "url": "http://localhost:1"}) == ()
+        assert self.missing("vlm-t3-1") == ("config:oepp.llm.model=NAME",)
+        assert self.missing("vlm-t3-1", llm={"model": "m"}) == ("key:OPENAI_API_KEY",)
+        assert self.missing("vlm-t3-1", llm={"model": "m", "url": "http://localhost:1"}) == ()
         write_text(paths.predictions("oepp", "split1", "vlm-t3-1", "all"), "answers that are there")
-        assert self.lacking("vlm-t3-1", llm={"model": "m"}) == ()
+        assert self.missing("vlm-t3-1", llm={"model": "m"}) == ()
         monkeypatch.setenv("OPENAI_API_KEY", "k")
-        assert self.lacking("vlm-t4-3", llm={"model": "m"}) == ()
+        assert self.missing("vlm-t4-3", llm={"model": "m"}) == ()
         (RELEASES.folder("split1") / "release.json").unlink()
-        assert self.lacking("vlm-t4-3", llm={"model": "m"}) == ("release:oepp/split1",)
+        assert self.missing("vlm-t4-3", llm={"model": "m"}) == ("release:oepp/split1",)
 
     def test_nothing_once_all_is_there(self, banks: None) -> None:
         made = plan({"llm": {"model": "m", "url": "http://localhost:1"}, "releases": ["split1", "rebuilt"]})
-        assert {made.lacking(made.entries[entry], release) for entry, release in made.pairs()} == {()}
-
-    def test_strict_makes_it_an_error(self, releases: None) -> None:
-        with pytest.raises(MissingError, match="^strict: oepp lacks features:planted/open"):
-            Plan.of(validate({"strict": True, "oepp": CONFIG}), "oepp")
-
-    def test_a_job_says_what(self) -> None:
-        with pytest.raises(MissingError, match="entry 'mlp-t3' on 'split1' needs features:planted/openevent"):
-            plan().job("split1", "mlp-t3", "all")
-        with pytest.raises(ConfigError, match="oepp has no entry 'x' on 'split1' at 'all'"):
-            plan().job("split1", "x", "all")
-
-    def test_counts_are_no_job(self, releases: None) -> None:
-        with pytest.raises(ConfigError, match="^entry 'statistics-val' has no job: nothing of it is predicted$"):
-            plan().job("split1", "statistics-val", "all")
+        assert {made.missing(made.entries[entry], release) for entry, release in made.pairs()} == {()}
 
 
 def changed(block: str, **options: Any) -> dict[str, Any]:
@@ -128,11 +110,11 @@ def reads(*features: str) -> Callable[[Any], bool]:
 
 
 def trained(*kinds: str) -> Callable[[Any], bool]:
-    return lambda entry: entry.kind in kinds
+    return lambda entry: entry.kind_name in kinds
 
 
 DECIDES: list[tuple[str, dict[str, Any], Callable[[Any], bool]]] = [
-    ("padding", {"windows": {"padding": "drop"}}, lambda entry: entry.horizon is not None),
+    ("padding", {"windows": {"padding": "drop"}}, lambda entry: "horizon" in entry.settings),
     ("rows", {"windows": {"rows": "within"}}, reads("videoclip", "mil-nce")),
     ("subset", {"subset": {"fraction": 0.5, "seed": 0}}, lambda entry: True),
     ("ce_mode", {"loss": {"ce_mode": "plain"}}, trained(*TRAINED)),
@@ -180,7 +162,7 @@ class TestWhatDecides:
         return {
             name: made.predict_params(Job(release=release, entry=entry))
             for name, entry in made.entries.items()
-            if entry.made.module
+            if entry.kind.method
         }
 
     @pytest.fixture(autouse=True)
@@ -224,30 +206,20 @@ class TestWhatDecides:
         assert '"minilm"' in self.records(**minilm)["matching-t3"]
 
     def test_metrics_decide_scores(self) -> None:
-        assert plan({"metrics": {"miou": "batch"}}).score_params() != plan().score_params()
+        made = [plan({"metrics": {"miou": each}}) for each in ("sample", "batch")]
+        assert len({each.score_params(Job(release="split1", entry=each.entries["random-t3"])) for each in made}) == 2
 
-    @pytest.mark.parametrize(
-        "changes",
-        [
-            {"subset": {"fraction": 0.5, "seed": 0}},
-            {"windows": {"padding": "drop"}},
-            {"releases": ["rebuilt"]},
-            {"split_seed": 3},
-            {"llm": {"model": "m"}},
-            {"features": {"videoclip": {"video": "histogram"}}},
-        ],
-    )
-    def test_a_table_is_written_again(self, changes: dict[str, Any]) -> None:
-        assert plan(changes).table_params("table7") != plan().table_params("table7")
+
+def shown(made: Oepp, entry: str, release: str = "split1") -> dict[str, Any]:
+    return {key: option.value for key, option in made.shown_options(made.entries[entry], release).items()}
 
 
 class TestOptions:
     def other(self, entry: str, **changes: Any) -> set[str]:
         """Return the options in which an entry is not the paper's."""
         made = plan({"heads": {}, "pdpp": {}, **changes})
-        of = made.entries[entry]
-        mine, theirs = made.options(of, "split1"), made.published(of)
-        return {key for key in mine.keys() & theirs.keys() if mine[key] != theirs[key]}
+        shown = made.shown_options(made.entries[entry], "split1")
+        return {key for key, option in shown.items() if option.differs}
 
     @pytest.mark.parametrize(("key", "entry"), [("videoclip", "mlp-t3"), ("mil-nce", "pdpp-t3-mil-nce")])
     def test_the_papers_features_are_the_presets_and_its_own_files(self, key: str, entry: str) -> None:
@@ -259,14 +231,13 @@ class TestOptions:
     def test_defaults_are_the_published_ones(self) -> None:
         made = plan({"features": {}, "heads": {}, "pdpp": {}})
         for name, entry in made.entries.items():
-            if entry.kind not in ("vlm", "statistics"):
+            if entry.kind_name not in ("vlm", "statistics"):
                 assert self.other(name, features={}) == set(), name
-                assert made.changed(entry) == {}
 
     def test_what_is_not_published_is_an_option(self) -> None:
         made = plan({"heads": {"epochs": 7, "seeds": [1, 2]}, "loss": {"ce_mode": "plain"}})
-        assert made.changed(made.entries["mlp-t3"]) == {"ce_mode": ("plain", "softmax_twice"), "epochs": (7, 200)}
-        assert made.options(made.entries["mlp-t3"], "split1") == {
+        rebuilt = plan({"releases": ["rebuilt"], "split_seed": 3})
+        assert shown(made, "mlp-t3") == {
             "padding": "repeat_first",
             "features": "planted",
             "text": "released",
@@ -274,12 +245,15 @@ class TestOptions:
             "ce_mode": "plain",
             "epochs": 7,
         }
-        assert made.options(made.entries["matching-t3"], "split1")["similarity"] == "cosine"
-        assert made.options(made.entries["random-t3"], "split1") == {"padding": "repeat_first"}
-        assert made.options(made.entries["random-whole"], "split1") == {}
-        rebuilt = plan({"releases": ["rebuilt"], "split_seed": 3})
-        assert rebuilt.options(rebuilt.entries["random-whole"], "rebuilt") == {"split_seed": 3}
-        assert rebuilt.options(rebuilt.entries["random-whole"], "split1") == {}
+        assert shown(made, "matching-t3")["similarity"] == "cosine"
+        assert shown(made, "random-t3") == {"padding": "repeat_first"}
+        assert shown(made, "random-whole") == {}
+        assert shown(rebuilt, "random-whole", "rebuilt") == {"split_seed": 3}
+        assert shown(rebuilt, "random-whole") == {}
+        assert self.other("mlp-t3", features={}, heads={"epochs": 7}, loss={"ce_mode": "plain"}) == {
+            "ce_mode",
+            "epochs",
+        }
         assert self.other("pdpp-t3", features={}, pdpp={"width": 64}) == {"width"}
         assert self.other("random-t3", windows={"padding": "drop", "rows": "within"}) == {"padding"}
         assert self.other("matching-t3", features={}, windows={"rows": "within"}) == {"rows"}
@@ -309,11 +283,12 @@ def test_jobs_read_the_release_the_bank_and_their_fits(banks: None) -> None:
 
 def test_what_decodes_videos_reads_which_there_are(releases: None) -> None:
     service = {"model": "m", "url": "http://localhost:1"}
-    made = Plan.of(validate({"media": {"keep": "none"}, "oepp": {**CONFIG, "llm": service}}), "oepp")
+    made = Oepp.of(validate({"media": {"keep": "none"}, "oepp": {**CONFIG, "llm": service}}), "oepp")
     seeing = Job(release="split1", entry=made.entries["vlm-t3-1"])
     assert made.predict_inputs(seeing)[1:] == [Path("datasets/openevent/availability/000.json")]
     assert made.table_inputs("table7")[-1] == Path("datasets/openevent/dropped/000.json")
-    assert paths.predictions("oepp", "split1", "vlm-t3-1", "all") in made.videos.pipeline.drop_inputs("000")
+    predictions = paths.predictions("oepp", "split1", "vlm-t3-1", "all")
+    assert predictions in made.pipelines["openevent"].drop_inputs("000")
 
 
 @pytest.mark.parametrize(
@@ -343,18 +318,11 @@ def test_what_decodes_videos_reads_which_there_are(releases: None) -> None:
 )
 def test_what_cannot_be_is_one_line(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as raised:
-        Plan.of(validate({"oepp": changes}), "oepp")
+        Oepp.of(validate({"oepp": changes}), "oepp")
     assert "\n" not in str(raised.value)
 
 
-def test_a_table_that_is_not_configured_is_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"config: oepp.tables: 'table4' is not one of table2; add it there"):
-        plan({"tables": ["table2"]}).check_table("table4")
-    with pytest.raises(ConfigError, match="config: study 'oepp' is not configured; add a key `oepp:`"):
-        Plan.of(validate({"pss": {}}), "oepp")
-
-
 def test_a_subset_is_drawn_within_each_split(releases: None) -> None:
-    chosen = plan({"subset": {"fraction": 0.5, "seed": 0}}).chosen()
+    chosen = plan({"subset": {"fraction": 0.5, "seed": 0}}).chosen(oepp.DATASETS["openevent"])
     assert [sum(f"_{part}-" in video for video in chosen) for part in ("train", "val")] == [8, 4]
     assert sum("both" not in v and not v.partition("_")[2].startswith(("train", "val")) for v in chosen) == 10

@@ -1,4 +1,5 @@
 import re
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -6,24 +7,29 @@ import pytest
 
 pytest.importorskip("matplotlib")
 from stepline import paths
-from stepline.benchmarks.oepp import report
-from stepline.benchmarks.oepp.plan import Plan
-from stepline.benchmarks.oepp.predictions import Prediction, write_predictions
-from stepline.benchmarks.oepp.report import SHOWN, write_report
+from stepline.benchmark import Job
+from stepline.benchmarks.oepp.benchmark import Oepp
+from stepline.benchmarks.oepp.examples import SHOWN
+from stepline.benchmarks.oepp.kinds import Plan
 from stepline.benchmarks.oepp.windows import windows
 from stepline.datasets import oepp
 from stepline.metrics.plans import NO_ACTION
+from stepline.runs.predictions import write_predictions
+from stepline.runs.report import write_report
+from stepline.runs.verbs import Verbs
 from tests.benchmarks.oepp.conftest import plan
 from tests.benchmarks.oepp.test_table import compute, measured
 
 
-def page(made: Plan) -> str:
-    """Write the page and return it; it and its picture show nothing that is not in them."""
+def page(made: Oepp) -> str:
+    """Write the page and the picture of its first table; return the page, which shows nothing that is not in it."""
     write_report(made, Path("results/oepp/report.html"))
+    Verbs(made).picture(made.tables[0])
     text = Path("results/oepp/report.html").read_text()
     assert re.findall(r'(?:src|href)="(?!data:|#)[^"]*"', text) == []
     assert "@import" not in text
-    assert ElementTree.parse("results/oepp/table2.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
+    svg = ElementTree.parse(f"results/oepp/{made.tables[0]}.svg")
+    assert svg.getroot().tag == "{http://www.w3.org/2000/svg}svg"
     return text
 
 
@@ -41,24 +47,28 @@ def test_a_page_of_counts_has_no_figures(releases: None) -> None:
     assert "Test novel" in text
 
 
-def write_plans(entry: str, names: dict[str, int]) -> None:
+def write_plans(made: Oepp, entry: str, names: dict[str, int]) -> None:
     """Write plans of a planner for the first window of each video of base and novel: one action throughout."""
-    made = [
-        Prediction(seed=seed, part=part, video=window.video, index=window.index, plan=(names[part] + seed - 5,) * 3)
+    plans = [
+        Plan(seed=seed, split=part, video=window.video, index=window.index, plan=(names[part] + seed - 5,) * 3)
         for seed in (6, 5)
         for part in ("base", "novel")
         for video in oepp.load("split1", part)  # type: ignore[arg-type]
         for window in windows([video], 3, "repeat_first")[:1]
     ]
-    write_predictions(paths.predictions("oepp", "split1", entry, "all"), made, about={"needs": [], "selection": ""})
+    path, spec = (
+        paths.predictions("oepp", "split1", entry, "all"),
+        made.spec(Job(release="split1", entry=made.entries[entry])),
+    )
+    write_predictions(path, Plan, plans, spec=spec, needs=[], selection="")
 
 
 def test_the_page_shows_results_and_plans(banks: None) -> None:
     made = plan({"tables": ["table2"]})
     measured(made, "table2", 12.5)
     compute(made, "table2")
-    write_plans("mlp-t3", {"base": 1, "novel": 2})
-    write_plans("pdpp-t3", {"base": NO_ACTION, "novel": 0})
+    write_plans(made, "mlp-t3", {"base": 1, "novel": 2})
+    write_plans(made, "pdpp-t3", {"base": NO_ACTION, "novel": 0})
     text = page(made)
     captions = re.findall("<figcaption>(.*?)</figcaption>", text, re.DOTALL)
     assert len(captions) == 2 + 2
@@ -78,8 +88,9 @@ def test_the_page_shows_results_and_plans(banks: None) -> None:
         assert alt.startswith(f"{video.event}, {video.id}: {', '.join(step.action for step in video.steps[:3])}; ")
 
 
-def test_plans_of_what_lacks_something_now_are_not_shown(releases: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_of_what_is_missing_something_now_are_not_shown(banks: None) -> None:
     made = plan({"tables": ["table2"]})
-    write_plans("mlp-t3", {"base": 1, "novel": 2})
-    assert report._plans(made, "split1") == []
-    assert report._plans(made, "rebuilt") == []
+    write_plans(made, "mlp-t3", {"base": 1, "novel": 2})
+    assert len(made.examples()) == 2
+    shutil.rmtree("features")
+    assert plan({"tables": ["table2"], "releases": ["split1", "rebuilt"]}).examples() == []

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from stepline.benchmarks.oepp.listings import write_listings
 from stepline.benchmarks.oepp.benchmark import Oepp
+from stepline.benchmarks.oepp.listings import write_listings
 from stepline.datasets.oepp import EVENTS_FILE
 from stepline.errors import ReleaseError
 from tests.benchmarks.oepp.synthetic import EVENTS, contents, write_release

@@ -1,4 +1,4 @@
-"""`stepline oepp`: the released files made anew, clusters of the events' texts, lists, and published features."""
+"""The verb `oepp`: the released files made anew, clusters of the events' texts, lists, and published features."""
 
 import csv
 import json

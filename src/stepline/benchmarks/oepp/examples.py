@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from stepline import paths
 from stepline.benchmark import Benchmark, Entry
 from stepline.benchmarks.oepp.kinds import Plan
 from stepline.benchmarks.oepp.windows import windows
 from stepline.datasets import oepp
 from stepline.report import Picture, svg_address
-from stepline.runs.predictions import read_predictions
+from stepline.runs.shown import lowest_seed
 
 if TYPE_CHECKING:
     from stepline.report.figure_plans import PlannedWindow
@@ -38,14 +37,11 @@ def plans(benchmark: Benchmark[Entry]) -> list[Picture]:
 def _plans(benchmark: Benchmark[Entry], release: str) -> Iterator[Picture]:
     from stepline.report.figure_plans import plans
 
-    made: dict[str, Planned] = {}
-    for job in benchmark.jobs():
-        file = paths.predictions(benchmark.name, release, job.entry.id, job.context)
-        if job.release == release and job.entry.id in PLANNERS and file.exists():
-            found, _ = read_predictions(file, Plan, benchmark.spec(job))
-            seed = min((each.seed for each in found), default=0)
-            name = PLANNERS[job.entry.id] or benchmark.options["llm"]["model"]
-            made[name] = {(each.split, each.video, each.index): each.plan for each in found if each.seed == seed}
+    found: dict[str, list[Plan]] = lowest_seed(benchmark, release, PLANNERS)
+    made = {
+        PLANNERS[entry] or benchmark.options["llm"]["model"]: {(p.split, p.video, p.index): p.plan for p in each}
+        for entry, each in found.items()
+    }
     for split in ("base", "novel"):
         if shown := _shown(release, split, made):
             alt = "; ".join(

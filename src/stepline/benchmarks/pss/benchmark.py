@@ -1,41 +1,22 @@
 """PSS: ordered segmentation and summarisation of YouCook2 and Tasty (Batra et al., 2022)."""
 
-import os
-import shutil
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepline.benchmark import (
-    DURATION,
-    TRAIN,
-    VAL,
-    VIDEO,
-    Benchmark,
-    Entry,
-    Job,
-    Line,
-    Metric,
-    Option,
-    Sees,
-    Table,
-    Values,
-)
-from stepline.benchmarks.pss.kinds import KINDS, SEGMENTS, Segmentation
+from stepline.benchmark import DURATION, TRAIN, VAL, VIDEO, Benchmark, Entry, Job, Line, Option, Sees, Table, Values
+from stepline.benchmarks.pss.kinds import KINDS, Segmentation
+from stepline.benchmarks.pss.metrics import METEOR, METRICS, SEGMENTS
 from stepline.datasets import pss
-from stepline.datasets.release import Released
 from stepline.errors import ConfigError
-from stepline.needs import Need
+from stepline.needs import Need, absent
 
 if TYPE_CHECKING:
     from stepline.benchmarks.pss.inputs import PssInputs
     from stepline.report import Picture
 
-METEOR = ("meteor", "soda_c")
-"""The metrics that need the real METEOR."""
-PAPER_FEATURES = {"s3d": "s3d-pss", "tsn": "tsn-resnet+tsn-bn", "r3d": "r3d", "i3d": "i3d", "resnet34": "resnet34"}
+TRACKS = {"uniform-segments": "8 or 10 parts", "pdvc-s3d": "PDVC, S3D", "softsoda-s3d": "SoftSODA, S3D"}
+"""The entries whose segments are drawn over time."""
 FIRST_KERNEL, KERNEL_STEP = 3, 8
 """Rows of ProcNet's shortest anchor, and how much longer the next one is."""
 
@@ -47,25 +28,11 @@ class Pss(Benchmark[Entry]):
     how_to_read_examples = "The top strip holds the annotated segments, those below predictions of the lowest seed."
     folder = Path(__file__).parent
     studies = ("pss",)
+    released = pss.RELEASES
     datasets = pss.DATASETS
     kinds = KINDS
     prediction = Segmentation
-    metrics = {
-        "miou_1fps": Metric(title="mIoU (1 fps)", options=("missing",)),
-        "mjaccard_1fps": Metric(title="mJaccard (1 fps)", options=("missing",)),
-        "miou": Metric(title="mIoU", options=("missing",)),
-        "mjaccard": Metric(title="mJaccard", options=("missing",)),
-        "precision": Metric(title="Precision", options=("missing", "order")),
-        "recall": Metric(title="Recall", options=("missing", "order")),
-        "soda_d": Metric(title="SODA-D", options=("missing", "order")),
-        "bleu4": Metric(title="B4", options=("missing",)),
-        "meteor": Metric(title="METEOR", options=("missing",)),
-        "cider": Metric(title="CIDEr", options=("missing",)),
-        "soda_c": Metric(title="SODA-C", options=("missing", "order")),
-        "rouge_l": Metric(title="ROUGE-L", options=("missing",)),
-        "meteor_stem": Metric(title="METEOR-stem", options=("missing",)),
-        "soda_c_stem": Metric(title="SODA-C (METEOR-stem)", options=("missing", "order")),
-    }
+    metrics = METRICS
     sees = (
         VIDEO,
         TRAIN,
@@ -74,19 +41,8 @@ class Pss(Benchmark[Entry]):
         Sees("segment_count", "the number of segments", oracle=True),
         Sees("segments", "the segments", oracle=True),
     )
-    paper_features = PAPER_FEATURES
     drawn = ("soda_d", "cider")
     settings = ("baseline",)
-
-    @property
-    def released(self) -> Released:
-        """Its releases."""
-        return pss.RELEASES
-
-    @property
-    def releases(self) -> list[str]:
-        """The releases to fetch: those of the configured data sets, and the training videos of Tasty."""
-        return [*super().releases, *(["tasty-train"] if "tasty" in super().releases else [])]
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -107,11 +63,6 @@ class Pss(Benchmark[Entry]):
         """Return the releases that are read: the training videos of Tasty are one of their own."""
         train = [pss.SPLIT_FILES[job.release]["train"][0]] if job.entry.kind.trains else []
         return list(dict.fromkeys([job.release, *train]))
-
-    def listed_by(self, entry: Entry, release: str) -> Sequence[str]:
-        """Return the releases that list videos, and the training videos of Tasty, whose sha256 is not known."""
-        others = [each for each in self.reads(Job(release=release, entry=entry)) if each != release]
-        return [*super().listed_by(entry, release), *others]
 
     def decides(self, job: Job) -> Mapping[str, Any]:
         """Return what else decides predictions: splits, options and the length to which features are resized."""
@@ -134,26 +85,18 @@ class Pss(Benchmark[Entry]):
             {"vocabulary": Option(self.options["vocabulary"], "released")} if not entry.kind.metrics else {}
         )
 
-    @cached_property
-    def _meteor(self) -> Sequence[Need]:
+    def missing_of(self, metric: str) -> Sequence[Need]:
+        """Return what METEOR is missing: that it is wanted, Java, or the package that holds its program."""
+        if metric not in METEOR:
+            return ()
         if not self.options["metrics"]["meteor"]:
             return [Need("config", "pss.metrics.meteor", "true")]
-        if os.environ.get("STEPLINE_CONDA"):
-            return []
-        absent = [] if shutil.which("java") else [Need("java")]
-        return absent if find_spec("pycocoevalcap") else [*absent, Need("package", "pycocoevalcap")]
-
-    def missing_of(self, metric: str) -> Sequence[Need]:
-        """Return what METEOR is missing: Java, the package that holds its program, or that it is wanted."""
-        return self._meteor if metric in METEOR else ()
+        return absent(Need("java"), Need("package", "pycocoevalcap"))
 
     def how_to_fill(self, need: Need) -> str:
-        """Return a command that brings what is missing."""
-        commands = {
-            Need("java"): "apt install default-jre-headless",
-            Need("videos", "tasty"): "cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/",
-        }
-        return commands.get(need) or super().how_to_fill(need)
+        """Return a command that brings what is missing; Tasty's videos have no addresses."""
+        tasty = need == Need("videos", "tasty")
+        return "cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/" if tasty else super().how_to_fill(need)
 
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:
         """Return what must be known of the released vocabulary."""
@@ -179,10 +122,10 @@ class Pss(Benchmark[Entry]):
         return values(inputs, made)
 
     def examples(self) -> "Sequence[Picture]":
-        """Return segments of some videos over time."""
-        from stepline.benchmarks.pss.examples import timelines
+        """Return segments of some test videos over time."""
+        from stepline.runs.shown import timelines
 
-        return timelines(self)
+        return timelines(self, TRACKS, lambda release: pss.load(release, "test"))
 
     def write_examples(self) -> None:
         """Write the paper's examples by hand, ``results/pss/worked_examples.html``."""

@@ -3,15 +3,10 @@
 from dataclasses import dataclass
 
 from stepline.benchmark import Kind, MethodClass, Prediction
+from stepline.benchmarks.pss.metrics import SEGMENTS
 
-SEGMENTS = ("miou_1fps", "mjaccard_1fps", "miou", "mjaccard", "precision", "recall", "soda_d")
-"""The metrics that read no sentences."""
-BY: dict[str, tuple[str, ...]] = {
-    "segments": ("duration",),
-    "duration": ("duration",),
-    "count": ("duration", "segment_count"),
-}
-MATCHERS: dict[str, tuple[str, ...]] = dict.fromkeys(("hungarian", "soda", "soft_soda"), ())
+BY = {"segments": ("duration",), "duration": ("duration",), "count": ("duration", "segment_count")}
+MATCHERS = dict.fromkeys(("hungarian", "soda", "soft_soda"), ())
 
 
 @dataclass(frozen=True, kw_only=True)

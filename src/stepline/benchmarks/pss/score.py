@@ -1,6 +1,9 @@
 """The values of each video (Sec. 3, 5.2), in percent."""
 
+import atexit
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -8,7 +11,9 @@ import numpy as np
 from stepline.benchmark import Values
 from stepline.benchmarks.pss.inputs import PssInputs
 from stepline.benchmarks.pss.kinds import Segmentation
+from stepline.metrics.captions import Scorer, bleu, cider, meteor_stem, rouge_l
 from stepline.metrics.dense_captions import Captioned, similarity, summarisation
+from stepline.metrics.meteor import Meteor
 from stepline.metrics.segments import Grid, as_segments, mean_iou, mean_jaccard
 from stepline.metrics.soda import soda_c, soda_d_videos
 
@@ -20,7 +25,8 @@ def values(inputs: PssInputs, made: Sequence[Segmentation]) -> Mapping[str, Valu
 
     A video for which nothing was predicted is 0, or left out with ``missing: drop``.
     """
-    options, scorers = inputs.options["metrics"], inputs.scorers
+    options = inputs.options["metrics"]
+    scorers = {} if inputs.entry.kind.metrics else _scorers(not inputs.benchmark.missing_of("meteor"))
     listed = {each.video: each for split in inputs.entry.splits for each in inputs.truth(split)}
     truth = [listed[p.video] for p in made]
     pairs = list(zip(truth, made, strict=True))
@@ -50,3 +56,14 @@ def values(inputs: PssInputs, made: Sequence[Segmentation]) -> Mapping[str, Valu
         )
         for metric, each in found.items()
     }
+
+
+@cache
+def _scorers(meteor: bool) -> Mapping[str, Scorer]:
+    """Return what scores sentences, by metric; METEOR itself is one process for all seeds."""
+    scorers: dict[str, Scorer] = {"bleu4": bleu, "cider": cider, "rouge_l": rouge_l, "meteor_stem": meteor_stem}
+    if meteor:
+        stack = ExitStack()
+        atexit.register(stack.close)
+        scorers["meteor"] = stack.enter_context(Meteor()).score
+    return scorers

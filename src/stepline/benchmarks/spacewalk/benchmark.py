@@ -14,6 +14,7 @@ from stepline.backbones.registry import DOT, presets, tower_of
 from stepline.backbones.sentence import MODELS
 from stepline.backbones.weights import WEIGHTS, locate
 from stepline.benchmark import Benchmark, Job, Line, Option, Table, Values
+from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.checks import check
 from stepline.benchmarks.spacewalk.demand import StudyDemand
 from stepline.benchmarks.spacewalk.kinds import (
@@ -35,8 +36,11 @@ from stepline.needs import Need, unique
 from stepline.pipeline import Pipeline
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from stepline.benchmark.declared import SubParsers
     from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
+    from stepline.tables import Row
 
 
 class Spacewalk(Benchmark[SpacewalkEntry]):
@@ -52,6 +56,9 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     revision = 2
     published: ClassVar = {"average_precision": "interpolated"}
     paper_release = "v0"
+    about = "Table 2"
+    how_to_read = presentation.WINDOWED
+    how_to_read_examples = presentation.LABELS
     settings = ("baseline", "reference", "zero-shot", "tuned", "last-layer", "all-layer")
     rerun = (
         "the number of the same cell in the paper's later edition (WACV 2026): its authors ran it again, on a later "
@@ -415,6 +422,41 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         from stepline.benchmarks.spacewalk.score import values
 
         return values(inputs, made)
+
+    # Pages and figures
+
+    @property
+    def results(self) -> list[Path]:
+        """All that is made of the study."""
+        return sorted([*super().results, *presentation.results(self)])
+
+    @property
+    def report_tables(self) -> Sequence[str]:
+        """The file of tables that the page shows."""
+        return ("table2",)
+
+    def report_inputs(self) -> list[Path]:
+        """Return what the page shows: Table 2, and what the stages made of the videos that entries use."""
+        return [*super().report_inputs(), *presentation.page_inputs(self)]
+
+    def page(self, rows: "Sequence[Row]") -> Mapping[str, Any]:
+        """Return what else the page shows: curves, spreads over videos, timelines and stages."""
+        from stepline.benchmarks.spacewalk.report.page import page
+
+        return page(self, rows)
+
+    def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure]":
+        """Return the picture of a table: values over window lengths."""
+        from stepline.benchmarks.spacewalk.report.figure_contexts import styles
+        from stepline.benchmarks.spacewalk.report.page import by_context
+
+        return by_context(rows, styles(rows))
+
+    def write_examples(self) -> None:
+        """Write ``results/<study>/examples.html``."""
+        from stepline.benchmarks.spacewalk.examples import write_study_examples
+
+        write_study_examples(self)
 
 
 def _absent_packages(user: str) -> list[Need]:

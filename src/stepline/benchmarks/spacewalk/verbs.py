@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from stepline import paths
+from stepline.benchmarks.spacewalk import annotation
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.errors import ConfigError
 
@@ -25,6 +26,15 @@ def add(verbs: "SubParsers") -> None:
     verb.add_argument("--video", required=True)
     verb.add_argument("--encoder", required=True)
     verb.set_defaults(run=_encode)
+
+    for name, run, text in (
+        ("figures", _figures, "methods over window lengths and training data, as SVG"),
+        ("durations", _durations, "how long recordings and clips are"),
+    ):
+        verb = verbs.add_parser(name, help=text)
+        verb.add_argument("study")
+        verb.set_defaults(run=run)
+    annotation.add(verbs)
 
 
 def _release(verb: argparse.ArgumentParser) -> None:
@@ -76,3 +86,17 @@ def _encode(parsed: argparse.Namespace) -> None:
         if asked not in allowed:
             raise ConfigError(f"{what} {asked!r} is not known; choose from {', '.join(allowed)}")
     encode(plan, parsed.release, parsed.task, parsed.video, parsed.encoder)
+
+
+def _figures(parsed: argparse.Namespace) -> None:
+    from stepline.benchmarks.spacewalk.figures import write_figures
+    from stepline.config import load
+
+    write_figures(Spacewalk.of(load(parsed.configfile), parsed.study))
+
+
+def _durations(parsed: argparse.Namespace) -> None:
+    from stepline.benchmarks.spacewalk.durations import write_durations
+    from stepline.config import load
+
+    write_durations(Spacewalk.of(load(parsed.configfile), parsed.study))

@@ -1,7 +1,7 @@
 """The language model's entry: what it is asked, what becomes of its answers, and what it lacks."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,25 +17,17 @@ from stepline.config import validate
 from stepline.datasets.schema import Recording, Segment, Step
 from stepline.errors import ConfigError, MissingError
 from tests.benchmarks.spacewalk.conftest import MadeUp, TinyInputs, chooser_of, predict, real_inputs, scored
-from tests.llm_server import Reply, Request, Server
+from tests.llm_answers import completion, question
+from tests.server import Request, Server
 
 STEPS = {"kind": "llm", "contexts": [6.0], "inputs": ["window", "train"]}
 PAIRS = STEPS | {"table": "2b"}
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Callable[[Request], str]], Server]]:
+def serve(serve: Callable[..., Server]) -> Callable[..., Server]:
     """Start a server whose model answers as told."""
-    started = []
-
-    def start(answer: Callable[[Request], str]) -> Server:
-        context = Server(lambda request: Reply(answer(request))).running()
-        started.append(context)
-        return context.__enter__()
-
-    yield start
-    for context in started:
-        context.__exit__(None, None, None)
+    return lambda answer: serve(lambda request: completion(answer(request)))
 
 
 def asking(inputs: TinyInputs, server: Server) -> TinyInputs:
@@ -46,7 +38,7 @@ def asking(inputs: TinyInputs, server: Server) -> TinyInputs:
 
 def some_step(request: Request) -> str:
     """Answer by the words of the transcription alone, now and then with nothing."""
-    text = request.question.split("\n")[0]
+    text = question(request).split("\n")[0]
     return "none" if "bolt" in text else f" {len(text) % 4})"
 
 
@@ -54,7 +46,7 @@ def some_step(request: Request) -> str:
     ("entry", "answer", "read"),
     [
         (STEPS, some_step, lambda text: -2 if "bolt" in text else len(text) % 4),
-        (PAIRS, lambda request: "BA"[len(request.question.split("\n")[0]) % 2], lambda text: 1 - len(text) % 2),
+        (PAIRS, lambda request: "BA"[len(question(request).split("\n")[0]) % 2], lambda text: 1 - len(text) % 2),
     ],
     ids=["steps", "pairs"],
 )
@@ -101,7 +93,7 @@ def test_a_conversation_is_task_examples_and_question(
     video, items = next(iter(inputs.items("test").items()))
     chooser_of(inputs, 6.0, [])(video, items[:1])
     (request,) = server.requests
-    system, *rest, question = request.body["messages"]
+    system, *rest, question = request.json["messages"]
     assert [system["role"], question["role"]] == ["system", "user"]
     assert [message["role"] for message in rest] == ["user", "assistant"] * 5
     answers = [message["content"] for message in rest[1::2]]
@@ -115,8 +107,8 @@ def test_a_conversation_is_task_examples_and_question(
         assert told
         assert any(told in text.between(0, 1e9) for text in held["train"])
         assert not any(told in text.between(0, 1e9) for text in held["test"])
-    assert request.body["max_tokens"] == 1
-    assert request.body["model"] == "small"
+    assert request.json["max_tokens"] == 1
+    assert request.json["model"] == "small"
 
 
 @pytest.mark.parametrize("entry", [STEPS, PAIRS], ids=["steps", "pairs"])
@@ -124,7 +116,7 @@ def test_it_does_not_see_the_list_of_samples(
     made_up: MadeUp, serve: Callable[..., Server], entry: dict[str, object]
 ) -> None:
     """With half of the samples away, it is asked the same of the others."""
-    server = serve(lambda request: str(len(request.question) % 4) if entry is STEPS else "B")
+    server = serve(lambda request: str(len(question(request)) % 4) if entry is STEPS else "B")
     method = chooser_of(asking(made_up.inputs(entry), server), 6.0, [])
     for video, listed in made_up.inputs(entry).items("test").items():
         ((_, chosen, _),) = method(video, listed)
@@ -148,7 +140,7 @@ def test_a_recording_without_text_gives_no_example(made_up: MadeUp, serve: Calla
     method = chooser_of(given, 6.0, [])
     video, items = next(iter(given.items("test").items()))
     method(video, items[:1])
-    assert len(server.requests[0].body["messages"]) == 1 + 2 * 2 + 1
+    assert len(server.requests[0].json["messages"]) == 1 + 2 * 2 + 1
     assert getattr(method, "selection", "").startswith("2 examples; ")
 
 
@@ -220,8 +212,8 @@ def test_a_recording_of_the_release(in_spacewalk: Path, serve: Callable[..., Ser
     items = [item for item in inputs.items("test")["09122021"] if item.id == 882]
     ((_, chosen, _),) = chooser_of(inputs, 60.0, [])("09122021", items)
     assert chosen.tolist() == [1]
-    question = server.requests[0].question.split("\n")
-    assert [line[:35] for line in question] == [
+    lines = question(server.requests[0]).split("\n")
+    assert [line[:35] for line in lines] == [
         "[654395] Hey, Bobby. Yeah. The widt",
         "Is transcription A or B from the sa",
         "A) [21777, 21837] Copy all, Thomas.",

@@ -6,19 +6,19 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stepline.report.figure_contexts import AXES
+from stepline.benchmarks.spacewalk.report.figure_contexts import AXES
 from stepline.report.figures import COLOURS, STYLE
 from stepline.tables import Row
 
 PANELS = {"A9a": "training samples per video", "A9b": "training videos"}
 
 
-def sizes(rows: Sequence[Row], amounts: Mapping[str, int], before: Sequence[Row]) -> Figure:
+def sizes(rows: Sequence[Row], amounts: Mapping[tuple[str, str], int], before: Sequence[Row]) -> Figure:
     """Draw value against the amount of training data: a column per table (A9a, A9b), a row per metric.
 
-    amounts: by entry, how many samples of each video, or videos, it is trained on. before: the rows of the same method
-    without training, at the same window length, which are lines; hollow is the paper's. The paper prints no numbers of
-    the curves.
+    amounts: by table and entry, how many samples of each video, or videos, it is trained on. before: the rows of the
+    same method without training, at the same window length, which are lines; hollow is the paper's. The paper prints no
+    numbers of the curves.
     """
     width, height = 8.4, 5.6
     with matplotlib.rc_context(STYLE):
@@ -28,11 +28,12 @@ def sizes(rows: Sequence[Row], amounts: Mapping[str, int], before: Sequence[Row]
             wspace=0.06, hspace=0.12,
         )  # fmt: skip
         for column, (table, what) in enumerate(PANELS.items()):
-            ticks = sorted({amounts[row.entry] for row in rows if row.table == table and row.entry in amounts})
+            ticks = sorted({amount for (of, _), amount in amounts.items() if of == table})
             for line, metric in enumerate(AXES):
                 axes = figure.add_subplot(grid[line, column], sharey=figure.axes[line] if column else None)
-                part = [row for row in rows if (row.table, row.metric) == (table, metric) and row.entry in amounts]
-                _curve(axes, {ticks.index(amounts[row.entry]): row for row in part})
+                part = [row for row in rows if (row.table, row.metric) == (table, metric)]
+                known = [row for row in part if (table, row.entry) in amounts]
+                _curve(axes, {ticks.index(amounts[table, row.entry]): row for row in known})
                 for row in before:
                     if row.metric == metric:
                         _level(axes, row)

@@ -6,7 +6,7 @@ from string import ascii_lowercase
 import matplotlib
 from matplotlib.figure import Figure
 
-from stepline.report.figure_contexts import AXES, styles
+from stepline.benchmarks.spacewalk.report.figure_contexts import AXES, styles
 from stepline.report.figures import STYLE, draw_curves, draw_legend, has_number
 from stepline.tables import Row, context_name
 

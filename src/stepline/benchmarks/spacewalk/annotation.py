@@ -3,20 +3,19 @@
 import argparse
 from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepline import paths
 from stepline.errors import ConfigError, MissingError
 
 if TYPE_CHECKING:
+    from stepline.benchmark.declared import SubParsers
     from stepline.config import Config
     from stepline.datasets.dataset import Dataset
     from stepline.datasets.schema import Split
 
-    Verbs = argparse._SubParsersAction[Any]
 
-
-def add(verbs: "Verbs") -> None:
+def add(verbs: "SubParsers") -> None:
     """Add the verb."""
     verb = verbs.add_parser("annotation", help="a benchmark of your own videos: clips to label out, labels in")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
