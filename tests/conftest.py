@@ -4,7 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from filelock import FileLock
 from hypothesis import settings
 
 from tests import forked
+from tests.server import Reply, Request, Server
 
 settings.register_profile("stepline", deadline=None)  # a busy machine is no failure
 settings.load_profile("stepline")
@@ -54,6 +56,13 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = ("STEPLINE_MIRROR", "STEPLINE_CONFIG", "STEPLINE_INVOCATION", "STEPLINE_RUN")
     for name in (*own, "DEEPGRAM_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Callable[[Request], Reply]], Server]]:
+    """Start servers that give these answers."""
+    with ExitStack() as stack:
+        yield lambda reply: stack.enter_context(Server(reply).running())
 
 
 def snakemake(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:

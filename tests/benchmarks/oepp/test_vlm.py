@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,8 +22,9 @@ from stepline.benchmarks.oepp.windows import Window  # noqa: E402
 from stepline.datasets.oepp import Step  # noqa: E402
 from stepline.metrics.plans import NO_ACTION  # noqa: E402
 from stepline.needs import Need  # noqa: E402
-from tests.llm_server import KEY, Reply, Request, Server  # noqa: E402
+from tests.llm_answers import KEY, completion  # noqa: E402
 from tests.media.clips import make  # noqa: E402
+from tests.server import Request, Server  # noqa: E402
 
 POOLS = {"base": ("peel", " cut", "cut  it"), "novel": ("cut it", "peel")}
 N_SECONDS = 8
@@ -46,19 +47,10 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Request], str]], Server]]:
+def serve(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Server]:
     """Start a server whose model answers as told."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    started = []
-
-    def start(answer: Callable[[Request], str]) -> Server:
-        context = Server(lambda request: Reply(answer(request))).running()
-        started.append(context)
-        return context.__enter__()
-
-    yield start
-    for context in started:
-        context.__exit__(None, None, None)
+    return lambda answer: serve(lambda request: completion(answer(request)))
 
 
 def inputs(server: Server, videos: dict[str, Path], images: int, used: Mapping[str, Sequence[Window]]) -> Any:
@@ -92,7 +84,7 @@ def window(video: str, start_s: float, end_s: float, n_actions: int = 3) -> Wind
 
 def shown(request: Request) -> list[Any]:
     """Return the pictures of a request."""
-    urls = [part["image_url"]["url"] for part in request.body["messages"][1]["content"] if part["type"] == "image_url"]
+    urls = [part["image_url"]["url"] for part in request.json["messages"][1]["content"] if part["type"] == "image_url"]
     assert all(url.startswith("data:image/jpeg;base64,") for url in urls)
     return [image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) for url in urls]
 
@@ -110,14 +102,14 @@ def test_the_model_sees_start_and_end(
     server = serve(lambda _: "1. cut it\n2. Peel\n3. cut")
     assert plans(server, videos, images, "base", [window("COIN_a", 1.5, 6.5)]) == [(2, 0, 1)]
     (request,) = server.requests
-    assert request.body["model"] == "seeing"
-    assert [message["role"] for message in request.body["messages"]] == ["system", "user"]
+    assert request.json["model"] == "seeing"
+    assert [message["role"] for message in request.json["messages"]] == ["system", "user"]
     assert seconds(request) == [("COIN_a", t_s) for t_s in start + end]
     assert all(picture.format == "JPEG" and max(picture.size) <= 512 for picture in shown(request))
-    assert '["peel", " cut", "cut  it"]' in request.body["messages"][0]["content"]
-    assert "The number of actions is 3." in request.body["messages"][1]["content"][0]["text"]
+    assert '["peel", " cut", "cut  it"]' in request.json["messages"][0]["content"]
+    assert "The number of actions is 3." in request.json["messages"][1]["content"][0]["text"]
     assert request.headers["authorization"] == f"Bearer {KEY}"
-    assert KEY not in str(request.body)
+    assert KEY not in str(request.json)
     assert KEY.encode() not in paths.answers().read_bytes()
 
 

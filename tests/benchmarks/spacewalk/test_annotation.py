@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from stepline.benchmarks.spacewalk.plan import Plan
 
 from stepline import cli, paths
 from stepline.asr import transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record, write_availability, write_manifest
-from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import load
 from stepline.datasets import shards, spacewalk
 from stepline.io import sha256_file, write_json

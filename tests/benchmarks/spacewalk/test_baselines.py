@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from stepline.benchmarks.spacewalk.entries import KINDS
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import fit, make_method
+from stepline.benchmarks.spacewalk.kinds import KINDS
 from stepline.benchmarks.spacewalk.methods.baselines import (
     equal_segments,
     linear_after_preview,
@@ -22,15 +21,15 @@ from stepline.datasets.schema import Recording, Segment, Split, Step
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from stepline.metrics.accuracy import accuracy
 from stepline.metrics.average_precision import average_precision
-from tests.benchmarks.spacewalk.conftest import MadeUp, real_material
+from tests.benchmarks.spacewalk.conftest import MadeUp, chooser_of, fit, real_inputs
 
 
 def mean_accuracy(entry: str, release: str, split: Split = "test", fits: Sequence[Path] = ()) -> float:
-    material = real_material(entry, release)
-    method = make_method(material, None, [*fits])
+    inputs = real_inputs(entry, release)
+    method = chooser_of(inputs, None, [*fits])
     values = []
-    for video, items in material.items(split).items():
-        n_classes = 2 if items[0].candidates_s else len(material.release.recordings[video].steps)
+    for video, items in inputs.items(split).items():
+        n_classes = 2 if items[0].candidates_s else len(inputs.annotation.recordings[video].steps)
         for _, chosen, _ in method(video, items):
             values.append(accuracy(np.array([item.label for item in items]), chosen, n_classes=n_classes))
     return 100 * float(np.mean(values))
@@ -41,10 +40,10 @@ def test_linear_in_time_scores_12_98_on_v2(in_spacewalk: Path) -> None:
 
 
 def mean_map(entry: str, release: str, fits: list[Path]) -> float:
-    material = real_material(entry, release)
-    method = make_method(material, None, fits)
+    inputs = real_inputs(entry, release)
+    method = chooser_of(inputs, None, fits)
     values = []
-    for video, items in material.items("test").items():
+    for video, items in inputs.items("test").items():
         labels = np.array([item.label for item in items])
         ((_, _, scores),) = method(video, items)
         assert scores is not None
@@ -61,7 +60,7 @@ def test_linear_after_the_preview_has_a_map_of_31_36_on_v2(in_spacewalk: Path) -
 def test_order_alone_has_a_map_of_31_20_on_v2(in_spacewalk: Path, tmp_path: Path) -> None:
     numpy_files = pytest.importorskip("safetensors.numpy")
     path = tmp_path / "fit"
-    fit(real_material("2a-order-alone", "v2"), None, 0, path)
+    fit(real_inputs("2a-order-alone", "v2"), None, 0, path)
     state = numpy_files.load_file(path)
     (row,) = state["chosen"]
     chosen = {"window_s": 0, "scale": 0.3, "stay": 0.5, "reach": 0.15, "back": 0.005, "irrelevant": -0.2}
@@ -72,7 +71,7 @@ def test_order_alone_has_a_map_of_31_20_on_v2(in_spacewalk: Path, tmp_path: Path
 
 def test_steps_first_occur_in_the_order_of_the_preview(in_spacewalk: Path) -> None:
     """By Kendall's tau between the animations' times and the steps' first occurrence."""
-    release = real_material("2a-random", "v2").release
+    release = real_inputs("2a-random", "v2").annotation
     taus: dict[Split, list[float]] = {"train": [], "val": [], "test": []}
     for recording in release.recordings.values():
         first: dict[int, float] = {}
@@ -99,11 +98,11 @@ def test_equal_segments_score_above_50(in_spacewalk: Path, release: str, value: 
 
 
 def test_random_and_constant_predictions_on_v2(in_spacewalk: Path) -> None:
-    material = real_material("2a-random", "v2")
+    inputs = real_inputs("2a-random", "v2")
     guesses, irrelevant, constant = [], [], []
-    for video, items in material.items("test").items():
+    for video, items in inputs.items("test").items():
         labels = np.array([item.label for item in items])
-        n_classes = len(material.release.recordings[video].steps)
+        n_classes = len(inputs.annotation.recordings[video].steps)
         guesses.append(accuracy(labels, np.full(len(items), -1), n_classes=n_classes))
         irrelevant.append(accuracy(labels, np.zeros(len(items), np.int64), n_classes=n_classes))
         steps = range(1, n_classes)
@@ -248,22 +247,22 @@ def test_only_a_method_that_says_so_sees_the_list_of_samples(
     made_up: MadeUp, kind: str, fields: dict[str, object], tmp_path: Path
 ) -> None:
     """With half of the samples away, a method that does not see the list says the same of the others."""
-    material = made_up.material({"kind": kind} | fields)
+    inputs = made_up.inputs({"kind": kind} | fields)
     fits = []
-    if material.entry.trained:
+    if inputs.entry.trained:
         numpy_files = pytest.importorskip("safetensors.numpy")
         rng = np.random.default_rng(0)
-        retrieval = material.entry.task == RETRIEVAL
+        retrieval = inputs.entry.task == RETRIEVAL
         size, maps = (6, ("query.", "candidate.")) if retrieval else (12, ("",))
-        for seed in material.entry.seeds:
+        for seed in inputs.entry.seeds:
             fits.append(tmp_path / f"{seed}.safetensors")
             state = {f"{each}weight": rng.standard_normal((size, size)) for each in maps}
             state |= {f"{each}bias": rng.standard_normal(size) for each in maps}
             numpy_files.save_file({k: v.astype(np.float32) for k, v in state.items()}, fits[-1])
-    method = make_method(material, material.entry.windows(material.study_config)[0], fits)
+    method = chooser_of(inputs, 4.0 if inputs.entry.kind.windowed else None, fits)
     same = []
-    for number, (video, listed) in enumerate(material.items("test").items()):
-        assert material.entry.task == STEP_RECOGNITION or listed[0].candidates_s
+    for number, (video, listed) in enumerate(inputs.items("test").items()):
+        assert inputs.entry.task == STEP_RECOGNITION or listed[0].candidates_s
         kept = np.sort(np.random.default_rng(number).permutation(len(listed))[: len(listed) // 2])
         part = method(video, [listed[i] for i in kept])
         for (_, chosen, scores), (_, chosen_of_part, scores_of_part) in zip(method(video, listed), part, strict=True):
@@ -273,7 +272,7 @@ def test_only_a_method_that_says_so_sees_the_list_of_samples(
             else:
                 assert scores_of_part is not None
                 np.testing.assert_allclose(scores[kept], scores_of_part, rtol=1e-5, atol=1e-7)
-    assert all(same) != ("sample_list" in material.entry.inputs)
+    assert all(same) != ("sample_list" in inputs.entry.sees)
 
 
 @pytest.mark.parametrize(("kind", "fields"), [(kind, fields) for kind, each in SEEN.items() for fields in each])
@@ -282,12 +281,14 @@ def test_a_method_reads_train_and_val_where_it_says_so_and_nowhere_else(
 ) -> None:
     if KINDS[kind].options:
         pytest.importorskip("torch")
-    material = made_up.material({"kind": kind, "inputs": []} | fields, last_layer={"seeds": [0], "epochs": 1})
+    inputs = made_up.inputs({"kind": kind, "inputs": []} | fields, last_layer={"seeds": [0], "epochs": 1})
     read: list[Split] = []
-    recordings = Material.recordings
-    monkeypatch.setattr(Material, "recordings", lambda self, split: read.append(split) or recordings(self, split))
-    context_s, fits = material.entry.windows(material.study_config)[0], [tmp_path / "fit"]
-    if material.entry.trained:
-        fit(material, context_s, 0, *fits)
-    make_method(material, context_s, fits)("d", material.items("test")["d"])
-    assert {*read} == {*material.entry.inputs} & {"train", "val"}
+    recordings = SpacewalkInputs.recordings
+    monkeypatch.setattr(
+        SpacewalkInputs, "recordings", lambda self, split: read.append(split) or recordings(self, split)
+    )
+    context_s, fits = 4.0 if inputs.entry.kind.windowed else None, [tmp_path / "fit"]
+    if inputs.entry.trained:
+        fit(inputs, context_s, 0, *fits)
+    chooser_of(inputs, context_s, fits)("d", inputs.items("test")["d"])
+    assert {*read} == {*inputs.entry.sees} & {"train", "val"}

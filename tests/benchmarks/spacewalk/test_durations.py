@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from stepline.benchmarks.spacewalk.plan import Plan
 
 from stepline import paths
 from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.durations import before_merging, clips, measured, recordings, write_durations
-from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.datasets.schema import SPLITS, Recording, Release, Segment
 from stepline.datasets.studies import study

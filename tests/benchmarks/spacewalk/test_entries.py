@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from stepline.benchmarks.spacewalk.entries import KINDS, Entry, is_listed, load_entries, needs
 
 from stepline.backbones.weights import WEIGHTS
 from stepline.benchmarks.spacewalk import entries as module
-from stepline.benchmarks.spacewalk.entries import KINDS, Entry, is_listed, load_entries, needs
 from stepline.config import Config, validate
 from stepline.datasets.studies import study
 from stepline.errors import ConfigError

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stepline.benchmarks.spacewalk.plan import Job, Plan
+from stepline.benchmarks.spacewalk.predict import predict
+from stepline.benchmarks.spacewalk.predictions import Prediction, write_predictions
 
 from stepline import paths
 from stepline.availability import write_manifest
 from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.examples import Picked, pick, write_study_examples
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.plan import Job, Plan
-from stepline.benchmarks.spacewalk.predict import predict
-from stepline.benchmarks.spacewalk.predictions import Prediction, write_predictions
 from stepline.config import validate
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from tests.benchmarks.spacewalk.conftest import CONTEXTS, MadeUp

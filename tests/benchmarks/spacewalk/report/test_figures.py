@@ -10,10 +10,10 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
 
-from stepline.needs import Need
 from stepline.benchmarks.spacewalk.report.figure_durations import Durations, durations
 from stepline.benchmarks.spacewalk.report.figure_sizes import sizes
 from stepline.benchmarks.spacewalk.report.figure_windows import windows
+from stepline.needs import Need
 from stepline.report.figures import render
 from stepline.tables import Number, Row
 from tests.tables.numbers import build, number

@@ -14,12 +14,13 @@ pytest.importorskip("jinja2")
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
+from stepline.report.recordings import Timeline, write_report  # noqa: E402
+
 from stepline.asr.transcript import Sentence  # noqa: E402
 from stepline.availability import Record  # noqa: E402
-from stepline.needs import Need  # noqa: E402
 from stepline.benchmarks.spacewalk.report.figure_contexts import contexts, styles  # noqa: E402
 from stepline.benchmarks.spacewalk.report.figure_timeline import timeline as draw_timeline  # noqa: E402
-from stepline.report.recordings import Timeline, write_report  # noqa: E402
+from stepline.needs import Need  # noqa: E402
 from stepline.report.stages import Stages  # noqa: E402
 from stepline.tables import Number, Row  # noqa: E402
 from tests.tables.numbers import SAMPLE_LIST, build, number  # noqa: E402
