@@ -2,7 +2,7 @@
 #   snakemake --cores 8 --use-conda results/spacewalk/table2.csv
 import sys
 
-sys.path.insert(0, f"{workflow.basedir}/src")
+sys.path[:0] = [f"{workflow.basedir}/{folder}" for folder in ("src", "workflow")]
 
 
 if not workflow.config_settings.configfiles:
@@ -15,13 +15,8 @@ include: "workflow/rules/common.smk"
 
 rule all:
     input:
-        [f"results/{name}/{target}" for name in PLANS for target in PLANS[name].targets],
-        [
-            path
-            for name in OWN
-            if PLANS[name].targets
-            for path in PLANS[name].summary_inputs() + PLANS[name].report_inputs()
-        ],
+        [f"results/{name}/{target}" for made in (PLANS, PIPELINES) for name in made for target in made[name].targets],
+        [path for each in PIPELINES.values() if each.targets for path in each.summary_inputs() + each.report_inputs()],
 
 
 include: "workflow/rules/fetch.smk"
@@ -29,6 +24,8 @@ include: "workflow/rules/media.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/datasets.smk"
 include: "workflow/rules/benchmarks.smk"
-include: "workflow/rules/study.smk"
-include: "workflow/rules/pss.smk"
-include: "workflow/rules/oepp.smk"
+
+
+for name in OWN_RULES:
+
+    include: f"workflow/rules/{name}.smk"

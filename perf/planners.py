@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import torch
 from measure import show
+from stepline.benchmarks.oepp.material import Material
+from stepline.benchmarks.oepp.plan import Plan
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Subset
 
-from stepline.benchmarks.oepp.material import Material
 from stepline.benchmarks.oepp.methods.trained import Samples
-from stepline.benchmarks.oepp.plan import Plan
 from stepline.benchmarks.oepp.windows import Window, windows
 from stepline.config import validate
 from stepline.datasets.oepp import EventVideo, Step

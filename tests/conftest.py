@@ -4,7 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from filelock import FileLock
 from hypothesis import settings
 
 from tests import forked
+from tests.server import Reply, Request, Server
 
 settings.register_profile("stepline", deadline=None)  # a busy machine is no failure
 settings.load_profile("stepline")
@@ -51,8 +53,16 @@ def parity() -> Path:
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test runs in a folder of its own and with no mirror, key or configuration of the user's."""
     monkeypatch.chdir(tmp_path)
-    for name in ("STEPLINE_MIRROR", "STEPLINE_CONFIG", "STEPLINE_RUN", "DEEPGRAM_API_KEY", "OPENAI_API_KEY"):
+    own = ("STEPLINE_MIRROR", "STEPLINE_CONFIG", "STEPLINE_INVOCATION", "STEPLINE_RUN")
+    for name in (*own, "DEEPGRAM_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Callable[[Request], Reply]], Server]]:
+    """Start servers that give these answers."""
+    with ExitStack() as stack:
+        yield lambda reply: stack.enter_context(Server(reply).running())
 
 
 def snakemake(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:

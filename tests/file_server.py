@@ -1,143 +1,99 @@
-"""A file server on the loopback that fails as asked."""
+"""A server of files that fails as asked."""
 
 import mimetypes
 import re
-import socket
 import threading
-import time
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator
+from contextlib import AbstractContextManager
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-PIECE = 1 << 15
+from tests.server import PIECE, Reply, Request, Server
+
 How = int | str | tuple[str, int | str]
 
 
-class FileServer(ThreadingHTTPServer):
-    """What is served, how the next requests fail, and what was asked. It is a proxy too: every host has its files.
+class FileServer(Server):
+    """What is served, how the next requests fail, and what was asked.
 
     next: what happens to the next GETs of a path, in turn: an int is a status, ``("cut", n)`` sends n bytes and hangs
     up, ``("stall", n)`` sends n bytes and no more until the other side hangs up, ``("slow", n)`` sends n bytes ten
     times a second, ``("short", n)`` sends the first n as if they were all, ``("to", path)`` redirects,
     ``("later", text)`` is a 429 with that Retry-After, "whole" ignores Range, "any" ignores If-Range.
     version: the header by which versions of a file are told apart, "ETag" or "Last-Modified", or "" for neither.
-    asked: (method, path, Range or ""). when: their times. cookies: the Cookie headers. sent: bytes of bodies.
-    left: set when the other side hung up on a stall, or a slow body ended.
+    sent: bytes of bodies. left: set when the other side hung up on a stall, or a slow body ended.
     """
 
     def __init__(self, files: dict[str, bytes]) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(self._answer)
         self.files = files
         self.next: dict[str, list[How]] = {}
-        self.asked: list[tuple[str, str, str]] = []
-        self.when: list[float] = []
-        self.cookies: list[str] = []
         self.sent = 0
         self.left = threading.Event()
         self.version = "ETag"
-        self.url = f"http://127.0.0.1:{self.server_port}"
+
+    @property
+    def asked(self) -> list[tuple[str, str, str]]:
+        """All requests: method, path, and Range or ""."""
+        return [(request.method, request.target, request.headers.get("Range", "")) for request in self.log]
 
     @property
     def gets(self) -> list[tuple[str, str]]:
         """The GETs: path and Range."""
         return [(path, wanted) for method, path, wanted in self.asked if method == "GET"]
 
-
-class Handler(BaseHTTPRequestHandler):
-    """Answers for a ``FileServer``."""
-
-    server: FileServer
-    protocol_version = "HTTP/1.1"
-
-    def setup(self) -> None:
-        """Let little lie between what is sent and what is read."""
-        super().setup()
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PIECE)
-
-    def log_message(self, *_: object) -> None:
-        """Stay silent."""
-
-    def parse_request(self) -> bool:
-        """Read the request line as a server does where it was written for a proxy."""
-        parsed = super().parse_request()
-        if parsed:
-            self.path = re.sub("^http://[^/]*", "", self.path)
-            self.server.when.append(time.monotonic())
-            self.server.cookies += self.headers.get_all("Cookie", [])
-        return parsed
-
-    def do_HEAD(self) -> None:
-        self.server.asked.append(("HEAD", self.path, ""))
-        self._head(404, 0)
-
-    def do_GET(self) -> None:
-        wanted = self.headers.get("Range", "")
-        self.server.asked.append(("GET", self.path, wanted))
-        plan = self.server.next.get(self.path)
+    def _answer(self, request: Request) -> Reply:
+        plan = self.next.get(request.target)
         how = plan.pop(0) if plan else ""
-        if isinstance(how, int):
-            self._head(how, 0)
-        elif isinstance(how, tuple) and how[0] == "to":
-            self._head(302, 0, Location=str(how[1]))
-        elif isinstance(how, tuple) and how[0] == "later":
-            self._head(429, 0, **{"Retry-After": str(how[1])})
-        elif self.path not in self.server.files:
-            self._head(404, 0)
-        else:
-            content = self.server.files[self.path]
-            same = how == "any" or self.headers.get("If-Range") in (None, self._version(content))
-            self._body(content, wanted if same and how != "whole" else "", how)
+        match how:
+            case int():
+                return Reply(how, b"")
+            case ("to", where):
+                return Reply(302, b"", {"Location": str(where)})
+            case ("later", text):
+                return Reply(429, b"", {"Retry-After": str(text)})
+        if request.target not in self.files:
+            return Reply(404, b"")
+        content = self.files[request.target]
+        same = how == "any" or request.headers.get("If-Range") in (None, self._version(content))
+        return self._part(request, content, request.headers.get("Range", "") if same and how != "whole" else "", how)
 
     def _version(self, content: bytes) -> str:
         crc = zlib.crc32(content)
-        return f'"{crc}"' if self.server.version == "ETag" else formatdate(crc, usegmt=True)
+        return f'"{crc}"' if self.version == "ETag" else formatdate(crc, usegmt=True)
 
-    def _body(self, content: bytes, wanted: str, how: How) -> None:
+    def _part(self, request: Request, content: bytes, wanted: str, how: How) -> Reply:
         ranged = re.fullmatch(r"bytes=(\d+)-", wanted)
         start = int(ranged[1]) if ranged else 0
         if ranged and start >= len(content):
-            self._head(416, 0, **{"Content-Range": f"bytes */{len(content)}"})
-            return
+            return Reply(416, b"", {"Content-Range": f"bytes */{len(content)}"})
         body = content[start:]
         kind, n = (how[0], int(how[1])) if isinstance(how, tuple) else ("", len(body))
-        sent = body if kind == "slow" else body[:n]
-        more = {"Content-Type": mimetypes.guess_type(self.path)[0] or "application/octet-stream"}
-        if self.server.version:
-            more[self.server.version] = self._version(content)
+        headers = {"Content-Type": mimetypes.guess_type(request.target)[0] or "application/octet-stream"}
+        headers["Content-Length"] = str(n if kind == "short" else len(body))
+        if self.version:
+            headers[self.version] = self._version(content)
         if ranged:
-            more["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
-        self._head(206 if ranged else 200, len(sent if kind == "short" else body), **more)
-        self.close_connection = sent != body
-        with suppress(ConnectionError):
-            while kind == "slow" and sent:
-                self._write(sent[:n])
-                sent = sent[n:]
-                threading.Event().wait(0.1)
-            for at in range(0, len(sent), PIECE):
-                self._write(sent[at : at + PIECE])
+            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        return Reply(206 if ranged else 200, self._pieces(request, body, kind, n), headers)
+
+    def _pieces(self, request: Request, body: bytes, kind: str, n: int) -> Generator[bytes, None, None]:
+        slow = kind == "slow"
+        body, size = (body, n) if slow else (body[:n], PIECE)
+        try:
+            for at in range(0, len(body), size):
+                piece = body[at : at + size]
+                self.sent += len(piece)  # before the client can have read them
+                yield piece
+                if slow:
+                    threading.Event().wait(0.1)
             if kind == "stall":
-                self.connection.recv(1)
-        if kind in ("stall", "slow"):
-            self.server.left.set()
-
-    def _write(self, piece: bytes) -> None:
-        self.server.sent += len(piece)  # before the client can have read them
-        self.wfile.write(piece)
-
-    def _head(self, status: int, length: int, **more: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(length))
-        for name, value in more.items():
-            self.send_header(name, value)
-        self.end_headers()
+                request.connection.recv(1)
+        finally:
+            if kind in ("stall", "slow"):
+                self.left.set()
 
 
-@contextmanager
-def serving(**files: bytes) -> Iterator[FileServer]:
+def serving(**files: bytes) -> AbstractContextManager[FileServer]:
     """Serve ``files`` until the block ends."""
-    with FileServer({f"/{name}": content for name, content in files.items()}) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield server
-        server.shutdown()
+    return FileServer({f"/{name}": content for name, content in files.items()}).running()

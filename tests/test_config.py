@@ -1,23 +1,27 @@
 import json
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
-from stepline.config import load, validate
+from stepline.config import defaults, load, validate
+from stepline.config.declarations import folders
+from stepline.config.schema import schema_of
 from stepline.datasets import oepp, pss
 from stepline.datasets.studies import STUDIES
 from stepline.errors import ConfigError
 from tests.conftest import ROOT
 
-SCHEMA = yaml.safe_load(files("stepline").joinpath("config.schema.yaml").read_text(encoding="utf-8"))
+SCHEMA = schema_of(folders({}))
 
 WRONG: dict[str, tuple[Any, list[str]]] = {
     "unknown key": (
         {"strct": True},
-        ["strct: unknown key", "did you mean 'strict'?", "allowed: asr, backbones, datasets, demo"],
+        ["strct: unknown key", "did you mean 'strict'?", "allowed: asr, backbones, benchmarks, datasets, demo"],
     ),
     "unknown key, far from all": ({"qqq": 1}, ["qqq: unknown key; allowed: "]),
     "unknown key, nested": (
@@ -121,6 +125,7 @@ def test_a_wrong_value_is_one_line_with_key_value_and_what_is_allowed(case: str)
         (b"spacewalk: [v2\n  x: {", "not YAML"),
         (b"a: b: c\n", "not YAML"),
         (b"\xff\xfe\x00", "not YAML"),
+        (b"strict: true\nspacewalk:\n  llm: {}\n  llm: {model: m}\n", "line 4: the key 'llm' stands twice"),
         (b"- spacewalk\n", "is not of type object"),
         (b"", "config.yaml: it is empty"),
     ],
@@ -199,7 +204,7 @@ def test_a_datasets_defaults_are_filled() -> None:
 
 def test_no_dataset_can_take_a_studys_name() -> None:
     taken = SCHEMA["properties"]["datasets"]["propertyNames"]["not"]["enum"]
-    assert taken == [*STUDIES, "pss", *pss.DATASETS, "oepp", *oepp.DATASETS, "weights"]
+    assert taken == sorted([*STUDIES, "pss", *pss.DATASETS, "oepp", *oepp.DATASETS, "weights"])
 
 
 def test_filled_defaults_are_not_shared() -> None:
@@ -225,30 +230,42 @@ def test_a_number_without_a_full_stop_is_one(tmp_path: Path) -> None:
     assert (load()["shard_hours"], load()["spacewalk"]["last_layer"]["learning_rate"]) == (1e-6, 1e-5)
 
 
-def undescribed(schema: dict[str, Any], key: str) -> list[str]:
-    if "$ref" in schema:  # what it refers to is described
-        return []
-    names = [] if schema.get("description") else [key]
+def objects(schema: dict[str, Any], key: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the schema of each key, with its name."""
+    yield key, schema
     for name, child in schema.get("properties", {}).items():
-        names += undescribed(child, f"{key}.{name}")
-    return names
+        yield from objects(child, f"{key}.{name}")
+    if isinstance(other := schema.get("additionalProperties"), dict):
+        yield from objects(other, f"{key}.*")
 
 
 def test_every_key_is_described() -> None:
-    assert undescribed({"description": "top", **SCHEMA}, "") == []
-    for name, part in SCHEMA["$defs"].items():
-        assert undescribed(part, name) == []
+    assert [key for key, each in objects(SCHEMA) if key.strip(".*") and not each.get("description")] == []
 
 
-def unguarded(schema: dict[str, Any], key: str) -> list[str]:
-    lets_in = "properties" in schema and "$ref" not in schema and schema.get("additionalProperties") is not False
-    return [key] * lets_in + [
-        k for name, c in schema.get("properties", {}).items() for k in unguarded(c, f"{key}.{name}")
+def test_unknown_keys_are_errors_everywhere_but_in_entries() -> None:
+    open_keys = [
+        key for key, each in objects(SCHEMA) if "properties" in each and each.get("additionalProperties") is None
     ]
+    assert {key for key in open_keys if not key.endswith(".entries.*")} == set()
 
 
-def test_unknown_keys_are_errors_everywhere() -> None:
-    assert unguarded(SCHEMA, "") + [k for name, part in SCHEMA["$defs"].items() for k in unguarded(part, name)] == []
+@pytest.mark.parametrize("name", ["spacewalk", "demo", "pss", "oepp"])
+def test_the_defaults_of_a_benchmark_are_what_an_empty_key_gives(name: str) -> None:
+    config = validate({name: {}})
+    assert defaults(name, validate({name: {"releases": config[name]["releases"][:1]}})) == config[name]
+
+
+def test_the_defaults_of_a_study_of_ones_own() -> None:
+    config = validate({"datasets": {"mine": {"videos": "x", "study": {"text_encoders": []}}}})
+    assert defaults("mine", config)["transcripts"] == "asr"
+    assert defaults("mine", config)["text_encoders"] == ["tfidf", "minilm", "mpnet"]
+
+
+def test_the_schemas_are_json_schemas() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    for each in yaml.safe_load(files("stepline").joinpath("config/declaration.schema.yaml").read_text()).values():
+        Draft202012Validator.check_schema(each)
 
 
 @pytest.mark.parametrize(("given", "read"), [("500000", "500000"), ("5M", "5M"), ("null", None), (None, None)])

@@ -8,11 +8,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 from stepline import fetch
 from stepline.availability import read_availability, write_availability
 from stepline.backbones.weights import WEIGHTS, Weights
-from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.datasets import shards
 from stepline.datasets.release import ReleaseFile
@@ -23,7 +23,7 @@ from stepline.fetch import drop_videos, fetch_release, fetch_videos, fetch_weigh
 from stepline.io import read_json, write_json
 from stepline.mirror import Wanted
 from stepline.pipeline import Pipeline
-from stepline.plans import configured, plan
+from stepline.plans import configured, to_fetch
 from tests.file_server import FileServer, serving
 
 FILES = {
@@ -173,8 +173,10 @@ def videos(study: Study, server: FileServer) -> Study:
     return replace(study, videos=lambda: listed)
 
 
-def planned(study: Study, **config: object) -> Plan:
-    return Plan(validate({"demo": {}} | config), study)
+def planned(study: Study, **config: object) -> Pipeline:
+    plan = Spacewalk(validate({"demo": {}} | config), "demo")
+    plan.__dict__["released"] = study
+    return plan.pipeline
 
 
 @pytest.fixture
@@ -287,25 +289,25 @@ def test_a_deleted_video_is_asked_for_again_only_where_something_needs_it(
         return Pipeline.of(validate({"datasets": datasets, "media": {"keep": "none"} | media}), "mine")
 
     fetch_videos(made(), "000")
-    params = made().video_params("000")
+    params = made().videos.params("000")
     with pytest.raises(MissingError, match="^datasets/mine/media/manifests/000.json is still to be made"):
         drop_videos(made(), "000")
     computed(made())
     drop_videos(made(), "000")
     assert not Path("datasets/mine/videos/a.mp4").exists()
-    assert made().video_params("000") == params
+    assert made().videos.params("000") == params
     (record,) = fetch_videos(made(), "000")
     assert (record.status, record.kept) == ("present", False)
     assert len(server.gets) == 1
 
     other = made(limits={"memory_mb": 4000})
-    wanted = other.video_params("000")
+    wanted = other.videos.params("000")
     assert wanted != params
     (record,) = fetch_videos(other, "000")
     assert record.kept
     assert Path(record.path).read_bytes() == clip
     assert len(server.gets) == 2
-    assert made(limits={"memory_mb": 4000}).video_params("000") == wanted
+    assert made(limits={"memory_mb": 4000}).videos.params("000") == wanted
 
     drop_videos(other, "000")
     del server.files["/a.mp4"]
@@ -326,22 +328,22 @@ def test_what_a_fetch_by_hand_brings_is_noticed_by_the_next_run_and_only_by_that
         return Pipeline.of(config, "mine")
 
     assert fetch.videos_line(made()).startswith(f"0 of 1 videos\n  a: gone: {server.url}/a.mp4: HTTP 404")
-    first = made().video_params("000")
+    first = made().videos.params("000")
     assert fetch_videos(made(), "000")[0].status == "gone"
     assert fetch.videos_line(made()).startswith("0 of 1 videos")
-    assert made().video_params("000") == first
+    assert made().videos.params("000") == first
     server.files["/a.mp4"] = clip
     assert fetch.videos_line(made()) == "1 of 1 videos"
-    wanted = made().video_params("000")
+    wanted = made().videos.params("000")
     assert wanted != first
     job.unlink()
     assert fetch_videos(made(), "000")[0].status == "present"
-    assert made().video_params("000") == wanted
+    assert made().videos.params("000") == wanted
     assert fetch.videos_line(made()) == "1 of 1 videos"
-    assert made().video_params("000") == wanted
+    assert made().videos.params("000") == wanted
     make(Path("datasets/mine/videos/a.mp4"), [Fraction(i) for i in range(4)])
     assert fetch.videos_line(made()) == "1 of 1 videos"
-    assert made().video_params("000") != wanted
+    assert made().videos.params("000") != wanted
 
 
 def test_a_kill_while_videos_are_deleted_has_nothing_fetched_again(
@@ -349,7 +351,7 @@ def test_a_kill_while_videos_are_deleted_has_nothing_fetched_again(
 ) -> None:
     fetch_videos(own(folder), "000")
     computed(own(folder))
-    params = own(folder).video_params("000")
+    params = own(folder).videos.params("000")
 
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -359,7 +361,7 @@ def test_a_kill_while_videos_are_deleted_has_nothing_fetched_again(
             patch.setattr(Path, step, killed)
             with pytest.raises(KeyboardInterrupt):
                 drop_videos(own(folder), "000")
-        assert own(folder).video_params("000") == params
+        assert own(folder).videos.params("000") == params
     drop_videos(own(folder), "000")
     assert not os.path.lexists("datasets/mine/videos/a.mp4")
 
@@ -386,14 +388,14 @@ def test_of_a_users_own_file_only_the_link_is_deleted(folder: Path, clip: bytes)
 
 def test_all_that_is_configured_is_listed_to_be_fetched(folder: Path) -> None:
     config = validate({"datasets": {"mine": {"videos": str(folder)}}, "spacewalk": {"text_encoders": ["mpnet"]}})
-    listed = fetch.items([plan(config, name) for name in configured(config)])
+    listed = fetch.items(*to_fetch(config, configured(config)))
     weights = {f"weights/{name}" for name in ("mpnet", "egovlp", "videoclip", "internvideo", "s3d")}
     assert set(listed) == {"spacewalk/v0", "spacewalk/v1", "spacewalk/v2", "spacewalk/videos", "mine/videos"} | weights
     assert listed["mine/videos"]() == "1 of 1 videos"
     command = "mkdir -p weights/egovlp/ && cp EgoVLP_PT_BEST.pth weights/egovlp/ && stepline fetch weights/egovlp"
     assert listed["weights/egovlp"]() == f"needs `{command}`"
     heard = validate({"demo": {"transcripts": "asr"}, "asr": {"engine": "whisper"}})
-    assert {"demo/videos", "weights/whisper/small.en"} <= fetch.items([plan(heard, "demo")]).keys()
+    assert {"demo/videos", "weights/whisper/small.en"} <= fetch.items(*to_fetch(heard, ["demo"])).keys()
 
 
 # Weights

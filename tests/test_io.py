@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow
 import pytest
+import yaml
 from pyarrow import parquet
 
 from stepline.errors import StoreError
@@ -16,6 +17,7 @@ from stepline.io import (
     canonical_json,
     read_json,
     read_table,
+    read_yaml,
     sha256_file,
     write_bytes,
     write_json,
@@ -233,3 +235,28 @@ def test_a_damaged_parquet_file_is_one_line(keep: int, tmp_path: Path) -> None:
 def test_an_absent_parquet_file_is_absent(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_table(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a: 1\nb: {c: 1, c: 2}\n", "line 2: the key 'c' stands twice; keep one"),
+        ("a: 1\nb: 2\n'a': 3\n", "line 3: the key 'a' stands twice; keep one"),
+        ("- x:\n  - {2: 1, 2: 1}\n", "line 2: the key '2' stands twice; keep one"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(text: str, line: str) -> None:
+    with pytest.raises(yaml.YAMLError) as error:
+        read_yaml(text)
+    assert str(error.value) == line
+
+
+def test_merged_keys_may_be_replaced() -> None:
+    text = "x: &a {p: 1, q: 2}\ny: {o: {b: &b {<<: *a, p: 3}}, c: {<<: *b, q: 4}}\nz: [*a, *a]\n"
+    both = {"p": 1, "q": 2}
+    assert read_yaml(text) == {"x": both, "y": {"o": {"b": {"p": 3, "q": 2}}, "c": {"p": 3, "q": 4}}, "z": [both, both]}
+
+
+def test_text_and_the_key_two_are_two_keys() -> None:
+    assert read_yaml("{2: a, '2': b}") == {2: "a", "2": "b"}
+    assert read_yaml("") is None

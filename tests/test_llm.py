@@ -18,10 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from stepline import llm
+from stepline.download import retry
 from stepline.errors import DownloadError, MissingError, StoreError
 from stepline.llm import Content, Conversation, Service, ask
-from tests.llm_server import CUT, KEY, Reply, Request, Server
+from tests.llm_answers import KEY, completion, question
+from tests.server import CUT, Reply, Request, Server
 
 STORE = Path("answers/llm.sqlite")
 
@@ -29,27 +30,22 @@ STORE = Path("answers/llm.sqlite")
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(llm, "BACKOFF_S", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF_S", 0.001)
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., Server]]:
+def serve(serve: Callable[..., Server]) -> Callable[..., Server]:
     """Start a server that echoes the question, after the given replies in turn."""
-    started = []
 
     def start(*replies: Reply) -> Server:
         rest = itertools.chain(replies, itertools.repeat(None))
-        context = Server(lambda request: next(rest) or Reply(echo(request))).running()
-        started.append(context)
-        return context.__enter__()
+        return serve(lambda request: next(rest) or echo(request))
 
-    yield start
-    for context in started:
-        context.__exit__(None, None, None)
+    return start
 
 
-def echo(request: Request) -> str:
-    return f"so {request.question}"
+def echo(request: Request) -> Reply:
+    return completion(f"so {question(request)}")
 
 
 def service(url: str, **changes: object) -> Service:
@@ -62,12 +58,12 @@ def talk(*questions: str) -> list[Conversation]:
 
 def test_the_request_is_the_papers(serve: Callable[..., Server]) -> None:
     server = serve()
-    assert ask(service(server.url), talk("one"), STORE, what="x") == ["so one"]
+    assert ask(service(f"{server.url}/v1"), talk("one"), STORE, what="x") == ["so one"]
     (request,) = server.requests
     assert request.path == "/v1/chat/completions"
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.headers["content-type"] == "application/json"
-    assert request.body == {
+    assert request.json == {
         "model": "small",
         "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "one"}],
         "temperature": 0,
@@ -78,10 +74,10 @@ def test_the_request_is_the_papers(serve: Callable[..., Server]) -> None:
 def test_no_limit_and_no_key_send_neither(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve()
     monkeypatch.delenv("OPENAI_API_KEY")
-    ask(service(f"{server.url}/", max_tokens=None), talk("one"), STORE, what="x")
+    ask(service(f"{server.url}/v1/", max_tokens=None), talk("one"), STORE, what="x")
     (request,) = server.requests
     assert request.path == "/v1/chat/completions"
-    assert request.body.keys() == {"model", "messages"}
+    assert request.json.keys() == {"model", "messages"}
     assert "authorization" not in request.headers
 
 
@@ -89,7 +85,7 @@ def test_answers_come_in_the_order_of_the_questions(serve: Callable[..., Server]
     server = serve()
     questions = [str(n % 7) for n in range(40)]
     assert ask(service(server.url, concurrency=4), talk(*questions), STORE, what="x") == [f"so {q}" for q in questions]
-    assert sorted(request.question for request in server.requests) == list("0123456")
+    assert sorted(question(request) for request in server.requests) == list("0123456")
 
 
 def test_a_second_run_asks_nothing(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +120,7 @@ def test_a_picture_is_sent_as_it_is_and_another_is_another_question(serve: Calla
 
     for conversation in (see("AAAA"), see("AAAB"), see("AAAA")):
         ask(service(server.url), [conversation], STORE, what="x")
-    assert [request.body["messages"] for request in server.requests] == [see("AAAA"), see("AAAB")]
+    assert [request.json["messages"] for request in server.requests] == [see("AAAA"), see("AAAB")]
 
 
 def test_conversations_are_made_on_the_way_and_let_go(serve: Callable[..., Server]) -> None:
@@ -155,7 +151,7 @@ def test_what_the_service_says_is_kept(serve: Callable[..., Server]) -> None:
 
 
 def test_an_empty_answer_is_an_answer(serve: Callable[..., Server]) -> None:
-    server = serve(Reply(text=None))
+    server = serve(completion(None))
     assert ask(service(server.url), talk("a"), STORE, what="x") == [""]
     assert ask(service(server.url), talk("a"), STORE, what="x") == [""]
     assert len(server.requests) == 1
@@ -178,7 +174,7 @@ def test_retry_after_is_honoured(serve: Callable[..., Server]) -> None:
 def test_a_service_that_asks_for_too_long_is_left(serve: Callable[..., Server]) -> None:
     later = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
     server = serve(Reply(status=429, headers={"Retry-After": later}))
-    with pytest.raises(DownloadError, match=r"HTTP 429: .*; asks to wait 3\d\d\d s"):
+    with pytest.raises(DownloadError, match=r"HTTP 429: .*, asks to wait 3\d\d\d s"):
         ask(service(server.url), talk("a"), STORE, what="x")
     assert len(server.requests) == 1
 
@@ -239,7 +235,7 @@ def test_nobody_there_is_one_line() -> None:
 
 def test_the_key_stands_nowhere(serve: Callable[..., Server], tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    server = serve(Reply(), Reply(status=400, body=f"what is {KEY}?".encode()))
+    server = serve(completion(""), Reply(status=400, body=f"what is {KEY}?".encode()))
     ask(service(server.url), talk("a"), STORE, what="x")
     with pytest.raises(DownloadError, match=r"what is \*\*\*\?"):
         ask(service(server.url), talk("b"), STORE, what="x")
@@ -255,7 +251,7 @@ def test_so_many_are_asked_at_once() -> None:
 
     def reply(request: Request) -> Reply:
         together.wait()
-        return Reply(echo(request))
+        return echo(request)
 
     with Server(reply).running() as server:
         ask(service(server.url, concurrency=3), talk(*map(str, range(9))), STORE, what="x")
@@ -266,28 +262,28 @@ def test_what_was_answered_beside_a_failure_is_kept() -> None:
     failed = threading.Event()
 
     def reply(request: Request) -> Reply:
-        if request.question == "bad":
+        if question(request) == "bad":
             failed.set()
             return Reply(status=400)
         failed.wait(10)
         time.sleep(0.2)
-        return Reply(echo(request))
+        return echo(request)
 
     with Server(reply).running() as server:
         with pytest.raises(DownloadError, match="HTTP 400"):
             ask(service(server.url, concurrency=2), talk("slow", "bad", "never"), STORE, what="x")
         assert ask(service(server.url), talk("slow"), STORE, what="x") == ["so slow"]
-    assert [request.question for request in server.requests].count("slow") == 1
+    assert [question(request) for request in server.requests].count("slow") == 1
 
 
 def test_a_kill_keeps_what_was_answered(tmp_path: Path) -> None:
     hold, third = threading.Event(), threading.Event()
 
     def reply(request: Request) -> Reply:
-        if request.question == "2":
+        if question(request) == "2":
             third.set()
             hold.wait(30)
-        return Reply(echo(request))
+        return echo(request)
 
     questions = [str(n) for n in range(4)]
     code = textwrap.dedent(f"""
@@ -303,7 +299,7 @@ def test_a_kill_keeps_what_was_answered(tmp_path: Path) -> None:
         killed.wait()
         hold.set()
         assert ask(service(server.url), talk(*questions), STORE, what="x") == [f"so {q}" for q in questions]
-    assert [request.question for request in server.requests] == ["0", "1", "2", "2", "3"]
+    assert [question(request) for request in server.requests] == ["0", "1", "2", "2", "3"]
 
 
 def test_of_two_jobs_that_ask_the_same_the_first_answer_counts() -> None:
@@ -312,7 +308,7 @@ def test_of_two_jobs_that_ask_the_same_the_first_answer_counts() -> None:
             key = service(server.url).identity(talk("a")[0])
             other.execute("INSERT INTO answers VALUES (?, 'theirs', 'stop', 'small', 'null')", (key,))
         other.close()
-        return Reply("ours")
+        return completion("ours")
 
     with Server(reply).running() as server:
         assert ask(service(server.url), talk("a"), STORE, what="x") == ["theirs"]

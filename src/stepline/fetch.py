@@ -11,7 +11,6 @@ from stepline.asr import weights as recognisers
 from stepline.availability import Record, check_video_id, read_availability, write_availability, write_manifest
 from stepline.backbones.weights import DIGESTS, WEIGHTS, check, how_to_get, locate, trusted, weights_of
 from stepline.datasets import shards
-from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import Released, ReleaseFile, how_to_bring
 from stepline.datasets.schema import Video
 from stepline.download import DownloadOptions, fetch_file, fetch_video
@@ -20,7 +19,8 @@ from stepline.io import read_json, sha256_file, write_bytes, write_json
 from stepline.media.headers import Headers
 from stepline.media.process import Limits
 from stepline.mirror import Wanted, find, mirror_root
-from stepline.pipeline import Pipeline, how_to_fill
+from stepline.needs import Need
+from stepline.pipeline import Pipeline, how_to_fill, media_params
 from stepline.progress import progress
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,8 @@ def fetch_release(study: Released, release: str) -> Path:
     listed = study.release_files(release)
     if not listed:
         if not (folder / "release.json").exists():
-            raise ReleaseError(f"{folder} holds no release, and none is to be had: {how_to_bring(study.name, release)}")
+            bring = how_to_bring(study.name, release)
+            raise ReleaseError(f"{folder} holds no release, and none is to be had: run `{bring}`")
         return folder / "release.json"
     for file in progress(listed, what=f"{study.name} {release}", unit="files"):
         files[file.path] = _fetch_release_file(file, folder / file.path)
@@ -101,13 +102,13 @@ def bring_videos(pipeline: Pipeline, shard: str) -> list[Record]:
     job and after a failure. Videos that were deleted after use come again where something is to be computed from them.
     """
     options = DownloadOptions(**pipeline.config["download"])
-    shards.write(paths.shards(pipeline.name), pipeline.shards)
-    again, needed = pipeline.again(shard), pipeline.needs_videos(shard)
-    spans = pipeline.spans() if pipeline.annotated else {}
+    videos = pipeline.videos
+    shards.write(paths.shards(pipeline.name), videos.shards)
+    again, needed, spans = videos.again(shard), videos.needed(shard), videos.spans()
     records = []
     with Headers(Limits(**pipeline.config["media"]["limits"])) as headers:
         bring = partial(fetch_video, folder=paths.videos(pipeline.name), options=options, headers=headers, again=needed)
-        for video in progress(pipeline.members(shard), what=f"{pipeline.name} shard {shard}", unit="videos"):
+        for video in progress(videos.members(shard), what=f"{pipeline.name} shard {shard}", unit="videos"):
             records.append(_bring(video, paths.videos(pipeline.name), partial(bring, spans=spans.get(video.id, []))))
             if records[-1].status != "present":
                 log.warning("%s: %s: %s", video.id, records[-1].status, records[-1].reason)
@@ -141,31 +142,31 @@ def drop_videos(pipeline: Pipeline, shard: str) -> None:
     if wanted:
         raise MissingError(f"{wanted[0]} is still to be made from the videos of {pipeline.name}, shard {shard}")
     folder, dropped = paths.videos(pipeline.name), {}
-    for video in pipeline.members(shard):
+    for video in pipeline.videos.members(shard):
         memory = folder / f"{video.id}.json"
         record = read_availability(memory)[video.id]
         if record.status == "present":
             write_availability(memory, [replace(record, kept=False)])
             (folder / Path(record.path).name).unlink(missing_ok=True)
         dropped[video.id] = {"status": record.status, "reason": record.reason}
-    write_manifest(paths.dropped(pipeline.name, shard), dropped, by=pipeline.media_params())
+    write_manifest(paths.dropped(pipeline.name, shard), dropped, by=media_params(pipeline.config))
 
 
-def items(pipelines: Iterable[Pipeline]) -> dict[str, Callable[[], str]]:
-    """Return all that there is to fetch for data sets, by name: what brings it and says in a few words what came."""
-    found: dict[str, Callable[[], str]] = {}
-    for pipeline in pipelines:
-        found |= {f"weights/{name}": partial(_weights_line, name) for name in pipeline.weights}
-        for release in pipeline.releases:
-            found[f"{pipeline.name}/{release}"] = partial(release_line, pipeline.dataset, release)
-        if pipeline.wants_videos:
-            found[f"{pipeline.name}/videos"] = partial(videos_line, pipeline)
-    return found
+def items(
+    weights: Iterable[str], releases: Iterable[tuple[Released, str]], pipelines: Iterable[Pipeline]
+) -> dict[str, Callable[[], str]]:
+    """Return all that there is to fetch, by name: what brings it and says in a few words what came.
+
+    weights: their names. releases: of what, and their names. pipelines: of whose videos.
+    """
+    found: dict[str, Callable[[], str]] = {f"weights/{name}": partial(_weights_line, name) for name in weights}
+    found |= {f"{study.name}/{release}": partial(release_line, study, release) for study, release in releases}
+    wanted = [pipeline for pipeline in pipelines if pipeline.demand.wants_videos]
+    return found | {f"{pipeline.name}/videos": partial(videos_line, pipeline) for pipeline in wanted}
 
 
-def release_line(study: Dataset, release: str) -> str:
+def release_line(study: Released, release: str) -> str:
     """Bring a release and say how many files it has."""
-    assert isinstance(study, Released)
     return f"{len(read_json(fetch_release(study, release))['files'])} files"
 
 
@@ -174,14 +175,14 @@ def videos_line(pipeline: Pipeline) -> str:
 
     The records of shards are left to the workflow; where one would be another by now, its next run has that job.
     """
-    if not pipeline.all_shards:
+    if not pipeline.videos.all_shards:
         raise ReleaseError(f"{pipeline.name} lists no videos yet: run `stepline fetch {pipeline.dataset.listed_by}`")
     records = []
-    for shard in pipeline.all_shards:
+    for shard in pipeline.videos.all_shards:
         came = bring_videos(pipeline, shard)
         known = paths.availability(pipeline.name, shard)
         if known.exists() and _outcome(read_availability(known).values()) != _outcome(came):
-            write_json(paths.fetches(pipeline.name, shard), {"again": pipeline.again(shard) + 1})
+            write_json(paths.fetches(pipeline.name, shard), {"again": pipeline.videos.again(shard) + 1})
         records += came
     _refuse_absent(pipeline, records)
     return summary(records)
@@ -198,7 +199,7 @@ def summary(records: Sequence[Record]) -> str:
 
 
 def _weights_line(name: str) -> str:
-    command = how_to_fill(f"weights:{name}")
+    command = how_to_fill(Need("weights", name))
     if command != f"stepline fetch weights/{name}" and not (name in WEIGHTS and locate(name)):
         return f"needs `{command}`"
     fetch_weights(name)
@@ -225,8 +226,8 @@ def fetch_weights(name: str) -> None:
     folder = Path("weights", weights.name)
     known = trusted(folder)
     by_hand = f"{weights.by_hand or f'get it from {weights.origin}'}, then "
-    lacking = [file for file in weights.files if not (folder / file.name).exists()]
-    for file in lacking:
+    missing = [file for file in weights.files if not (folder / file.name).exists()]
+    for file in missing:
         wanted = Wanted(path=f"weights/{weights.name}/{file.name}", sha256=file.sha256, size=file.size)
         if (file.sha256 or not file.url) and (held := find(wanted)):
             folder.mkdir(parents=True, exist_ok=True)
@@ -234,7 +235,7 @@ def fetch_weights(name: str) -> None:
             (folder / file.name).symlink_to(held)
         elif not file.url:
             raise MissingError(f"{file.name} of {name} cannot be downloaded: {by_hand}`{how_to_get(name)}`")
-    for file in lacking:
+    for file in missing:
         path = folder / file.name
         if not path.exists():
             try:

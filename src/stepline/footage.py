@@ -3,16 +3,18 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from stepline import paths
 from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
 from stepline.backbones.sentence import MODELS
 from stepline.config import Config
+from stepline.datasets.dataset import Dataset
 from stepline.errors import ConfigError
 from stepline.io import read_json
-from stepline.pipeline import Pipeline
+from stepline.needs import Need
+from stepline.pipeline import Demand, Pipeline
 
 
 def is_backbone(name: str, config: Config) -> bool:
@@ -21,103 +23,95 @@ def is_backbone(name: str, config: Config) -> bool:
 
 
 @dataclass(frozen=True)
-class Footage(Pipeline):
-    """The videos of a benchmark's data set, as far as features are computed from them.
+class _Demand(Demand):
+    """Of the videos: the features of some backbones, and predictions that read videos. No sound, shots or speech."""
 
-    key: of the configuration that names features. shown: those of the tables' entries, backbones and imported banks.
-    predictions: those that read the videos themselves.
-    """
-
-    key: str
-    shown: tuple[str, ...]
-    predictions: Callable[[], list[Path]]
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Nothing: features are made for what reads them."""
-        return ()
-
-    @property
-    def configured_backbones(self) -> Sequence[str]:
-        """The backbones among the features that are shown."""
-        return [name for name in self.shown if is_backbone(name, self.config)]
-
-    @property
-    def lacks(self) -> tuple[str, ...]:
-        """What the backbones lack; no speech is recognised."""
-        return tuple(dict.fromkeys(item for name in self.configured_backbones for item in self.backbone_lacks(name)))
-
-    @property
-    def listed_clips(self) -> dict[str, list[tuple[float, float]]]:
-        """No clips are listed."""
-        return {}
-
-    @property
-    def how_to_list(self) -> str:
-        """What to do where a backbone wants listed clips."""
-        return f"name a backbone that describes each second in `{self.key}`"
-
-    def made_from_videos(self, shard: str) -> list[Path]:
-        """Return the records of a shard's features, and the predictions that read videos: all that is computed."""
-        features = [paths.features_manifest(self.name, shard, self.spec_of(name)) for name in self.backbones]
-        return [*features, *self.predictions()]
-
-    def drop_inputs(self, shard: str) -> list[Path]:
-        """Return the records of all that wants a shard's videos."""
-        return self.made_from_videos(shard)
+    names: tuple[str, ...]
+    reading: Callable[[], list[Path]]
 
     @property
     def wants_videos(self) -> bool:
         """Whether features are computed, or predictions read videos."""
-        return bool(self.configured_backbones or self.predictions())
+        return bool(self.names or self.reading())
 
-    def check_records(self) -> None:
-        """Read the records of videos where something is computed from them."""
-        if self.backbones or self.predictions():
-            super().check_records()
+    @property
+    def sound(self) -> bool:
+        """No."""
+        return False
 
-    # Features by their names
+    @property
+    def backbones(self) -> Sequence[str]:
+        """The backbones."""
+        return self.names
 
-    def check_features(self, name: str, where: str) -> None:
+    def predictions(self) -> list[Path]:
+        """Return the predictions that read the videos themselves."""
+        return self.reading()
+
+
+@dataclass(frozen=True)
+class Footage:
+    """A data set of a benchmark, whose features have names: of backbones, or of banks that were imported.
+
+    key: of the configuration that names features. names: those that the tables' entries read. predictions: returns
+    those that read the videos themselves.
+    """
+
+    config: Config
+    dataset: Dataset
+    key: str
+    names: tuple[str, ...]
+    predictions: Callable[[], list[Path]]
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The pipeline of the videos, as far as features are computed from them."""
+        backbones = tuple(name for name in self.names if self.is_backbone(name))
+        return Pipeline(self.config, self.dataset, _Demand(backbones, self.predictions))
+
+    def is_backbone(self, name: str) -> bool:
+        """Return whether the name is that of a backbone; else it is a bank that was imported."""
+        return is_backbone(name, self.config)
+
+    def check(self, name: str, where: str) -> None:
         """Raise ConfigError where a name at the key ``where`` can be neither a backbone's nor an imported bank's."""
-        if not is_backbone(name, self.config):
+        if not self.is_backbone(name):
             if name in {*towers(), *MODELS} or not re.fullmatch("[a-z0-9][a-z0-9_.-]*", name):
                 raise ConfigError(f"{where}: {name!r} is not allowed; name a backbone or an imported bank")
             return
         try:
-            self.backbone_lacks(name)
-            if self.describes_clips(name):
-                raise ConfigError(f"{name!r} describes listed clips; {self.how_to_list}")
+            self.missing(name)
+            if self.pipeline.features.describes_clips(name):
+                raise ConfigError(
+                    f"{name!r} describes listed clips; name a backbone that describes each second in `{self.key}`"
+                )
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
 
-    def features_lack(self, name: str) -> tuple[str, ...]:
-        """Return what is lacking before the features can be read."""
-        if is_backbone(name, self.config):
-            return self.backbone_lacks(name)
-        return () if self._imported(name) else (f"features:{name}/{self.name}",)
+    def missing(self, name: str) -> tuple[Need, ...]:
+        """Return what is missing before the features can be computed or read."""
+        if self.is_backbone(name):
+            return self.pipeline.features.missing(name)
+        return () if self._imported(name) else (Need("features", f"{name}/{self.dataset.name}"),)
 
-    def features_record(self, name: str) -> Any:
+    def record(self, name: str) -> Any:
         """Return all that decides the features."""
-        if is_backbone(name, self.config):
-            return self.spec_of(name).record()
+        if self.is_backbone(name):
+            return self.pipeline.features.spec_of(name).record()
         (record,) = self._imported(name)
         return read_json(record)
 
-    def features_inputs(self, name: str) -> list[Path]:
+    def inputs(self, name: str) -> list[Path]:
         """Return the records of the features: a backbone's of all shards, or an imported bank's own."""
-        if is_backbone(name, self.config):
-            spec = self.spec_of(name)
-            return [paths.features_manifest(self.name, shard, spec) for shard in self.all_shards]
-        return self._imported(name)
+        return self.pipeline.features.manifests(name) if self.is_backbone(name) else self._imported(name)
 
-    def features_folders(self, name: str) -> list[Path]:
+    def folders(self, name: str) -> list[Path]:
         """Return the folders ``features/<name>/<spec>/<data set>/<shard>`` of the features."""
-        if is_backbone(name, self.config):
-            spec = self.spec_of(name)
-            return [paths.features(self.name, shard, spec) for shard in self.all_shards]
+        if self.is_backbone(name):
+            return self.pipeline.features.folders(name)
         (record,) = self._imported(name)
-        return sorted(path.parent.parent for path in (record.parent / self.name).glob("[0-9]*/features/zarr.json"))
+        found = (record.parent / self.dataset.name).glob("[0-9]*/features/zarr.json")
+        return sorted(path.parent.parent for path in found)
 
     def _imported(self, name: str) -> list[Path]:
         """Return the record of the imported bank of that name that holds the data set, if there is one.
@@ -127,9 +121,9 @@ class Footage(Pipeline):
         found = [
             path
             for path in sorted(Path("features", name).glob("*/spec.json"))
-            if any((path.parent / self.name).glob("[0-9]*/features/zarr.json"))
+            if any((path.parent / self.dataset.name).glob("[0-9]*/features/zarr.json"))
         ]
         if len(found) > 1:
-            banks = " and ".join(str(path.parent / self.name) for path in found)
+            banks = " and ".join(str(path.parent / self.dataset.name) for path in found)
             raise ConfigError(f"config: {self.key}: {name!r} stands for {banks}: remove all but one")
         return found

@@ -14,6 +14,7 @@ from stepline.errors import StoreError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import yaml
 
 
 @contextmanager
@@ -70,10 +71,47 @@ def read_json(path: Path | str) -> Any:
 
 
 def read_yaml(text: str) -> Any:
-    """Return the YAML value in ``text``, read by libyaml where PyYAML has it; raise yaml.YAMLError where it is none."""
+    """Return the YAML value in ``text``, read by libyaml where PyYAML has it.
+
+    Raises yaml.YAMLError where it is none, and where a key stands twice in a mapping.
+    """
     import yaml
 
-    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _refuse_duplicates(node)
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _refuse_duplicates(document: "yaml.Node") -> None:
+    """Raise yaml.YAMLError where a key stands twice; merged keys (``<<``) may stand beside their replacements.
+
+    It comes before constructing, which writes merged keys into the nodes.
+    """
+    import yaml
+
+    left, seen = [document], set()
+    while left:
+        node = left.pop()
+        if isinstance(node, yaml.ScalarNode) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            left += node.value
+            continue
+        keys = set()
+        for key, value in node.value:
+            left.append(value)
+            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                continue
+            if (key.tag, key.value) in keys:
+                raise yaml.YAMLError(f"line {key.start_mark.line + 1}: the key {key.value!r} stands twice; keep one")
+            keys.add((key.tag, key.value))
 
 
 def read_table(path: Path | str, **options: Any) -> "pa.Table":

@@ -14,20 +14,18 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 
-from stepline.download import retry_after, unreachable
+from stepline.download import WorthRetryingError, may_pass, retried, retry_after, unreachable
 from stepline.errors import DownloadError, MissingError, StoreError
 from stepline.io import canonical_json
 from stepline.progress import progress
 
 KEY = "OPENAI_API_KEY"
 """The environment variable with the service's key, for services that want one. It is never written anywhere."""
-RETRIES = 5
-BACKOFF_S = 1.0
-"""Wait before the first retry; it doubles with each."""
+ATTEMPTS = 6
 LONGEST_WAIT_S = 600.0
 """A service that asks for more is asked in another run."""
 TIMEOUT_S = 600.0
@@ -180,36 +178,25 @@ class _Asker:
         return httpx.Client(headers=headers, timeout=TIMEOUT_S, limits=limits)
 
     def _ask(self, client: httpx.Client, conversation: Conversation) -> Answer:
-        reason = ""
-        for attempt in range(RETRIES + 1):
-            wait_s = BACKOFF_S * 2**attempt
-            try:
-                response = client.post(
-                    f"{self._service.url.rstrip('/')}/chat/completions", json=self._service.request(conversation)
-                )
-            except httpx.RequestError as error:
-                reason = f"{httpx.URL(self._service.url).host}: {str(error) or type(error).__name__}"
-            else:
-                if response.status_code == 200:
-                    return _answer(response)
-                reason = self._refusal(response)
-                wait_s = retry_after(response) or wait_s
-            if wait_s > LONGEST_WAIT_S:
-                raise DownloadError(f"{reason}; asks to wait {wait_s:.0f} s")
-            if attempt == RETRIES or self._ended.wait(wait_s):
-                break
-        raise DownloadError(f"{reason} ({attempt + 1} attempts)")
+        url = f"{self._service.url.rstrip('/')}/chat/completions"
+        host = f"{httpx.URL(url).host}: "
 
-    def _refusal(self, response: httpx.Response) -> str:
-        """Return why another attempt may do better; raise where it cannot."""
+        def attempt() -> Answer:
+            response = client.post(url, json=self._service.request(conversation))
+            return _answer(response) if response.status_code == 200 else self._refuse(response, host)
+
+        return retried(attempt, attempts=ATTEMPTS, longest_wait_s=LONGEST_WAIT_S, prefix=host, sleep=self._ended.wait)
+
+    def _refuse(self, response: httpx.Response, host: str) -> NoReturn:
         status = response.status_code
         text = response.text.replace(self._key, "***") if self._key else response.text
-        reason = f"{response.url.host}: HTTP {status}: {' '.join(text.split())[:300]}"
+        reason = f"HTTP {status}: {' '.join(text.split())[:300]}"
+        if may_pass(status) and "insufficient_quota" not in text:
+            raise WorthRetryingError(reason, retry_after(response.headers))
         if status in (401, 403):
-            raise MissingError(f"{f'the key in {KEY} is refused' if self._key else f'{KEY} is unset'}: {reason}")
-        if "insufficient_quota" in text or (status < 500 and status not in (408, 409, 429)):
-            raise DownloadError(reason)
-        return reason
+            refused = f"the key in {KEY} is refused" if self._key else f"{KEY} is unset"
+            raise MissingError(f"{refused}: {host}{reason}")
+        raise DownloadError(f"{host}{reason}")
 
 
 def is_openai(url: str) -> bool:

@@ -1,7 +1,10 @@
 """What is missing before something can be computed: made, written and read in one form."""
 
+import os
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Literal, get_args
 
 from stepline.errors import StoreError
@@ -46,6 +49,13 @@ class Need:
             raise StoreError(f"{text!r} is no need; its kind is one of {', '.join(get_args(NeedKind))}")
         what, _, value = what.partition("=") if kind == "config" else (what, "", "")
         return cls(kind, what, value)  # type: ignore[arg-type]
+
+
+def absent(*needs: Need) -> tuple[Need, ...]:
+    """Return those of Java and packages that are not here; none where jobs have environments of their own."""
+    if os.environ.get("STEPLINE_CONDA"):
+        return ()
+    return tuple(each for each in needs if not (find_spec(each.what) if each.what else shutil.which(each.kind)))
 
 
 def unique(needs: Iterable[Need]) -> tuple[Need, ...]:

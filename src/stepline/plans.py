@@ -1,68 +1,104 @@
-"""The plan of every data set: a benchmark's study has its benchmark's, any other the pipeline alone."""
+"""The benchmarks, and which plan or pipeline a configuration gives each name: the workflow and the verbs ask here."""
 
-from typing import Any, Protocol
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
 
 from stepline.benchmark import Benchmark
-from stepline.benchmarks.oepp.plan import Plan as OeppPlan
-from stepline.benchmarks.pss.plan import Plan as PssPlan
-from stepline.benchmarks.spacewalk.plan import Plan
-from stepline.config import Config
-from stepline.datasets.configured import is_study
-from stepline.datasets.studies import STUDIES
+from stepline.benchmarks.oepp.benchmark import Oepp
+from stepline.benchmarks.pss.benchmark import Pss
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+from stepline.config import Config, validate
+from stepline.config.declarations import folders
+from stepline.datasets.release import Released
+from stepline.errors import ConfigError
 from stepline.pipeline import Pipeline
-from stepline.runs import Run
 
-BENCHMARKS: dict[str, type[Benchmark[Any]]] = {made.released.name: made for made in (PssPlan, OeppPlan)}
-"""The benchmarks with data sets of their own, by name."""
-FOOTAGE = {name: made for made in BENCHMARKS.values() for name in made.footage_sets}
-"""By data set, the benchmark that reads its videos."""
+BENCHMARKS: tuple[type[Benchmark[Any]], ...] = (Spacewalk, Pss, Oepp)
+"""The registry. Others, in folders of their own, are named by ``benchmarks:`` in the configuration."""
 
 
-class Verbs(Protocol):
-    """What the verbs of a benchmark do. context: a window length such as ``180s``, or ``all``."""
-
-    def fit(self, release: str, entry: str, context: str, seed: int) -> None:
-        """Fit with one seed."""
-
-    def predict(self, release: str, entry: str, context: str) -> None:
-        """Predict, by all fits where the entry is fitted."""
-
-    def score(self, release: str, entry: str, context: str) -> None:
-        """Score the predictions."""
-
-    def table(self, target: str) -> None:
-        """Write a table."""
-
-    def report(self) -> None:
-        """Write the page to look at."""
+def benchmarks(config: Config) -> dict[str, type[Benchmark[Any]]]:
+    """Return the benchmark of each study that a configuration can have, by the study's name."""
+    found = {name: each for each in BENCHMARKS for name in each.serves(config)}
+    for name in config["benchmarks"]:
+        found[name] = _external(name, folders(config)[name])
+    return found
 
 
-def plan(config: Config, name: str) -> Pipeline:
-    """Return the plan of a data set; raise ConfigError where it is not configured."""
-    if name in BENCHMARKS:
-        return BENCHMARKS[name].of(config, name)
-    if name in FOOTAGE:
-        return FOOTAGE[name].configured(config).footage[name]
-    return Plan.of(config, name) if is_study(config, name) else Pipeline.of(config, name)
+def plan(config: Config, name: str) -> Benchmark[Any]:
+    """Return the plan of a study; raise ConfigError where it is not known, not configured, or impossible."""
+    known = benchmarks(config)
+    if name not in known:
+        raise ConfigError(f"study {name!r} is not known; choose from {', '.join(known)}")
+    return known[name].of(config, name)
 
 
 def has_tables(config: Config, name: str) -> bool:
-    """Return whether a benchmark runs on the data set of that name."""
-    return name in BENCHMARKS or is_study(config, name)
+    """Return whether a name is that of a study."""
+    return name in benchmarks(config)
 
 
-def run(config: Config, name: str) -> Verbs:
-    """Return the benchmark's jobs of a study; raise ConfigError where it is not configured."""
-    if name in BENCHMARKS:
-        return Run(BENCHMARKS[name].of(config, name))
-    from stepline.benchmarks.spacewalk.run import Run as SpacewalkRun
-
-    return SpacewalkRun(Plan.of(config, name))
+def pipeline(config: Config, name: str) -> Pipeline:
+    """Return the pipeline of a data set; raise ConfigError where it is not configured, or has no videos of its own."""
+    for study, made in benchmarks(config).items():
+        if name in made.datasets:
+            return made.configured(config, study).pipelines[name]
+        if name == study:
+            pipelines = made.of(config, study).pipelines
+            if name not in pipelines:
+                raise ConfigError(f"{name} has no videos of its own: name {' or '.join(pipelines)}")
+            return pipelines[name]
+    return Pipeline.of(config, name)
 
 
 def configured(config: Config) -> list[str]:
-    """Return the names of the configured data sets, studies first."""
-    studies = [name for name in STUDIES if name in config]
-    benchmarks = [name for name in BENCHMARKS if name in config]
-    videos = [each for name in benchmarks for each in BENCHMARKS[name].configured(config).datasets]
-    return [*studies, *benchmarks, *videos, *config["datasets"]]
+    """Return the names of the configured studies, then those of other data sets with videos."""
+    studies = [name for name in benchmarks(config) if name in config]
+    videos = [each for name in studies for each in benchmarks(config)[name].configured(config, name).pipelines]
+    return list(dict.fromkeys([*studies, *videos, *config["datasets"]]))
+
+
+def to_fetch(config: Config, names: Sequence[str]) -> tuple[list[str], list[tuple[Released, str]], list[Pipeline]]:
+    """Return what studies and data sets want fetched: weights, releases with whose they are, and whose videos."""
+    plans = {name: plan(config, name) for name in names if has_tables(config, name)}
+    pipelines = {each.name: each for made in plans.values() for each in made.pipelines.values()}
+    pipelines |= {name: pipeline(config, name) for name in names if name not in (*plans, *pipelines)}
+    weights = [weight for each in plans.values() for weight in each.weights]
+    weights += [weight for made in pipelines.values() for weight in made.weights]
+    releases = [(made.released, release) for made in plans.values() for release in made.releases]
+    return list(dict.fromkeys(weights)), releases, list(pipelines.values())
+
+
+def released(name: str, release: str, config: Mapping[str, Any]) -> Released:
+    """Return the releases of a study; raise ConfigError where it, or that release of it, is not known.
+
+    config: the one that names benchmarks and data sets of the user's own.
+    """
+    whole = validate(config if name in config or name in config.get("datasets", {}) else {**config, name: {}})
+    found = benchmarks(whole)[name].configured(whole, name).released
+    if release not in found.known:
+        raise ConfigError(f"release {release!r} of {name} is not known; choose from {', '.join(found.known)}")
+    return found
+
+
+def _external(name: str, folder: Path) -> type[Benchmark[Any]]:
+    """Return the class ``BENCHMARK`` of a benchmark's package outside of this one, which is imported once."""
+    module = f"stepline_benchmark_{name}"
+    if module not in sys.modules:
+        spec = spec_from_file_location(module, folder / "__init__.py", submodule_search_locations=[str(folder)])
+        if spec is None or spec.loader is None or not (folder / "__init__.py").is_file():
+            raise ConfigError(f"config: benchmarks.{name}: {folder} has no __init__.py; give a benchmark's folder")
+        sys.modules[module] = module_from_spec(spec)
+        try:
+            spec.loader.exec_module(sys.modules[module])
+        except (ImportError, SyntaxError) as error:
+            del sys.modules[module]
+            raise ConfigError(f"config: benchmarks.{name}: {folder} cannot be imported: {error}") from None
+    found = getattr(sys.modules[module], "BENCHMARK", None)
+    if not (isinstance(found, type) and issubclass(found, Benchmark)):
+        raise ConfigError(f"config: benchmarks.{name}: {folder}/__init__.py has no BENCHMARK, a subclass of Benchmark")
+    found.folder, found.studies = folder, (name,)
+    return found

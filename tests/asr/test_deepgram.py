@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import wave
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -20,15 +20,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepline.asr import chunks, deepgram
+from stepline.asr import chunks
 from stepline.asr.transcribe import transcribe
 from stepline.asr.transcript import Sentence, Word, read
 from stepline.availability import read_manifest, write_manifest
 from stepline.cli import main
 from stepline.config import validate
+from stepline.download import retry
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.media.audio import RATE
-from tests.asr.deepgram_server import CUT, KEY, Reply, Request, Server, response
+from tests.asr.deepgram_answers import KEY, keyed, listened, pcm, response
+from tests.server import CUT, Reply, Request, Server
 
 FIRST = [("We open the door.", 1.0, 2.5), ("It's cold outside.", 4.0, 5.25)]
 SECOND = [("Now close it again.", 0.5, 2.0)]
@@ -47,23 +49,18 @@ def sentence(text: str, start_s: float, end_s: float) -> Sentence:
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEEPGRAM_API_KEY", KEY)
-    monkeypatch.setattr(deepgram, "BACKOFF_S", 0.01)
+    monkeypatch.setattr(retry, "BACKOFF_S", 0.01)
 
 
 @pytest.fixture
-def scripted() -> Iterator[Script]:
+def scripted(serve: Callable[..., Server]) -> Script:
     """Start a server that gives these replies in turn."""
-    started = []
 
     def start(replies: list[Reply]) -> Server:
         rest = iter(replies)
-        context = Server(lambda request: next(rest)).running()
-        started.append(context)
-        return context.__enter__()
+        return serve(keyed(lambda request: next(rest)))
 
-    yield start
-    for context in started:
-        context.__exit__(None, None, None)
+    return start
 
 
 def audio(folder: Path, **seconds: float) -> None:
@@ -97,10 +94,12 @@ def said(path: Path) -> list[tuple[str, float, float]]:
 
 def test_two_chunks_become_one_transcript(tmp_path: Path) -> None:
     audio(tmp_path, a=603)
-    with Server(lambda request: Reply(said=SECOND if len(request.pcm) < 100 * RATE else FIRST)).running() as server:
+    with Server(
+        keyed(lambda request: listened(SECOND if len(pcm(request)) < 100 * RATE else FIRST))
+    ).running() as server:
         assert run(tmp_path, server.url) == {"a": {"status": "present", "reason": "", "n_sentences": 3}}
-    long, short = sorted(server.requests, key=lambda request: -len(request.pcm))
-    cut_s = len(long.pcm) / 2 / RATE
+    long, short = sorted(server.requests, key=lambda request: -len(pcm(request)))
+    cut_s = len(pcm(long)) / 2 / RATE
     assert 585 < cut_s < 586
     first, second, third = read(tmp_path / "transcripts/a.parquet")
     assert [first, second] == [sentence(*line) for line in FIRST]
@@ -111,7 +110,7 @@ def test_two_chunks_become_one_transcript(tmp_path: Path) -> None:
         chunk=1, engine="deepgram",
     )  # fmt: skip
     with wave.open(str(tmp_path / "media/a/audio.wav")) as file:
-        assert long.pcm + short.pcm == file.readframes(file.getnframes())
+        assert pcm(long) + pcm(short) == file.readframes(file.getnframes())
     for request in server.requests:
         assert request.path == "/v1/listen"
         assert request.query == {"model": "nova-3", "language": "en", "punctuate": "true", "utterances": "true"}
@@ -120,7 +119,7 @@ def test_two_chunks_become_one_transcript(tmp_path: Path) -> None:
 
 def test_a_finished_transcript_is_kept(tmp_path: Path, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     audio(tmp_path, a=3)
-    server = scripted([Reply(said=SECOND)])
+    server = scripted([listened(SECOND)])
     first = run(tmp_path, server.url)
     monkeypatch.delenv("DEEPGRAM_API_KEY")
     assert run(tmp_path, server.url) == first
@@ -130,7 +129,7 @@ def test_a_finished_transcript_is_kept(tmp_path: Path, scripted: Script, monkeyp
 
 def test_a_lost_transcript_is_made_from_the_kept_answers(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
-    server = scripted([Reply(said=SECOND)])
+    server = scripted([listened(SECOND)])
     run(tmp_path, server.url)
     path = tmp_path / "transcripts/a.parquet"
     before = path.read_bytes()
@@ -142,7 +141,7 @@ def test_a_lost_transcript_is_made_from_the_kept_answers(tmp_path: Path, scripte
 
 def test_another_model_transcribes_again(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
-    server = scripted([Reply(said=SECOND), Reply(said=[("Another model.", 0, 1)])])
+    server = scripted([listened(SECOND), listened([("Another model.", 0, 1)])])
     run(tmp_path, server.url)
     run(tmp_path, server.url, model="nova-2")
     assert [sentence.text for sentence in read(tmp_path / "transcripts/a.parquet")] == ["Another model."]
@@ -154,26 +153,26 @@ def test_another_model_transcribes_again(tmp_path: Path, scripted: Script) -> No
 
 def test_silence_is_an_empty_transcript(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3, empty=0)
-    server = scripted([Reply()])
+    server = scripted([listened([])])
     nobody = {"status": "present", "reason": "no speech found", "n_sentences": 0}
     assert run(tmp_path, server.url) == {"a": nobody, "empty": nobody}
 
 
 def test_times_end_with_the_audio(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=1.5)
-    run(tmp_path, scripted([Reply(said=SECOND)]).url)
+    run(tmp_path, scripted([listened(SECOND)]).url)
     assert [sentence.end_s for sentence in read(tmp_path / "transcripts/a.parquet")] == [1.5]
 
 
 def test_utterances_are_put_in_order(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=6)
-    run(tmp_path, scripted([Reply(said=[("Late.", 7.0, 8.0), *reversed(FIRST)])]).url)
+    run(tmp_path, scripted([listened([("Late.", 7.0, 8.0), *reversed(FIRST)])]).url)
     assert said(tmp_path / "transcripts/a.parquet") == [*FIRST, ("Late.", 6.0, 6.0)]
 
 
 def test_words_are_put_in_order(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
-    answer = response(SECOND, bytes(44))
+    answer = response(SECOND)
     answer["results"]["utterances"][0]["words"].reverse()
     run(tmp_path, scripted([Reply(body=json.dumps(answer).encode())]).url)
     assert read(tmp_path / "transcripts/a.parquet") == (sentence(*SECOND[0]),)
@@ -182,7 +181,7 @@ def test_words_are_put_in_order(tmp_path: Path, scripted: Script) -> None:
 @pytest.mark.parametrize(("start_s", "end_s"), [(2.0, 1.0), (-1.0, 1.0), (0.0, float("nan")), (0.0, float("inf"))])
 def test_times_that_cannot_be_are_a_record(start_s: float, end_s: float, tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
-    failed = run(tmp_path, scripted([Reply(said=[("What?", start_s, end_s)])]).url)["a"]
+    failed = run(tmp_path, scripted([listened([("What?", start_s, end_s)])]).url)["a"]
     assert (failed["status"], failed["reason"]) == (
         "failed",
         "the answer holds an utterance that ends before it starts",
@@ -191,7 +190,7 @@ def test_times_that_cannot_be_are_a_record(start_s: float, end_s: float, tmp_pat
 
 def test_a_confidence_is_at_most_1(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
-    answer = response(SECOND, bytes(44))
+    answer = response(SECOND)
     answer["results"]["utterances"][0]["confidence"] = 1.0000001
     run(tmp_path, scripted([Reply(body=json.dumps(answer).encode())]).url)
     assert [said.confidence for said in read(tmp_path / "transcripts/a.parquet")] == [1.0]
@@ -200,7 +199,7 @@ def test_a_confidence_is_at_most_1(tmp_path: Path, scripted: Script) -> None:
 @pytest.mark.parametrize("confidence", [-0.5, float("nan")])
 def test_a_confidence_that_cannot_be_is_a_record(confidence: float, tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
-    answer = response(SECOND, bytes(44))
+    answer = response(SECOND)
     answer["results"]["utterances"][0]["words"][1]["confidence"] = confidence
     failed = run(tmp_path, scripted([Reply(body=json.dumps(answer).encode())]).url)["a"]
     assert (failed["status"], failed["reason"]) == ("failed", "the answer holds a confidence below 0 or none")
@@ -208,7 +207,7 @@ def test_a_confidence_that_cannot_be_is_a_record(confidence: float, tmp_path: Pa
 
 def test_a_failure_leaves_no_transcript_of_another_video(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
-    server = scripted([Reply(said=SECOND), Reply(400)])
+    server = scripted([listened(SECOND), Reply(400)])
     run(tmp_path, server.url)
     assert (tmp_path / "transcripts/a.parquet").exists()
     audio(tmp_path, a=4)
@@ -219,15 +218,15 @@ def test_a_failure_leaves_no_transcript_of_another_video(tmp_path: Path, scripte
 @pytest.mark.parametrize("reply", [Reply(503), Reply(500), Reply(429), Reply(408), Reply(CUT)], ids=lambda r: r.status)
 def test_a_passing_failure_is_asked_again(reply: Reply, tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
-    server = scripted([reply, Reply(said=SECOND)])
+    server = scripted([reply, listened(SECOND)])
     assert run(tmp_path, server.url)["a"] == {"status": "present", "reason": "", "n_sentences": 1}
     first, second = server.requests
-    assert first.pcm == second.pcm != b""
+    assert pcm(first) == pcm(second) != b""
 
 
 def test_the_service_says_how_long_to_wait(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
-    server = scripted([Reply(429, headers={"Retry-After": "1"}), Reply(said=SECOND)])
+    server = scripted([Reply(429, headers={"Retry-After": "1"}), listened(SECOND)])
     start_s = time.monotonic()
     assert run(tmp_path, server.url)["a"]["status"] == "present"
     assert 1 <= time.monotonic() - start_s < 5
@@ -246,9 +245,9 @@ def test_a_wait_of_hours_is_left_to_another_run(form: str, tmp_path: Path, scrip
 
 def test_after_three_retries_the_video_is_a_record_and_the_others_go_on(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3, b=3)
-    server = scripted([Reply(503)] * 4 + [Reply(said=SECOND)] + [Reply(503)] * 4 + [Reply(said=FIRST)])
+    server = scripted([Reply(503)] * 4 + [listened(SECOND)] + [Reply(503)] * 4 + [listened(FIRST)])
     records = run(tmp_path, server.url)
-    reason = '127.0.0.1: HTTP 503: {"err_code":"E","err_msg":"no"} (4 attempts)'
+    reason = '127.0.0.1: HTTP 503: {"error":"no"} (4 attempts)'
     assert records["a"] == {"status": "failed", "reason": reason, "failures": 1}
     assert records["b"]["status"] == "present"
     assert not (tmp_path / "transcripts/a.parquet").exists()
@@ -282,7 +281,7 @@ def test_a_refusal_is_a_record_and_asked_once_a_run(
     reply: Reply, reason: str, tmp_path: Path, scripted: Script
 ) -> None:
     audio(tmp_path, a=3)
-    server = scripted([reply, Reply(said=SECOND)])
+    server = scripted([reply, listened(SECOND)])
     failed = run(tmp_path, server.url)["a"]
     assert failed["status"] == "failed"
     assert re.search(reason, failed["reason"])
@@ -293,9 +292,9 @@ def test_a_refusal_is_a_record_and_asked_once_a_run(
 def test_nobody_there_is_found_by_one_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLINE_RUN", "1")
     audio(tmp_path, a=3, b=3)
-    with Server(lambda request: Reply(said=SECOND)).running() as other:
-        server = Server(lambda request: Reply())
-        server._server.server_close()
+    with Server(keyed(lambda request: listened(SECOND))).running() as other:
+        server = Server(lambda request: listened([]))
+        server.server_close()
         records = run(tmp_path, server.url)
         assert {record["status"] for record in records.values()} == {"failed"}
         assert all("is unreachable" in record["reason"] for record in records.values())
@@ -318,7 +317,7 @@ def test_a_wrong_key_is_one_line(
 ) -> None:
     audio(tmp_path, a=3)
     monkeypatch.delenv("DEEPGRAM_API_KEY") if key is None else monkeypatch.setenv("DEEPGRAM_API_KEY", key)
-    server = scripted([Reply()] * 9)
+    server = scripted([listened([])] * 9)
     with pytest.raises(MissingError, match=line) as caught:
         run(tmp_path, server.url)
     assert not (key or "").strip() or key not in str(caught.value)
@@ -338,7 +337,7 @@ def test_a_key_with_a_line_end_is_taken_without_it(
 ) -> None:
     audio(tmp_path, a=3)
     monkeypatch.setenv("DEEPGRAM_API_KEY", f"{KEY}\n")
-    assert run(tmp_path, scripted([Reply(said=SECOND)]).url)["a"]["status"] == "present"
+    assert run(tmp_path, scripted([listened(SECOND)]).url)["a"]["status"] == "present"
 
 
 @pytest.fixture
@@ -349,7 +348,7 @@ def short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def heard(request: Request) -> Reply:
-    return Reply(said=[(hashlib.sha256(request.pcm).hexdigest(), 0.25, 0.5)])
+    return listened([(hashlib.sha256(pcm(request)).hexdigest(), 0.25, 0.5)])
 
 
 @pytest.mark.usefixtures("short_chunks")
@@ -358,10 +357,10 @@ def test_a_failure_of_one_chunk_costs_that_chunk(tmp_path: Path) -> None:
     asked: list[bytes] = []
 
     def reply(request: Request) -> Reply:
-        asked.append(request.pcm)
+        asked.append(pcm(request))
         return Reply(400) if len(asked) == 12 else heard(request)
 
-    with Server(reply).running() as server:
+    with Server(keyed(reply)).running() as server:
         failed = run(tmp_path, server.url)["a"]
         n_chunks = len(server.requests)
         assert n_chunks >= 30
@@ -369,18 +368,18 @@ def test_a_failure_of_one_chunk_costs_that_chunk(tmp_path: Path) -> None:
         assert failed["reason"].startswith(f"1 of {n_chunks} chunks: 127.0.0.1: HTTP 400")
         assert not (tmp_path / "transcripts/a.parquet").exists()
         assert run(tmp_path, server.url)["a"]["n_sentences"] == n_chunks
-    assert [request.pcm for request in server.requests[n_chunks:]] == [asked[11]]
+    assert [pcm(request) for request in server.requests[n_chunks:]] == [asked[11]]
 
 
 @pytest.mark.usefixtures("short_chunks")
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_so_many_chunks_are_asked_at_once_and_stay_in_order(concurrency: int, tmp_path: Path) -> None:
     def reply(request: Request) -> Reply:
-        time.sleep(0.02 + 0.06 * (request.pcm[0] % 3))
+        time.sleep(0.02 + 0.06 * (pcm(request)[0] % 3))
         return heard(request)
 
     audio(tmp_path, a=20)
-    with Server(reply).running() as server:
+    with Server(keyed(reply)).running() as server:
         run(tmp_path, server.url, concurrency=concurrency)
     assert server.at_once == concurrency
     pieces = list(chunks.chunks(tmp_path / "media/a/audio.wav"))
@@ -394,14 +393,14 @@ def test_so_many_chunks_are_asked_at_once_and_stay_in_order(concurrency: int, tm
 def test_a_refused_key_ends_the_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     audio(tmp_path, a=60)
     monkeypatch.setenv("DEEPGRAM_API_KEY", "another")
-    with Server(heard).running() as server, pytest.raises(MissingError, match="refused"):
+    with Server(keyed(heard)).running() as server, pytest.raises(MissingError, match="refused"):
         run(tmp_path, server.url)
     assert len(server.requests) <= 4
 
 
 def test_a_damaged_answer_is_named(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
-    server = scripted([Reply(said=SECOND)])
+    server = scripted([listened(SECOND)])
     run(tmp_path, server.url)
     (answer,) = (tmp_path / "transcripts/answers").iterdir()
     answer.write_bytes(answer.read_bytes()[:100])
@@ -427,20 +426,20 @@ def test_a_kill_between_chunks_never_pays_twice(tmp_path: Path) -> None:
     asked_again = threading.Event()
 
     def reply(request: Request) -> Reply:
-        if len(request.pcm) < 100 * RATE and not asked_again.is_set():
+        if len(pcm(request)) < 100 * RATE and not asked_again.is_set():
             asked_again.set()
             time.sleep(30)
-        return Reply(said=SECOND if len(request.pcm) < 100 * RATE else FIRST)
+        return listened(SECOND if len(pcm(request)) < 100 * RATE else FIRST)
 
     audio(tmp_path, a=603)
-    with Server(reply).running() as server:
+    with Server(keyed(reply)).running() as server:
         configured(tmp_path, server.url)
         killed = subprocess.Popen([sys.executable, "-m", "stepline", *COMMAND], start_new_session=True)
         assert asked_again.wait(60)
         os.killpg(killed.pid, signal.SIGKILL)
         assert killed.wait() == -signal.SIGKILL
         assert main(COMMAND) == 0
-    long, short, again = (request.pcm for request in server.requests)
+    long, short, again = (pcm(request) for request in server.requests)
     assert len(long) > 585 * RATE * 2 > len(short)
     assert short == again
     assert len(read(tmp_path / "datasets/demo/transcripts/deepgram/a.parquet")) == 3
@@ -452,7 +451,7 @@ def test_the_key_stands_in_no_file_and_no_output(
     caplog.set_level(logging.DEBUG)
     audio(tmp_path, a=3, b=3, c=3)
     echo = f"refused: Token {KEY}".encode()
-    server = scripted([Reply(said=FIRST), Reply(400, body=echo), Reply(403, body=echo)])
+    server = scripted([listened(FIRST), Reply(400, body=echo), Reply(403, body=echo)])
     configured(tmp_path, server.url)
     assert main(COMMAND) == 2
     printed = "".join(capfd.readouterr())

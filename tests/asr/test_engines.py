@@ -6,8 +6,9 @@ import pytest
 
 from stepline.asr import engines, weights
 from stepline.asr.transcribe import ENGINES
-from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
+from stepline.needs import Need
+from stepline.plans import pipeline
 
 ENVS = Path(__file__).parents[2] / "envs"
 WHISPER = {"model": "small.en", "decoding": "beam", "words": False}
@@ -49,25 +50,28 @@ def test_a_model_of_faster_whisper_counts_by_all_its_files(tmp_path: Path) -> No
 
 
 def test_another_revision_is_another_parameter_of_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = Plan.of(validate({"demo": {}}), "demo").transcribe_params("000")
+    before = pipeline(validate({"demo": {}}), "demo").speech.params("000")
     monkeypatch.setattr(engines, "REVISION", engines.REVISION + 1)
-    assert Plan.of(validate({"demo": {}}), "demo").transcribe_params("000") != before
+    assert pipeline(validate({"demo": {}}), "demo").speech.params("000") != before
 
 
 def test_what_an_engine_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DEEPGRAM_API_KEY", raising=False)
     monkeypatch.delenv("STEPLINE_CONDA", raising=False)
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
-    assert engines.lacking("pocketsphinx", {}) == ("package:pocketsphinx",)
-    assert engines.lacking("deepgram", {"model": "nova-3"}) == ("package:deepgram", "key:DEEPGRAM_API_KEY")
-    assert engines.lacking("whisper", WHISPER) == ("package:whisper", "weights:whisper/small.en")
+    assert engines.missing("pocketsphinx", {}) == (Need("package", "pocketsphinx"),)
+    assert engines.missing("deepgram", {"model": "nova-3"}) == (
+        Need("package", "deepgram"),
+        Need("key", "DEEPGRAM_API_KEY"),
+    )
+    assert engines.missing("whisper", WHISPER) == (Need("package", "whisper"), Need("weights", "whisper/small.en"))
     monkeypatch.setenv("STEPLINE_CONDA", "1")
     monkeypatch.setenv("DEEPGRAM_API_KEY", "a")
-    assert engines.lacking("pocketsphinx", {}) == engines.lacking("deepgram", {}) == ()
-    assert engines.lacking("faster_whisper", {"model": "small.en"}) == ("weights:faster-whisper/small.en",)
-    assert engines.lacking("whisper", {"model": f"{tmp_path}/a.pt"}) == (f"weights:{tmp_path}/a.pt",)
+    assert engines.missing("pocketsphinx", {}) == engines.missing("deepgram", {}) == ()
+    assert engines.missing("faster_whisper", {"model": "small.en"}) == (Need("weights", "faster-whisper/small.en"),)
+    assert engines.missing("whisper", {"model": f"{tmp_path}/a.pt"}) == (Need("weights", f"{tmp_path}/a.pt"),)
     (tmp_path / "a.pt").touch()
-    assert engines.lacking("whisper", {"model": f"{tmp_path}/a.pt"}) == ()
+    assert engines.missing("whisper", {"model": f"{tmp_path}/a.pt"}) == ()
 
 
 def test_every_engine_has_a_package_and_an_environment() -> None:
@@ -80,8 +84,8 @@ def test_every_engine_has_a_package_and_an_environment() -> None:
 
 def test_the_workflow_can_ask_without_heavy_packages() -> None:
     code = (
-        "import sys; from stepline.asr.engines import lacking;"
-        "lacking('whisper', {'model': 'small.en'}); lacking('deepgram', {});"
+        "import sys; from stepline.asr.engines import missing;"
+        "missing('whisper', {'model': 'small.en'}); missing('deepgram', {});"
         "print([m for m in ('numpy', 'torch', 'whisper', 'httpx', 'pyarrow', 'deepgram') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -4,10 +4,11 @@ from typing import Any
 import pytest
 
 from stepline.backbones import registry
-from stepline.backbones.registry import lacking, networks_of, presets, resolve, spec_of, towers
+from stepline.backbones.registry import missing, networks_of, presets, resolve, spec_of, towers
 from stepline.backbones.weights import WEIGHTS
 from stepline.config import validate
 from stepline.errors import ConfigError, MissingError
+from stepline.needs import Need
 from stepline.spec import ClipSpec
 
 
@@ -56,15 +57,15 @@ def test_a_name_that_is_unknown_is_one_line_with_the_nearest() -> None:
 
 
 def test_weights_that_are_absent_are_lacking_and_their_bytes_are_in_the_spec() -> None:
-    assert lacking("videoclip-oepp", config()) == ("weights:videoclip", "weights:s3d")
-    assert lacking("histogram", config()) == ()
+    assert missing("videoclip-oepp", config()) == (Need("weights", "videoclip"), Need("weights", "s3d"))
+    assert missing("histogram", config()) == ()
     with pytest.raises(MissingError, match="^weights s3d are absent: run `"):
         spec_of("s3d-htstep", config())
     folder = Path("weights/s3d")
     folder.mkdir(parents=True)
     for file in WEIGHTS["s3d"].files:
         (folder / file.name).write_text(file.name)
-    assert lacking("s3d-htstep", config()) == ()
+    assert missing("s3d-htstep", config()) == ()
     first = spec_of("s3d-htstep", config())
     (folder / "s3d_howto100m.pth").write_text("another")
     assert spec_of("s3d-htstep", config()).id != first.id
@@ -72,9 +73,9 @@ def test_weights_that_are_absent_are_lacking_and_their_bytes_are_in_the_spec() -
 
 def test_packages_that_are_absent_are_lacking_unless_each_rule_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "find_spec", lambda name: None if name == "timm" else "found")
-    assert lacking("eva_clip-hirest", config())[0] == "package:timm"
+    assert missing("eva_clip-hirest", config())[0] == Need("package", "timm")
     monkeypatch.setenv("STEPLINE_CONDA", "1")
-    assert lacking("eva_clip-hirest", config()) == ("weights:eva_clip",)
+    assert missing("eva_clip-hirest", config()) == (Need("weights", "eva_clip"),)
 
 
 def test_weights_name_the_networks_that_they_are_for() -> None:

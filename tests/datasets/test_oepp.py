@@ -17,16 +17,15 @@ from stepline.datasets.oepp import (
     Step,
     clusters,
     events,
-    has_release,
     load,
     pool,
     records,
     statistics,
     text_features,
 )
-from stepline.datasets.studies import released
 from stepline.errors import ConfigError, ReleaseError
 from stepline.mirror import Wanted
+from stepline.plans import released
 from tests.benchmarks.oepp.synthetic import BOTH, DIMENSION, EVENTS, NOVEL, VIDEOS, contents, write_release
 
 N_EVENTS = {"train": 4, "val": 4, "base": 4, "novel": 2}
@@ -175,7 +174,7 @@ def test_damaged_vectors_are_one_line(synthetic: dict[str, Any], change: Callabl
 
 def test_before_anything_is_fetched_there_are_no_videos_and_each_release_says_what_to_run() -> None:
     assert DATASETS["openevent"].videos() == ()
-    assert not any(map(has_release, FILES))
+    assert not any(map(oepp.RELEASES.is_there, FILES))
     for release, verb in {"split1": "fetch oepp/split1", "rebuilt": "oepp rebuild"}.items():
         with pytest.raises(ReleaseError, match=f"holds no release: run `stepline {verb}`"):
             pool(release, "base")
@@ -193,10 +192,10 @@ def test_the_data_set_lists_all_videos_of_a_fetched_release(synthetic: dict[str,
 
 def test_a_release_is_found_in_the_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path))
-    assert not has_release("crosstask")
+    assert not oepp.RELEASES.is_there("crosstask")
     (tmp_path / "crosstask").mkdir()
     (tmp_path / "crosstask/crosstask_release.zip").write_bytes(b"zip")
-    assert has_release("crosstask")
+    assert oepp.RELEASES.is_there("crosstask")
 
 
 def test_files_are_pinned_but_crosstasks() -> None:
@@ -211,4 +210,4 @@ def test_an_unknown_release_is_one_line_with_the_known_ones() -> None:
     with pytest.raises(
         ConfigError, match="release 'x' of oepp is not known; choose from split1, coin, crosstask, rebuilt"
     ):
-        released("oepp", "x")
+        released("oepp", "x", {})

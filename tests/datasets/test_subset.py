@@ -24,7 +24,7 @@ def test_without_a_subset_all_are_chosen() -> None:
 
 def test_named_videos_are_chosen_in_the_listed_order() -> None:
     assert select(REAL, {"videos": ["01252020", "10062019"]}) == ("10062019", "01252020")
-    assert describe({"videos": ["01252020", "10062019"]}) == "subset of 2 named videos"
+    assert describe({"videos": ["01252020", "10062019"]}) == "2 named videos"
 
 
 def test_an_unknown_video_is_named_with_what_there_is() -> None:
@@ -78,5 +78,5 @@ def test_the_seed_decides() -> None:
 
 
 def test_the_description_says_how_much_and_by_which_seed() -> None:
-    assert describe({"fraction": 0.25, "seed": 3}) == "subset of 0.25 of each split, seed 3"
-    assert describe({"hours": 12, "seed": 0}) == "subset of 12 hours, seed 0"
+    assert describe({"fraction": 0.25, "seed": 3}) == "0.25 of each split, seed 3"
+    assert describe({"hours": 12, "seed": 0}) == "12 hours, seed 0"

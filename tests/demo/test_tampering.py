@@ -20,7 +20,7 @@ from stepline.features.extract import Work, extract  # noqa: E402
 from stepline.fetch import fetch_release, fetch_videos  # noqa: E402
 from stepline.io import read_json, write_json  # noqa: E402
 from stepline.media.prepare import prepare  # noqa: E402
-from stepline.plans import plan  # noqa: E402
+from stepline.plans import pipeline  # noqa: E402
 from stepline.shots import detect  # noqa: E402
 from tests.demo import truth as checks  # noqa: E402
 from tests.media.clips import LIMITS  # noqa: E402
@@ -55,7 +55,7 @@ def work(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def fetch_one() -> Path:
     """Download the videos, and keep one of them for the stages that follow."""
-    fetch_videos(plan(CONFIG, "demo"), SHARD)
+    fetch_videos(pipeline(CONFIG, "demo"), SHARD)
     path = paths.availability("demo", SHARD)
     records = read_json(path)
     write_json(path, {"videos": {VIDEO: records["videos"][VIDEO]}})
@@ -162,7 +162,7 @@ def test_two_swapped_videos_are_noticed(work: Path, truth: dict[str, Any]) -> No
     first.rename(videos / "other.mp4")
     second.rename(first)
     (videos / "other.mp4").rename(second)
-    fetch_videos(plan(CONFIG, "demo"), SHARD)
+    fetch_videos(pipeline(CONFIG, "demo"), SHARD)
     for video in ("bicycle", "soup"):
         with pytest.raises(AssertionError, match=f"{video}: .*(sha256|wrong duration)"):
             checks.check_videos(work, {**truth, "videos": {video: truth["videos"][video]}})

@@ -102,12 +102,12 @@ def clips(spec: ClipSpec, video: Footage, listed: Sequence[tuple[float, float]])
     found = []
     for first in range(0, len(grid), spec.hop):
         clip: Clip = [*grid[first : first + spec.num_frames]]
-        lacking = spec.num_frames - len(clip)
+        missing = spec.num_frames - len(clip)
         if spec.tail == "zero":
-            clip += [None] * lacking
+            clip += [None] * missing
         elif spec.tail == "repeat":
-            clip += grid[-1:] * lacking
-        elif lacking:
+            clip += grid[-1:] * missing
+        elif missing:
             continue
         found.append(clip)
     return found

@@ -20,8 +20,8 @@ from stepline.backbones import registry
 from stepline.backbones.histogram import HistogramSpec
 from stepline.backbones.picture import Pictures
 from stepline.errors import StoreError
+from stepline.features import cache
 from stepline.features import frames as frames_of
-from stepline.features import shelf
 from stepline.features.bank import Bank
 from stepline.features.extract import Work
 from stepline.features.network import Network
@@ -269,10 +269,10 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from stepline.backbones import registry
-from stepline.features import network, shelf
+from stepline.features import cache, network
 from tests.features import test_networks as tests
 registry.FAMILIES["toy"] = "tests.features.toy"
-shelf.CHUNK = 4
+cache.CHUNK = 4
 left, call = int(sys.argv[2]), network.Network.__call__
 def counted(*arguments):
     global left
@@ -339,7 +339,7 @@ def test_a_disk_that_is_full_ends_the_job_with_its_error(tmp_path: Path, monkeyp
     def full(path: Path, content: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr(shelf, "write_bytes", full)
+    monkeypatch.setattr(cache, "write_bytes", full)
     with pytest.raises(OSError, match="No space left"):
         store(tmp_path, work(tmp_path, TOY), batch_size=1)
 
@@ -386,7 +386,7 @@ def test_rows_come_anew_where_the_packets_announce_a_frame_that_does_not_come(
         yield from reader(path, timeline, indices)
 
     monkeypatch.setitem(frames_of.READERS, "pyav", losing)
-    filled = shelf.Shelf(TOY, tmp_path / "features/toy/000", {})
+    filled = cache.FeatureCache(TOY, tmp_path / "features/toy/000", {})
     network = Network(TOY, {}, "cpu", 1)
     for message in frames_of.batches(Path(record.path), [asked], []):
         if isinstance(message, frames_of.Begun):

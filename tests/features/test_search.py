@@ -34,7 +34,7 @@ from stepline.features.search import Found, Moment, peaks, search  # noqa: E402
 from stepline.features.work import works  # noqa: E402
 from stepline.io import sha256_file, write_text  # noqa: E402
 from stepline.pipeline import Pipeline  # noqa: E402
-from stepline.plans import plan  # noqa: E402
+from stepline.plans import pipeline as pipeline_of  # noqa: E402
 from stepline.spec import ClipSpec, TextSpec  # noqa: E402
 from tests.media.clips import LIMITS, make  # noqa: E402
 
@@ -130,7 +130,12 @@ def configured(*backbones: str, **more: Any) -> Pipeline:
 def put(pipeline: Pipeline, rows: Mapping[str, Any], spec: ClipSpec = SPEC) -> None:
     """Store rows, a second apart, as the features of the network."""
     made = {video: np.float32(each) for video, each in rows.items()}
-    store.write(paths.features("mine", "000", pipeline.spec_of("colours")), pipeline.spec_of("colours"), made, 1.0)
+    store.write(
+        paths.features("mine", "000", pipeline.features.spec_of("colours")),
+        pipeline.features.spec_of("colours"),
+        made,
+        1.0,
+    )
 
 
 def say(pipeline: Pipeline, said: Mapping[str, list[tuple[str, float]]]) -> None:
@@ -140,7 +145,7 @@ def say(pipeline: Pipeline, said: Mapping[str, list[tuple[str, float]]]) -> None
         transcript.write(folder / f"{video}.parquet", [Sentence(text, at, at + 1) for text, at in lines])
     videos = {video: {"status": "present", "reason": ""} for video in said}
     silent = {"silent": {"status": "missing", "reason": "no audio stream"}}
-    write_manifest(paths.manifest(folder, "000"), videos | silent, **pipeline.recogniser)
+    write_manifest(paths.manifest(folder, "000"), videos | silent, **pipeline.speech.record)
 
 
 def find(pipeline: Pipeline, text: str, *, top: int = 10, window_s: float = 10.0, **more: Any) -> Found:
@@ -238,16 +243,16 @@ def test_times_are_those_of_spans_and_of_listed_clips(monkeypatch: pytest.Monkey
         store.Part(np.float32([green, green]), 5.0, 5.0, 7.0),
         store.Part(np.float32([green, red]), 40.0, 40.0, 42.0),
     ]
-    folder = paths.features("mine", "000", pipeline.spec_of("colours"))
-    store.write(folder, pipeline.spec_of("colours"), {"a": spans}, 1.0)
+    folder = paths.features("mine", "000", pipeline.features.spec_of("colours"))
+    store.write(folder, pipeline.features.spec_of("colours"), {"a": spans}, 1.0)
     assert places(find(pipeline, "red").moments)[0] == ("a", 41.0)
 
     monkeypatch.setattr(registry, "presets", lambda: {"colours": replace(SPEC, placement="middles")})
     Path("clips.csv").write_text("video,start_s,end_s\na,3.5,5\na,20,25\n")
     pipeline = configured("colours", clips="clips.csv")
-    folder = paths.features("mine", "000", pipeline.spec_of("colours"))
+    folder = paths.features("mine", "000", pipeline.features.spec_of("colours"))
     rows, clips = {"a": np.float32([green, red])}, {"a": [(3.5, 5.0), (20.0, 25.0)]}
-    store.write(folder, pipeline.spec_of("colours"), rows, 1.0, clips=clips)
+    store.write(folder, pipeline.features.spec_of("colours"), rows, 1.0, clips=clips)
     assert places(find(pipeline, "red").moments) == [("a", 20.0), ("a", 3.5)]
 
 
@@ -302,7 +307,7 @@ def test_a_real_encoder_finds_what_is_meant() -> None:
 def test_released_transcripts_are_searched_where_they_are_configured(
     words: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pipeline = plan(validate({"spacewalk": {"video_encoders": [], "tables": ["table2b_minilm"]}}), "spacewalk")
+    pipeline = pipeline_of(validate({"spacewalk": {"video_encoders": [], "tables": ["table2b_minilm"]}}), "spacewalk")
     with pytest.raises(MissingError, match="spacewalk has neither transcripts nor features"):
         find(pipeline, "the airlock")
     write_text("datasets/spacewalk/v1/release.json", "{}")

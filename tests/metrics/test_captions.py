@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepline.metrics.captions import Scorer, Tokens, ascii_only, bleu, cider, meteor_stem, rouge_l, tokenise
-from stepline.metrics.meteor import lacking
+from stepline.metrics.meteor import missing
 
 REFERENCES = [
     [text.split() for text in group]
@@ -68,8 +68,8 @@ def test_tokens_are_those_of_the_penn_treebank_without_punctuation(text: str, to
 @pytest.mark.slow
 def test_tokens_of_real_captions_are_those_of_ptbtokenizer(real_data: Path, tmp_path: Path) -> None:
     """Each sentence of the validation and test parts, beyond ASCII characters taken out and left in."""
-    if needs := lacking():
-        pytest.skip(f"PTBTokenizer needs {' and '.join(needs)}")
+    if needs := missing():
+        pytest.skip(f"PTBTokenizer needs {' and '.join(map(str, needs))}")
     folder = real_data / "pss" / "data"
     parts = [f"yc2/captiondata/yc2_my_{part}.json" for part in ("val", "test")]
     parts += [f"tasty/captiondata/tasty_{part}_anet_format.json" for part in ("val", "test")]

@@ -9,7 +9,8 @@ import pytest
 
 from stepline.errors import MissingError, SteplineError
 from stepline.metrics.dense_captions import similarity, summarisation
-from stepline.metrics.meteor import Meteor, lacking
+from stepline.metrics.meteor import Meteor, missing
+from stepline.needs import Need
 from tests.metrics.test_captions import CANDIDATES, REFERENCES
 from tests.metrics.test_dense_captions import PREDICTED, TRUTH
 
@@ -20,8 +21,8 @@ def test_it_is_that_of_pycocoevalcap() -> None:
 
     One process for all, as it takes seconds to start: also for roles, and for what its lines cannot hold.
     """
-    if needs := lacking():
-        pytest.skip(f"METEOR needs {' and '.join(needs)}")
+    if needs := missing():
+        pytest.skip(f"METEOR needs {' and '.join(map(str, needs))}")
     first, second = [" ".join(REFERENCES[0][0])], [" ".join(CANDIDATES[0])]
     with Meteor() as meteor:
         found = meteor.score(REFERENCES, CANDIDATES)
@@ -103,6 +104,6 @@ def test_a_process_that_dies_is_an_error_of_one_line(a_java: Callable[[str], Non
 def test_what_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert lacking() == ("java", "package:pycocoevalcap")
+    assert missing() == (Need("java"), Need("package", "pycocoevalcap"))
     with pytest.raises(MissingError, match="METEOR needs java and package:pycocoevalcap"), Meteor():
         pass

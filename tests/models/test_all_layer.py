@@ -144,7 +144,7 @@ def test_a_stopped_fit_goes_on_from_its_state(tmp_path: Path, monkeypatch: pytes
     stop_after(toy, 13)
     with pytest.raises(StoppedError):
         trained(part, recipe, toy=toy)
-    assert [path.name for path in part.parent.iterdir()] == ["0.state.safetensors"]
+    assert [path.name for path in part.parent.iterdir()] == ["0.safetensors.state"]
     again = Toy()
     trained(part, recipe, toy=again)
     assert again.asked[:3] == toy.asked[10:]
@@ -168,8 +168,8 @@ def test_a_state_of_another_recipe_is_not_used(
 
 
 def test_a_damaged_state_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "0.state.safetensors").write_bytes(b"no tensors")
-    with pytest.raises(StoreError, match=r"0.state.safetensors is damaged .*: remove it and run `stepline fit` again$"):
+    (tmp_path / "0.safetensors.state").write_bytes(b"no tensors")
+    with pytest.raises(StoreError, match=r"0.safetensors.state is damaged .*: remove it and run `stepline fit` again$"):
         trained(tmp_path / "0.safetensors")
 
 
@@ -200,7 +200,7 @@ def test_a_killed_fit_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == -signal.SIGKILL
-    assert (tmp_path / "killed.state.safetensors").exists()
+    assert (tmp_path / "killed.safetensors.state").exists()
     trained(tmp_path / "killed.safetensors", changed(epochs=3))
     trained(tmp_path / "whole.safetensors", changed(epochs=3))
     assert (tmp_path / "killed.safetensors").read_bytes() == (tmp_path / "whole.safetensors").read_bytes()

@@ -187,11 +187,15 @@ def test_the_state_of_another_fit_is_not_used(tmp_path: Path, monkeypatch: pytes
     with monkeypatch.context() as patch:
         patch.setattr("stepline.models.training.Path.unlink", lambda *_, **__: None)
         fitted(tmp_path / "fit", "nl")
-    state = (tmp_path / "fit.state").read_bytes()
-    for content in (state, state[:40]):
-        (tmp_path / "fit.state").write_bytes(content)
-        fitted(tmp_path / "fit", "nl", seed=1)
-        assert (tmp_path / "fit").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert (tmp_path / "fit.state").exists()
+    fitted(tmp_path / "fit", "nl", seed=1)
+    assert (tmp_path / "fit").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_a_damaged_state_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "fit.state").write_bytes(b"no tensors")
+    with pytest.raises(StoreError, match=r"fit.state is damaged .*: remove it and run `stepline fit` again$"):
+        fitted(tmp_path / "fit", "nl")
 
 
 def test_other_data_are_another_fit() -> None:

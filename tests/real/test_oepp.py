@@ -8,16 +8,16 @@ import h5py
 import numpy as np
 import pytest
 
+from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.oepp.listings import write_listings
-from stepline.benchmarks.oepp.plan import Plan
-from stepline.benchmarks.oepp.table import table_rows
 from stepline.config import validate
 from stepline.datasets import oepp
 from stepline.datasets.oepp import PARTS
 from stepline.features.exchange import Folder, import_folder
 from stepline.fetch import fetch_release
 from stepline.io import read_json, write_json
-from stepline.runs import Run
+from stepline.runs.table import table_rows
+from stepline.runs.verbs import Verbs
 
 pytestmark = pytest.mark.slow
 D, NOISE = 64, 0.5
@@ -44,13 +44,13 @@ def released(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fetch_release(oepp.RELEASES, "split1")
 
 
-def study(**changes: Any) -> Plan:
-    return Plan.of(validate({"oepp": {"metrics": {"bootstrap_samples": 100}} | changes}), "oepp")
+def study(**changes: Any) -> Oepp:
+    return Oepp.of(validate({"oepp": {"metrics": {"bootstrap_samples": 100}} | changes}), "oepp")
 
 
-def computed(plan: Plan, entry: str) -> dict[str, float]:
+def computed(plan: Oepp, entry: str) -> dict[str, float]:
     """Return the metrics of an entry, computed with one seed."""
-    runs = Run(plan)
+    runs = Verbs(plan)
     if plan.entries[entry].trained:
         runs.fit("split1", entry, "all", 0)
     runs.predict("split1", entry, "all")

@@ -132,8 +132,8 @@ def test_every_network_is_compared_zero_shot_and_fine_tuned(study: Path) -> None
     assert {("EgoVLP", modality, "last-layer") for modality in ("V+L", "V", "T", "V+T")} <= made
     assert {(method, "V+L", "zero-shot") for method in ("EgoVLP", "VideoCLIP")} <= made
     assert {method for method, *_ in made} >= {"LFB Avg", "LFB NL", "TW-FINCH", "TF-IDF and InternVideo"}
-    lacking = {(row["method"], row["setting"], row["note"]) for row in found if row["status"] != "ours"}
-    assert lacking == {("VideoCLIP", "last-layer", "needs split:train;split:val")}
+    missing = {(row["method"], row["setting"], row["note"]) for row in found if row["status"] != "ours"}
+    assert missing == {("VideoCLIP", "last-layer", "needs split:train;split:val")}
 
 
 def test_windows_and_animations_are_the_listed_clips(study: Path) -> None:

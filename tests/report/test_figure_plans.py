@@ -5,8 +5,9 @@ from matplotlib.patches import Rectangle
 
 from stepline.report.figure_plans import RIGHT, TRUE, WRONG, PlannedWindow, horizons, plans
 from stepline.report.figures import render
-from stepline.tables import Line, build
-from tests.report.test_figures import points
+from stepline.tables import Number
+from tests.benchmarks.spacewalk.report.test_figures import points
+from tests.tables.numbers import build, number
 
 PAPER = """\
 table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
@@ -18,11 +19,11 @@ table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,to
 LONG = "restore the fixed battery components and the back cover"
 
 
-def line(method: str, horizon: int, value: float) -> Line:
+def line(method: str, horizon: int, value: float) -> Number:
     measured = {"value": value, "ci": [value - 1, value + 1], "sd": None, "seeds": [0]}
-    return Line(
+    return number(
         table="6", title="All horizons", entry=f"{method}-{horizon}", method=method, modality="",
-        setting=f"T={horizon}", context_s=None, metric="base_sr", release="split1", split="test",
+        setting=f"T={horizon}", context_s=None, metric="base_sr", release="split1",
         score={"metrics": {"base_sr": measured}},
     )  # fmt: skip
 

@@ -4,8 +4,9 @@ from typing import Any
 import pytest
 
 from stepline.report.figure_scores import scores
-from stepline.tables import Line, build
-from tests.report.test_figures import line
+from stepline.tables import Number
+from tests.benchmarks.spacewalk.report.test_figures import line
+from tests.tables.numbers import build
 
 BOUND = """\
 table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
@@ -14,7 +15,7 @@ A6,PDPP*,,,60,base_sr,30.76,,2,,,,
 """
 
 
-def planner(method: str, metric: str, value: float | None) -> Line:
+def planner(method: str, metric: str, value: float | None) -> Number:
     measured: dict[str, Any] = {"metrics": {metric: {"value": value, "ci": None, "sd": None, "seeds": []}}}
     score = None if value is None else measured
     return line(None, method=method, modality="", setting="", metric=metric, score=score)

@@ -12,6 +12,7 @@ from stepline.asr.transcript import Sentence
 from stepline.availability import Record, read_manifest, write_availability, write_manifest
 from stepline.config import validate
 from stepline.io import atomic_path, write_json
+from stepline.needs import Need
 from stepline.pipeline import Pipeline
 from stepline.report.page import clock, write_page
 from stepline.report.summary import headline, summarise, write_summary
@@ -48,9 +49,9 @@ def pipeline() -> Pipeline:
     write_manifest(paths.manifest(paths.media("mine"), "000"), {"a": here | facts, "b": broken, **absent})
     write_manifest(paths.manifest(paths.shots("mine"), "000"), {"a": here | {"n_shots": 2}, "b": broken, **absent})
     spoken = {"a": here | {"n_sentences": 1}, "b": broken, **absent}
-    write_manifest(paths.manifest(paths.transcripts("mine", "pocketsphinx"), "000"), spoken, **made.recogniser)
+    write_manifest(paths.manifest(paths.transcripts("mine", "pocketsphinx"), "000"), spoken, **made.speech.record)
     rows = {"a": here | {"n_rows": 40}, "b": broken, **absent}
-    write_manifest(paths.features_manifest("mine", "000", made.spec_of("histogram")), rows)
+    write_manifest(paths.features_manifest("mine", "000", made.features.spec_of("histogram")), rows)
     with atomic_path(paths.shots("mine") / "a.parquet") as part:
         pq.write_table(pa.table({"start_s": [0.0, 2.0], "end_s": [2.0, 8.0]}), part)
     said = [Sentence(f"open {HOSTILE} now", 1.0, 2.0)]
@@ -84,20 +85,20 @@ def test_a_reason_stands_once(pipeline: Pipeline) -> None:
     media, folder = paths.manifest(paths.media("mine"), "000"), paths.transcripts("mine", "pocketsphinx")
     silent = {"status": "missing", "reason": "no audio stream"}
     write_manifest(media, read_manifest(media) | {"a": read_manifest(media)["a"] | {"audio": silent}})
-    write_manifest(paths.manifest(folder, "000"), {"a": silent}, **pipeline.recogniser)
+    write_manifest(paths.manifest(folder, "000"), {"a": silent}, **pipeline.speech.record)
     assert summarise(pipeline).rows[0]["reason"] == "audio: no audio stream"
 
 
 def test_what_another_recogniser_heard_is_not_counted(pipeline: Pipeline) -> None:
     manifest = paths.manifest(paths.transcripts("mine", "pocketsphinx"), "000")
-    write_manifest(manifest, read_manifest(manifest), **pipeline.recogniser | {"asr_revision": "0"})
+    write_manifest(manifest, read_manifest(manifest), **pipeline.speech.record | {"asr_revision": "0"})
     assert summarise(pipeline).rows[0]["sentences"] == ""
 
 
-def test_what_a_recogniser_lacks_stands_with_its_command(pipeline: Pipeline) -> None:
+def test_what_a_recogniser_is_missing_stands_with_its_command(pipeline: Pipeline) -> None:
     wanting = Pipeline.of(validate(pipeline.config | {"asr": {"engine": "deepgram"}}), "mine")
     made = summarise(wanting)
-    assert made.needs == ("key:DEEPGRAM_API_KEY",)
+    assert made.needs == (Need("key", "DEEPGRAM_API_KEY"),)
     assert made.command == "export DEEPGRAM_API_KEY=..."
     assert made.rows[0]["sentences"] == ""
     write_page(wanting, PAGE)
@@ -108,17 +109,17 @@ def test_what_a_recogniser_lacks_stands_with_its_command(pipeline: Pipeline) -> 
     assert last == "The rest needs key:DEEPGRAM_API_KEY: `export DEEPGRAM_API_KEY=...`, then the same run again."
 
 
-def test_what_was_heard_stays_where_the_recogniser_lacks_something_since(
+def test_what_was_heard_stays_where_the_recogniser_is_missing_something_since(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
     folder = paths.transcripts("mine", "pocketsphinx")
     spoken = {"a": {"status": "present", "reason": "", "n_sentences": 1}}
-    write_manifest(paths.manifest(folder, "000"), spoken, **pipeline.recogniser)
+    write_manifest(paths.manifest(folder, "000"), spoken, **pipeline.speech.record)
     for sha256, sentences in (("0" * 64, 1), ("f" * 64, "")):
         write_json(folder / "a.json", {"source": {"sha256": sha256}})
         made = summarise(Pipeline.of(pipeline.config, "mine"))
-        assert made.needs == ("package:pocketsphinx",)
+        assert made.needs == (Need("package", "pocketsphinx"),)
         assert made.rows[0]["sentences"] == sentences
 
 

@@ -45,3 +45,12 @@ def test_a_study_that_is_not_configured_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
     assert line.startswith("error: config: study 'demo' is not configured")
+
+
+@pytest.mark.slow
+def test_a_key_that_stands_twice_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("demo:\n  tables: [table2]\n  tables: [table3]\n")
+    done = snakemake("--cores", "1", "--configfile", "mine.yaml", "--dry-run", folder=tmp_path)
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+    assert line == f"error: {tmp_path}/mine.yaml: not YAML: line 3: the key 'tables' stands twice; keep one"

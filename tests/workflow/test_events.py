@@ -105,8 +105,8 @@ class Study:
 
     def working(self) -> dict[str, int]:
         """Return the backbones that have what they need, and do not fail."""
-        lacking = self.failing | (set() if self.weights else {"heavy"})
-        return {"histogram": 1} | {name: by for name, by in self.backbones.items() if name not in lacking}
+        missing = self.failing | (set() if self.weights else {"heavy"})
+        return {"histogram": 1} | {name: by for name, by in self.backbones.items() if name not in missing}
 
     def expected(self) -> set[tuple[str, str, int]]:
         return {(video, *backbone) for video in self.videos for backbone in self.working().items()}

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 from stepline.availability import read_manifest
-from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.datasets import demo
 from stepline.errors import MissingError
-from tests.asr.deepgram_server import KEY, Reply, Request, Server
+from tests.asr.deepgram_answers import KEY, keyed, listened, pcm
 from tests.conftest import made_once
+from tests.server import Reply, Request, Server
 from tests.workflow.runs import rows, run
 
 pytest.importorskip("av")
@@ -29,7 +30,7 @@ STUDY: dict[str, Any] = {
     "text_encoders": ["tfidf"],
     "video_encoders": ["histogram"],
     "contexts_s": {"step_recognition": [4], "intra-video_retrieval": []},
-    "entries": {"2a-tfidf-stems-hmm": {"target": "tableA9"}},
+    "entries": {name: {"target": "tableA9"} for name in ("2a-order-alone", "2a-tfidf-stems-hmm")},
 }
 ZERO_SHOT = ("tfidf-zero-shot", "tfidf-train-zero-shot", "tfidf-stems-zero-shot", "tfidf-histogram")
 TFIDF = [*(f"2a-{name} on demo at 4s" for name in ZERO_SHOT), "2a-tfidf-hmm on demo at all"]
@@ -66,7 +67,7 @@ class Service(Server):
     """Knows the demo's recordings by their sound, hears what their script says, and refuses one where told to."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(self._reply)
+        super().__init__(keyed(self._answer))
         self.refused = ""
         self.heard: Counter[str] = Counter()
         self._by_sound = {}
@@ -74,10 +75,10 @@ class Service(Server):
             with wave.open(str(path)) as file:
                 self._by_sound[file.readframes(file.getnframes())] = path.parent.name
 
-    def _reply(self, request: Request) -> Reply:
-        video = self._by_sound[request.pcm]
+    def _answer(self, request: Request) -> Reply:
+        video = self._by_sound[pcm(request)]
         self.heard[video] += 1
-        return Reply(400) if video == self.refused else Reply(said=demo.sentences(video))
+        return Reply(400) if video == self.refused else listened(demo.sentences(video))
 
 
 @pytest.fixture
@@ -165,4 +166,4 @@ def test_nobody_reached_is_a_line_that_says_so(keyless: Path, demo_mirror: Path)
 def test_a_key_is_required_where_that_is_asked_for() -> None:
     config = validate({"strict": True, "asr": {"engine": "deepgram"}, "demo": STUDY})
     with pytest.raises(MissingError, match="demo lacks key:DEEPGRAM_API_KEY"):
-        Plan.of(config, "demo")
+        Spacewalk.of(config, "demo")

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from stepline.pipeline import Features, Pipeline, Speech, Videos
 from tests.conftest import ROOT, snakemake
 from tests.workflow.runs import TABLE, linked, messages, run, spacewalk
+from workflow.helpers import Plan
 
 RULES = {
     name: body
@@ -29,7 +31,7 @@ def test_a_rule_says_what_it_does_and_calls_one_verb(rule: str) -> None:
 
 def test_all_stages_are_rules() -> None:
     stages = {"release", "videos", "media", "shots", "transcribe", "extract", "thumbnails", "drop", "encode"}
-    shown = {"pairs", "figures", "examples", "durations", "results"}
+    shown = {"pairs", "picture", "figures", "examples", "durations", "results"}
     assert stages | shown | {
         "samples",
         "fit",
@@ -44,6 +46,20 @@ def test_all_stages_are_rules() -> None:
         "rebuild",
         "clusters",
     } == set(RULES)
+
+
+def test_rules_ask_only_what_is_declared() -> None:
+    """What only some plans have is asked in rules that only their studies have."""
+    asked = {
+        (of, member)
+        for body in RULES.values()
+        for of, member in re.findall(r"\b(plan|pipeline)\(wildcards\)\.([\w.]+)", body)
+    }
+    some = {"encode_inputs", "encode_params"}
+    assert {member for of, member in asked if of == "plan"} - some <= set(dir(Plan))
+    parts = {"": Pipeline, "videos": Videos, "speech": Speech, "features": Features}
+    for part, member in (member.rpartition(".")[::2] for of, member in asked if of == "pipeline"):
+        assert hasattr(parts[part], member), member
 
 
 def test_a_recogniser_is_given_the_cores_that_it_uses() -> None:

@@ -78,6 +78,7 @@ def test_random_is_chance(release: str, table: list[Row]) -> None:
 
 def test_baselines_that_see_no_content_are_as_measured_by_hand(table: list[Row]) -> None:
     assert values(table, "v2", "Linear in time", "accuracy") == pytest.approx([12.975], abs=0.0005)
+    assert values(table, "v2", "Linear after the preview", "map") == pytest.approx([31.36], abs=0.005)
     assert values(table, "v2", "Sample rank", "accuracy") == pytest.approx([67.32], abs=0.005)
     assert values(table, "v0", "Equal segments", "accuracy", "2b") == pytest.approx([51.15], abs=0.005)
     assert values(table, "v1", "Equal segments", "accuracy", "2b") == pytest.approx([51.64], abs=0.005)

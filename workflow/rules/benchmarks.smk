@@ -1,20 +1,5 @@
-# Of every benchmark: samples, fits, predictions, scores, tables and the report.
-
-
-rule samples:
-    input:
-        "datasets/{study}/{release}/release.json",
-    output:
-        "results/{study}/samples/{release}/{task}/{split}.json",
-    log:
-        "logs/samples/{study}.{release}.{task}.{split}.log",
-    conda:
-        "../../envs/core.yaml"
-    message:
-        "samples of {wildcards.study} {wildcards.release}, {wildcards.task} {wildcards.split}"
-    shell:
-        "python -m stepline --log {log} samples {wildcards.study} --release {wildcards.release}"
-        " --task {wildcards.task} --split {wildcards.split}"
+# Of every benchmark: fits, predictions, scores, tables, differences, the report, and the list of all results.
+from stepline.benchmark import pairs
 
 
 rule fit:
@@ -25,12 +10,12 @@ rule fit:
     log:
         "logs/fit/{study}.{release}.{entry}.{context}.{seed}.log",
     conda:
-        lambda wildcards: entry_environment(wildcards)
-    threads: lambda wildcards: entry_threads(wildcards)
+        helpers.entry_environment
+    threads: helpers.entry_threads
     resources:
-        gpu=lambda wildcards: int(job(wildcards).entry.made.gpu and config["features"]["device"] == "cuda"),
+        gpu=lambda wildcards: helpers.gpu(wildcards, config["features"]["device"]),
     params:
-        spec=lambda wildcards: plan(wildcards).predict_params(job(wildcards)),
+        spec=lambda wildcards: plan(wildcards).fit_params(job(wildcards)),
     message:
         "fit {wildcards.entry} on {wildcards.release} at {wildcards.context}, seed {wildcards.seed}"
     shell:
@@ -46,10 +31,10 @@ rule predict:
     log:
         "logs/predict/{study}.{release}.{entry}.{context}.log",
     conda:
-        lambda wildcards: entry_environment(wildcards)
-    threads: lambda wildcards: entry_threads(wildcards)
+        helpers.entry_environment
+    threads: helpers.entry_threads
     resources:
-        gpu=lambda wildcards: int(job(wildcards).entry.made.gpu and config["features"]["device"] == "cuda"),
+        gpu=lambda wildcards: helpers.gpu(wildcards, config["features"]["device"]),
     params:
         spec=lambda wildcards: plan(wildcards).predict_params(job(wildcards)),
     message:
@@ -68,9 +53,9 @@ rule score:
     log:
         "logs/score/{study}.{release}.{entry}.{context}.log",
     conda:
-        lambda wildcards: score_environment(wildcards)
+        helpers.score_environment
     params:
-        options=lambda wildcards: plan(wildcards).score_params(),
+        options=lambda wildcards: plan(wildcards).score_params(job(wildcards)),
     message:
         "score {wildcards.entry} on {wildcards.release} at {wildcards.context}"
     shell:
@@ -80,8 +65,7 @@ rule score:
 
 rule table:
     input:
-        lambda wildcards: plan(wildcards).score_files(wildcards.table),
-        lambda wildcards: plan(wildcards).dropped,
+        lambda wildcards: plan(wildcards).table_inputs(wildcards.table),
     output:
         "results/{study}/{table}.csv",
         "results/{study}/{table}.md",
@@ -99,11 +83,9 @@ rule table:
 
 rule report:
     input:
-        lambda wildcards: plan(wildcards).report_tables,
         lambda wildcards: plan(wildcards).report_inputs(),
     output:
         "results/{study}/report.html",
-        "results/{study}/table2.svg",
     log:
         "logs/report/{study}.log",
     conda:
@@ -112,3 +94,51 @@ rule report:
         "results/{wildcards.study}/report.html"
     shell:
         "python -m stepline --log {log} report {wildcards.study}"
+
+
+rule picture:
+    input:
+        "results/{study}/{table}.csv",
+    output:
+        "results/{study}/{table}.svg",
+    log:
+        "logs/picture/{study}.{table}.log",
+    conda:
+        "../../envs/core.yaml"
+    message:
+        "results/{wildcards.study}/{wildcards.table}.svg"
+    shell:
+        "python -m stepline --log {log} picture {wildcards.study} --table {wildcards.table}"
+
+
+rule pairs:
+    input:
+        lambda wildcards: pairs.inputs(plan(wildcards)),
+    output:
+        "results/{study}/pairs.csv",
+        "results/{study}/pairs.md",
+    log:
+        "logs/pairs/{study}.log",
+    conda:
+        "../../envs/core.yaml"
+    params:
+        pairs=lambda wildcards: pairs.params(plan(wildcards)),
+    message:
+        "results/{wildcards.study}/pairs.csv"
+    shell:
+        "python -m stepline --log {log} pairs {wildcards.study}"
+
+
+rule results:
+    input:
+        lambda wildcards: plan(wildcards).results,
+    output:
+        "results/{study}/all",
+    log:
+        "logs/results/{study}.log",
+    conda:
+        "../../envs/core.yaml"
+    message:
+        "results/{wildcards.study}/all"
+    shell:
+        "python -m stepline --log {log} results {wildcards.study}"

@@ -4,21 +4,20 @@ import re
 import shlex
 import time
 
+from helpers import Helpers
 from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 from stepline import config as stepline_config
 from stepline.asr.engines import ENVIRONMENTS, THREADS
 from stepline.backbones.sentence import MODELS
-from stepline.benchmarks.spacewalk import presentation
-from stepline.benchmarks.spacewalk.entries import TARGETS
-from stepline.datasets import oepp
 from stepline.datasets.release import REBUILT
-from stepline.datasets.studies import STUDIES
 from stepline.errors import SteplineError
+from stepline.invocation import Invocation
 from stepline.io import canonical_json, write_text
 from stepline.mirror import mirror_root
-from stepline.plans import BENCHMARKS, configured, has_tables, plan as plan_of
+from stepline.pipeline import media_params, shots_params
+from stepline.plans import BENCHMARKS, benchmarks, configured
 from stepline.spec import digest
 
 min_version("9.27")
@@ -32,22 +31,28 @@ envvars:
     "STEPLINE_RUN",
 
 
-TABLES = dict.fromkeys([*TARGETS, *(table for made in BENCHMARKS.values() for table in made.all_tables())])
+# Printed commands say again how this run was started. It is no parameter: nothing reruns for it.
+started = workflow.config_settings
+Invocation(configfiles=tuple(map(str, started.configfiles)), overrides=started.config).keep()
 
 try:
     mirror_root()
+    for file in workflow.configfiles:  # of a key that stands twice Snakemake takes the last
+        if not str(file).endswith(".json"):
+            stepline_config.read(file)
     config = stepline_config.validate(config)
     found = map(re.compile("(?:results|datasets)/([^/]+)/(?:(.*)[.](?:csv|md|svg|html)$)?").match, sys.argv)
     targets = [target.groups() for target in found if target]
     asked = {name for name, _ in targets}
-    known = {*STUDIES, *BENCHMARKS}
-    PLANS = {name: plan_of(config, name) for name in dict.fromkeys([*configured(config), *sorted(asked & known)])}
+    KNOWN = benchmarks(config)
+    names = dict.fromkeys([*configured(config), *sorted(asked & KNOWN.keys())])
+    helpers = Helpers.of(config, names, workflow.basedir, workflow.resource_settings.cores)
+    PLANS, PIPELINES = helpers.plans, helpers.pipelines
     for name, table in targets:
-        shown = "table2" if table == "report" and name not in BENCHMARKS else table
-        if name in PLANS and has_tables(config, name) and shown in TABLES:
-            PLANS[name].check_table(shown)
-    for each in PLANS.values():
-        each.check_records()
+        if name in PLANS and table:
+            PLANS[name].check_table(table)
+    for line in [line for each in PLANS.values() for line in each.stale()] if workflow.is_main_process else []:
+        print(f"warning: {line}", file=sys.stderr)
 except SteplineError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
@@ -65,51 +70,25 @@ shell.prefix(prefix)
 
 
 # A job with networks takes all cores.
-NETWORKS = any(PLANS[name].networks for name in PLANS)
-OWN = [name for name in PLANS if not has_tables(config, name)]
-SPACEWALKS = "|".join(sorted({*STUDIES, *PLANS} - {*OWN, *BENCHMARKS}))
+NETWORKS = any(each.features.networks for each in PIPELINES.values())
+OWN_RULES = [
+    each.studies[0] for each in BENCHMARKS if os.path.exists(f"{workflow.basedir}/workflow/rules/{each.studies[0]}.smk")
+]
 ENGINE = config["asr"]["engine"]
 
 
 wildcard_constraints:
-    study="|".join([SPACEWALKS, *BENCHMARKS]),
-    dataset="|".join(sorted({*STUDIES, *PLANS})),
+    study="|".join(KNOWN),
+    dataset="|".join(sorted({*KNOWN, *PIPELINES})),
     engine=re.escape(ENGINE),
     release="[a-z0-9-]+",
-    task="step_recognition|intra-video_retrieval",
-    split="train|val|test",
+    task="[a-z0-9_-]+",
+    split="[a-z]+",
     shard=r"\d\d\d+",
     entry="[a-z0-9][a-z0-9.-]*",
     context=r"all|[\d.]+s",
     seed=r"\d+",
-    table="|".join(TABLES),
+    table="|".join(dict.fromkeys(table for made in KNOWN.values() for table in made.all_tables())),
 
 
-def plan(wildcards):
-    return PLANS[wildcards.get("dataset") or wildcards.study]
-
-
-def environment_file(wildcards):
-    made = plan(wildcards)
-    name = made.environment(made.backbone_of(wildcards.backbone))
-    return name if os.path.isabs(name) else f"{workflow.basedir}/envs/{name}.yaml"
-
-
-def entry_environment(wildcards):
-    return f"{workflow.basedir}/envs/{job(wildcards).entry.made.environment}.yaml"
-
-
-def score_environment(wildcards):
-    return f"{workflow.basedir}/envs/{job(wildcards).entry.made.scored_in}.yaml"
-
-
-def entry_threads(wildcards):
-    return (job(wildcards).entry.made.decoded and workflow.resource_settings.cores) or 1
-
-
-def disk_gb(stage):
-    return lambda wildcards: plan(wildcards).disk_gb(stage, wildcards.shard)
-
-
-def job(wildcards):
-    return plan(wildcards).job(wildcards.release, wildcards.entry, wildcards.context)
+plan, pipeline, job = helpers.plan, helpers.pipeline, helpers.job

@@ -3,7 +3,7 @@
 
 rule summary:
     input:
-        lambda wildcards: plan(wildcards).summary_inputs(),
+        lambda wildcards: pipeline(wildcards).summary_inputs(),
     output:
         "results/{dataset}/videos.csv",
         "results/{dataset}/videos.md",
@@ -12,7 +12,7 @@ rule summary:
     conda:
         "../../envs/core.yaml"
     params:
-        needs=lambda wildcards: plan(wildcards).summary_params(),
+        needs=lambda wildcards: pipeline(wildcards).summary_params(),
     message:
         "results/{wildcards.dataset}/videos.csv"
     shell:
@@ -22,13 +22,13 @@ rule summary:
 rule page:
     input:
         "results/{dataset}/videos.csv",
-        lambda wildcards: plan(wildcards).report_inputs(),
+        lambda wildcards: pipeline(wildcards).report_inputs(),
     output:
         "results/{dataset}/report.html",
     log:
         "logs/page/{dataset}.log",
     wildcard_constraints:
-        dataset="|".join(OWN) or "(?!)",
+        dataset="|".join(sorted(PIPELINES.keys() - PLANS.keys())) or "(?!)",
     conda:
         "../../envs/core.yaml"
     message:

@@ -7,7 +7,7 @@ rule release:
     log:
         "logs/release/{study}.{release}.log",
     wildcard_constraints:
-        study="|".join([*STUDIES, *BENCHMARKS]),
+        study="|".join(KNOWN),
         release=f"(?!{REBUILT}/)[a-z0-9-]+",
     conda:
         "../../envs/core.yaml"
@@ -21,7 +21,7 @@ rule release:
 
 rule videos:
     input:
-        lambda wildcards: plan(wildcards).video_inputs,
+        lambda wildcards: pipeline(wildcards).videos.inputs,
     output:
         "datasets/{dataset}/availability/{shard}.json",
     log:
@@ -29,9 +29,9 @@ rule videos:
     conda:
         "../../envs/media.yaml"
     resources:
-        disk_gb=disk_gb("videos"),
+        disk_gb=helpers.disk_gb("videos"),
     params:
-        found=lambda wildcards: plan(wildcards).video_params(wildcards.shard),
+        found=lambda wildcards: pipeline(wildcards).videos.params(wildcards.shard),
     message:
         "videos of {wildcards.dataset}, shard {wildcards.shard}"
     shell:
@@ -41,7 +41,7 @@ rule videos:
 # Where videos are not kept: once all is computed from a shard's.
 rule drop:
     input:
-        lambda wildcards: plan(wildcards).drop_inputs(wildcards.shard),
+        lambda wildcards: pipeline(wildcards).drop_inputs(wildcards.shard),
     output:
         "datasets/{dataset}/dropped/{shard}.json",
     log:

@@ -12,9 +12,9 @@ rule media:
     conda:
         "../../envs/media.yaml"
     resources:
-        disk_gb=disk_gb("media"),
+        disk_gb=helpers.disk_gb("media"),
     params:
-        by=lambda wildcards: plan(wildcards).media_params(),
+        by=lambda wildcards: media_params(config),
     message:
         "audio and content scores of {wildcards.dataset}, shard {wildcards.shard}"
     shell:
@@ -32,7 +32,7 @@ rule shots:
     conda:
         "../../envs/media.yaml"
     params:
-        by=lambda wildcards: plan(wildcards).shots_params(),
+        by=lambda wildcards: shots_params(config),
     message:
         "shots of {wildcards.dataset}, shard {wildcards.shard}"
     shell:
@@ -51,7 +51,7 @@ rule transcribe:
         f"../../envs/{ENVIRONMENTS[ENGINE]}.yaml"
     threads: THREADS[ENGINE]
     params:
-        by=lambda wildcards: plan(wildcards).transcribe_params(wildcards.shard),
+        by=lambda wildcards: pipeline(wildcards).speech.params(wildcards.shard),
     message:
         "transcripts of {wildcards.dataset}, shard {wildcards.shard}, by {wildcards.engine}"
     shell:

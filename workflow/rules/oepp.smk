@@ -1,4 +1,5 @@
 # OEPP: its lists of events and actions, and OpenEvent made anew of its sources.
+from stepline.datasets import oepp
 
 
 rule listings:
@@ -21,7 +22,7 @@ rule rebuild:
     input:
         "datasets/oepp/split1/release.json",
         "datasets/oepp/coin/release.json",
-        ["datasets/oepp/crosstask/release.json"] if oepp.has_release("crosstask") else [],
+        ["datasets/oepp/crosstask/release.json"] if oepp.RELEASES.is_there("crosstask") else [],
     output:
         "results/oepp/rebuilt.csv",
         f"datasets/oepp/{REBUILT}/release.json",
@@ -41,7 +42,7 @@ rule clusters:
     input:
         "datasets/oepp/split1/release.json",
         "datasets/oepp/coin/release.json",
-        ["datasets/oepp/crosstask/release.json"] if oepp.has_release("crosstask") else [],
+        ["datasets/oepp/crosstask/release.json"] if oepp.RELEASES.is_there("crosstask") else [],
     output:
         "results/oepp/clusters-{encoder}.csv",
     log:

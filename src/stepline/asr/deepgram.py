@@ -7,10 +7,9 @@ import io
 import json
 import math
 import re
-import time
 import wave
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 from stepline.asr.engine import RecognitionError
 from stepline.asr.engines import KEYS, absent_key, key
 from stepline.asr.transcript import Sentence, Word
-from stepline.download import retry_after, unreachable
-from stepline.errors import MissingError
+from stepline.download import WorthRetryingError, may_pass, retried, retry_after, unreachable
+from stepline.errors import DownloadError, MissingError
 from stepline.media.audio import RATE
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from deepgram.core.api_error import ApiError
 
 PARAMETERS = {"language": "en", "punctuate": True, "utterances": True}
-RETRIES = 3
-BACKOFF_S = 1.0
-"""Wait before the first retry; it doubles with each."""
+ATTEMPTS = 4
 LONGEST_WAIT_S = 600.0
 """A service that asks for more is asked in another run."""
 TIMEOUT_S = 600.0
@@ -52,34 +49,29 @@ class Deepgram:
         Raises RecognitionError where the service cannot be had or refuses the audio, MissingError where it refuses the
         key or there is none.
         """
-        import httpx
-        from deepgram.core.api_error import ApiError
-
         _check_key()
         if reason := unreachable(self._url):
             raise RecognitionError(reason)
         wav = _wav(samples)
-        for attempt in range(RETRIES + 1):
-            wait_s = BACKOFF_S * 2**attempt
-            try:
-                return self._ask(wav)
-            except httpx.RequestError as error:
-                reason = str(error) or type(error).__name__
-            except ApiError as error:
-                reason = self._refusal(error)
-                wait_s = retry_after(httpx.Response(200, headers=error.headers)) or wait_s
-            if wait_s > LONGEST_WAIT_S:
-                raise RecognitionError(f"{reason}; asks to wait {wait_s:.0f} s")
-            if attempt < RETRIES:
-                time.sleep(wait_s)
-        raise RecognitionError(f"{reason} ({RETRIES + 1} attempts)")
+        try:
+            return retried(lambda: self._ask(wav), attempts=ATTEMPTS, longest_wait_s=LONGEST_WAIT_S, prefix=self._host)
+        except DownloadError as error:
+            raise RecognitionError(str(error)) from None
+
+    @property
+    def _host(self) -> str:
+        return f"{urlsplit(self._url).hostname}: "
 
     def _ask(self, wav: bytes) -> bytes:
+        from deepgram.core.api_error import ApiError
         from deepgram.core.jsonable_encoder import jsonable_encoder
 
-        answer = self._client.listen.v1.media.transcribe_file(
-            request=wav, request_options={"max_retries": 0}, **self.parameters
-        )
+        try:
+            answer = self._client.listen.v1.media.transcribe_file(
+                request=wav, request_options={"max_retries": 0}, **self.parameters
+            )
+        except ApiError as error:
+            self._refuse(error)
         return json.dumps(jsonable_encoder(answer)).encode()
 
     @cached_property
@@ -94,18 +86,18 @@ class Deepgram:
             follow_redirects=False,
         )
 
-    def _refusal(self, error: "ApiError") -> str:
-        """Return why another attempt may do better; raise where it cannot."""
-        if error.status_code == 200:
+    def _refuse(self, error: "ApiError") -> NoReturn:
+        status = error.status_code or 0
+        if status == 200:
             raise RecognitionError("the answer is no JSON")
         body = error.body if isinstance(error.body, str) else json.dumps(error.body, separators=(",", ":"))
         said = " ".join(body.replace(key("deepgram"), "***").split())[:200]
-        reason = f"{urlsplit(self._url).hostname}: HTTP {error.status_code}: {said}"
-        if error.status_code in (401, 403):
-            raise MissingError(f"the key in {VARIABLE} is refused: {reason}")
-        if error.status_code is None or (error.status_code < 500 and error.status_code not in (408, 429)):
-            raise RecognitionError(reason)
-        return reason
+        reason = f"HTTP {status}: {said}"
+        if may_pass(status):
+            raise WorthRetryingError(reason, retry_after(error.headers or {}))
+        if status in (401, 403):
+            raise MissingError(f"the key in {VARIABLE} is refused: {self._host}{reason}")
+        raise RecognitionError(f"{self._host}{reason}")
 
     def sentences(self, answer: bytes) -> list[Sentence]:
         """Return one sentence per utterance, between pauses of 0.8 s; confidences are the service's."""

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from stepline.asr import weights
+from stepline.needs import Need
 
 REVISION = 3
 """Of how a recording is recognised, by any engine: raise it with a change that gives other transcripts."""
@@ -32,18 +33,18 @@ def recogniser(engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {"engine": engine, "asr_revision": str(REVISION), **chosen}
 
 
-def lacking(engine: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what the engine needs and does not have: ``package:<name>``, ``weights:<item>``, ``key:<variable>``.
+def missing(engine: str, options: Mapping[str, Any]) -> tuple[Need, ...]:
+    """Return what the engine is missing before it can run: its package, weights, a key.
 
     With ``STEPLINE_CONDA`` set its rule brings the package. Raises ConfigError where its model's name is not known.
     """
-    absent = []
+    absent: list[Need] = []
     if not os.environ.get("STEPLINE_CONDA") and find_spec(engine) is None:
-        absent.append(f"package:{engine}")
+        absent.append(Need("package", engine))
     if engine in weights.FOLDERS and weights.locate(engine, options["model"]) is None:
-        absent.append(f"weights:{weights.item(engine, options['model'])}")
+        absent.append(Need("weights", weights.item(engine, options["model"])))
     if absent_key(engine):
-        absent.append(f"key:{absent_key(engine)}")
+        absent.append(Need("key", absent_key(engine)))
     return tuple(absent)
 
 

@@ -1,4 +1,4 @@
-"""The registry of backbones by name: what a name stands for, and what it lacks.
+"""The registry of backbones by name: what a name stands for, and what it is missing.
 
 Text encoders are ``sentence.MODELS`` and the text towers of ``presets``; frame backbones stand here; networks on clips
 are ``presets``, models by name (``timm:...``) and models by file (``backbones:`` of the configuration).
@@ -19,6 +19,7 @@ from stepline.backbones.sentence import MODELS, SentenceEncoder, sentence_spec
 from stepline.backbones.weights import how_to_get, locate
 from stepline.errors import ConfigError, MissingError
 from stepline.mirror import cached_sha256
+from stepline.needs import Need
 from stepline.spec import ClipSpec, FrameSpec, Spec, TextSpec
 
 if TYPE_CHECKING:
@@ -148,18 +149,18 @@ def resolve(name: str, config: "Config") -> FrameSpec:
     return replace(spec, reader=config["media"]["reader"])
 
 
-def lacking(name: str, config: "Config") -> tuple[str, ...]:
-    """Return what a frame backbone or network lacks before it can run: ``package:<name>``, ``weights:<name>``.
+def missing(name: str, config: "Config") -> tuple[Need, ...]:
+    """Return what a frame backbone or network is missing before it can run: packages and weights.
 
     Raises ConfigError where the name is unknown.
     """
     try:
         spec = resolve(name, config)
     except MissingError:
-        return _not_installed(name.partition(":")[0]) or (f"weights:{name}",)
+        return _not_installed(name.partition(":")[0]) or (Need("weights", name),)
     if not isinstance(spec, ClipSpec):
         return ()
-    return _absent(spec.architecture) + tuple(f"weights:{each}" for each in spec.weights if locate(each) is None)
+    return _absent(spec.architecture) + tuple(Need("weights", each) for each in spec.weights if locate(each) is None)
 
 
 def text_encoder(name: str, config: "Config") -> Any:
@@ -174,14 +175,14 @@ def text_encoder(name: str, config: "Config") -> Any:
     return import_module(FAMILIES[spec.architecture]).load_text(spec, files_of(spec.weights))
 
 
-def _absent(architecture: str) -> tuple[str, ...]:
+def _absent(architecture: str) -> tuple[Need, ...]:
     """Return the packages that are not installed; under conda each rule's environment has them."""
     return () if os.environ.get("STEPLINE_CONDA") else _not_installed(architecture)
 
 
-def _not_installed(architecture: str) -> tuple[str, ...]:
+def _not_installed(architecture: str) -> tuple[Need, ...]:
     wanted = (*PACKAGES[""], *PACKAGES.get(architecture, ()))
-    return tuple(f"package:{package}" for package in wanted if find_spec(package) is None)
+    return tuple(Need("package", package) for package in wanted if find_spec(package) is None)
 
 
 def files_of(weights: tuple[str, ...], own: Path | None = None) -> Mapping[str, Path]:

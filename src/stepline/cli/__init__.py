@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepline import __version__, paths
-from stepline.cli import annotation, backbone, bank, oepp, search, study, weights
+from stepline.cli import backbone, bank, search, weights
 from stepline.errors import ConfigError, DownloadError, SteplineError
+from stepline.invocation import Invocation
 from stepline.mirror import mirror_root
+from stepline.plans import BENCHMARKS
 
 if TYPE_CHECKING:
     from stepline.media.process import Limits
-    from stepline.plans import Verbs
+    from stepline.runs.verbs import Verbs
 
 log = logging.getLogger("stepline")
 
@@ -26,8 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         _log_to(parsed.log)
-        if parsed.verb != "demo":
-            mirror_root()
+        _prepare(parsed)
         parsed.run(parsed)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -50,6 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _fail(f"{error.filename}: {error.strerror}")
         raise
     return 0
+
+
+def _prepare(parsed: argparse.Namespace) -> None:
+    if parsed.verb != "demo":
+        mirror_root()
+    if parsed.configfile:
+        Invocation(configfiles=(os.path.abspath(parsed.configfile),)).keep()
 
 
 def _fail(message: str) -> int:
@@ -111,19 +119,6 @@ def _parser() -> argparse.ArgumentParser:
             verb.add_argument("--backbone", required=True)
         verb.set_defaults(run=call)
 
-    verb = verbs.add_parser("samples", help="a benchmark's samples, as released")
-    _release(verb)
-    verb.add_argument("--task", help="default: all tasks of the release")
-    verb.add_argument("--split", help="default: all splits")
-    verb.set_defaults(run=_samples)
-
-    verb = verbs.add_parser("encode", help="embeddings of a recording's texts")
-    _release(verb)
-    verb.add_argument("--task", required=True)
-    verb.add_argument("--video", required=True)
-    verb.add_argument("--encoder", required=True)
-    verb.set_defaults(run=_encode)
-
     for name, call, text in (
         ("fit", _fit, "a head, trained on cached features with one seed"),
         ("predict", _predict, "predictions of an entry"),
@@ -142,6 +137,27 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--table", default="table2", help="default: %(default)s")
     verb.set_defaults(run=_table)
 
+    verb = verbs.add_parser("picture", help="a table as a figure (SVG)")
+    verb.add_argument("study")
+    verb.add_argument("--table", default="table2", help="default: %(default)s")
+    verb.set_defaults(run=_picture)
+
+    for name, call, text in (
+        ("pairs", _pairs, "differences between methods, video by video"),
+        ("examples", _examples, "a page of examples: of methods, or of the paper by hand"),
+        ("results", _results, "the sha256 of all results, as `sha256sum --check` reads it"),
+    ):
+        verb = verbs.add_parser(name, help=text)
+        verb.add_argument("study")
+        verb.set_defaults(run=call)
+
+    verb = verbs.add_parser("explain", help="what stands behind one line of a table")
+    verb.add_argument("table", type=Path, help="results/STUDY/TABLE.csv")
+    verb.add_argument("entry", help="as in the column entry")
+    verb.add_argument("context", help="window length such as 180s, or all")
+    verb.add_argument("release", help="as in the column release")
+    verb.set_defaults(run=_explain)
+
     verb = verbs.add_parser("summary", help="what the stages made of each video, as CSV and Markdown")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.set_defaults(run=_summary)
@@ -149,8 +165,10 @@ def _parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("report", help="one HTML page to look at")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.set_defaults(run=_report)
-    for more in (study, search, bank, annotation, oepp, backbone, weights):
+    for more in (search, bank, backbone, weights):
         more.add(verbs)
+    for benchmark in BENCHMARKS:
+        benchmark.add_verbs(verbs)
     return parser
 
 
@@ -168,26 +186,25 @@ def _demo(parsed: argparse.Namespace) -> None:
 def _fetch(parsed: argparse.Namespace) -> None:
     from stepline import fetch
     from stepline.config import load
-    from stepline.datasets.studies import released
-    from stepline.plans import configured, plan
+    from stepline.plans import configured, pipeline, released, to_fetch
 
     first, _, rest = (parsed.what or "").partition("/")
     asked, _, shard = rest.partition("/")
     if first == "weights":
         fetch.fetch_weights(rest)
     elif asked not in ("", "videos"):
-        print(f"{parsed.what}: {fetch.release_line(released(first, rest), rest)}")
-    else:
+        named = any(first in each.studies for each in BENCHMARKS)  # a release of the package's needs no configuration
+        found = released(first, rest, {} if named else load(parsed.configfile))
+        print(f"{parsed.what}: {fetch.release_line(found, rest)}")
+    elif not asked:
         config = load(parsed.configfile)
-        plans = [plan(config, name) for name in ([first] if first else configured(config))]
-        if shard:
-            if shard not in (known := plans[0].all_shards):
-                raise ConfigError(f"{first} has no shard {shard!r}; choose from {', '.join(known)}")
-            print(f"{parsed.what}: {fetch.summary(fetch.fetch_videos(plans[0], shard))}")
-        elif asked:
-            print(f"{parsed.what}: {fetch.videos_line(plans[0])}")
-        else:
-            _fetch_each(fetch.items(plans))
+        _fetch_each(fetch.items(*to_fetch(config, [first] if first else configured(config))))
+    else:
+        made = pipeline(load(parsed.configfile), first)
+        if shard and shard not in (known := made.videos.all_shards):
+            raise ConfigError(f"{first} has no shard {shard!r}; choose from {', '.join(known)}")
+        came = fetch.summary(fetch.fetch_videos(made, shard)) if shard else fetch.videos_line(made)
+        print(f"{parsed.what}: {came}")
 
 
 def _fetch_each(items: dict[str, Callable[[], str]]) -> None:
@@ -236,12 +253,12 @@ def _extract(parsed: argparse.Namespace) -> None:
     from stepline.config import load
     from stepline.features.extract import extract
     from stepline.features.work import works
-    from stepline.plans import plan
+    from stepline.plans import pipeline
 
     config = load(parsed.configfile)
     name, shard = _shard(parsed)
-    made = plan(config, name)
-    todo = works(made, made.backbone_of(parsed.backbone), shard)
+    made = pipeline(config, name)
+    todo = works(made, made.features.backbone_of(parsed.backbone), shard)
     manifest = paths.features_manifest(name, shard, todo[0].spec)
     lock, limits = paths.features_lock(name, shard), _limits(parsed)
     extract(paths.availability(name, shard), todo, manifest, lock=lock, limits=limits, options=config["features"])
@@ -265,10 +282,10 @@ def _thumbnails(parsed: argparse.Namespace) -> None:
 def _drop(parsed: argparse.Namespace) -> None:
     from stepline.config import load
     from stepline.fetch import drop_videos
-    from stepline.plans import plan
+    from stepline.plans import pipeline
 
     name, shard = _shard(parsed)
-    drop_videos(plan(load(parsed.configfile), name), shard)
+    drop_videos(pipeline(load(parsed.configfile), name), shard)
 
 
 def _shard(parsed: argparse.Namespace) -> tuple[str, str]:
@@ -279,53 +296,6 @@ def _shard(parsed: argparse.Namespace) -> tuple[str, str]:
     if not parsed.shard.isdecimal():
         raise ConfigError(f"shard {parsed.shard!r} is not a number such as 000")
     return name, parsed.shard
-
-
-def _samples(parsed: argparse.Namespace) -> None:
-    from stepline.benchmarks.spacewalk.samples import write_samples
-    from stepline.config import load
-    from stepline.datasets import configured, studies
-
-    if parsed.study in studies.STUDIES:
-        chosen = studies.study(parsed.study, parsed.release)
-    else:
-        chosen = configured.study(load(parsed.configfile), parsed.study, parsed.release)
-    if not (chosen.folder(parsed.release) / "release.json").exists():
-        from stepline.fetch import fetch_release
-
-        fetch_release(chosen, parsed.release)
-    release = chosen.load(parsed.release)
-    wanted = [
-        (task, split)
-        for task in chosen.tasks[parsed.release]
-        for split in chosen.splits(parsed.release, task)
-        if parsed.task in (None, task) and parsed.split in (None, split)
-    ]
-    if not wanted:
-        asked = " ".join(filter(None, (parsed.task, parsed.split)))
-        raise ConfigError(f"{parsed.study} {parsed.release} has no samples of {asked}")
-    for task, split in wanted:
-        write_samples(chosen, release, task, split, paths.samples(parsed.study, parsed.release, task, split))
-
-
-def _encode(parsed: argparse.Namespace) -> None:
-    from stepline.backbones.registry import towers
-    from stepline.backbones.sentence import MODELS
-    from stepline.benchmarks.spacewalk.encode import encode
-    from stepline.benchmarks.spacewalk.plan import Plan
-    from stepline.config import load
-    from stepline.datasets.configured import study
-
-    plan = Plan.of(load(parsed.configfile), parsed.study)
-    release = study(plan.config, parsed.study, parsed.release).load(parsed.release)
-    for what, asked, allowed in (
-        ("task", parsed.task, plan.study.tasks[parsed.release]),
-        ("video", parsed.video, release.recordings),
-        ("encoder", parsed.encoder, [*MODELS, *towers()]),
-    ):
-        if asked not in allowed:
-            raise ConfigError(f"{what} {asked!r} is not known; choose from {', '.join(allowed)}")
-    encode(plan, parsed.release, parsed.task, parsed.video, parsed.encoder)
 
 
 def _fit(parsed: argparse.Namespace) -> None:
@@ -344,31 +314,52 @@ def _table(parsed: argparse.Namespace) -> None:
     _benchmark(parsed).table(parsed.table)
 
 
+def _picture(parsed: argparse.Namespace) -> None:
+    _benchmark(parsed).picture(parsed.table)
+
+
+def _pairs(parsed: argparse.Namespace) -> None:
+    _benchmark(parsed).pairs()
+
+
+def _examples(parsed: argparse.Namespace) -> None:
+    _benchmark(parsed).benchmark.write_examples()
+
+
+def _results(parsed: argparse.Namespace) -> None:
+    _benchmark(parsed).results()
+
+
+def _explain(parsed: argparse.Namespace) -> None:
+    from stepline.runs.explain import explain
+
+    print(explain(parsed.table, parsed.entry, parsed.context, parsed.release))
+
+
 def _benchmark(parsed: argparse.Namespace) -> "Verbs":
     from stepline.config import load
-    from stepline.plans import run
+    from stepline.plans import plan
+    from stepline.runs.verbs import Verbs
 
-    return run(load(parsed.configfile), parsed.study)
+    return Verbs(plan(load(parsed.configfile), parsed.study))
 
 
 def _summary(parsed: argparse.Namespace) -> None:
     from stepline.config import load
-    from stepline.plans import BENCHMARKS, plan
+    from stepline.plans import pipeline
     from stepline.report.summary import write_summary
 
-    if parsed.dataset in BENCHMARKS:
-        listed = " or ".join(BENCHMARKS[parsed.dataset].footage_sets)
-        raise ConfigError(f"{parsed.dataset} has no videos of its own: name {listed}")
-    write_summary(plan(load(parsed.configfile), parsed.dataset))
+    write_summary(pipeline(load(parsed.configfile), parsed.dataset))
 
 
 def _report(parsed: argparse.Namespace) -> None:
     from stepline.config import load
-    from stepline.plans import has_tables, plan, run
+    from stepline.plans import has_tables, pipeline, plan
     from stepline.report.page import write_page
+    from stepline.runs.report import write_report
 
     config = load(parsed.configfile)
     if has_tables(config, parsed.dataset):
-        run(config, parsed.dataset).report()
+        write_report(plan(config, parsed.dataset), Path("results", parsed.dataset, "report.html"))
     else:
-        write_page(plan(config, parsed.dataset), Path("results", parsed.dataset, "report.html"))
+        write_page(pipeline(config, parsed.dataset), Path("results", parsed.dataset, "report.html"))

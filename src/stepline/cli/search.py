@@ -26,10 +26,10 @@ def add(verbs: "Verbs") -> None:
 def _search(parsed: argparse.Namespace) -> None:
     from stepline.config import load
     from stepline.features.search import search
-    from stepline.plans import plan
+    from stepline.plans import pipeline
     from stepline.report.search import lines, write_page
 
-    pipeline = plan(load(parsed.configfile), parsed.dataset)
-    found = search(pipeline, parsed.text, backbone=parsed.backbone, top=parsed.top, window_s=parsed.window)
+    made = pipeline(load(parsed.configfile), parsed.dataset)
+    found = search(made, parsed.text, backbone=parsed.backbone, top=parsed.top, window_s=parsed.window)
     print("\n".join(lines(found)))
-    print(f"The page: {write_page(pipeline, found)}")
+    print(f"The page: {write_page(made, found)}")

@@ -73,6 +73,7 @@ def study(config: Config, name: str, release: str | None = None) -> Study:
         title=name,
         videos=videos,
         segments=listed.segments,
+        known=(OWN,),
         fps={OWN: read_json(folder / "release.json")["fps"]},
         tasks={OWN: (STEP_RECOGNITION, RETRIEVAL)},
         as_released=frozenset(),

@@ -156,7 +156,7 @@ class Clustered:
     part: str
 
 
-RELEASES = Released(name="oepp", title="OEPP", videos=tuple, release_files=FILES.__getitem__)
+RELEASES = Released(name="oepp", title="OEPP", videos=tuple, known=tuple(FILES), release_files=FILES.__getitem__)
 
 
 def load(release: str, part: Part) -> tuple[EventVideo, ...]:
@@ -208,12 +208,6 @@ def file_names(video: EventVideo) -> tuple[str, ...]:
     """Return the names, without ending, that features of a video have: in OEPP's own archive, and in P3IV's."""
     event = f"{video.event}_" if video.source == "COIN" else ""
     return video.id, f"{event}{video.source_event}_{video.vid}"
-
-
-def has_release(release: str) -> bool:
-    """Return whether a release is fetched or rebuilt, or the mirror holds all of it."""
-    files = FILES[release]
-    return is_here(release) or (files != () and all(find(file.wanted) for file in files))
 
 
 def is_here(release: str) -> bool:

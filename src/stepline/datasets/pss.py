@@ -95,7 +95,7 @@ def _release_files(release: str) -> tuple[ReleaseFile, ...]:
     )
 
 
-RELEASES = Released(name="pss", title="PSS", videos=tuple, release_files=_release_files)
+RELEASES = Released(name="pss", title="PSS", videos=tuple, known=tuple(FILES), release_files=_release_files)
 
 
 def load(dataset: str, split: Split) -> dict[str, Procedure]:

@@ -5,13 +5,14 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from lzma import LZMAError
+from os.path import commonpath
 from pathlib import Path
 from zipfile import BadZipFile
 
 from stepline.datasets.dataset import Dataset
 from stepline.errors import ReleaseError
 from stepline.io import read_json, sha256_file
-from stepline.mirror import Wanted
+from stepline.mirror import Wanted, find
 
 OWN = "release"
 """The name of a release that was built of a data set's own annotation."""
@@ -45,13 +46,27 @@ class ReleaseFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Released(Dataset):
-    """A data set with releases of its annotation. release_files: those of a release by its name."""
+    """A data set with releases of its annotation.
 
+    known: the names of the releases. release_files: the files of a release by its name.
+    """
+
+    known: tuple[str, ...]
     release_files: Callable[[str], tuple[ReleaseFile, ...]]
 
     def folder(self, release: str) -> Path:
         """Return where the release's files stand."""
         return Path("datasets") / self.name / release
+
+    def is_there(self, release: str) -> bool:
+        """Return whether a release is fetched, or the mirror holds all of it."""
+        files = self.release_files(release)
+        return (self.folder(release) / "release.json").exists() or (bool(files) and all(find(f.wanted) for f in files))
+
+    def origin(self, release: str) -> str:
+        """Return the address, with its commit, below which all public files of a release are; "" of none."""
+        urls = [file.url for file in self.release_files(release) if file.url]
+        return commonpath(urls).replace(":/", "://", 1) if urls else ""
 
     def release_file(self, release: str, path: str) -> Path:
         """Return a file of the release by its path there; raise ReleaseError where it is not as it was fetched."""
@@ -59,9 +74,8 @@ class Released(Dataset):
 
 
 def how_to_bring(study: str, release: str) -> str:
-    """Return what to run for a release that is not there."""
-    verb = MADE_BY.get(release, "fetch {study}/{release}").format(study=study, release=release)
-    return f"run `stepline {verb}`"
+    """Return the command that brings a release."""
+    return "stepline " + MADE_BY.get(release, "fetch {study}/{release}").format(study=study, release=release)
 
 
 def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:
@@ -70,7 +84,7 @@ def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:
     Raises ReleaseError where it is absent, changed or not listed.
     """
     file, manifest = folder / path, folder / "release.json"
-    fetch = how_to_bring(study, name)
+    fetch = f"run `{how_to_bring(study, name)}`"
     if not manifest.exists():
         raise ReleaseError(f"{folder} holds no release: {fetch}")
     try:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepline.datasets import demo, oepp, pss, spacewalk
+from stepline.datasets import demo, spacewalk
 from stepline.datasets.release import Released, ReleaseFile
 from stepline.datasets.schema import SPLITS, Release, Split
 from stepline.errors import ConfigError, ReleaseError
@@ -55,6 +55,7 @@ STUDIES = {
     "spacewalk": Study(
         name="spacewalk",
         title="Spacewalk-18",
+        known=tuple(spacewalk.FPS),
         fps=spacewalk.FPS,
         tasks={
             "v0": (STEP_RECOGNITION, RETRIEVAL),
@@ -71,6 +72,7 @@ STUDIES = {
     "demo": Study(
         name="demo",
         title="Demo study, in Spacewalk-18's form",
+        known=("demo",),
         fps={"demo": demo.FPS},
         tasks={"demo": (STEP_RECOGNITION, RETRIEVAL)},
         as_released=frozenset(),
@@ -82,12 +84,6 @@ STUDIES = {
     ),
 }
 
-RELEASED: dict[str, tuple[Released, tuple[str, ...]]] = {
-    "pss": (pss.RELEASES, tuple(pss.FILES)),
-    "oepp": (oepp.RELEASES, tuple(oepp.FILES)),
-}
-"""What has releases and is no study: these, and their names."""
-
 
 def study(name: str, release: str | None = None) -> Study:
     """Return the study of that name; raise ConfigError where it, or its release, does not exist."""
@@ -96,13 +92,3 @@ def study(name: str, release: str | None = None) -> Study:
     if release is not None and release not in STUDIES[name].fps:
         raise ConfigError(f"release {release!r} of {name} is not known; choose from {', '.join(STUDIES[name].fps)}")
     return STUDIES[name]
-
-
-def released(name: str, release: str) -> Released:
-    """Return the data set of that name; raise ConfigError where it, or its release, does not exist."""
-    if name not in RELEASED:
-        return study(name, release)
-    found, known = RELEASED[name]
-    if release not in known:
-        raise ConfigError(f"release {release!r} of {name} is not known; choose from {', '.join(known)}")
-    return found

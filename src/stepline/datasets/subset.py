@@ -44,6 +44,6 @@ def describe(subset: dict[str, Any] | None) -> str:
     if subset is None:
         return ""
     if "videos" in subset:
-        return f"subset of {len(subset['videos'])} named videos"
+        return f"{len(subset['videos'])} named videos"
     amount = f"{subset['fraction']:g} of each split" if "fraction" in subset else f"{subset['hours']:g} hours"
-    return f"subset of {amount}, seed {subset['seed']}"
+    return f"{amount}, seed {subset['seed']}"

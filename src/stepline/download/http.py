@@ -3,12 +3,11 @@
 import os
 import re
 import time
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepline.download.host import leave_alone, shown, unreachable
+from stepline.download.retry import EnoughError, WorthRetryingError, may_pass, retried, retry_after
 from stepline.errors import DownloadError
 from stepline.io import sha256_file, write_text
 
@@ -28,10 +27,6 @@ class MismatchError(DownloadError):
     """A download that is another file than the one that is listed."""
 
 
-class EnoughError(DownloadError):
-    """A download from a server that asks to be left alone for longer than anyone waits."""
-
-
 def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: float = 0.0) -> None:
     """Download ``url`` to ``path``; a cut transfer goes on where it stopped, also in a later run.
 
@@ -40,24 +35,20 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: f
     Raises GoneError where the server says 404 or 410, MismatchError where the file has another length or sha256,
     DownloadError where the host does not answer, refuses, or sends nothing for ``STALL_S`` seconds time and again.
     """
-    import httpx
-
     if reason := unreachable(url):
         raise DownloadError(reason)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            _transfer(url, part, size, rate)
-            break
-        except httpx.InvalidURL as error:
-            raise DownloadError(f"{shown(url)}: {error}") from None
-        except (httpx.RequestError, WorthRetryingError) as error:
-            try:
-                wait(url, error, attempt)
-            except EnoughError as enough:
-                leave_alone(url, str(enough))
-                raise
+    try:
+        retried(
+            lambda: _transfer(url, part, size, rate),
+            attempts=ATTEMPTS,
+            longest_wait_s=LONGEST_WAIT_S,
+            prefix=f"{shown(url)}: ",
+        )
+    except EnoughError as enough:
+        leave_alone(url, str(enough))
+        raise
     if sha256 and (got := sha256_file(part)) != sha256:
         part.unlink()
         _version_of(part).unlink()
@@ -73,37 +64,15 @@ def settle(part: Path, path: Path) -> None:
     part.replace(path)
 
 
-def wait(url: str, error: Exception, attempt: int) -> None:
-    """Wait before the next attempt after ``error``.
-
-    Raises DownloadError where there have been enough, EnoughError where the server asks to wait for too long.
-    """
-    wait_s = getattr(error, "wait_s", 0.0)
-    if wait_s > LONGEST_WAIT_S:
-        raise EnoughError(f"{shown(url)}: {error}, asks to wait {wait_s:.0f} s") from None
-    if attempt == ATTEMPTS:
-        reason = str(error) or type(error).__name__
-        raise DownloadError(f"{shown(url)}: {reason} ({attempt} attempts)") from None
-    time.sleep(max(wait_s, 2.0 ** (attempt - 1)))
-
-
 def refuse(url: str, response: "httpx.Response") -> None:
-    """Raise what an answer without content is: GoneError for 404 and 410, WorthRetryingError for 429 and 5xx."""
+    """Raise what an answer without content is: GoneError for 404 and 410, WorthRetryingError where it may pass."""
     status = response.status_code
-    if status == 429 or status >= 500:
-        raise WorthRetryingError(f"HTTP {status}", retry_after(response))
+    if may_pass(status):
+        raise WorthRetryingError(f"HTTP {status}", retry_after(response.headers))
     if status in (404, 410):
         raise GoneError(f"{shown(url)}: HTTP {status}")
     if status >= 400:
         raise DownloadError(f"{shown(url)}: HTTP {status}")
-
-
-class WorthRetryingError(Exception):
-    """A transfer that another attempt may complete, after ``wait_s`` seconds where the server asks for them."""
-
-    def __init__(self, reason: str, wait_s: float = 0.0) -> None:
-        super().__init__(reason)
-        self.wait_s = wait_s
 
 
 def _version_of(part: Path) -> Path:
@@ -156,14 +125,3 @@ def version_of(response: "httpx.Response") -> str:
     """Return what tells this version of the file from others, fit for If-Range: RFC 9110, 13.1.5; "" where nothing."""
     tag = str(response.headers.get("etag", ""))
     return tag if re.fullmatch('"[!-~]*"', tag) else str(response.headers.get("last-modified", ""))
-
-
-def retry_after(response: "httpx.Response") -> float:
-    """Return the wait that the server asks for, in seconds; 0 where it asks for none. RFC 9110, 10.2.3."""
-    asked = response.headers.get("retry-after", "")
-    if asked.isdecimal():
-        return float(asked)
-    try:
-        return max(0.0, (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
-        return 0.0

@@ -4,10 +4,10 @@ import io
 import re
 import time
 from collections.abc import Iterator, Mapping
-from itertools import count
 from typing import TYPE_CHECKING
 
-from stepline.download.http import STALL_S, WorthRetryingError, refuse, version_of, wait
+from stepline.download.http import ATTEMPTS, LONGEST_WAIT_S, STALL_S, refuse, version_of
+from stepline.download.retry import WorthRetryingError, retried
 from stepline.errors import DownloadError
 from stepline.media.cut import WholeOnlyError
 
@@ -65,21 +65,19 @@ class RangedFile(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """Return at most ``size`` bytes, and at least one where the file goes on."""
-        import httpx
+
+        def attempt() -> bytes:
+            try:
+                return self._read(size)
+            except Exception:
+                self._hang_up()
+                raise
 
         try:
-            for attempt in count(1):
-                try:
-                    return self._read(size)
-                except (httpx.RequestError, WorthRetryingError) as error:
-                    self._hang_up()
-                    wait(self._name, error, attempt)
-                except httpx.InvalidURL as error:
-                    raise DownloadError(f"{self._name}: {error}") from None
+            return retried(attempt, attempts=ATTEMPTS, longest_wait_s=LONGEST_WAIT_S, prefix=f"{self._name}: ")
         except (DownloadError, WholeOnlyError) as error:
             self.error = error
             raise
-        raise AssertionError
 
     def close(self) -> None:
         """Hang up."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stepline.download.host import leave_alone, unreachable
-from stepline.download.http import EnoughError, settle
+from stepline.download.http import settle
 from stepline.download.ranged import RangedFile
+from stepline.download.retry import EnoughError
 from stepline.errors import DownloadError
 from stepline.media.cut import copy_spans
 from stepline.media.decode import MediaError

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -16,8 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from stepline.download.host import leave_alone, shown, unreachable
-from stepline.download.http import ATTEMPTS, STALL_S, GoneError
+from stepline.download.http import ATTEMPTS, LONGEST_WAIT_S, STALL_S, GoneError
 from stepline.download.options import DownloadOptions
+from stepline.download.retry import WorthRetryingError, retried
 from stepline.download.spans import Address
 from stepline.errors import DownloadError
 from stepline.media.cut import WholeOnlyError
@@ -99,23 +99,22 @@ def _asked(url: str, wanted: list[str], options: DownloadOptions, *, lacks: str)
     """Return what yt-dlp says of the video of a page, and what was given up for lack of a program, or ""."""
     if reason := unreachable(url):
         raise DownloadError(reason)
-    for attempt in range(1, ATTEMPTS + 1):
-        code, out, said = _run(url, wanted, options)
-        given_up = "; ".join(filter(None, (lacks, _lacks_for_youtube(said) if _is_youtube(url) else "")))
-        if not code and out:
-            return dict(json.loads(out[-1])), given_up
-        errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
-        reason = shown(errors[-1]) if errors else f"yt-dlp ended with {code} and no video"
-        if GONE.search(reason):
-            raise GoneError(_without_advice(reason))
-        if not BUSY.search(reason):
-            break
-        if attempt < ATTEMPTS:
-            time.sleep(2.0 ** (attempt - 1))
-        else:
-            reason += f" ({attempt} attempts)"
+    return retried(lambda: _ask(url, wanted, options, lacks), attempts=ATTEMPTS, longest_wait_s=LONGEST_WAIT_S)
+
+
+def _ask(url: str, wanted: list[str], options: DownloadOptions, lacks: str) -> tuple[dict[str, Any], str]:
+    code, out, said = _run(url, wanted, options)
+    given_up = "; ".join(filter(None, (lacks, _lacks_for_youtube(said) if _is_youtube(url) else "")))
+    if not code and out:
+        return dict(json.loads(out[-1])), given_up
+    errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
+    reason = shown(errors[-1]) if errors else f"yt-dlp ended with {code} and no video"
+    if GONE.search(reason):
+        raise GoneError(_without_advice(reason))
     if ENOUGH.search(reason):
         leave_alone(url, _without_advice(reason))
+    elif BUSY.search(reason):
+        raise WorthRetryingError(_explained(reason, given_up, options))
     kind = NoFormatError if NO_FORMAT.search(reason) else DownloadError
     raise kind(_explained(reason, given_up, options))
 

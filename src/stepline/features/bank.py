@@ -17,6 +17,7 @@ from stepline.spec import Spec
 
 if TYPE_CHECKING:
     from stepline.features.windows import Windows
+    from stepline.footage import Footage
 
 PREFIX = 64
 """Rows from one prefix sum to the next: the sums take a sixteenth of float16 rows' memory."""
@@ -247,6 +248,13 @@ def open_bank(name_or_folder: str | Path, dataset: str | None = None, *, root: s
     if not stores:
         raise StoreError(f"{chosen} holds no features")
     return Bank.open(stores, read(stores[0]).spec)
+
+
+def open_named(footage: "Footage", name: str) -> Bank:
+    """Open the features that a benchmark's data set has by a name; raise StoreError as ``Bank.open`` does."""
+    folders = footage.folders(name)
+    backbone = footage.is_backbone(name)
+    return Bank.open(folders, footage.pipeline.features.spec_of(name) if backbone else read(folders[0]).spec)
 
 
 def spec_folders(name_or_folder: str | Path, *, root: str | Path = ".") -> list[Path]:

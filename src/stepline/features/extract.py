@@ -11,10 +11,10 @@ from filelock import FileLock
 from stepline.availability import Record, read_availability, write_manifest
 from stepline.config import Config
 from stepline.errors import SteplineError
+from stepline.features.cache import Clips, FeatureCache
 from stepline.features.decoding import Ended, Outcome, decoded
 from stepline.features.frames import DESCRIBED, Batch, Begun, Refused, Request
 from stepline.features.meter import Meter
-from stepline.features.shelf import Clips, Shelf
 from stepline.media.decode import MediaError
 from stepline.media.process import Limits
 from stepline.spec import ClipSpec, FrameSpec
@@ -37,7 +37,7 @@ def extract(
 ) -> None:
     """Make the store of the first of ``works`` for a shard's present videos; ``manifest`` says what became of each.
 
-    The first is the job's own; of the others, of the same shard, rows that lack are made in the same pass and staged,
+    The first is the job's own; missing rows of the others, of the same shard, are computed in the same pass and staged,
     so that their jobs find them done. ``lock`` keeps a shard's jobs apart. A video that cannot be read, within the
     limits, is ``failed`` with its reason. Rows that a store holds already are kept where file, spans and clips are the
     same; those that were staged before a kill are used. options: the configuration's ``features``. Raises the error of
@@ -53,24 +53,24 @@ def extract(
             if number == 0:
                 raise error
             log.warning("%s: %s", works[number].spec.name, error)
-        made = filling.shelves[0].commit(present)
+        made = filling.caches[0].commit(present)
     absent = {r.video: {"status": r.status, "reason": r.reason} for r in records.values() if r.status != "present"}
     write_manifest(manifest, absent | made, spec=works[0].spec.record())
 
 
 class _Filling:
-    """The computation of what shelves lack. errors: of the works that cannot be done, by their number."""
+    """The computation of rows that are missing in caches. errors: of the works that cannot be done, by their number."""
 
     def __init__(self, works: Sequence[Work], options: Config) -> None:
         self.works, self.options = works, options
-        self.shelves = [Shelf(work.spec, work.folder, work.listed) for work in works]
+        self.caches = [FeatureCache(work.spec, work.folder, work.listed) for work in works]
         self.errors: dict[int, SteplineError] = {}
 
     def run(self, present: Sequence[Record], limits: Limits) -> None:
-        lacking = [[n for n, shelf in enumerate(self.shelves) if not shelf.has(record)] for record in present]
-        self._load(sorted({n for numbers in lacking for n in numbers}))
+        missing = [[n for n, cache in enumerate(self.caches) if not cache.has(record)] for record in present]
+        self._load(sorted({n for numbers in missing for n in numbers}))
         jobs = []
-        for record, all_numbers in zip(present, lacking, strict=True):
+        for record, all_numbers in zip(present, missing, strict=True):
             numbers = [n for n in all_numbers if n not in self.errors]
             if numbers:
                 jobs.append((record, numbers, [self._request(record, n) for n in numbers]))
@@ -94,32 +94,32 @@ class _Filling:
                 self.errors[n] = error
 
     def _request(self, record: Record, n: int) -> Request:
-        shelf = self.shelves[n]
+        cache = self.caches[n]
         return Request(
             spec=self.works[n].spec,
             batch_size=self.networks[n].batch_size if n in self.networks else DESCRIBED,
-            done=shelf.done(record),
-            listed=shelf.clips(record.video),
-            scratch=shelf.folder.parent,
+            done=cache.done(record),
+            listed=cache.clips(record.video),
+            scratch=cache.folder.parent,
         )
 
     def _take(self, record: Record, numbers: Sequence[int], message: Outcome) -> None:
         if isinstance(message, MediaError):
             for n in numbers:
-                self.shelves[n].fail(record, str(message))
+                self.caches[n].fail(record, str(message))
             return
         if isinstance(message, Ended):
             for n in set(numbers) - self.errors.keys():
-                self.shelves[n].finish(record)
+                self.caches[n].finish(record)
             self.meter.ended()
             return
         n = numbers[message.of]
         if n in self.errors:
             return
         if isinstance(message, Refused):
-            self.shelves[n].fail(record, message.reason)
+            self.caches[n].fail(record, message.reason)
         elif isinstance(message, Begun):
-            self.shelves[n].begin(record, message.order, message.k, message.span)
+            self.caches[n].begin(record, message.order, message.k, message.span)
         else:
             self._batch(record, n, message, len(numbers))
 
@@ -128,7 +128,7 @@ class _Filling:
             with self.meter.timed("model"):
                 rows = self.networks[n](batch.clips, batch.shown) if n in self.networks else batch.clips
             with self.meter.timed("write"):
-                total = self.shelves[n].add(record, rows)
+                total = self.caches[n].add(record, rows)
         except SteplineError as error:
             self.errors[n] = error
             return

@@ -105,7 +105,7 @@ class _Pass:
 
     def messages(self) -> Iterator[Message]:
         """Yield what ``batches`` yields, on this timeline."""
-        rolls: dict[int, _Roll] = {}
+        assemblers: dict[int, _ClipAssembler] = {}
         for of, request in enumerate(self.requests):
             try:
                 made = rows(request.spec, self.timeline, spans=self.spans, listed=request.listed)
@@ -118,28 +118,28 @@ class _Pass:
                 continue
             ordered = order(made.frames)
             yield Begun(of, ordered, made.k, made.span)
-            rolls[of] = _Roll(request, made.frames[ordered[request.done :]], HELD // len(self.requests))
-        wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *(roll.wanted for roll in rolls.values())]))
+            assemblers[of] = _ClipAssembler(request, made.frames[ordered[request.done :]], HELD // len(self.requests))
+        wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *(each.wanted for each in assemblers.values())]))
         if len(wanted):
-            yield from self._shown(wanted, rolls)
+            yield from self._shown(wanted, assemblers)
 
-    def _shown(self, wanted: NDArray[np.int64], rolls: dict[int, "_Roll"]) -> Iterator[Message]:
+    def _shown(self, wanted: NDArray[np.int64], assemblers: dict[int, "_ClipAssembler"]) -> Iterator[Message]:
         start = time.perf_counter()
         reader = READERS[self.requests[0].spec.reader]
         for index, frame in zip(wanted.tolist(), reader(self.video, self.timeline, wanted), strict=True):
             start = self._spent("decode_s", start)
             pictures = Pictures(frame)
-            for of, roll in list(rolls.items()):
-                if not roll.wants(index):
+            for of, assembler in list(assemblers.items()):
+                if not assembler.wants(index):
                     continue
                 try:
-                    roll.take(index, frame, pictures)
+                    assembler.take(index, frame, pictures)
                 except ValueError as error:
-                    del rolls[of]
+                    del assemblers[of]
                     yield Refused(of, str(error))
                     continue
                 start = self._spent("picture_s", start)
-                for clips, shown in roll.complete(index):
+                for clips, shown in assembler.complete(index):
                     yield self._batch(of, clips, shown)
                     start = time.perf_counter()
 
@@ -154,7 +154,7 @@ class _Pass:
         return batch
 
 
-class _Roll:
+class _ClipAssembler:
     """The pictures of one request that rows still need, and the rows that are complete."""
 
     def __init__(self, request: Request, frames: NDArray[np.int64], held: int) -> None:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from stepline.availability import Record
 from stepline.backbones.picture import picture
 from stepline.errors import StoreError
+from stepline.features.cache import Clips
 from stepline.features.decoding import Ended, decoded
 from stepline.features.frames import Begun, Refused, Request
-from stepline.features.shelf import Clips
 from stepline.media.decode import ArrayFrame, MediaError
 from stepline.media.process import Limits
 from stepline.progress import progress
@@ -75,8 +75,8 @@ def stream(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, batch_si
 def keep(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, folder: Path) -> dict[str, NDArray[Any]]:
     """Return the (N, T, H, W, 3) pictures of each video's listed clips, on disk in a folder that holds nothing else.
 
-    The spec's pictures have one size and none lacks. A video whose pictures are there already is not decoded. Raises
-    StoreError where the disk has no place for them, and what ``stream`` raises.
+    The spec's pictures have one size and none is missing. A video whose pictures are there already is not decoded.
+    Raises StoreError where the disk has no place for them, and what ``stream`` raises.
     """
     blank = picture(ArrayFrame(np.zeros((720, 1280, 3), np.uint8)), spec.steps)
     shape, size = (spec.num_frames, *blank.shape), spec.num_frames * blank.nbytes
@@ -88,15 +88,15 @@ def keep(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, folder: Pa
     folder.mkdir(parents=True, exist_ok=True)
     for path in set(folder.iterdir()) - {*paths.values()}:
         path.unlink()
-    lacking = {video: listed[video] for video, path in paths.items() if not path.exists()}
-    needed, free = size * sum(map(len, lacking.values())), shutil.disk_usage(folder).free
+    missing = {video: listed[video] for video, path in paths.items() if not path.exists()}
+    needed, free = size * sum(map(len, missing.values())), shutil.disk_usage(folder).free
     if needed > free:
         raise StoreError(
             f"{folder}: the pictures of {needed // size} windows take {needed / 1e9:.1f} GB while a fit runs, and "
             f"{free / 1e9:.1f} GB are free: make room there"
         )
-    total = sum(ceil(len(clips) / AT_ONCE) for clips in lacking.values())
-    for seen in progress(stream(spec, lacking, videos, AT_ONCE), what="pictures", unit="batches", total=total):
+    total = sum(ceil(len(clips) / AT_ONCE) for clips in missing.values())
+    for seen in progress(stream(spec, missing, videos, AT_ONCE), what="pictures", unit="batches", total=total):
         part = paths[seen.video].with_suffix(".part")
         with open(part, "r+b" if part.exists() else "wb") as file:
             for place, clip in zip(seen.places.tolist(), seen.clips, strict=True):

@@ -21,7 +21,7 @@ from stepline.features.bank import Bank
 from stepline.features.text import TextEncoder, TextStore, encode_texts
 from stepline.io import write_json
 from stepline.pipeline import Pipeline
-from stepline.spec import ClipSpec, Spec
+from stepline.spec import ClipSpec
 
 LONGEST = 500
 """Characters of a text that is searched for."""
@@ -149,10 +149,10 @@ def _unseen(encoder: TextEncoder, text: str) -> tuple[str, ...]:
 
 
 def _first(pipeline: Pipeline) -> str:
-    for name in pipeline.backbones:
-        spec = pipeline.spec_of(name)
+    for name in pipeline.features.computed:
+        spec = pipeline.features.spec_of(name)
         own = own_file(name, pipeline.config)
-        if isinstance(spec, ClipSpec) and tower_of(spec, own) and _stores(pipeline, spec):
+        if isinstance(spec, ClipSpec) and tower_of(spec, own) and _stores(pipeline, name):
             return name
     if not _sentences(pipeline):
         raise MissingError(
@@ -162,21 +162,20 @@ def _first(pipeline: Pipeline) -> str:
     return next((name for name in MODELS if model_files(name)), next(iter(MODELS)))
 
 
-def _stores(pipeline: Pipeline, spec: Spec) -> list[Path]:
-    folders = [paths.features(pipeline.name, shard, spec) for shard in pipeline.all_shards]
-    return [folder for folder in folders if folder.is_dir()]
+def _stores(pipeline: Pipeline, name: str) -> list[Path]:
+    return [folder for folder in pipeline.features.folders(name) if folder.is_dir()]
 
 
 def _seen(pipeline: Pipeline, name: str) -> _Searched:
     """Return the features of a network, and the text tower beside it."""
-    spec, own = pipeline.spec_of(name), own_file(name, pipeline.config)
+    spec, own = pipeline.features.spec_of(name), own_file(name, pipeline.config)
     tower = tower_of(spec, own) if isinstance(spec, ClipSpec) else None
     if not isinstance(spec, ClipSpec) or tower is None:
         raise ConfigError(
             f"backbone {name} has no text tower: choose a network that has one, see docs/search.md, or search what is "
             f"said by one of {', '.join(MODELS)}"
         )
-    stores = _stores(pipeline, spec)
+    stores = _stores(pipeline, name)
     if not stores:
         raise MissingError(f"{pipeline.name} has no features of {name}: add it to its backbones and run `snakemake`")
     bank = Bank.open(stores, spec)
@@ -218,7 +217,7 @@ def _said(pipeline: Pipeline, name: str) -> _Searched:
 def _source(pipeline: Pipeline) -> str:
     """Return the recogniser, or ``released`` where the study's own transcripts are configured."""
     study = pipeline.config.get(pipeline.name, {}).get("transcripts") == "released"
-    return "released" if study else pipeline.engine
+    return "released" if study else pipeline.speech.engine
 
 
 def _sentences(pipeline: Pipeline) -> dict[str, Sequence[Sentence]]:
@@ -226,14 +225,15 @@ def _sentences(pipeline: Pipeline) -> dict[str, Sequence[Sentence]]:
     dataset = pipeline.dataset
     if _source(pipeline) == "released":
         assert isinstance(dataset, Study)
-        there = [name for name in pipeline.releases if (dataset.folder(name) / "release.json").exists()]
+        configured = pipeline.config[dataset.name]["releases"]
+        there = [name for name in configured if (dataset.folder(name) / "release.json").exists()]
         return {
             video: released.read(dataset.release_file(name, f"data/transcripts/{video}.csv"))
             for name in there[:1]
             for video in dataset.load(name).recordings
         }
-    folder = paths.transcripts(pipeline.name, pipeline.engine)
-    manifests = [path for path in pipeline.transcript_manifests if path.exists()]
+    folder = pipeline.speech.folder
+    manifests = [path for path in pipeline.speech.manifests if path.exists()]
     present = [
         video for path in manifests for video, made in read_manifest(path).items() if made["status"] == "present"
     ]

@@ -13,14 +13,15 @@ def works(pipeline: Pipeline, backbone: str, shard: str) -> list[Work]:
 
     The record of each spec is written beside its features.
     """
-    same = [name for name in pipeline.backbones if pipeline.environment(name) == pipeline.environment(backbone)]
+    features = pipeline.features
+    same = [name for name in features.computed if features.environment(name) == features.environment(backbone)]
     return [_work(pipeline, name, shard) for name in [backbone, *(name for name in same if name != backbone)]]
 
 
 def _work(pipeline: Pipeline, name: str, shard: str) -> Work:
-    spec = pipeline.spec_of(name)
+    spec = pipeline.features.spec_of(name)
     assert isinstance(spec, FrameSpec)
     write_json(paths.spec_record(spec), spec.record())
     files = files_of(spec.weights, own_file(name, pipeline.config)) if isinstance(spec, ClipSpec) else {}
     folder = paths.features(pipeline.name, shard, spec)
-    return Work(spec=spec, folder=folder, files=files, listed=pipeline.clips_of(name))
+    return Work(spec=spec, folder=folder, files=files, listed=pipeline.features.clips(name))

@@ -17,13 +17,10 @@ def bootstrap_interval(
     a draw is then the weighted one. Raises ValueError where weights are other than that.
     """
     values = np.asarray(per_video, dtype=np.float64)
-    shares = np.ones_like(values) if weights is None else np.asarray(weights, dtype=np.float64)
-    if shares.shape != values.shape or not (shares > 0).all():
-        raise ValueError(f"weights must be above 0 and one for each of {values.size} videos")
+    shares = _shares(values, weights)
     if values.size < 2:
         return float("nan"), float("nan")
-    means = _means(values * shares, samples, seed)
-    return _interval(means if weights is None else means / _means(shares, samples, seed))
+    return _interval(_means(values, shares, samples, seed))
 
 
 class Difference(NamedTuple):
@@ -38,23 +35,39 @@ class Difference(NamedTuple):
     share_above: float
 
 
-def paired_interval(first: Sequence[float], second: Sequence[float], *, samples: int, seed: int) -> Difference:
+def paired_interval(
+    first: Sequence[float], second: Sequence[float], *, samples: int, seed: int, weights: Sequence[float] | None = None
+) -> Difference:
     """Return how far ``first`` is above ``second``, by bootstrap over videos that are drawn for both at once.
 
-    first, second: one value per video, of the same videos. Raises ValueError where their numbers differ.
+    first, second: one value per video, of the same videos; weights: what each counts, as in `bootstrap_interval`.
+    Raises ValueError where their numbers differ.
     """
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} videos cannot be paired")
     values = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+    shares = _shares(values, weights)
+    mean = float(values.mean() if shares is None else np.average(values, weights=shares))
     if values.size < 2:
-        return Difference(float(values.mean()), *[float("nan")] * 3)
-    means = _means(values, samples, seed)
-    return Difference(float(values.mean()), *_interval(means), float((means > 0).mean()))
+        return Difference(mean, *[float("nan")] * 3)
+    means = _means(values, shares, samples, seed)
+    return Difference(mean, *_interval(means), float((means > 0).mean()))
 
 
-def _means(values: NDArray[np.float64], samples: int, seed: int) -> Any:
+def _shares(values: NDArray[np.float64], weights: Sequence[float] | None) -> NDArray[np.float64] | None:
+    if weights is None:
+        return None
+    shares = np.asarray(weights, dtype=np.float64)
+    if shares.shape != values.shape or not (shares > 0).all():
+        raise ValueError(f"weights must be above 0 and one for each of {values.size} videos")
+    return shares
+
+
+def _means(values: NDArray[np.float64], shares: NDArray[np.float64] | None, samples: int, seed: int) -> Any:
     draws = np.random.default_rng(seed).integers(values.size, size=(samples, values.size))
-    return values[draws].mean(axis=1)
+    if shares is None:
+        return values[draws].mean(axis=1)
+    return (values * shares)[draws].mean(axis=1) / shares[draws].mean(axis=1)
 
 
 def _interval(means: Any) -> tuple[float, float]:

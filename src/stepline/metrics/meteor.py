@@ -13,6 +13,7 @@ import numpy as np
 
 from stepline.errors import MissingError, SteplineError
 from stepline.metrics.captions import Scores, Tokens, check_segments
+from stepline.needs import Need
 
 _JAVA = [
     "java",
@@ -25,9 +26,9 @@ _JAVA = [
 ]
 
 
-def lacking() -> tuple[str, ...]:
-    """Return what METEOR needs and is not here, of ``java`` and ``package:pycocoevalcap``."""
-    found = {"java": shutil.which("java"), "package:pycocoevalcap": _jar()}
+def missing() -> tuple[Need, ...]:
+    """Return what METEOR is missing of a Java runtime and the package ``pycocoevalcap``."""
+    found = {Need("java"): shutil.which("java"), Need("package", "pycocoevalcap"): _jar()}
     return tuple(need for need, path in found.items() if path is None)
 
 
@@ -39,8 +40,9 @@ class Meteor:
     """
 
     def __enter__(self) -> Self:
-        if needs := lacking():
-            raise MissingError(f"METEOR needs {' and '.join(needs)}: install a Java runtime and stepline[meteor]")
+        if needs := missing():
+            listed = " and ".join(map(str, needs))
+            raise MissingError(f"METEOR needs {listed}: install a Java runtime and stepline[meteor]")
         self._complaints = tempfile.TemporaryFile()
         self._java = subprocess.Popen(
             [*_JAVA, "-jar", str(_jar()), "-", "-", "-stdio", "-l", "en", "-norm"],

@@ -1,13 +1,13 @@
-"""The training loop of all heads: Adam, and the epoch of the least validation loss."""
+"""Training that goes on after a kill, and of heads the epoch of the least validation loss."""
 
 import copy
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,180 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound="torch.nn.Module")
 SHORT_S, WAIT = 0.5, 20
 """A state that takes longer to write is not written before so many times as long have passed."""
+
+
+def train(
+    kept: "Mapping[str, torch.Tensor]",
+    optimiser: "torch.optim.Optimizer",
+    losses: "Callable[[torch.Tensor], Iterable[torch.Tensor]]",
+    batches: "Iterator[torch.Tensor]",
+    path: Path,
+    *,
+    epochs: int,
+    updates: int,
+    rate: Callable[[int], float],
+    every: int,
+    resume: str,
+    what: str,
+    val_loss: "Callable[[], torch.Tensor | float] | None" = None,
+    clip: float = math.inf,
+    after: Callable[[int], None] = lambda _: None,
+    also: "Mapping[str, torch.Tensor] | None" = None,
+) -> None:
+    """Train, and write ``kept``, the live tensors of a model by name, to the safetensors file ``path``.
+
+    losses: of a batch, whose sum is brought down, so that no more than one of them must be in memory. updates: of an
+    epoch. rate: the learning rate of an update, from 0 over all epochs. val_loss: after an epoch; the tensors of the
+    least (the first of equals) are written with ``val_loss`` (epochs,); without it the last ones, with ``loss``
+    (updates of all epochs,), of training. clip: the largest norm of the gradient. after: called after an update with
+    how many are done.
+    resume: what says that it is the same fit, as a digest of its data; then the state is kept beside ``path`` after
+    each ``every`` updates, a large one more seldom, and a fit that was killed goes on from it, on a CPU to the same
+    bytes. also: live tensors that it needs beyond ``kept``. what: the name of its progress.
+    Raises FloatingPointError where a loss of training is not finite and there is no validation, or no loss of that is
+    finite, and StoreError where the state is damaged.
+    """
+    import torch
+    from safetensors.torch import save_file
+
+    state = _State(path, resume, kept, also or {}, optimiser)
+    done = state.read() if resume else 0
+    for _ in itertools.islice(batches, done):
+        pass
+    total = epochs * updates
+    for update in progress(range(done, total), what=what, unit="updates"):
+        parts = _update(optimiser, losses(next(batches)), rate(update), clip)
+        after(update + 1)
+        if val_loss is None:
+            state.found.append(sum(map(float, parts)))
+            if not math.isfinite(state.found[-1]):
+                raise FloatingPointError(f"the loss of step {update} is not finite")
+        elif (update + 1) % updates == 0:
+            state.validated(float(val_loss()))
+        if resume and (update + 1) % every == 0 and update + 1 < total:
+            state.write(update + 1)
+    if val_loss and not state.best:
+        raise FloatingPointError("no validation loss is finite")
+    tensors = _plain(state.best if val_loss else kept)
+    with atomic_path(path) as part:
+        found = torch.tensor(state.found, dtype=torch.float64)
+        save_file(tensors | {"val_loss" if val_loss else "loss": found}, part)
+    state.path.unlink(missing_ok=True)
+
+
+def _update(
+    optimiser: "torch.optim.Optimizer", losses: "Iterable[torch.Tensor]", rate: float, clip: float
+) -> "list[torch.Tensor]":
+    """Update by the sum of the losses, and return them."""
+    import torch
+
+    for group in optimiser.param_groups:
+        group["lr"] = rate
+    optimiser.zero_grad()
+    parts = []
+    for loss in losses:
+        loss.backward()  # type: ignore[no-untyped-call]
+        parts.append(loss.detach())
+    if clip < math.inf:
+        torch.nn.utils.clip_grad_norm_([each for g in optimiser.param_groups for each in g["params"]], clip)
+    optimiser.step()
+    return parts
+
+
+def shuffled(size: int, batch_size: int, seed: int, *, full: bool = False) -> "Iterator[torch.Tensor]":
+    """Yield without end batches of permutations of 0..``size`` - 1, drawn one after another, full ones or all."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        for batch in torch.split(torch.randperm(size, generator=generator), batch_size):
+            if len(batch) == batch_size or not full:
+                yield batch
+
+
+class _State:
+    """All that the next update depends on, also in a file beside the result.
+
+    found: the losses so far. best: the tensors of the least of validation.
+    """
+
+    def __init__(
+        self,
+        result: Path,
+        fit: str,
+        kept: "Mapping[str, torch.Tensor]",
+        also: "Mapping[str, torch.Tensor]",
+        optimiser: "torch.optim.Optimizer",
+    ) -> None:
+        self.path = result.with_name(f"{result.name}.state")
+        self.found: list[float] = []
+        self.best: dict[str, torch.Tensor] = {}
+        self._about = {"state of": fit}
+        self._live = {"kept": kept, "also": also}
+        self._optimiser = optimiser
+        self._on_gpu = any(tensor.is_cuda for tensor in kept.values())
+        self._written = self._took = 0.0
+
+    def validated(self, loss: float) -> None:
+        """Take the loss of validation, and the tensors as they are where it is the least so far."""
+        if loss < min(filter(math.isfinite, self.found), default=math.inf):
+            self.best = {name: value.detach().to("cpu", copy=True) for name, value in self._live["kept"].items()}
+        self.found.append(loss)
+
+    def write(self, done: int) -> None:
+        """Write the state after so many updates, unless that took long not long ago."""
+        import torch
+        from safetensors.torch import save_file
+
+        begun = time.monotonic()
+        if begun - self._written < WAIT * self._took:
+            return
+        moments = self._optimiser.state_dict()["state"]
+        parts = {**self._live, "best": self.best, **{f"adam.{n}": each for n, each in moments.items()}}
+        state = {f"{part}.{name}": value for part, of in parts.items() for name, value in _plain(of).items()}
+        state |= {"done": torch.tensor(done), "found": torch.tensor(self.found, dtype=torch.float64)}
+        state |= {"drawn": torch.get_rng_state()} | (
+            {"drawn_there": torch.cuda.get_rng_state()} if self._on_gpu else {}
+        )
+        with atomic_path(self.path) as part:
+            save_file(state, part, metadata=self._about)
+        self._written = time.monotonic()
+        self._took = self._written - begun if self._written - begun > SHORT_S else 0.0
+
+    def read(self) -> int:
+        """Go on from the file, and return how many updates were done then: 0 where there is none of this fit."""
+        import torch
+        from safetensors import SafetensorError, safe_open
+
+        moments: dict[int, dict[str, torch.Tensor]] = {}
+        try:
+            with safe_open(self.path, "pt") as file, torch.no_grad():
+                if file.metadata() != self._about:
+                    return 0
+                for key in sorted(file.keys()):
+                    part, _, name = key.partition(".")
+                    if part in self._live:
+                        self._live[part][name].copy_(file.get_tensor(key))
+                    elif part == "best":
+                        self.best[name] = file.get_tensor(key)
+                    elif part == "adam":
+                        number, _, moment = name.partition(".")
+                        moments.setdefault(int(number), {})[moment] = file.get_tensor(key)
+                self.found = file.get_tensor("found").tolist()
+                torch.set_rng_state(file.get_tensor("drawn"))
+                if self._on_gpu:
+                    torch.cuda.set_rng_state(file.get_tensor("drawn_there"))
+                done = int(file.get_tensor("done"))
+        except FileNotFoundError:
+            return 0
+        except SafetensorError as error:
+            raise StoreError(f"{self.path} is damaged ({error}): remove it and run `stepline fit` again") from None
+        self._optimiser.load_state_dict(self._optimiser.state_dict() | {"state": moments})
+        return done
+
+
+def _plain(tensors: "Mapping[str, torch.Tensor]") -> "dict[str, torch.Tensor]":
+    return {name: value.detach().contiguous() for name, value in tensors.items()}
 
 
 def fit_head(
@@ -46,118 +220,60 @@ def fit_head(
     fused: bool = False,
     what: str = "fit",
 ) -> None:
-    """Train what ``make`` returns, keep the epoch of the least validation loss (the first of equals), write it.
+    """Train what ``make`` returns with Adam, and write the epoch of the least validation loss; see ``train``.
 
-    losses: of a batch, whose samples are given as a part of a permutation of 0..``size`` - 1; the batch's loss is their
-    sum, so that no more than one of them must be in memory. resume: what says that it is the same fit, as a digest of
-    its data; then the state after an epoch is kept beside ``path`` until the last, a large one not after each, and a
-    fit that was killed goes on from it, on a CPU to the same bytes. weight_decay: added to the gradient. betas: Adam's.
-    clip: the largest norm of the gradient. factor: what the learning rate is multiplied by in an update, of the epochs
-    before it, the part of its own among them: 1.25 after a quarter of the second. steps: updates of an epoch, each of a
-    full batch of permutations that are drawn one after another; None is one pass over a permutation, its last batch
-    what is left.
+    losses: of a batch, whose samples are given as a part of a permutation of 0..``size`` - 1. resume: then the state is
+    kept after each epoch. weight_decay: added to the gradient. betas: Adam's. factor: what the learning rate is
+    multiplied by in an update, of the epochs before it, the part of its own among them: 1.25 after a quarter of the
+    second. steps: updates of an epoch, each of a full batch of permutations that are drawn one after another; None is
+    one pass over a permutation, its last batch what is left.
     average: the share d that an average of the parameters a keeps of itself after update k, from 1 over all epochs, in
     a = d a + (1 - d) parameters; it begins as the model does, and is what is validated and kept. fused: Adam in one
-    pass over the parameters, some five times as fast, equal but for rounding. what: the name of its progress.
-    The safetensors file at ``path`` holds the parameters and ``val_loss`` (epochs,).
+    pass over the parameters, some five times as fast, equal but for rounding.
     Raises ConfigError where no validation loss is finite, where a loss says by FloatingPointError that it is not, or
     where ``steps`` is given and no batch is full.
     """
     import torch
-    from safetensors.torch import save_file
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
     if steps is not None and size < batch_size:
         raise ConfigError(f"batch_size {batch_size} is more than the {size} training samples; give a smaller one")
     updates = steps or max(1, math.ceil(size / batch_size))
-    batches = _batches(size, batch_size, seed, full=steps is not None)
     torch.manual_seed(seed)
-    model = make().to(device)
+    model = make().to(device).train()
     judged, share = (model, lambda _: 1.0) if average is None else (copy.deepcopy(model), average)
-    optimiser = torch.optim.Adam(
-        model.parameters(), lr=learning_rate, betas=betas, weight_decay=weight_decay, fused=fused or None
-    )
-    written = took = 0.0
-    found: list[float] = []
-    best: dict[str, torch.Tensor] = {}
-    kept = path.with_name(f"{path.name}.state")
-    fit = (resume, type(model).__name__, size, epochs, updates, batch_size, learning_rate, seed, device)
-    about = {"fit": " ".join(map(str, fit))}
-    if resume and (state := _kept(kept, about)):
-        found, best = state["val_loss"].tolist(), _part(state, "best")
-        model.load_state_dict(_part(state, "model"))
-        if judged is not model:
-            judged.load_state_dict(_part(state, "average"))
-        moments = {int(each): _part(state, f"adam.{each}") for each in state["adam"].tolist()}
-        optimiser.load_state_dict(optimiser.state_dict() | {"state": moments})
-        next(itertools.islice(batches, len(found) * updates - 1, None))
-        torch.set_rng_state(state["drawn"])
-        if device != "cpu":
-            torch.cuda.set_rng_state(state["drawn_there"])
-    for epoch in progress(range(len(found), epochs), what=what, unit="epochs"):
-        model.train()
-        for update, batch in enumerate(itertools.islice(batches, updates)):
-            rate = learning_rate * factor(epoch + update / updates)
-            _update(model, optimiser, losses(model, batch), rate, clip)
-            _blend(judged, model, share(epoch * updates + update + 1))
+
+    def judge() -> float:
         judged.eval()
-        least = min(filter(math.isfinite, found), default=math.inf)
         with torch.inference_mode():
-            found.append(float(val_loss(judged)))
-        if found[-1] < least:
-            best = {name: value.detach().to("cpu", copy=True) for name, value in judged.state_dict().items()}
-        if resume and len(found) < epochs and time.monotonic() - written >= WAIT * took:
-            begun = time.monotonic()
-            moments = optimiser.state_dict()["state"]
-            state = {"val_loss": torch.tensor(found, dtype=torch.float64), "adam": torch.tensor(sorted(moments))}
-            state |= {"drawn": torch.get_rng_state()}
-            state |= {} if device == "cpu" else {"drawn_there": torch.cuda.get_rng_state()}
-            parts = {"best": best, "model": model.state_dict()} | {f"adam.{each}": moments[each] for each in moments}
-            parts |= {} if judged is model else {"average": judged.state_dict()}
-            state |= {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
-            with atomic_path(kept) as part:
-                save_file(state, part, metadata=about)
-            written = time.monotonic()
-            took = written - begun if written - begun > SHORT_S else 0.0
-    if not best:
-        raise ConfigError(f"learning_rate {learning_rate:g}: no validation loss is finite; give a smaller one")
-    with atomic_path(path) as part:
-        save_file(best | {"val_loss": torch.tensor(found, dtype=torch.float64)}, part)
-    kept.unlink(missing_ok=True)
+            loss = float(val_loss(judged))
+        model.train()
+        return loss
 
-
-def _batches(size: int, batch_size: int, seed: int, *, full: bool) -> "Iterator[torch.Tensor]":
-    """Yield without end batches of permutations that are drawn one after another, full ones or all."""
-    import torch
-
-    generator = torch.Generator().manual_seed(seed)
-    while True:
-        for batch in torch.split(torch.randperm(size, generator=generator), batch_size):
-            if len(batch) == batch_size or not full:
-                yield batch
-
-
-def _update(
-    model: "torch.nn.Module",
-    optimiser: "torch.optim.Optimizer",
-    losses: "Iterable[torch.Tensor]",
-    rate: float,
-    clip: float,
-) -> None:
-    import torch
-
-    for group in optimiser.param_groups:
-        group["lr"] = rate
-    optimiser.zero_grad()
+    fit = (resume, type(model).__name__, size, epochs, updates, batch_size, learning_rate, seed, device)
     try:
-        for loss in losses:
-            loss.backward()  # type: ignore[no-untyped-call]
+        train(
+            judged.state_dict(),
+            torch.optim.Adam(
+                model.parameters(), lr=learning_rate, betas=betas, weight_decay=weight_decay, fused=fused or None
+            ),
+            lambda batch: losses(model, batch),
+            shuffled(size, batch_size, seed, full=steps is not None),
+            path,
+            epochs=epochs,
+            updates=updates,
+            rate=lambda update: learning_rate * factor(update // updates + update % updates / updates),
+            every=updates,
+            resume=resume and " ".join(map(str, fit)),
+            what=what,
+            val_loss=judge,
+            clip=clip,
+            after=lambda update: _blend(judged, model, share(update)),
+            also={} if judged is model else model.state_dict(),
+        )
     except FloatingPointError as error:
-        raise ConfigError(f"learning_rate {optimiser.defaults['lr']:g}: {error}; give a smaller one") from None
-    if clip < math.inf:
-        torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
-    optimiser.step()
+        raise ConfigError(f"learning_rate {learning_rate:g}: {error}; give a smaller one") from None
 
 
 def _blend(average: "torch.nn.Module", model: "torch.nn.Module", share: float) -> None:
@@ -169,22 +285,6 @@ def _blend(average: "torch.nn.Module", model: "torch.nn.Module", share: float) -
     with torch.no_grad():
         for old, new in zip(average.parameters(), model.parameters(), strict=True):
             old.lerp_(new, 1 - share)
-
-
-def _kept(path: Path, about: dict[str, str]) -> "dict[str, torch.Tensor]":
-    """Return the state in ``path``, nothing where there is none of this fit."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, "pt") as file:
-            names = file.keys() if file.metadata() == about else []
-            return {name: file.get_tensor(name) for name in names}
-    except (FileNotFoundError, SafetensorError):
-        return {}
-
-
-def _part(state: "dict[str, torch.Tensor]", name: str) -> "dict[str, Any]":
-    return {key.removeprefix(f"{name}."): value for key, value in state.items() if key.startswith(f"{name}.")}
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from stepline.report.figures import COLOURS, MARKERS, STYLE, draw_curves, draw_legend, has_number
-from stepline.tables import METRICS, Row
+from stepline.tables import Row, measures
 
 HORIZON = "T="
 """What the settings of rows begin with that have a horizon: its number of actions follows."""
@@ -40,7 +40,7 @@ def horizons(rows: Sequence[Row], metric: str) -> Figure:
         axes.set_ylim(bottom=-0.03 * axes.get_ylim()[1])
         axes.tick_params(length=2)
         axes.set_xlabel("horizon (actions)")
-        axes.set_ylabel(f"{METRICS[metric]} (%)")
+        axes.set_ylabel(f"{measures(rows)[metric].title} (%)")
         draw_legend(figure, part, style, height)
     return figure
 

@@ -6,7 +6,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from stepline.report.figures import COLOURS, STYLE, has_number
-from stepline.tables import COUNTS, METRICS, Row, is_oracle
+from stepline.tables import Row, is_oracle, measures
 
 
 def scores(rows: Sequence[Row], metric: str) -> Figure:
@@ -26,11 +26,12 @@ def scores(rows: Sequence[Row], metric: str) -> Figure:
         axes.plot([], [], "o", color="#222222", markerfacecolor="none", markersize=9, label="the paper's")
         axes.set_yticks(range(len(shown)), [_name(row) for row in shown])
         axes.set_ylim(len(shown) - 0.5, -0.5)
-        axes.set_xlabel(METRICS[metric] if metric in COUNTS else f"{METRICS[metric]} (%)")
+        measure = measures(rows)[metric]
+        axes.set_xlabel(measure.title if measure.count else f"{measure.title} (%)")
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
     return figure
 
 
 def _name(row: Row) -> str:
     name = ", ".join(filter(None, [row.method, row.modality, row.setting]))
-    return f"{name} *" if is_oracle(row) else name
+    return f"{name} *" if is_oracle(row.sees) else name

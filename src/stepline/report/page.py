@@ -43,7 +43,7 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
     labels = {
         label: number for number, label in enumerate(dict.fromkeys(s.label for v in segments.values() for s in v))
     }
-    found = read_thumbnails(name, pipeline.all_shards)
+    found = read_thumbnails(name, pipeline.videos.all_shards)
     videos = []
     for row in [row for row in made.rows if row["status"] == "present"][:VIDEOS_SHOWN]:
         video, end_s = row["video"], row["duration_s"]
@@ -108,4 +108,4 @@ def _facts(row: dict[str, Any]) -> list[str]:
 def _speech(pipeline: Pipeline, row: dict[str, Any]) -> Sequence[Sentence]:
     if not row["sentences"]:
         return ()
-    return transcript.read(paths.transcripts(pipeline.name, pipeline.engine) / f"{row['video']}.parquet")
+    return transcript.read(pipeline.speech.folder / f"{row['video']}.parquet")

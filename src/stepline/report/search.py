@@ -63,7 +63,7 @@ def write_page(pipeline: Pipeline, found: Found) -> Path:
     asked = digest([found.text, found.backbone, found.window_s, len(found.moments)])
     page = Path("results", pipeline.name, "search", f"{words}-{asked}.html")
     records: dict[str, Record] = {}
-    for shard in pipeline.all_shards:
+    for shard in pipeline.videos.all_shards:
         if (path := paths.availability(pipeline.name, shard)).exists():
             records |= read_availability(path)
     cards = _cards(pipeline, found, records, page)
@@ -88,7 +88,7 @@ def _unseen(found: Found) -> str:
 def _cards(pipeline: Pipeline, found: Found, records: dict[str, Record], page: Path) -> dict[Moment, dict[str, Any]]:
     """Return what is shown of each moment."""
     addresses = {video.id: video.url for video in pipeline.dataset.videos()}
-    made = read_thumbnails(pipeline.name, pipeline.all_shards).pictures
+    made = read_thumbnails(pipeline.name, pipeline.videos.all_shards).pictures
     moments: dict[str, list[Moment]] = {}
     for moment in sorted({*found.moments, *found.videos}, key=lambda moment: moment.time_s):
         moments.setdefault(moment.video, []).append(moment)

@@ -12,6 +12,7 @@ from stepline import paths
 from stepline.asr import transcript
 from stepline.availability import read_availability, read_manifest
 from stepline.io import read_json, write_text
+from stepline.needs import Need
 from stepline.pipeline import Pipeline, how_to_fill
 
 COLUMNS = (
@@ -23,11 +24,11 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Summary:
-    """Lines by column, in the listed order, and what recogniser and backbones lack with the command that brings it."""
+    """Lines by column, in the listed order; what recogniser and backbones are missing, with its command."""
 
     columns: tuple[str, ...]
     rows: Sequence[dict[str, Any]]
-    needs: tuple[str, ...]
+    needs: tuple[Need, ...]
     command: str
 
 
@@ -38,9 +39,9 @@ def summarise(pipeline: Pipeline) -> Summary:
     out. Empty is what there is not.
     """
     rows: dict[str, dict[str, Any]] = {}
-    for shard in pipeline.all_shards:
+    for shard in pipeline.videos.all_shards:
         rows |= _shard(pipeline, shard)
-    backbones, needs = tuple(pipeline.backbones), pipeline.lacks
+    backbones, needs = tuple(pipeline.features.computed), pipeline.missing
     return Summary(
         columns=(*COLUMNS, *backbones, "needs", "command"),
         rows=[rows[video.id] for video in pipeline.dataset.videos() if video.id in rows],
@@ -55,8 +56,8 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
     shots = read_manifest(paths.manifest(paths.shots(name), shard))
     said = _said(pipeline, shard, media)
     features = {
-        backbone: read_manifest(paths.features_manifest(name, shard, pipeline.spec_of(backbone)))
-        for backbone in pipeline.backbones
+        backbone: read_manifest(paths.features_manifest(name, shard, pipeline.features.spec_of(backbone)))
+        for backbone in pipeline.features.computed
     }
     rows = {}
     for video, record in read_availability(paths.availability(name, shard)).items():
@@ -94,12 +95,12 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
 
 def _said(pipeline: Pipeline, shard: str, media: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return what the recogniser made of a shard's videos as they are now, also where it lacks something by now."""
-    folder = paths.transcripts(pipeline.name, pipeline.engine)
+    folder = pipeline.speech.folder
     path = paths.manifest(folder, shard)
-    if not path.exists() or not pipeline.recogniser.items() <= read_json(path).items():
+    if not path.exists() or not pipeline.speech.record.items() <= read_json(path).items():
         return {}
     said = read_manifest(path)
-    if not pipeline.recogniser_lacks:
+    if not pipeline.speech.missing:
         return said
     made = {video: read_json(folder / f"{video}.json") for video in said if (folder / f"{video}.json").exists()}
     heard = {video: made[video].get("source", {}).get("sha256") for video in made}
@@ -111,14 +112,14 @@ def _rounded(fps: float) -> float | str:
 
 
 def _words(pipeline: Pipeline, video: str) -> int:
-    sentences = transcript.read(paths.transcripts(pipeline.name, pipeline.engine) / f"{video}.parquet")
+    sentences = transcript.read(pipeline.speech.folder / f"{video}.parquet")
     return sum(len(sentence.text.split()) for sentence in sentences)
 
 
 def write_summary(pipeline: Pipeline) -> None:
     """Write ``results/<name>/videos.csv`` and ``videos.md``."""
     made = summarise(pipeline)
-    needs = {"needs": ";".join(made.needs), "command": made.command}
+    needs = {"needs": ";".join(map(str, made.needs)), "command": made.command}
     content = io.StringIO()
     writer = csv.DictWriter(content, made.columns, lineterminator="\n")
     writer.writeheader()
@@ -132,7 +133,7 @@ def write_summary(pipeline: Pipeline) -> None:
         "\n".join(f"| {' | '.join(line)} |" for line in lines),
     ]
     if made.needs:
-        parts.append(f"The rest needs {', '.join(made.needs)}: `{made.command}`, then the same run again.")
+        parts.append(f"The rest needs {', '.join(map(str, made.needs))}: `{made.command}`, then the same run again.")
     write_text(folder / "videos.md", "\n\n".join(parts) + "\n")
     write_text(folder / "videos.csv", content.getvalue())
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from stepline.io import write_text
 from stepline.tables.layout import VALUE_COLUMNS, Panel, facts, groups, missing, panels, values
-from stepline.tables.rows import COLUMNS, COUNTS, Row, metric_text, number_text, value_text
+from stepline.tables.rows import COLUMNS, Row
+from stepline.tables.text import metric_text, number_text, value_text
 
 
 def write_csv(rows: Sequence[Row], path: Path | str) -> None:
@@ -34,7 +35,7 @@ def _csv_cell(row: Row, column: str) -> str:
     if isinstance(value, tuple):
         return ";".join(map(str, value))
     if isinstance(value, float):
-        return metric_text(row.metric, value) if row.metric in COUNTS else f"{round(value, 4) + 0.0:.4f}"
+        return metric_text(row.measure, value) if row.measure.count else f"{round(value, 4) + 0.0:.4f}"
     return value_text(value)
 
 
@@ -47,7 +48,7 @@ _LEGEND = (
 
 def legend(rows: Sequence[Row]) -> str:
     """Return how the cells of the rows' laid-out tables are read."""
-    counted = any(row.metric in COUNTS for row in rows)
+    counted = any(row.measure.count for row in rows)
     return f"{_LEGEND}Values in percent{', counts as whole numbers' if counted else ''}."
 
 

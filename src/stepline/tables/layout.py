@@ -2,14 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from stepline.tables.rows import MARKS, METRICS, SEES, SETTINGS, Row, Status, metric_text, percent
-
-RERUN = (
-    "the number of the same cell in the paper's later edition (WACV 2026): its authors ran it again, on a later "
-    "release (v1 or v2, it does not say which)"
-)
+from stepline.benchmark.words import Metric, Sees
+from stepline.tables.rows import Row
+from stepline.tables.status import MARKS, Status
+from stepline.tables.text import metric_text, percent
 
 
 @dataclass(frozen=True)
@@ -52,22 +49,19 @@ def context_name(context_s: float | None) -> str:
     return f"{context_s:g} s"
 
 
-class Seeing(Protocol):
-    """A row or an entry: ``inputs`` says what it may see."""
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Words of ``SEES``."""
+def is_oracle(seen: Iterable[Sees]) -> bool:
+    """Return whether a method sees more than any system would have."""
+    return any(each.oracle for each in seen)
 
 
-def is_oracle(row: Seeing) -> bool:
-    """Return whether the method sees more than recordings and training labels: what no system would have."""
-    return any(SEES.get(word, word.upper()).isupper() for word in row.inputs)
+def sees_text(seen: Iterable[Sees]) -> str:
+    """Return in words what a method may see; what no system would have is in capitals."""
+    return ", ".join(each.text.upper() if each.oracle else each.text for each in seen) or "nothing"
 
 
-def sees(row: Seeing) -> str:
-    """Return in words what the method may see."""
-    return ", ".join(SEES.get(word, word) for word in row.inputs) or "nothing"
+def measures(rows: Iterable[Row]) -> dict[str, Metric]:
+    """Return the metrics of the rows by their keys, in the order of columns."""
+    return {row.metric: row.measure for row in sorted(rows, key=lambda row: row.column)}
 
 
 def panels(rows: Sequence[Row]) -> list[Panel]:
@@ -95,23 +89,23 @@ def groups(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
 
 def _panel(table: str, release: str, title: str, rows: Sequence[Row]) -> Panel:
     contexts = sorted({row.context_s for row in rows}, key=lambda c: float("inf") if c is None else c)
-    metrics = [m for m in METRICS if any(row.metric == m for row in rows)]
+    metrics = measures(rows)
     columns = [(c, m) for c in contexts for m in metrics if any((row.context_s, row.metric) == (c, m) for row in rows)]
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.setting, row.method, row.modality), []).append(row)
     lines = []
-    for (setting, method, modality), group in sorted(groups.items(), key=lambda item: _setting_rank(item[0][0])):
+    for (setting, method, modality), group in sorted(groups.items(), key=lambda item: item[1][0].rank):
         entries = list(dict.fromkeys(row.entry for row in group if row.entry)) or [""]
         for index, entry in enumerate(entries):
             mine = [row for row in group if row.entry == entry or (index == 0 and not row.entry)]
-            seen = next((row for row in mine if row.inputs), mine[0])
+            seen = next((row.sees for row in mine if row.sees), ())
             lines.append(
                 PanelLine(
                     setting=setting,
                     method=f"{method} ({entry})" if len(entries) > 1 else method,
                     modality=modality,
-                    sees=sees(seen),
+                    sees=sees_text(seen),
                     oracle=is_oracle(seen),
                     cells=tuple(
                         _cell([row for row in mine if (row.context_s, row.metric) == column]) for column in columns
@@ -119,18 +113,14 @@ def _panel(table: str, release: str, title: str, rows: Sequence[Row]) -> Panel:
                 )
             )
     if contexts == [None]:
-        names = tuple(METRICS[m] for _, m in columns)
+        names = tuple(metrics[m].title for _, m in columns)
     else:
-        names = tuple(f"{_window(c)} {METRICS[m]}" if len(metrics) > 1 else _window(c) for c, m in columns)
+        names = tuple(f"{_window(c)} {metrics[m].title}" if len(metrics) > 1 else _window(c) for c, m in columns)
     return Panel(table=table, release=release, title=title, columns=names, lines=tuple(lines))
 
 
 def _window(context_s: float | None) -> str:
     return "unlimited" if context_s is None else f"w={context_name(context_s)}"
-
-
-def _setting_rank(setting: str) -> int:
-    return SETTINGS.index(setting) if setting in SETTINGS else len(SETTINGS)
 
 
 def _cell(rows: Sequence[Row]) -> Cell:
@@ -143,7 +133,7 @@ def _cell_text(row: Row) -> str:
     if row.status == "reference":
         return f"{printed} {mark}".strip()
     paper = f"({printed})" if printed else ""
-    value = "" if row.value is None else metric_text(row.metric, row.value)
+    value = "" if row.value is None else metric_text(row.measure, row.value)
     return " ".join(filter(None, [mark, paper] if row.status == "needs" else [value, paper, mark]))
 
 
@@ -162,7 +152,7 @@ def missing(rows: Sequence[Row]) -> list[Missing]:
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.status == "needs":
-            groups.setdefault((";".join(row.needs) or row.note, row.command), []).append(row)
+            groups.setdefault((";".join(map(str, row.needs)) or row.note, row.command), []).append(row)
     return [
         Missing(
             needs=needs,
@@ -187,8 +177,8 @@ def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
         ("Release", rows[0].release),
         ("Split", _by_part(rows, lambda row: row.split)),
         ("Protocol", _by_method(done, lambda row: row.protocol)),
-        ("What a method may see", _by_method(done, sees)),
-        ("Oracles", _methods([row for row in done if is_oracle(row)]) or "none"),
+        ("What a method may see", _by_method(done, lambda row: sees_text(row.sees))),
+        ("Oracles", _methods([row for row in done if is_oracle(row.sees)]) or "none"),
         ("Videos evaluated / listed", _by_part(done, lambda row: _share(row.n_videos, row.n_listed))),
         ("Samples", _by_part(done, lambda row: _count(row.n_samples))),
         ("Queries", _by_method(done, lambda row: _count(row.n_queries))),
@@ -196,7 +186,7 @@ def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
         ("Seeds", _by_method(done, lambda row: ";".join(map(str, row.seeds)))),
         ("± after a value", "standard deviation over the seeds" if any(r.value_sd is not None for r in done) else ""),
         ("Intervals", "95 %, bootstrap over the videos" if any(row.ci_low is not None for row in done) else ""),
-        ("[Re-run]", RERUN if any(row.rerun for row in rows) else ""),
+        ("[Re-run]", next((row.rerun_note for row in rows if row.rerun), "")),
         ("Selection", _by_method(done, lambda row: row.selection)),
         ("Options", _by_part(done, lambda row: row.options.replace(";", ", "))),
         ("Subset", _by_method(rows, lambda row: row.subset) or "none: the whole split"),
@@ -232,7 +222,7 @@ def _by_part(rows: Sequence[Row], fact: Callable[[Row], str]) -> str:
         scores, metrics = {of(row) for row in group}, {row.metric for row in group}
         if not metrics < {row.metric for row in rows if of(row) in scores}:
             return _methods(group)
-        names = ", ".join(METRICS[metric] for metric in METRICS if metric in metrics)
+        names = ", ".join(measure.title for measure in measures(group).values())
         return names if scores == {of(row) for row in rows} else f"{_methods(group)} ({names})"
 
     return _by_method(rows, fact, named)
@@ -257,11 +247,11 @@ def values(rows: Sequence[Row]) -> list[tuple[str, ...]]:
             ", ".join(filter(None, [row.method, row.modality])),
             row.setting,
             context_name(row.context_s) if windowed else "",
-            METRICS[row.metric],
-            metric_text(row.metric, row.value) + ("" if row.value_sd is None else f" ± {percent(row.value_sd)}"),
+            row.measure.title,
+            metric_text(row.measure, row.value) + ("" if row.value_sd is None else f" ± {percent(row.value_sd)}"),
             "" if row.ci_low is None or row.ci_high is None else f"{percent(row.ci_low)} to {percent(row.ci_high)}",
             str(len(row.seeds)) if row.seeds else "",
-            sees(row),
+            sees_text(row.sees),
             row.status,
         )
         for row in rows

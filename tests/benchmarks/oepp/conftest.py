@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from stepline.benchmarks.oepp.material import Material
-from stepline.benchmarks.oepp.plan import Plan
+from stepline.benchmark import Job
+from stepline.benchmarks.oepp.benchmark import Oepp
+from stepline.benchmarks.oepp.inputs import OeppInputs
 from stepline.config import validate
 from tests.benchmarks.oepp.synthetic import CONFIG, write_bank, write_releases
 from tests.conftest import made_once
@@ -31,12 +32,12 @@ def banks(tmp_path_factory: pytest.TempPathFactory) -> None:
     shutil.copytree(made_once(tmp_path_factory, "oepp-banks", make), ".", dirs_exist_ok=True)
 
 
-def plan(changes: Mapping[str, Any] | None = None) -> Plan:
+def plan(changes: Mapping[str, Any] | None = None) -> Oepp:
     """Return the plan of the small study with some keys changed."""
-    return Plan.of(validate({"oepp": {**CONFIG, **(changes or {})}}), "oepp")
+    return Oepp.of(validate({"oepp": {**CONFIG, **(changes or {})}}), "oepp")
 
 
-def material(entry: str, **changes: Any) -> Material:
-    """Return what an entry of the small study works on."""
+def inputs(entry: str, **changes: Any) -> OeppInputs:
+    """Return what an entry of the small study reads."""
     made = plan(changes)
-    return Material(made, "split1", made.entries[entry])
+    return made.inputs(Job(release="split1", entry=made.entries[entry]))

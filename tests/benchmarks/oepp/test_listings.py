@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.oepp.listings import write_listings
-from stepline.benchmarks.oepp.plan import Plan
 from stepline.datasets.oepp import EVENTS_FILE
 from stepline.errors import ReleaseError
 from tests.benchmarks.oepp.synthetic import EVENTS, contents, write_release
@@ -16,7 +16,7 @@ def rows(target: str) -> list[dict[str, str]]:
 
 
 def paper(target: str) -> list[dict[str, str]]:
-    with Plan.paper_file(target).open(newline="", encoding="utf-8") as file:
+    with open(Oepp.folder / "paper" / f"{target}.csv", newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

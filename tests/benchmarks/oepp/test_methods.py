@@ -7,21 +7,36 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepline.benchmarks.oepp.material import Material, Observations
-from stepline.benchmarks.oepp.methods import frequent, heads, make_method, matching, pdpp, trained
-from stepline.benchmarks.oepp.predict import fit, lacking, predict
-from stepline.benchmarks.oepp.predictions import Prediction, read_predictions
+from stepline.benchmark import UnavailableError
+from stepline.benchmarks.oepp.features import vectors
+from stepline.benchmarks.oepp.inputs import OeppInputs
+from stepline.benchmarks.oepp.kinds import Plan
+from stepline.benchmarks.oepp.methods import matching, trained
+from stepline.benchmarks.oepp.methods.frequent import MostFrequent
+from stepline.benchmarks.oepp.methods.heads import Heads
+from stepline.benchmarks.oepp.methods.matching import Matching
+from stepline.benchmarks.oepp.methods.observations import Observations
+from stepline.benchmarks.oepp.methods.pdpp import Pdpp
 from stepline.benchmarks.oepp.windows import Window
 from stepline.datasets.oepp import Step
 from stepline.errors import ConfigError, StoreError
 from stepline.metrics.plans import GUESS
-from tests.benchmarks.oepp.conftest import material
+from stepline.needs import Need
+from tests.benchmarks.oepp.conftest import inputs
 from tests.benchmarks.oepp.synthetic import CONFIG
 
 
-def predicted(of: Material, fits: list[Path] | None = None) -> list[Prediction]:
-    predict(of, fits or [], Path("predictions.parquet"))
-    return read_predictions(Path("predictions.parquet"))[0]
+def method(of: OeppInputs) -> Any:
+    """Return the method of an entry, as a verb makes it."""
+    return of.entry.kind.method()()
+
+
+def predicted(of: OeppInputs, *fits: Path) -> list[Plan]:
+    return list(method(of).predict(of, fits))
+
+
+def fit(of: OeppInputs, seed: int, path: Path) -> None:
+    method(of).fit(of, seed, path)
 
 
 def window(*actions: str) -> Window:
@@ -33,51 +48,30 @@ def window(*actions: str) -> Window:
 class TestRandom:
     @pytest.mark.parametrize("entry", ["random-t5", "random-whole"])
     def test_it_guesses_every_step_of_every_window(self, entry: str) -> None:
-        of = material(entry)
+        of = inputs(entry)
         made = predicted(of)
-        listed = [(part, each) for part in of.entry.parts for each in of.windows(part)]
+        listed = [(part, each) for part in of.entry.splits for each in of.truth(part)]
         for p, (part, each) in zip(made, listed, strict=True):
-            assert (p.seed, p.part, p.video, p.index) == (0, part, each.video, each.index)
+            assert (p.seed, p.split, p.video, p.index) == (0, part, each.video, each.index)
             assert p.plan == (GUESS,) * len(each.actions)
-
-
-@pytest.mark.usefixtures("releases")
-def test_a_window_without_a_plan_is_not_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_but_the_first(part: Any, windows: Any) -> list[Any]:
-        return [None, *((GUESS,) * 3 for _ in windows[1:])]
-
-    monkeypatch.setattr("stepline.benchmarks.oepp.predict.make_method", lambda *_: [(0, all_but_the_first)])
-    of = material("random-t3")
-    expected = [(part, each.video, each.index) for part in of.entry.parts for each in of.windows(part)[1:]]
-    assert [(p.part, p.video, p.index) for p in predicted(of)] == expected
-
-
-@pytest.mark.usefixtures("releases")
-def test_a_part_without_any_plan_is_a_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none_of_novel(part: Any, windows: Any) -> list[Any]:
-        return [None if part == "novel" else (GUESS,) * 3 for _ in windows]
-
-    monkeypatch.setattr("stepline.benchmarks.oepp.predict.make_method", lambda *_: [(0, none_of_novel)])
-    assert predicted(material("random-t3")) == []
-    assert read_predictions(Path("predictions.parquet"))[1]["needs"] == ["videos:openevent"]
 
 
 @pytest.mark.usefixtures("banks")
 def test_windows_that_begin_after_the_features_are_counted() -> None:
-    of = material("matching-t3", windows={"rows": "within"})
-    late = max(of.windows("base"), key=lambda each: each.end.start_s)
-    of.bank.rows[late.video] = of.bank.rows[late.video][: int(late.start.start_s)]
-    predicted(of)
-    said = read_predictions(Path("predictions.parquet"))[1]["selection"]
-    assert said == f"left out: {of.late('base')} windows that begin after the features of their video end"
+    of = inputs("matching-t3", windows={"rows": "within"})
+    last = max(of.truth("base"), key=lambda each: each.end.start_s)
+    of.bank.rows[last.video] = of.bank.rows[last.video][: int(last.start.start_s)]
+    made = method(of)
+    list(made.predict(of, []))
+    assert (
+        made.selection == f"left out: {len(of.late('base'))} windows that begin after the features of their video end"
+    )
 
 
 class TestFrequent:
     def plans(self, train: list[Window], *asked: Window, pool: str = "abcd") -> list[tuple[int, ...]]:
-        of: Any = SimpleNamespace(used={"train": train}.__getitem__, pool=lambda part: tuple(pool))
-        ((seed, method),) = frequent.make(of, [])
-        assert seed == 0
-        return method("novel", asked)
+        of: Any = SimpleNamespace(used={"train": train}.__getitem__, pool=lambda split: tuple(pool))
+        return MostFrequent().plans(of, "novel", asked, None)
 
     def test_it_is_the_plan_that_occurs_most_often(self) -> None:
         train = [window("a", "b"), window("c", "d"), window("c", "d")]
@@ -102,17 +96,14 @@ class TestFrequent:
 
     @pytest.mark.usefixtures("releases")
     def test_it_counts_training_windows(self) -> None:
-        of = material("frequent-t3")
-        counts = Counter(each.actions for each in of.windows("train"))
+        of = inputs("frequent-t3")
+        counts = Counter(each.actions for each in of.truth("train"))
         actions = min(counts, key=lambda plan: (-counts[plan], plan))
-        for p in predicted(of):
-            pool = of.pool(p.part)  # type: ignore[arg-type]
+        made = method(of)
+        for p in made.predict(of, []):
+            pool = of.pool(p.split)
             assert p.plan == tuple(pool.index(a) if a in pool else GUESS for a in actions)
-        assert read_predictions(Path("predictions.parquet"))[1] == {
-            "needs": [],
-            "selection": "fitted on 35 of 35 training windows",
-            "spec": of.spec,
-        }
+        assert made.selection == "fitted on 35 of 35 training windows"
 
 
 class TestMatching:
@@ -126,25 +117,26 @@ class TestMatching:
         horizon: int = 4,
         similarity: str = "cosine",
     ) -> tuple[int, ...]:
-        def vectors(polar: list[tuple[float, float]]) -> Any:
-            angles, lengths = np.deg2rad([each[0] for each in polar]), np.array([each[1] for each in polar])
+        def polar(listed: list[tuple[float, float]]) -> Any:
+            angles, lengths = np.deg2rad([each[0] for each in listed]), np.array([each[1] for each in listed])
             return (lengths * [np.cos(angles), np.sin(angles)]).T.astype(np.float32)
 
-        rows = np.concatenate([vectors([*start, *end]), np.zeros((1, 2), np.float32)])
+        rows = np.concatenate([polar([*start, *end]), np.zeros((1, 2), np.float32)])
+        seen = SimpleNamespace(of=lambda inputs, windows: Observations(rows, np.arange(6)[None]))
         of: Any = SimpleNamespace(
-            options={"matching": {"similarity": similarity}},
-            entry=SimpleNamespace(horizon=horizon, features="videoclip"),
-            text=lambda part: vectors(text),
-            observations=lambda windows: Observations(rows, np.arange(6)[None]),
+            options={"matching": {"similarity": similarity}}, entry=SimpleNamespace(settings={"horizon": horizon})
         )
-        ((_, method),) = matching.make(of, [])
-        (plan,) = method("base", [window("a")])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(matching, "Observations", seen)
+            patch.setattr(matching, "vectors", lambda inputs, split: polar(text))
+            (plan,) = Matching().plans(of, "base", [window("a")], None)
         return plan
 
     def test_ends_are_nearest_to_ends_and_the_middle_is_in_order_of_similarity(self) -> None:
         text = [(100.0, 1.0), (0.0, 1.0), (52.0, 1.0), (35.0, 1.0), (60.0, 1.0)]
         assert self.plan([(0, 1)] * 3, [(100, 1)] * 3, text, horizon=5) == (1, 2, 4, 3, 0)
         assert self.plan([(0, 1)] * 3, [(100, 1)] * 3, text, horizon=3) == (1, 2, 0)
+        assert self.plan([(0, 1)] * 3, [(100, 1)] * 3, text, horizon=1) == (1,)
 
     def test_an_observation_is_the_mean_of_its_three_rows(self) -> None:
         text = [(0.0, 1.0), (90.0, 1.0), (180.0, 1.0)]
@@ -164,12 +156,12 @@ class TestMatching:
     def test_other_dimensions_are_a_need(self, banks: None) -> None:
         import json
 
-        of = material("matching-t3")
-        Path("own.json").write_text(json.dumps({a: [[1.0, 2.0]] for part in of.entry.parts for a in of.pool(part)}))
+        of = inputs("matching-t3")
+        Path("own.json").write_text(json.dumps({a: [[1.0, 2.0]] for part in of.entry.splits for a in of.pool(part)}))
         other = {"videoclip": {"video": "planted", "text": "./own.json"}}
-        assert predicted(material("matching-t3", features=other)) == []
-        about = read_predictions(Path("predictions.parquet"))[1]
-        assert about["needs"] == ["config:oepp.features.videoclip.text=PATH"]
+        with pytest.raises(UnavailableError) as raised:
+            predicted(inputs("matching-t3", features=other))
+        assert raised.value.needs == (Need("config", "oepp.features.videoclip.text", "PATH"),)
 
 
 @pytest.mark.usefixtures("banks")
@@ -178,24 +170,24 @@ class TestTrained:
     def _torch(self) -> None:
         pytest.importorskip("torch")
 
-    def accuracy(self, of: Material, *fits: Path) -> float:
+    def accuracy(self, of: OeppInputs, *fits: Path) -> float:
         """Return the share of steps of validation that are right."""
-        plans = [p.plan for p in predicted(of, [*fits]) if p.part == "val"]
-        true = of.labels("val", of.windows("val")) * max(1, len(fits))
+        plans = [p.plan for p in predicted(of, *fits) if p.split == "val"]
+        true = of.labels("val", of.truth("val")) * max(1, len(fits))
         return float(np.mean(np.array(plans) == np.array(true)))
 
     @pytest.mark.parametrize("entry", ["mlp-t3", "transformer-t3", "pdpp-t3"])
     def test_what_is_planted_is_learned(self, entry: str) -> None:
-        matched = self.accuracy(material("matching-t3"))
-        of = replace_seeds(material(entry, loss={"ce_mode": "plain"}), 3)
+        matched = self.accuracy(inputs("matching-t3"))
+        of = replace_seeds(inputs(entry, loss={"ce_mode": "plain"}), 3)
         fit(of, 3, Path("3.safetensors"))
         assert self.accuracy(of, Path("3.safetensors")) > 0.1 + matched
-        for p in read_predictions(Path("predictions.parquet"))[0]:
+        for p in predicted(of, Path("3.safetensors")):
             assert p.seed == 3
-            assert 0 <= min(p.plan) <= max(p.plan) < len(of.pool(p.part))  # type: ignore[arg-type]
+            assert 0 <= min(p.plan) <= max(p.plan) < len(of.pool(p.split))
 
     def test_of_other_videos_rows_little_is_learned(self) -> None:
-        of, random = material("transformer-t3"), np.random.default_rng(0)
+        of, random = inputs("transformer-t3"), np.random.default_rng(0)
         for video, rows in of.bank.rows.items():
             of.bank.rows[video] = random.normal(size=rows.shape).astype(np.float32)
         of = replace_seeds(of, 3)
@@ -203,31 +195,30 @@ class TestTrained:
         assert self.accuracy(of, Path("3.safetensors")) < 0.4
 
     def test_seeds_give_other_fits_and_one_seed_the_same_bytes(self) -> None:
-        of = material("mlp-t3", heads={**CONFIG["heads"], "epochs": 2})
+        of = inputs("mlp-t3", heads={**CONFIG["heads"], "epochs": 2})
         fits = [Path("0.safetensors"), Path("1.safetensors")]
         for seed, path in enumerate(fits):
             fit(of, seed, path)
         fit(of, 1, Path("again"))
         assert fits[1].read_bytes() == Path("again").read_bytes() != fits[0].read_bytes()
-        listed = [(part, each.video, each.index) for part in of.entry.parts for each in of.used(part)]
-        made = predicted(of, fits)
-        assert [(p.seed, p.part, p.video, p.index) for p in made] == [(s, *each) for s in (0, 1) for each in listed]
-        said = "fitted on 35 of 35 training windows; epoch of the best success rate on val"
-        about = {"needs": [], "selection": said, "spec": of.spec}
-        assert read_predictions(Path("predictions.parquet"))[1] == about
+        listed = [(part, each.video, each.index) for part in of.entry.splits for each in of.used(part)]
+        made = method(of)
+        plans = list(made.predict(of, fits))
+        assert [(p.seed, p.split, p.video, p.index) for p in plans] == [(s, *each) for s in (0, 1) for each in listed]
+        assert made.selection == "fitted on 35 of 35 training windows; epoch of the best success rate on val"
 
     def test_a_fit_that_was_cut_off_goes_on_to_the_same_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        of = material("pdpp-t3", pdpp={**CONFIG["pdpp"], "epochs": 3, "steps": 2, "ema_start": 1})
+        of = inputs("pdpp-t3", pdpp={**CONFIG["pdpp"], "epochs": 3, "steps": 2, "ema_start": 1})
         epochs = iter([1, 2, 3, 1, 2, "killed", 3])
 
-        def better_each_epoch(_: Any, __: Any, val: trained.Samples) -> Any:
+        def better_each_epoch(_: Any, __: Any, ___: Any, val: trained.Samples) -> Any:
             if (epoch := next(epochs)) == "killed":
                 raise KeyboardInterrupt
             x = val.text[val.labels]
             x[epoch:] *= -1
             return x
 
-        monkeypatch.setattr(pdpp, "_vectors", better_each_epoch)
+        monkeypatch.setattr(Pdpp, "vectors", better_each_epoch)
         fit(of, 0, Path("whole.safetensors"))
         with pytest.raises(KeyboardInterrupt):
             fit(of, 0, Path("cut.safetensors"))
@@ -238,10 +229,10 @@ class TestTrained:
 
     def test_a_fit_reads_no_test_video(self) -> None:
         heads = {**CONFIG["heads"], "epochs": 1}
-        fit(material("transformer-t3", heads=heads), 0, Path("whole"))
-        of = material("transformer-t3", heads=heads)
+        fit(inputs("transformer-t3", heads=heads), 0, Path("whole"))
+        of = inputs("transformer-t3", heads=heads)
         for part in ("base", "novel"):
-            for each in of.windows(part):  # type: ignore[arg-type]
+            for each in of.truth(part):
                 of.bank.rows[each.video] = of.bank.rows[each.video] * 0
         fit(of, 0, Path("without"))
         assert Path("without").read_bytes() == Path("whole").read_bytes()
@@ -264,8 +255,8 @@ class TestTrained:
         name = "balanced_loss" if entry == "pdpp-t3" else "plan_loss"
         given: dict[str, Any] = {}
         monkeypatch.setattr(plan_loss, name, lambda x, *_, **options: given.update(options) or x.sum())
-        monkeypatch.setattr(pdpp if entry == "pdpp-t3" else heads, "_vectors", all_but_one_step)
-        of = material(entry, heads=block, loss=loss)
+        monkeypatch.setattr(Pdpp if entry == "pdpp-t3" else Heads, "vectors", all_but_one_step)
+        of = inputs(entry, heads=block, loss=loss)
         fit(of, 4, Path("f"))
         assert (asked["size"], asked["seed"]) == (len(of.used("train")), 4)
         list(asked["losses"](asked["model"], torch.arange(2)))
@@ -304,9 +295,9 @@ class TestTrained:
             PlanDiffusion, "forward", lambda self, x, actions=None: seen.append(actions) or torch.ones(3, 3, 8)
         )
         for actions in ("zeros", "text"):
-            fit(of := material("pdpp-t3", pdpp={**CONFIG["pdpp"], "actions": actions}), 0, Path("f"))
+            fit(of := inputs("pdpp-t3", pdpp={**CONFIG["pdpp"], "actions": actions}), 0, Path("f"))
         assert seen[0] is None
-        text = of.text("train")
+        text = vectors(of, "train")
         labels = of.labels("train", of.used("train"))[:3]
         assert np.array_equal(seen[1].numpy(), text[np.array(labels)])
 
@@ -319,9 +310,9 @@ class TestTrained:
         found = []
         for options in ({}, {}, {"sampling_seed": 9}, {"sampling_steps": 4}):
             torch.randn(3)
-            of = material("pdpp-t3", pdpp={**CONFIG["pdpp"], **options})
+            of = inputs("pdpp-t3", pdpp={**CONFIG["pdpp"], **options})
             samples = trained.Samples.of(of, "val", of.used("val"))
-            found.append(pdpp._vectors(of, pdpp._build(of, samples), samples))
+            found.append(Pdpp().vectors(of, Pdpp().build(of, samples), samples))
         assert torch.equal(found[0], found[1])
         assert found[0].mean() == pytest.approx(500, abs=1)
         assert not torch.equal(found[0], found[2])
@@ -331,56 +322,42 @@ class TestTrained:
     def test_a_fit_that_diverges_is_one_line(self, entry: str) -> None:
         blocks = {block: {**CONFIG[block], "learning_rate": 1e30, "epochs": 2} for block in ("heads", "pdpp")}
         with pytest.raises(ConfigError, match=r"^learning_rate 1e\+30: no validation loss is finite"):
-            fit(material(entry, **blocks), 0, Path("f"))
+            fit(inputs(entry, **blocks), 0, Path("f"))
         assert not Path("f").exists()
 
     def test_too_few_windows_for_a_batch_are_one_line(self) -> None:
         with pytest.raises(ConfigError, match="^batch_size 99 is more than the 35 training samples"):
-            fit(material("pdpp-t3", pdpp={**CONFIG["pdpp"], "batch_size": 99}), 0, Path("f"))
+            fit(inputs("pdpp-t3", pdpp={**CONFIG["pdpp"], "batch_size": 99}), 0, Path("f"))
 
-    def test_a_part_without_videos_has_no_fit_and_says_so(self) -> None:
-        of = material("mlp-t3")
-        assert lacking(of) == []
-        for each in of.windows("val"):
+    def test_a_split_without_videos_keeps_it_from_being_fitted(self) -> None:
+        of, needs = inputs("mlp-t3"), (Need("features", "planted/openevent"),)
+        assert of.missing("fit") == of.missing("predict") == ()
+        for each in of.truth("val"):
             of.bank.blocks.pop(each.video, None)
-        assert lacking(of) == ["features:planted/openevent"]
-        fit(of, 0, Path("0"))
-        assert Path("0").read_bytes() == b""
-        predict(of, [Path("0"), Path("0")], Path("p"))
-        assert read_predictions(Path("p"))[0] == []
-        assert read_predictions(Path("p"))[1]["needs"] == ["features:planted/openevent"]
-        matched = material("matching-t3")
-        for each in matched.windows("train"):
+        assert of.missing("fit") == of.missing("predict") == needs
+        matched = inputs("matching-t3")
+        for each in matched.truth("train"):
             matched.bank.blocks.pop(each.video, None)
-        assert lacking(matched) == []
-
-    def test_a_bank_with_other_ids_needs_an_import(self) -> None:
-        of = material("mlp-t3")
-        for video in list(of.bank.blocks):
-            of.bank.blocks[f"v_{video}"] = of.bank.blocks.pop(video)
-        assert lacking(of) == ["features:planted/openevent"]
+        assert matched.missing("predict") == ()
 
     def test_an_absent_or_damaged_checkpoint_is_one_line(self) -> None:
-        of = replace_seeds(material("mlp-t3"), 0)
-
-        def plans() -> object:
-            return [method("val", of.used("val")) for _, method in make_method(of, [Path("0.safetensors")])]
+        of = replace_seeds(inputs("mlp-t3"), 0)
 
         with pytest.raises(StoreError, match="0.safetensors is not there: run `stepline fit`"):
-            plans()
+            predicted(of, Path("0.safetensors"))
         Path("0.safetensors").write_bytes(b"x")
         with pytest.raises(StoreError, match=r"^0.safetensors is damaged \([^\n]+\): remove it and run `stepline fit`"):
-            plans()
-        other = material("pdpp-t3", pdpp={**CONFIG["pdpp"], "epochs": 1, "steps": 1})
+            predicted(of, Path("0.safetensors"))
+        other = inputs("pdpp-t3", pdpp={**CONFIG["pdpp"], "epochs": 1, "steps": 1})
         fit(other, 0, Path("0.safetensors"))
         with pytest.raises(StoreError, match=r"^0.safetensors is damaged \([^\n]+\): remove it and run `stepline fit`"):
-            plans()
+            predicted(of, Path("0.safetensors"))
 
 
-def replace_seeds(of: Material, *seeds: int) -> Material:
+def replace_seeds(of: OeppInputs, *seeds: int) -> OeppInputs:
     """Return the same with other seeds, and with its features as they were read."""
-    changed = replace(of, entry=replace(of.entry, seeds=seeds))
-    changed.__dict__["bank"] = of.bank
+    changed = replace(of, job=replace(of.job, entry=replace(of.entry, seeds=seeds)))
+    changed.__dict__["banks"] = of.banks
     return changed
 
 

@@ -2,14 +2,14 @@
 
 import csv
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from stepline.tables import COUNTS, METRICS, Published, read_paper
+from stepline.benchmarks.oepp.benchmark import Oepp
+from stepline.tables import Published, read_paper
 
-FOLDER = Path(str(files("stepline.benchmarks").joinpath("oepp", "paper")))
+FOLDER = Oepp.folder / "paper"
 LINES = {"2": 60, "3": 24, "4": 27, "5": 36, "6": 72, "7": 30, "8": 20}
 THEIRS = {
     "2": "table2_main",
@@ -31,7 +31,7 @@ def records(path: Path) -> list[dict[str, str]]:
 
 def ours(table: str) -> dict[Key, Published]:
     """Return our copies of a table's numbers by method, modality, setting and metric."""
-    found = read_paper(FOLDER / f"table{table}.csv")
+    found = read_paper(FOLDER / f"table{table}.csv", Oepp.metrics)
     assert {(key[0], key[4], key[6]) for key in found} == {(table, None, "")}
     return {(key[1], key[2], key[3], key[5]): number for key, number in found.items()}
 
@@ -49,7 +49,7 @@ def cells(table: str, record: dict[str, str]) -> Iterator[tuple[Key, str]]:
     for column, value in record.items():
         if table == "3" and column.endswith("_SR"):
             yield (method, "", f"T={column[1]}", f"{record['action_space'].lower()}_sr"), value
-        elif column.lower() in METRICS:
+        elif column.lower() in Oepp.metrics:
             yield (method, modality, setting, column.lower()), value
 
 
@@ -83,7 +83,7 @@ def test_a_tolerance_has_its_source_and_stands_at_what_the_paper_or_chance_gives
             if method != "Random":
                 stated = (setting, metric[-3:]) == ("T=3", "_sr") and table != "7"
                 assert number.tolerance == (bars.get(method) if stated else None), (table, method, setting, metric)
-            assert number.decimals == (0 if metric in COUNTS else 2)
+            assert number.decimals == (0 if Oepp.metrics[metric].count else 2)
             assert not number.truncated
 
 

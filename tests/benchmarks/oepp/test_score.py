@@ -7,50 +7,47 @@ import numpy as np
 import pytest
 
 from stepline.benchmarks.oepp import score as scoring
-from stepline.benchmarks.oepp.material import Material
-from stepline.benchmarks.oepp.predict import predict
-from stepline.benchmarks.oepp.predictions import Prediction, write_predictions
-from stepline.benchmarks.oepp.score import score
-from stepline.benchmarks.oepp.windows import Window
-from stepline.datasets.oepp import Part
-from stepline.errors import StoreError
+from stepline.benchmarks.oepp.inputs import OeppInputs
+from stepline.benchmarks.oepp.kinds import Plan
 from stepline.io import read_json
 from stepline.metrics.bootstrap import bootstrap_interval
 from stepline.metrics.plans import GUESS, NO_ACTION, plan_scores, window_scores
-from tests.benchmarks.oepp.conftest import material
+from stepline.runs.predictions import write_predictions
+from stepline.runs.score import score
+from tests.benchmarks.oepp.conftest import inputs
 from tests.benchmarks.oepp.synthetic import CONFIG
 
-EVALUATED: tuple[Part, ...] = ("val", "base", "novel")
+EVALUATED = ("val", "base", "novel")
 
 pytestmark = pytest.mark.usefixtures("banks")
 METRICS = ("sr", "acc", "miou")
 
 
-def scored(predictions: Sequence[Prediction], of: Material) -> dict[str, Any]:
-    write_predictions(Path("p.parquet"), predictions, about={"needs": [], "selection": "chosen", "spec": of.spec})
+def scored(predictions: Sequence[Plan], of: OeppInputs) -> dict[str, Any]:
+    write_predictions(Path("p.parquet"), Plan, predictions, spec=of.spec, needs=[], selection="chosen")
     score(of, Path("p.parquet"), Path("s.json"))
     found: dict[str, Any] = read_json(Path("s.json"))
     assert (found["status"], found["needs"], found["selection"]) == ("present", [], "chosen")
     return found["metrics"]  # type: ignore[no-any-return]
 
 
-def planned(of: Material, seed: int = 0, wrong: float = 0.0) -> list[Prediction]:
+def planned(of: OeppInputs, seed: int = 0, wrong: float = 0.0) -> list[Plan]:
     """Return the true plans of all windows, a share of whose steps is another action, or none."""
     random, made = np.random.default_rng(seed), []
     for part in EVALUATED:
-        listed, pool = of.windows(part), len(of.pool(part))
+        listed, pool = of.truth(part), len(of.pool(part))
         for window, true in zip(listed, of.labels(part, listed), strict=True):
             plan = [int(random.integers(NO_ACTION, pool)) if random.random() < wrong else each for each in true]
-            made.append(Prediction(seed=seed, part=part, video=window.video, index=window.index, plan=tuple(plan)))
+            made.append(Plan(seed=seed, split=part, video=window.video, index=window.index, plan=tuple(plan)))
     return made
 
 
-def of_part(predictions: Sequence[Prediction], part: str, seed: int = 0) -> list[tuple[int, ...]]:
-    return [each.plan for each in predictions if (each.part, each.seed) == (part, seed)]
+def of_part(predictions: Sequence[Plan], part: str, seed: int = 0) -> list[tuple[int, ...]]:
+    return [each.plan for each in predictions if (each.split, each.seed) == (part, seed)]
 
 
 def test_what_is_right_has_everything() -> None:
-    of = material("matching-t3")
+    of = inputs("matching-t3")
     found = scored(planned(of), of)
     assert found.keys() == {f"{part}_{metric}" for part in EVALUATED for metric in METRICS}
     for name, each in found.items():
@@ -58,18 +55,18 @@ def test_what_is_right_has_everything() -> None:
         assert each["ci"] == pytest.approx([100, 100])
         assert each["sd"] is None
         assert each["seeds"] == []
-        listed = {window.video for window in of.windows(name.partition("_")[0])}  # type: ignore[arg-type]
+        listed = {window.video for window in of.truth(name.partition("_")[0])}
         assert each["per_video"].keys() == listed
         assert (each["n_videos"], each["n_listed"]) == (len(listed), len(listed))
-    assert found["novel_sr"]["n_samples"] == len(of.windows("novel"))
+    assert found["novel_sr"]["n_samples"] == len(of.truth("novel"))
 
 
 def test_columns_are_means_over_windows_then_over_seeds() -> None:
-    of = material("mlp-t3")
+    of = inputs("mlp-t3")
     made = [*planned(of, 0, 0.3), *planned(of, 1, 0.6)]
     found = scored(made, of)
     for part in EVALUATED:
-        true = of.labels(part, of.windows(part))
+        true = of.labels(part, of.truth(part))
         by_seed = [plan_scores(of_part(made, part, seed), true) for seed in (0, 1)]
         for metric, values in zip(METRICS, zip(*by_seed, strict=True), strict=True):
             mine, percent = found[f"{part}_{metric}"], 100 * np.array(values)
@@ -80,12 +77,12 @@ def test_columns_are_means_over_windows_then_over_seeds() -> None:
 
 
 def test_a_video_has_the_mean_of_its_windows_over_seeds_and_weighs_their_number() -> None:
-    of = material("mlp-t3")
+    of = inputs("mlp-t3")
     made = [*planned(of, 0, 0.3), *planned(of, 1, 0.6)]
     found = scored(made, of)
     for part in ("base", "novel"):
-        windows = of.windows(part)  # type: ignore[arg-type]
-        true = of.labels(part, windows)  # type: ignore[arg-type]
+        windows = of.truth(part)
+        true = of.labels(part, windows)
         videos = list(dict.fromkeys(each.video for each in windows))
         right = np.mean([np.array(of_part(made, part, seed)) == np.array(true) for seed in (0, 1)], axis=0)
         expected, number = {}, []
@@ -102,10 +99,10 @@ def test_a_video_has_the_mean_of_its_windows_over_seeds_and_weighs_their_number(
 
 
 def test_of_whole_videos_steps_weigh_in_acc_and_windows_in_the_others() -> None:
-    of = material("frequent-whole")
+    of = inputs("frequent-whole")
     made = planned(of, 0, 0.4)
     found = scored(made, of)
-    windows = of.windows("base")
+    windows = of.truth("base")
     assert len({len(each.actions) for each in windows}) > 2
     by_window = [
         plan_scores([plan], [true])
@@ -124,10 +121,9 @@ def test_of_whole_videos_steps_weigh_in_acc_and_windows_in_the_others() -> None:
 
 
 def test_guesses_are_scored_by_their_expectation() -> None:
-    of = material("random-t3")
-    predict(of, [], Path("p.parquet"))
-    score(of, Path("p.parquet"), Path("s.json"))
-    found = read_json(Path("s.json"))["metrics"]
+    of = inputs("random-t3")
+    made = [replace(each, plan=(GUESS,) * 3) for each in planned(of)]
+    found = scored(made, of)
     for part in EVALUATED:
         pool = len(of.pool(part))
         assert found[f"{part}_acc"]["value"] == pytest.approx(100 / pool)
@@ -136,39 +132,14 @@ def test_guesses_are_scored_by_their_expectation() -> None:
 
 
 def test_videos_that_were_not_evaluated_are_counted() -> None:
-    of = material("matching-t3")
-    gone = of.windows("base")[0].video
+    of = inputs("matching-t3")
+    gone = of.truth("base")[0].video
     found = scored([each for each in planned(of) if each.video != gone], of)
-    listed = len({window.video for window in of.windows("base")})
+    listed = len({window.video for window in of.truth("base")})
     assert (found["base_sr"]["n_videos"], found["base_sr"]["n_listed"]) == (listed - 1, listed)
     assert (found["novel_sr"]["n_videos"], found["novel_sr"]["n_listed"]) == (12, 12)
     assert gone not in found["base_sr"]["per_video"]
     assert found["base_sr"]["value"] == pytest.approx(100)
-
-
-def test_one_video_has_no_interval() -> None:
-    of = material("matching-t3")
-    one = of.windows("novel")[0].video
-    found = scored([each for each in planned(of) if each.part != "novel" or each.video == one], of)
-    assert found["novel_sr"]["ci"] is None
-    assert found["base_sr"]["ci"] is not None
-
-
-def test_nothing_predicted_has_no_numbers() -> None:
-    of = material("matching-t3")
-    about = {"needs": ["videos:openevent"], "selection": "", "spec": of.spec}
-    write_predictions(Path("p.parquet"), [], about=about)
-    score(of, Path("p.parquet"), Path("s.json"))
-    found = read_json(Path("s.json"))
-    assert (found["status"], found["needs"], found["metrics"]) == ("needs", ["videos:openevent"], {})
-
-
-def test_plans_of_another_configuration_are_refused() -> None:
-    of = material("matching-t3")
-    scored(planned(of), of)
-    other = material("matching-t3", windows={"padding": "drop"})
-    with pytest.raises(StoreError, match="^p.parquet was made by another configuration: run `stepline predict` again$"):
-        score(other, Path("p.parquet"), Path("s.json"))
 
 
 class TestBatches:
@@ -179,27 +150,27 @@ class TestBatches:
         assert scoring.BATCH == 32
         monkeypatch.setattr(scoring, "BATCH", 5)
 
-    def of(self, entry: str) -> Material:
-        return material(entry, metrics={**CONFIG["metrics"], "miou": "batch"})
+    def of(self, entry: str) -> OeppInputs:
+        return inputs(entry, metrics={**CONFIG["metrics"], "miou": "batch"})
 
     def test_actions_of_a_batch_are_one_set(self) -> None:
         of = self.of("mlp-t3")
         made = [*planned(of, 0, 0.3), *planned(of, 1, 0.6)]
         found = scored(made, of)
         for part in EVALUATED:
-            true = of.labels(part, of.windows(part))
+            true = of.labels(part, of.truth(part))
             expected = [100 * plan_scores(of_part(made, part, s), true, batch_size=5).miou for s in (0, 1)]
             assert found[f"{part}_miou"]["per_seed"] == pytest.approx(expected)
             assert found[f"{part}_miou"]["ci"] is None
             assert found[f"{part}_sr"]["ci"] is not None
-        by_window = scored(made, material("mlp-t3"))
+        by_window = scored(made, inputs("mlp-t3"))
         assert by_window["base_miou"]["value"] != pytest.approx(found["base_miou"]["value"])
         assert by_window["base_sr"] == found["base_sr"]
 
     def test_guesses_count_by_their_expectation(self) -> None:
         of = self.of("random-t3")
         made = [replace(each, plan=(GUESS, GUESS, GUESS)) for each in planned(of)]
-        found, pool, true = scored(made, of), len(of.pool("base")), of.labels("base", of.windows("base"))
+        found, pool, true = scored(made, of), len(of.pool("base")), of.labels("base", of.truth("base"))
         batches = [true[start : start + 5] for start in range(0, len(true), 5)]
         guessed = [window_scores([[GUESS] * 3 * len(b)], [sum(b, ())], n_actions=pool).iou[0] for b in batches]
         expected = 100 * np.average(guessed, weights=[*map(len, batches)])
@@ -213,8 +184,8 @@ class TestBatches:
 
 
 def test_a_window_is_found_by_its_video_and_place() -> None:
-    of = material("matching-t3")
+    of = inputs("matching-t3")
     made = planned(of, 0, 0.5)
     assert scored(made[::-1], of)["novel_acc"]["value"] == pytest.approx(scored(made, of)["novel_acc"]["value"])
-    windows: list[Window] = of.windows("novel")
+    windows = of.truth("novel")
     assert len({(each.video, each.index) for each in windows}) == len(windows)

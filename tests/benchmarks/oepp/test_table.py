@@ -5,37 +5,32 @@ from typing import Any
 import pytest
 
 from stepline import paths
-from stepline.benchmarks.oepp.material import Material
-from stepline.benchmarks.oepp.plan import Plan
-from stepline.benchmarks.oepp.predict import predict
-from stepline.benchmarks.oepp.score import score
-from stepline.benchmarks.oepp.table import table_rows, write_table
+from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.datasets.oepp import RELEASES
-from stepline.errors import StoreError
-from stepline.io import write_json, write_text
-from stepline.tables import METRICS, Row
+from stepline.io import write_json
+from stepline.needs import Need
+from stepline.runs.table import table_rows, write_table
+from stepline.runs.verbs import Verbs
+from stepline.tables import Row
 from tests.benchmarks.oepp.conftest import plan
 from tests.benchmarks.oepp.synthetic import CONFIG
 
 BATCH = {**CONFIG["metrics"], "miou": "batch"}
 
 
-def compute(made: Plan, target: str) -> None:
-    """Predict and score what lacks nothing and is not trained."""
-    for job in made.jobs(target):
-        if job.entry.trained:
-            continue
-        place = "oepp", job.release, job.entry.id, job.context
-        material = Material(made, job.release, job.entry)
-        predict(material, [], paths.predictions(*place))
-        score(material, paths.predictions(*place), paths.scores(*place))
+def compute(made: Oepp, file: str) -> None:
+    """Predict and score what is missing nothing and is not trained."""
+    for job in made.jobs(file):
+        if not job.entry.trained:
+            Verbs(made).predict(job.release, job.entry.id, job.context)
+            Verbs(made).score(job.release, job.entry.id, job.context)
 
 
-def measured(made: Plan, target: str, value: float = 26.3) -> None:
+def measured(made: Oepp, file: str, value: float = 26.3) -> None:
     """Write scores of that value for all jobs of a table."""
     each = {"value": value, "sd": 1.0, "ci": None, "seeds": [42], "n_videos": 4, "n_listed": 4}
-    content = {"metrics": dict.fromkeys(METRICS, each), "needs": [], "status": "present", "selection": "chosen"}
-    for job in made.jobs(target):
+    content = {"metrics": dict.fromkeys(Oepp.metrics, each), "needs": [], "status": "present", "selection": "chosen"}
+    for job in made.jobs(file):
         write_json(paths.scores("oepp", job.release, job.entry.id, job.context), content)
 
 
@@ -52,7 +47,7 @@ class TestWithoutFeatures:
         assert len(rows) == 12 * 6
         wanting = [row for row in rows if row.status == "needs"]
         assert {row.method for row in wanting} == {"Matching", "MLP-based", "Transformer-based", "PDPP*"}
-        assert {row.needs for row in wanting} == {("features:planted/openevent",)}
+        assert {row.needs for row in wanting} == {(Need("features", "planted/openevent"),)}
         assert {row.value for row in wanting} == {None}
         assert {row.command for row in wanting} == {
             "stepline oepp import FOLDER --name planted && snakemake --cores 8 results/oepp/table2.csv"
@@ -76,7 +71,11 @@ class TestWithoutFeatures:
         found = by_line(table_rows(made, "table7"), "method", "modality", "setting", "metric")
         mine, papers = (found[name, "1 image", "T=3", "base_sr"] for name in ("tiny-vlm", "GPT-4o"))
         assert (mine.value, mine.printed, mine.status) == (26.3, "", "ours")
-        assert (papers.value, papers.printed, papers.needs) == (None, "4.27", ("config:oepp.llm.model=gpt-4o",))
+        assert (papers.value, papers.printed, papers.needs) == (
+            None,
+            "4.27",
+            (Need("config", "oepp.llm.model", "gpt-4o"),),
+        )
         assert papers.command.endswith("results/oepp/table7.csv --config 'oepp={llm: {model: gpt-4o}}'")
 
     def test_numbers_of_the_paper_that_cannot_be_right_say_why(self) -> None:
@@ -104,18 +103,10 @@ class TestWithoutFeatures:
         assert "subset: 0.5 of each split, seed 0" in row.note
         assert (row.n_videos or 0) < (row.n_listed or 0) == 8
 
-    def test_a_damaged_score_is_one_line(self) -> None:
-        made = plan()
-        compute(made, "table2")
-        for content in ("[]", '{"needs": []}'):
-            write_text(paths.scores("oepp", "split1", "random-t3", "all"), content)
-            with pytest.raises(StoreError, match=r"random-t3/all.json is no score: remove it and run the same again$"):
-                table_rows(made, "table2")
-
 
 def test_counts_of_a_release_that_is_not_there_need_it() -> None:
     row = table_rows(plan(), "table8")[0]
-    assert (row.status, row.needs) == ("needs", ("release:oepp/split1",))
+    assert (row.status, row.needs) == ("needs", (Need("release", "oepp/split1"),))
     assert row.command == "stepline fetch oepp/split1 && snakemake --cores 8 results/oepp/table8.csv"
 
 
@@ -161,33 +152,7 @@ class TestWithFeatures:
         assert batch["Transformer-based", "T=3", "base_miou"].status == "not comparable"
         assert batch["Transformer-based", "T=3", "base_sr"].status == "within"
 
-    def test_a_score_that_no_job_of_this_run_made_waits_for_the_next(self) -> None:
-        row = by_line(table_rows(plan(), "table2"), "method", "setting", "metric")["MLP-based", "T=4", "novel_sr"]
-        assert row.needs == ("score:mlp-t4",)
-        assert row.command == "snakemake --cores 8 results/oepp/table2.csv"
 
-    def test_what_was_lacking_when_it_was_computed_is_said(self) -> None:
-        made = plan()
-        content = {"metrics": {}, "needs": ["videos:openevent"], "status": "needs", "selection": ""}
-        write_json(paths.scores("oepp", "split1", "matching-t3", "all"), content)
-        row = by_line(table_rows(made, "table2"), "method", "setting", "metric")["Matching", "T=3", "base_sr"]
-        assert (row.status, row.needs) == ("needs", ("videos:openevent",))
-        assert row.command.startswith("stepline fetch openevent/videos && ")
-
-
-def test_commands() -> None:
-    assert plan().filled_by("table2.csv", ()) == ""
-    run = "snakemake --cores 8 results/oepp/table7.csv"
-    assert plan().filled_by("table7.csv", ("release:oepp/split1", "weights:s3d")) == (
-        f"stepline fetch oepp/split1 && stepline fetch weights/s3d && {run}"
-    )
-    assert (
-        plan().filled_by("table7.csv", ("config:oepp.llm.model=NAME",))
-        == f"{run} --config 'oepp={{llm: {{model: NAME}}}}'"
-    )
-    assert plan().filled_by("table7.csv", ("key:OPENAI_API_KEY",)) == f"export OPENAI_API_KEY=... && {run}"
-    assert (
-        plan()
-        .filled_by("table7.csv", ("features:s3d-p3iv/openevent",))
-        .startswith("stepline oepp import FOLDER --name s3d-p3iv && ")
-    )
+def test_published_features_are_imported_by_their_own_verb() -> None:
+    assert plan().how_to_fill(Need("features", "s3d-p3iv/openevent")) == "stepline oepp import FOLDER --name s3d-p3iv"
+    assert plan().how_to_fill(Need("release", "oepp/rebuilt")) == "stepline oepp rebuild"

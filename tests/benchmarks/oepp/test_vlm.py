@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,12 +15,16 @@ pytest.importorskip("av")
 image = pytest.importorskip("PIL.Image")
 
 from stepline import paths  # noqa: E402
+from stepline.benchmark import UnavailableError  # noqa: E402
 from stepline.benchmarks.oepp.methods import vlm  # noqa: E402
+from stepline.benchmarks.oepp.methods.vlm import LanguageModel  # noqa: E402
 from stepline.benchmarks.oepp.windows import Window  # noqa: E402
 from stepline.datasets.oepp import Step  # noqa: E402
 from stepline.metrics.plans import NO_ACTION  # noqa: E402
-from tests.llm_server import KEY, Reply, Request, Server  # noqa: E402
+from stepline.needs import Need  # noqa: E402
+from tests.llm_answers import KEY, completion  # noqa: E402
 from tests.media.clips import make  # noqa: E402
+from tests.server import Request, Server  # noqa: E402
 
 POOLS = {"base": ("peel", " cut", "cut  it"), "novel": ("cut it", "peel")}
 N_SECONDS = 8
@@ -43,35 +47,34 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Request], str]], Server]]:
+def serve(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Server]:
     """Start a server whose model answers as told."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    started = []
-
-    def start(answer: Callable[[Request], str]) -> Server:
-        context = Server(lambda request: Reply(answer(request))).running()
-        started.append(context)
-        return context.__enter__()
-
-    yield start
-    for context in started:
-        context.__exit__(None, None, None)
+    return lambda answer: serve(lambda request: completion(answer(request)))
 
 
-def material(server: Server, videos: dict[str, Path], images: int) -> Any:
+def inputs(server: Server, videos: dict[str, Path], images: int, used: Mapping[str, Sequence[Window]]) -> Any:
     llm = {"url": server.url, "model": "seeing", "max_tokens": 300, "concurrency": 2}
+    entry = SimpleNamespace(
+        id="vlm",
+        settings={"images": images},
+        seeds=(0,),
+        splits=tuple(used),
+        kind=SimpleNamespace(trains=False),
+        trained=False,
+    )
     return SimpleNamespace(
-        entry=SimpleNamespace(id="vlm", settings={"images": images}),
-        plan=SimpleNamespace(study_config={"llm": llm}),
+        entry=entry,
+        options={"llm": llm},
         pool=POOLS.__getitem__,
         video_file=videos.get,
+        used=used.__getitem__,
+        late=lambda split: [],
     )
 
 
-def method(*arguments: Any) -> Any:
-    ((seed, made),) = vlm.make(material(*arguments), [])
-    assert seed == 0
-    return made
+def plans(server: Server, videos: dict[str, Path], images: int, split: str, asked: Sequence[Window]) -> Any:
+    return LanguageModel().plans(inputs(server, videos, images, {split: asked}), split, asked, None)
 
 
 def window(video: str, start_s: float, end_s: float, n_actions: int = 3) -> Window:
@@ -81,7 +84,7 @@ def window(video: str, start_s: float, end_s: float, n_actions: int = 3) -> Wind
 
 def shown(request: Request) -> list[Any]:
     """Return the pictures of a request."""
-    urls = [part["image_url"]["url"] for part in request.body["messages"][1]["content"] if part["type"] == "image_url"]
+    urls = [part["image_url"]["url"] for part in request.json["messages"][1]["content"] if part["type"] == "image_url"]
     assert all(url.startswith("data:image/jpeg;base64,") for url in urls)
     return [image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) for url in urls]
 
@@ -97,16 +100,16 @@ def test_the_model_sees_start_and_end(
     serve: Callable[..., Server], videos: dict[str, Path], images: int, start: list[int], end: list[int]
 ) -> None:
     server = serve(lambda _: "1. cut it\n2. Peel\n3. cut")
-    assert method(server, videos, images)("base", [window("COIN_a", 1.5, 6.5)]) == [(2, 0, 1)]
+    assert plans(server, videos, images, "base", [window("COIN_a", 1.5, 6.5)]) == [(2, 0, 1)]
     (request,) = server.requests
-    assert request.body["model"] == "seeing"
-    assert [message["role"] for message in request.body["messages"]] == ["system", "user"]
+    assert request.json["model"] == "seeing"
+    assert [message["role"] for message in request.json["messages"]] == ["system", "user"]
     assert seconds(request) == [("COIN_a", t_s) for t_s in start + end]
     assert all(picture.format == "JPEG" and max(picture.size) <= 512 for picture in shown(request))
-    assert '["peel", " cut", "cut  it"]' in request.body["messages"][0]["content"]
-    assert "The number of actions is 3." in request.body["messages"][1]["content"][0]["text"]
+    assert '["peel", " cut", "cut  it"]' in request.json["messages"][0]["content"]
+    assert "The number of actions is 3." in request.json["messages"][1]["content"][0]["text"]
     assert request.headers["authorization"] == f"Bearer {KEY}"
-    assert KEY not in str(request.body)
+    assert KEY not in str(request.json)
     assert KEY.encode() not in paths.answers().read_bytes()
 
 
@@ -122,8 +125,8 @@ def test_plans_stand_in_the_order_of_the_windows_and_videos_are_decoded_once(
     monkeypatch.setattr(vlm, "pictures", lambda path, times: decoded.append(path.stem) or real(path, times))
     asked = [window(video, at, 6, 2) for at in range(4) for video in ("COIN_b", "COIN_a")]
     server = serve(answer)
-    plans = method(server, videos, 1)("novel", asked)
-    assert plans == [(int(each.video == "COIN_a"), int(each.start.start_s % 2)) for each in asked]
+    made = plans(server, videos, 1, "novel", asked)
+    assert made == [(int(each.video == "COIN_a"), int(each.start.start_s % 2)) for each in asked]
     assert len(server.requests) == len(asked)
     assert sorted(decoded) == ["COIN_a", "COIN_b"]
 
@@ -135,10 +138,24 @@ def test_windows_of_a_broken_video_are_left_out_and_the_log_says_why(
     broken.write_bytes(videos["COIN_a"].read_bytes()[:2000])
     server = serve(lambda _: "1. peel")
     asked = [window("COIN_c", 0, 3, 1), window("COIN_a", 0, 3, 1), window("COIN_c", 1, 3, 1)]
-    assert method(server, {**videos, "COIN_c": broken}, 1)("novel", asked) == [None, (1,), None]
+    assert plans(server, {**videos, "COIN_c": broken}, 1, "novel", asked) == [None, (1,), None]
     assert len(server.requests) == 1
+    of = inputs(server, {**videos, "COIN_c": broken}, 1, {"novel": asked})
+    assert [(p.video, p.plan) for p in LanguageModel().predict(of, [])] == [("COIN_a", (1,))]
     assert "COIN_c.mp4: " in caplog.text
     assert "its windows are left out: replace the file" in caplog.text
+
+
+def test_a_split_of_broken_videos_alone_needs_videos(
+    serve: Callable[..., Server], videos: dict[str, Path], tmp_path: Path
+) -> None:
+    broken = tmp_path / "COIN_c.mp4"
+    broken.write_bytes(b"no video")
+    used = {"base": [window("COIN_a", 0, 3, 1)], "novel": [window("COIN_c", 0, 3, 1)]}
+    of = inputs(serve(lambda _: "1. peel"), {**videos, "COIN_c": broken}, 1, used)
+    with pytest.raises(UnavailableError) as raised:
+        list(LanguageModel().predict(of, []))
+    assert raised.value.needs == (Need("videos", "openevent"),)
 
 
 def test_what_was_answered_is_not_asked_again(
@@ -146,20 +163,22 @@ def test_what_was_answered_is_not_asked_again(
 ) -> None:
     server = serve(lambda request: f"1. {'peel' if seconds(request)[0][1] else 'cut it'}")
     asked = [window("COIN_a", 0, 3, 1), window("COIN_a", 1, 3, 1), window("COIN_a", 0.5, 3.5, 1)]
-    plans = method(server, videos, 1)("novel", asked)
-    assert plans == [(0,), (1,), (0,)]
+    made = plans(server, videos, 1, "novel", asked)
+    assert made == [(0,), (1,), (0,)]
     assert len(server.requests) == 2, "the first and the third show the same"
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert method(server, videos, 1)("novel", asked[::-1]) == plans[::-1]
+    assert plans(server, videos, 1, "novel", asked[::-1]) == made[::-1]
     assert len(server.requests) == 2
-    method(server, videos, 3)("novel", asked[:1])
-    method(server, videos, 1)("base", asked[:1])
+    plans(server, videos, 3, "novel", asked[:1])
+    plans(server, videos, 1, "base", asked[:1])
     assert len(server.requests) == 4, "more pictures and another pool are other questions"
 
 
 def test_what_was_not_understood_is_counted(serve: Callable[..., Server], videos: dict[str, Path]) -> None:
     said = {0: "1. peel 2. cut it", 1: "1. peel 2. fly", 2: "I see nothing.", 3: "1. cut it"}
-    asking = method(serve(lambda request: said[seconds(request)[0][1]]), videos, 1)
-    plans = asking("novel", [window("COIN_a", at, 6, 2) for at in range(4)])
-    assert plans == [(1, 0), (1, NO_ACTION), (NO_ACTION, NO_ACTION), (0, NO_ACTION)]
-    assert asking.selection == "answers not understood: 1 of 4; actions lacking or not of the pool: 4 of 8"
+    asked = [window("COIN_a", at, 6, 2) for at in range(4)]
+    of = inputs(serve(lambda request: said[seconds(request)[0][1]]), videos, 1, {"novel": asked})
+    asking = LanguageModel()
+    made = [each.plan for each in asking.predict(of, [])]
+    assert made == [(1, 0), (1, NO_ACTION), (NO_ACTION, NO_ACTION), (0, NO_ACTION)]
+    assert asking.selection == "answers not understood: 1 of 4; actions missing or not of the pool: 4 of 8"

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,16 +14,22 @@ import pytest
 from stepline import paths
 from stepline.asr.transcript import Sentence
 from stepline.backbones.histogram import HistogramSpec
-from stepline.benchmarks.spacewalk.entries import load_entries
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.plan import Plan
+from stepline.benchmark import Job
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+from stepline.benchmarks.spacewalk.checks import check
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
+from stepline.benchmarks.spacewalk.kinds import Choice
+from stepline.benchmarks.spacewalk.methods import Chooser
 from stepline.benchmarks.spacewalk.samples import write_samples
 from stepline.config import Config, validate
 from stepline.datasets.schema import SPLITS, Recording, Release, Segment, Step, Video
-from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, Study, study
+from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, Study
 from stepline.features import store
 from stepline.features.text import TextStore, encode_texts
-from stepline.io import sha256_file, write_json, write_text
+from stepline.io import read_json, sha256_file, write_json, write_text
+from stepline.runs import verbs
+from stepline.runs.predictions import read_predictions
+from stepline.runs.score import score
 from stepline.spec import Spec, digest
 from tests.conftest import made_once
 
@@ -46,12 +54,44 @@ def in_spacewalk(spacewalk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return spacewalk_folder
 
 
-def real_material(entry: str, release: str, **changes: object) -> Material:
-    """What a declared entry works on, in a folder with the real releases."""
-    config = validate({"spacewalk": changes})
-    chosen = study("spacewalk")
-    entries = {e.id: e for e in load_entries("spacewalk", config["spacewalk"])}
-    return Material(Plan(config, chosen), chosen.load(release), entries[entry])
+def real_inputs(entry: str, release: str, **changes: object) -> SpacewalkInputs:
+    """What a declared entry reads, in a folder with the real releases."""
+    plan = Spacewalk.configured(validate({"spacewalk": changes}), "spacewalk")
+    return plan.inputs(Job(release=release, entry=plan.entries[entry]))
+
+
+def at(inputs: SpacewalkInputs, context_s: float | None) -> SpacewalkInputs:
+    """Return the same at a window length, with what was already read."""
+    moved = type(inputs)(inputs.benchmark, replace(inputs.job, context_s=context_s))
+    vars(moved).update({key: value for key, value in vars(inputs).items() if key not in ("benchmark", "job")})
+    return moved
+
+
+def fit(inputs: SpacewalkInputs, context_s: float | None, seed: int, path: Path) -> None:
+    """Fit at a window length."""
+    verbs.fit(at(inputs, context_s), seed, path)
+
+
+def predict(
+    inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path], path: Path
+) -> tuple[list[Choice], Mapping[str, Any]]:
+    """Predict at a window length, and return what is in the file."""
+    verbs.predict(at(inputs, context_s), fits, path)
+    return read_predictions(path, Choice, at(inputs, context_s).spec)
+
+
+def scored(inputs: SpacewalkInputs, context_s: float | None, path: Path) -> dict[str, Any]:
+    """Score predictions at a window length, and return what is in the file."""
+    score(at(inputs, context_s), path, Path("score.json"))
+    found: dict[str, Any] = read_json(Path("score.json"))
+    return found
+
+
+def chooser_of(inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+    """Return what chooses at a window length, by the fits."""
+    method = inputs.entry.kind.method
+    assert method is not None
+    return method()().chooser(inputs, context_s, fits)  # type: ignore[attr-defined, no-any-return]
 
 
 FPS = 10.0
@@ -76,14 +116,14 @@ class TinyEncoder:
         return np.random.default_rng(tokens).standard_normal(6).astype(np.float32)
 
 
-class TinyMaterial(Material):
-    """Material whose sentence embeddings are those of the tiny encoder."""
+class TinyInputs(SpacewalkInputs):
+    """Inputs whose sentence embeddings are those of the tiny encoder."""
 
     def embeddings(self, video: str) -> TextStore:
         folder = Path("tiny", video)
         text = self.text(video)
         wanted = [part for texts in text.step_texts() for part in texts] + [s.text for s in text.sentences]
-        (split,) = (split for split in SPLITS if video in self.release.splits[split])
+        (split,) = (split for split in SPLITS if video in self.annotation.splits[split])
         items = self.items(split)[video]
         wanted += [text.window(t, length) for item in items for t in item.times_s for length in (4.0, 6.0)]
         encode_texts(wanted, TinyEncoder(), folder, what=video)
@@ -113,14 +153,21 @@ class MadeUp:
     study: Study
     release: Release
 
-    def material(self, entry: dict[str, object], **changes: object) -> TinyMaterial:
-        """What an entry of these fields works on."""
+    def inputs(
+        self, entry: dict[str, object], made: type[SpacewalkInputs] = TinyInputs, **changes: object
+    ) -> SpacewalkInputs:
+        """What an entry of these fields reads."""
         given = {"table": "2a", "method": "M", "modality": "L", "setting": "zero-shot", "inputs": ["window"]}
         config: Config = validate(
             {"demo": {"contexts_s": CONTEXTS, "entries": {"mine": given | {"protocol": "beyond"} | entry}} | changes}
         )
-        (mine,) = [e for e in load_entries("demo", config["demo"]) if e.id == "mine"]
-        return TinyMaterial(Plan(config, self.study), self.release, mine)
+        plan = Spacewalk.configured(config, "demo")
+        vars(plan)["released"] = self.study
+        check(plan)
+        inputs = made(plan, Job(release="demo", entry=plan.entries["mine"]))
+        for part in inputs.parts:
+            vars(part)["annotation"] = self.release
+        return inputs
 
 
 @pytest.fixture
@@ -137,6 +184,7 @@ def made_up(tmp_path: Path) -> MadeUp:
     chosen = Study(
         name="demo",
         title="A made-up study",
+        known=("demo",),
         fps={"demo": FPS},
         tasks={"demo": (STEP_RECOGNITION, RETRIEVAL)},
         as_released=frozenset(),

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from stepline.benchmarks.spacewalk.plan import Plan
 
 from stepline import paths
 from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.durations import before_merging, clips, measured, recordings, write_durations
-from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.datasets.schema import SPLITS, Recording, Release, Segment
 from stepline.datasets.studies import study
@@ -97,7 +97,7 @@ def test_shots_count_where_their_middle_is_labelled() -> None:
 def test_shots_that_are_there_are_measured_though_no_entry_uses_videos() -> None:
     plan = Plan.of(validate({"spacewalk": {"text_encoders": ["tfidf"], "releases": ["v2"]}}), "spacewalk")
     assert presentation.duration_inputs(plan) == [plan.release_manifest("v2")]
-    manifest = plan.shot_manifests[1]
+    manifest = plan.pipeline.videos.manifests(paths.shots(plan.name))[1]
     manifest.parent.mkdir(parents=True)
     manifest.touch()
     assert presentation.duration_inputs(plan) == [plan.release_manifest("v2"), manifest]

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stepline.benchmarks.spacewalk.plan import Job, Plan
+from stepline.benchmarks.spacewalk.predict import predict
+from stepline.benchmarks.spacewalk.predictions import Prediction, write_predictions
 
 from stepline import paths
 from stepline.availability import write_manifest
 from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.examples import Picked, pick, write_study_examples
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.plan import Job, Plan
-from stepline.benchmarks.spacewalk.predict import predict
-from stepline.benchmarks.spacewalk.predictions import Prediction, write_predictions
 from stepline.config import validate
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from tests.benchmarks.spacewalk.conftest import CONTEXTS, MadeUp
@@ -152,7 +152,7 @@ def test_a_picture_is_the_nearest_shots_where_the_video_is_not_kept(
     pq.write_table(pa.table({"start_s": [0.0, 2.0], "end_s": [2.0, 4000.0]}), path)
     Path("1.jpg").write_bytes(b"early")
     Path("2.jpg").write_bytes(b"late")
-    manifest = paths.manifest(paths.thumbnails("demo"), plan.shards["d"])
+    manifest = paths.manifest(paths.thumbnails("demo"), plan.pipeline.videos.shards["d"])
     write_manifest(manifest, {"d": {"status": "present", "reason": "", "pictures": {"0": "1.jpg", "1": "2.jpg"}}})
     text = shown(made_up, monkeypatch)
     assert "the nearest picture is of 0:01" in text

@@ -7,9 +7,10 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from stepline.benchmarks.spacewalk.plan import Plan
+
 from stepline import paths
 from stepline.benchmarks.spacewalk import figures, presentation
-from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.report import figure_sizes
 from stepline.tables import Line, Row, build

@@ -6,10 +6,9 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from stepline.benchmarks.spacewalk.features import Features
-from stepline.benchmarks.spacewalk.methods import make_method
 from stepline.errors import ReleaseError
 from stepline.io import sha256_file, write_json
-from tests.benchmarks.spacewalk.conftest import MadeUp, real_material
+from tests.benchmarks.spacewalk.conftest import MadeUp, chooser_of, real_inputs
 
 TFIDF: dict[str, object] = {
     "kind": "tfidf",
@@ -23,11 +22,11 @@ VIDEO = {"kind": "zero-shot", "encoder": "histogram", "modality": "V"}
 
 
 def test_tfidf_equals_scikit_learn_on_a_real_recording(in_spacewalk: Path) -> None:
-    material = real_material("2a-tfidf-zero-shot", "v2")
+    inputs = real_inputs("2a-tfidf-zero-shot", "v2")
     video = "06262020"  # not UTF-8
-    recording, sentences = material.release.recordings[video], material.text(video).sentences
-    items = material.items("test")[video][::20]
-    ((_, chosen, scores),) = make_method(material, 60.0, [])(video, items)
+    recording, sentences = inputs.annotation.recordings[video], inputs.text(video).sentences
+    items = inputs.items("test")[video][::20]
+    ((_, chosen, scores),) = chooser_of(inputs, 60.0, [])(video, items)
 
     told = [step.transcript for step in recording.steps]
     captions = [told[0], *(step.caption for step in recording.steps[1:])]
@@ -57,40 +56,40 @@ def test_tfidf_sees_the_recording_or_the_training_recordings_alone(made_up: Made
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sklearn.feature_extraction.text.CountVectorizer", Recorder)
         for fit in ("video", "train"):
-            material = made_up.material(TFIDF | {"settings": {"fit": fit}})
-            make_method(material, 6.0, [])("d", material.items("test")["d"])
+            inputs = made_up.inputs(TFIDF | {"settings": {"fit": fit}})
+            chooser_of(inputs, 6.0, [])("d", inputs.items("test")["d"])
             videos = ["d"] if fit == "video" else ["a", "b"]
-            texts = [material.text(video) for video in videos]
+            texts = [inputs.text(video) for video in videos]
             documents = [t for text in texts for t in [*(s.text for s in text.sentences), *text.step_documents()]]
             assert fitted.pop() == documents
     assert fitted == []
 
 
 def test_training_recordings_that_the_subset_leaves_out_are_not_fitted_on(made_up: MadeUp) -> None:
-    whole, part = (made_up.material(TFIDF | {"settings": {"fit": "train"}}) for _ in range(2))
-    part.study_config["subset"] = {"videos": ["a", "d"]}
+    whole, part = (made_up.inputs(TFIDF | {"settings": {"fit": "train"}}) for _ in range(2))
+    part.options["subset"] = {"videos": ["a", "d"]}
     path = made_up.study.folder("demo") / "data/transcripts/b.csv"
     path.unlink()
     items = part.items("test")["d"]
-    assert make_method(part, 6.0, [])("d", items)
+    assert chooser_of(part, 6.0, [])("d", items)
     with pytest.raises(ReleaseError, match="b.csv is absent"):
-        make_method(whole, 6.0, [])
+        chooser_of(whole, 6.0, [])
 
 
 def test_random_scores_are_of_the_seed_and_the_recording(made_up: MadeUp) -> None:
-    material = made_up.material({"kind": "random", "contexts": "unlimited", "inputs": [], "seeds": [0, 1]})
-    items = material.items("test")["d"]
-    release = material.release.recordings
+    inputs = made_up.inputs({"kind": "random", "contexts": "unlimited", "inputs": [], "seeds": [0, 1]})
+    items = inputs.items("test")["d"]
+    release = inputs.annotation.recordings
     release["e"] = replace(release["d"], video="e")  # as many steps
     scores = {
         (video, seed): values
         for video in ("d", "e")
-        for seed, chosen, values in make_method(material, None, [])(video, items)
+        for seed, chosen, values in chooser_of(inputs, None, [])(video, items)
         if (chosen == -1).all()
     }
     assert len(scores) == 4
     assert len({np.asarray(values).tobytes() for values in scores.values()}) == 4
-    again = make_method(material, None, [])("e", items)
+    again = chooser_of(inputs, None, [])("e", items)
     assert all(np.array_equal(scores["e", seed], values) for seed, _, values in again)
 
 
@@ -101,20 +100,20 @@ def test_no_words_give_the_lowest_label_and_in_retrieval_a_guess(made_up: MadeUp
         path.write_text("\n".join(kept) + "\n")
         sha256[str(path.relative_to(folder))] = sha256_file(path)
     write_json(folder / "release.json", {"files": sha256})
-    material = made_up.material(TFIDF)
-    ((_, chosen, scores),) = make_method(material, 6.0, [])("d", material.items("test")["d"])
+    inputs = made_up.inputs(TFIDF)
+    ((_, chosen, scores),) = chooser_of(inputs, 6.0, [])("d", inputs.items("test")["d"])
     assert not np.any(scores)
     assert not np.any(chosen)
-    material = made_up.material(TFIDF | {"table": "2b"})
-    ((_, chosen, scores),) = make_method(material, 6.0, [])("d", material.items("test")["d"])
+    inputs = made_up.inputs(TFIDF | {"table": "2b"})
+    ((_, chosen, scores),) = chooser_of(inputs, 6.0, [])("d", inputs.items("test")["d"])
     assert scores is not None
     assert scores.shape == (len(chosen), 2)
     assert np.all(chosen == -1)
 
 
 def test_retrieval_takes_the_candidate_that_is_nearer(made_up: MadeUp) -> None:
-    material = made_up.material(TFIDF | {"table": "2b"})
-    ((_, chosen, scores),) = make_method(material, 6.0, [])("d", material.items("test")["d"])
+    inputs = made_up.inputs(TFIDF | {"table": "2b"})
+    ((_, chosen, scores),) = chooser_of(inputs, 6.0, [])("d", inputs.items("test")["d"])
     assert scores is not None
     assert set(chosen.tolist()) == {0, 1, -1} or set(chosen.tolist()) == {0, 1}
     assert all(
@@ -124,10 +123,10 @@ def test_retrieval_takes_the_candidate_that_is_nearer(made_up: MadeUp) -> None:
 
 @pytest.mark.parametrize("normalise", ["block", "none"])
 def test_sentences_match_windows_with_narration_and_caption(made_up: MadeUp, normalise: str) -> None:
-    material = made_up.material(SENTENCE)
-    material.study_config["normalise"] = normalise
-    items, text, store = material.items("test")["d"], material.text("d"), material.embeddings("d")
-    ((_, chosen, scores),) = make_method(material, 6.0, [])("d", items)
+    inputs = made_up.inputs(SENTENCE)
+    inputs.options["normalise"] = normalise
+    items, text, store = inputs.items("test")["d"], inputs.text("d"), inputs.embeddings("d")
+    ((_, chosen, scores),) = chooser_of(inputs, 6.0, [])("d", items)
 
     def unit(rows: np.ndarray) -> np.ndarray:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True) if normalise == "block" else rows
@@ -140,10 +139,10 @@ def test_sentences_match_windows_with_narration_and_caption(made_up: MadeUp, nor
 
 
 def test_video_matches_mean_features_of_windows_and_animations(made_up: MadeUp) -> None:
-    material = made_up.material(VIDEO)
-    recording, items = material.release.recordings["d"], material.items("test")["d"]
-    ((_, chosen, scores),) = make_method(material, 6.0, [])("d", items)
-    rows = material.bank.rows["d"]
+    inputs = made_up.inputs(VIDEO)
+    recording, items = inputs.annotation.recordings["d"], inputs.items("test")["d"]
+    ((_, chosen, scores),) = chooser_of(inputs, 6.0, [])("d", items)
+    rows = inputs.bank.rows["d"]
 
     def mean(start_s: float, end_s: float) -> np.ndarray:
         shown = [row for k, row in enumerate(rows) if start_s <= k * 0.5 < end_s]
@@ -160,26 +159,26 @@ def test_video_matches_mean_features_of_windows_and_animations(made_up: MadeUp) 
 
 
 def test_only_recordings_with_features_are_predicted(made_up: MadeUp) -> None:
-    material = made_up.material(VIDEO)
-    del material.bank.blocks["e"]
-    assert material.recordings("test") == ("d",)
-    assert material.listed("test") == ("d", "e")
+    inputs = made_up.inputs(VIDEO)
+    del inputs.bank.blocks["e"]
+    assert inputs.recordings("test") == ["d"]
+    assert [each.video for each in inputs.truth("test")] == ["d", "e"]
 
 
 def test_irrelevant_without_a_feature_is_not_chosen_where_all_scores_are_negative(
     made_up: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    material = made_up.material({"kind": "zero-shot", "modality": "V", "encoder": "histogram", "contexts": [6.0]})
-    items = material.items("test")["d"][:1]
+    inputs = made_up.inputs({"kind": "zero-shot", "modality": "V", "encoder": "histogram", "contexts": [6.0]})
+    items = inputs.items("test")["d"][:1]
     monkeypatch.setattr(Features, "windows", lambda *_: iter([np.ones((1, 1), np.float32)]))
     monkeypatch.setattr(Features, "steps", lambda *_: np.array([[np.nan], [-3], [-2]], np.float32))
-    ((_, chosen, _),) = make_method(material, 6.0, [])("d", items)
+    ((_, chosen, _),) = chooser_of(inputs, 6.0, [])("d", items)
     assert chosen.tolist() == [2]
 
 
 def test_video_alone_reads_no_text(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
     """What recognises speech is no input of such an entry, so its transcripts may not be there yet."""
-    material = made_up.material(VIDEO)
-    monkeypatch.setattr(type(material), "text", lambda *_: pytest.fail("it read a transcript"))
-    ((_, chosen, _),) = make_method(material, 6.0, [])("d", material.items("test")["d"])
+    inputs = made_up.inputs(VIDEO)
+    monkeypatch.setattr(type(inputs), "text", lambda *_: pytest.fail("it read a transcript"))
+    ((_, chosen, _),) = chooser_of(inputs, 6.0, [])("d", inputs.items("test")["d"])
     assert (chosen > 0).all()

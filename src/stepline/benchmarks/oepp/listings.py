@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from stepline.benchmarks.oepp.plan import Plan
+from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.datasets import oepp
 from stepline.datasets.openevent import renames
 from stepline.tables import write_lines
@@ -31,7 +31,7 @@ def write_listings() -> None:
 
 
 def _write(target: str, found: Sequence[Mapping[str, str]], *, key: tuple[str, ...], compared: tuple[str, ...]) -> None:
-    with open(Plan.paper_file(target), newline="", encoding="utf-8") as file:
+    with open(Oepp.folder / "paper" / f"{target}.csv", newline="", encoding="utf-8") as file:
         printed = {_words(record, key): record for record in csv.DictReader(file)}
     lines = []
     for record in found:

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stepline import paths
-from stepline.benchmarks.spacewalk.plan import Plan
-from stepline.benchmarks.spacewalk.table import PAPER_RELEASE, filled_by
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+from stepline.benchmarks.spacewalk.presentation import PRINTED
 from stepline.datasets.schema import SPLITS, Release, Split
 from stepline.io import write_bytes, write_text
+from stepline.needs import Need
 from stepline.report.page import clock
 from stepline.report.shots import read_shots
 from stepline.tables import MARKS, Status, markdown_table, write_lines
 
-PAPER = Path(__file__).parent / "paper"
 OURS = "Spacewalk-18"
 MEASURES = {"certificate_s": "Temporal certificate", "clip_s": "Average clip length", "test_s": "Test duration"}
 LABELS = {0: "steps and Irrelevant", 1: "steps"}
@@ -150,8 +150,8 @@ def measured(release: Release, *, paper: bool) -> Iterator[tuple[int, Measured, 
 def _judged(release: Release, value: float, paper: str, tolerance: tuple[float, str]) -> tuple[Status, str]:
     if not paper:
         return "ours", ""
-    if release.name != PAPER_RELEASE:
-        return "not comparable", f"the paper's numbers were made on {PAPER_RELEASE}"
+    if release.name != Spacewalk.paper_release:
+        return "not comparable", f"the paper's numbers were made on {Spacewalk.paper_release}"
     return "within" if abs(value - float(paper)) <= tolerance[0] else "differs", tolerance[1]
 
 
@@ -175,30 +175,30 @@ def before_merging(study: str, release: Release) -> tuple[list[float], int]:
     return seconds, counted
 
 
-def write_durations(plan: Plan) -> None:
+def write_durations(benchmark: Spacewalk) -> None:
     """Write ``tableA1`` and ``tableA5`` as CSV and Markdown, and ``figureA2.svg``, into ``results/<study>``."""
-    from stepline.report.figure_durations import Durations, durations
+    from stepline.benchmarks.spacewalk.report.figure_durations import Durations, durations
     from stepline.report.figures import render
 
-    name, folder = plan.study.name, Path("results", plan.study.name)
-    releases = [plan.study.load(release) for release in plan.releases]
+    name, title, folder = benchmark.name, benchmark.title, Path("results", benchmark.name)
+    releases = [benchmark.released.load(release) for release in benchmark.releases]
     last, paper = releases[-1], name == "spacewalk"
 
     recorded = recordings(last)
     write_lines(folder / "tableA1.csv", A1, (line.texts for line in recorded))
-    write_text(folder / "tableA1.md", _a1(plan.study.title, recorded))
+    write_text(folder / "tableA1.md", _a1(title, recorded))
 
     counts = [line for release in releases for line in measured(release, paper=paper)]
     constants = published() if paper else []
     lines = [*constants, *(number for _, *numbers in counts for number in numbers)]
     write_lines(folder / "tableA5.csv", A5, (line.texts for line in lines))
-    write_text(folder / "tableA5.md", _a5(plan.study.title, constants, counts))
+    write_text(folder / "tableA5.md", _a5(title, constants, counts))
 
     seconds, counted = before_merging(name, last)
     before = f"Before merging: our shots in labelled parts, {counted} of {len(last.recordings)} recordings"
-    wanted = f"videos:{name}"
-    todo = filled_by(plan, "videos.csv", (wanted,)).split(" && ")
-    todo += [filled_by(plan, "figureA2.svg", (wanted,)).split(" && ")[-1]]
+    wanted = Need("videos", name)
+    todo = benchmark.filled_by("videos.csv", [wanted]).split(" && ")
+    todo += benchmark.filled_by("figureA2.svg", [wanted]).split(" && ")[-1:]
     absent = "\n".join([f"needs {wanted}", "", *todo])
     after = f"After merging: labelled segments, release {last.name}"
     parts = [
@@ -238,6 +238,6 @@ def _a5(title: str, constants: Sequence[Measured], counts: Sequence[tuple[int, M
     return "\n\n".join([*parts, *(["\n".join(f"- {remark}" for remark in remarks)] if remarks else [])]) + "\n"
 
 
-def _records(name: str) -> list[dict[str, str]]:
-    with open(PAPER / f"{name}.csv", newline="", encoding="utf-8") as file:
+def _records(table: str) -> list[dict[str, str]]:
+    with open(PRINTED[table], newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))

@@ -5,29 +5,28 @@ from collections.abc import Iterator
 from stepline import paths
 from stepline.availability import read_manifest, write_manifest
 from stepline.backbones.registry import text_encoder
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.items import read_items
-from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.benchmarks.spacewalk.text import load_text
 from stepline.features.text import encode_texts
 from stepline.io import write_json
 from stepline.models.context import SEGMENT_S
 
 
-def encode(plan: Plan, release_name: str, task: str, video: str, encoder_name: str) -> None:
-    """Encode the steps' texts and what else of a recording's the configured tables need, as ``Plan.texts`` says.
+def encode(plan: Spacewalk, release_name: str, task: str, video: str, encoder_name: str) -> None:
+    """Encode the steps' texts and what else of a recording's the configured tables need, as ``Spacewalk.texts`` says.
 
     Writes a manifest; where the recording has no transcript, it carries the reason on.
     """
-    name, source = plan.study.name, plan.study_config["transcripts"]
-    spec = plan.spec_of(encoder_name)
-    manifest = paths.text_manifest(name, release_name, task, video, spec)
-    if source == "asr":
-        made = read_manifest(paths.manifest(paths.transcripts(name, plan.engine), plan.shards[video]))[video]
+    speech, spec = plan.pipeline.speech, plan.pipeline.features.spec_of(encoder_name)
+    manifest = paths.text_manifest(plan.name, release_name, task, video, spec)
+    if plan.options["transcripts"] == "asr":
+        made = read_manifest(paths.manifest(speech.folder, speech.videos.shards[video]))[video]
         if made["status"] != "present":
             write_manifest(manifest, {video: {"status": made["status"], "reason": made["reason"]}})
             return
-    release, wanted = plan.study.load(release_name), plan.texts(task, encoder_name)
-    text = load_text(plan.study, release, video, source=source, engine=plan.engine)
+    release, wanted = plan.released.load(release_name), plan.texts(task, encoder_name)
+    text = load_text(plan, release, video)
     items = read_items(release, task, release.recordings[video].split)[video]
 
     def texts() -> Iterator[str]:
@@ -43,5 +42,5 @@ def encode(plan: Plan, release_name: str, task: str, video: str, encoder_name: s
 
     write_json(paths.spec_record(spec), spec.record())
     encoder = text_encoder(encoder_name, plan.config)
-    encode_texts(texts(), encoder, paths.text_store(name, video, spec), what=f"{encoder_name} {video}")
+    encode_texts(texts(), encoder, paths.text_store(plan.name, video, spec), what=f"{encoder_name} {video}")
     write_manifest(manifest, {video: {"status": "present", "reason": ""}}, spec=spec.record())

@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 from stepline import paths
 from stepline.availability import Record, read_availability
 from stepline.benchmarks.spacewalk import presentation
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.plan import Job, Plan
-from stepline.benchmarks.spacewalk.predictions import Prediction, read_predictions
-from stepline.benchmarks.spacewalk.score import apply_thresholds
-from stepline.benchmarks.spacewalk.table import filled_by
+from stepline.benchmarks.spacewalk.kinds import Choice
 from stepline.benchmarks.spacewalk.windows import window
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
+from stepline.needs import Need
 from stepline.report import data_address
 from stepline.report.examples import Answer, Clip, Example, Examples, Shown, marked, words, write_examples
 from stepline.report.page import clock
 from stepline.report.shots import read_shots
 from stepline.report.thumbnails import read_thumbnails, thumbnails
-from stepline.tables import context_name, sees
+from stepline.runs.predictions import read_predictions
+from stepline.tables import context_name, sees_text
 
 SHOWN = 3
 """Successes, and failures, of each method."""
@@ -61,7 +61,7 @@ class Picked:
         return self.answer == self.item.label
 
 
-def pick(predictions: Sequence[Prediction], items: dict[str, list[Item]], task: str) -> list[Picked]:
+def pick(predictions: Sequence[Choice], items: dict[str, list[Item]], task: str) -> list[Picked]:
     """Return the samples that are shown, by the rule: successes, then failures, each by falling confidence."""
     best: dict[tuple[bool, str], Picked] = {}
     lowest = min((p.seed for p in predictions), default=0)
@@ -83,74 +83,74 @@ def pick(predictions: Sequence[Prediction], items: dict[str, list[Item]], task: 
     return [found for right in (True, False) for found in [f for f in ranked if f.right == right][:SHOWN]]
 
 
-def write_study_examples(plan: Plan) -> None:
+def write_study_examples(benchmark: Spacewalk) -> None:
     """Write ``results/<study>/examples.html``."""
-    shown: dict[str, list[tuple[Job, Material, list[Picked]]]] = {}
-    absent: list[tuple[Job, tuple[str, ...]]] = []
-    for job in presentation.example_jobs(plan):
-        material = Material(plan, plan.study.load(job.release), job.entry)
-        picked, needs = _picked(material, job)
+    shown: dict[str, list[tuple[SpacewalkInputs, list[Picked]]]] = {}
+    missing = []
+    for job in presentation.example_jobs(benchmark):
+        inputs = benchmark.inputs(job)
+        picked, needs = _picked(inputs)
         if needs:
-            absent.append((job, needs))
+            missing.append((job.entry, needs))
         else:
-            shown.setdefault(job.entry.task, []).append((job, material, picked))
-    pictures = _Pictures(plan, [(p.video, t_s, job.context_s) for p, t_s, job in _times(shown)])
+            shown.setdefault(job.entry.task, []).append((inputs, picked))
+    pictures = _Pictures(benchmark, list(_times(shown)))
     tasks = [
-        (TITLES[task], RULES[task], [_method(job, material, picked, pictures) for job, material, picked in methods])
+        (TITLES[task], RULES[task], [_method(inputs, picked, pictures) for inputs, picked in methods])
         for task, methods in shown.items()
     ]
-    lacking = [(job.entry, needs) for job, needs in absent] + presentation.examples_lack(plan)
-    missing = [
-        (f"{entry.method}, {entry.setting} ({entry.table})", "; ".join(needs), filled_by(plan, "examples.html", needs))
-        for entry, needs in lacking
-    ]
-    name = plan.study.name
+    name = benchmark.name
     page = Examples(
-        title=f"{plan.study.title}: what methods get right and wrong",
+        title=f"{benchmark.title}: what methods get right and wrong",
         note="" if pictures else f"There are no pictures: they need videos:{name} (stepline fetch {name}/videos).",
         tasks=tasks,
-        missing=missing,
+        missing=[
+            (
+                f"{entry.method}, {entry.setting} ({entry.table})",
+                "; ".join(map(str, needs)),
+                benchmark.filled_by("examples.html", needs),
+            )
+            for entry, needs in [*missing, *presentation.examples_missing(benchmark)]
+        ],
     )
     write_examples(page, Path("results", name, "examples.html"))
 
 
-def _picked(material: Material, job: Job) -> tuple[list[Picked], tuple[str, ...]]:
-    made, about = read_predictions(paths.predictions(material.plan.study.name, job.release, job.entry.id, job.context))
-    if about["thresholded"] and made:
-        labels = {split: _labels(material.items(split)) for split in {p.split for p in made}}  # type: ignore[arg-type]
-        made, _ = apply_thresholds(made, labels, f1=material.study_config["metrics"]["threshold_f1"])
-    return pick(made, material.items("test"), job.entry.task), tuple(about["needs"])  # type: ignore[arg-type]
+def _picked(inputs: SpacewalkInputs) -> tuple[list[Picked], tuple[Need, ...]]:
+    job = inputs.job
+    path = paths.predictions(inputs.benchmark.name, job.release, job.entry.id, job.context)
+    made, about = read_predictions(path, Choice, inputs.spec)
+    chosen, _ = inputs.benchmark.select(inputs, made)
+    return pick(chosen, inputs.items("test"), job.entry.task), tuple(map(Need.parse, about["needs"]))
 
 
-def _labels(items: dict[str, list[Item]]) -> dict[str, NDArray[np.int64]]:
-    return {video: np.array([item.label for item in listed]) for video, listed in items.items()}
-
-
-def _times(shown: dict[str, list[tuple[Job, Material, list[Picked]]]]) -> Iterator[tuple[Picked, float, Job]]:
+def _times(shown: dict[str, list[tuple[SpacewalkInputs, list[Picked]]]]) -> Iterator[tuple[str, float, float | None]]:
+    """Yield the video, the centre and the length of each window that is shown."""
     for methods in shown.values():
-        for job, _, picked in methods:
+        for inputs, picked in methods:
             for found in picked:
                 for t_s in found.item.times_s:
-                    yield found, t_s, job
+                    yield found.video, t_s, inputs.job.context_s
 
 
-def _method(job: Job, material: Material, picked: Sequence[Picked], pictures: "_Pictures") -> Shown:
-    entry = job.entry
-    examples = [(found, _example(job, material, found, pictures)) for found in picked]
+def _method(inputs: SpacewalkInputs, picked: Sequence[Picked], pictures: "_Pictures") -> Shown:
+    job, entry = inputs.job, inputs.entry
+    examples = [(found, _example(inputs, found, pictures)) for found in picked]
     window_name = "unlimited" if job.context_s is None else context_name(job.context_s)
+    seen = sees_text(inputs.benchmark.seen(entry))
     return Shown(
         title=f"{entry.method}, {entry.setting}" + (f" ({entry.modality})" if entry.modality != "-" else ""),
         anchor=entry.id,
-        facts=f"Table {entry.table}, release {job.release}, window {window_name}; it sees {sees(entry)}",
+        facts=f"Table {entry.table}, release {job.release}, window {window_name}; it sees {seen}",
         successes=[example for found, example in examples if found.right],
         failures=[example for found, example in examples if not found.right],
         reason="" if picked else "No example: its predictions have no scores, or none of a step.",
     )
 
 
-def _example(job: Job, material: Material, found: Picked, pictures: "_Pictures") -> Example:
-    make = _retrieval if job.entry.task == RETRIEVAL else _recognition
-    clips, answers = make(job, material, found, pictures)
+def _example(inputs: SpacewalkInputs, found: Picked, pictures: "_Pictures") -> Example:
+    make = _retrieval if inputs.entry.task == RETRIEVAL else _recognition
+    clips, answers = make(inputs, found, pictures)
     return Example(
         title=f"{found.video}, {clock(found.item.t_s)}",
         margin=f"sample {found.item.id}; confidence {found.margin:.4g}",
@@ -159,13 +159,15 @@ def _example(job: Job, material: Material, found: Picked, pictures: "_Pictures")
     )
 
 
-def _recognition(job: Job, material: Material, found: Picked, pictures: "_Pictures") -> tuple[list[Clip], list[Answer]]:
-    steps = material.text(found.video).step_texts()
+def _recognition(inputs: SpacewalkInputs, found: Picked, pictures: "_Pictures") -> tuple[list[Clip], list[Answer]]:
+    steps = inputs.text(found.video).step_texts()
     meant = [words(f"{narration} {caption}") for narration, caption in steps]
-    said = _said(job, material, found.video, found.item.t_s)
+    said = _said(inputs, found.video, found.item.t_s)
     heard, true = words(said), found.item.label
     false: Any = () if found.right else meant[found.answer]
-    clip = pictures.clip(found.video, found.item.t_s, job.context_s, "The window", marked(said, meant[true], false))
+    clip = pictures.clip(
+        found.video, found.item.t_s, inputs.job.context_s, "The window", marked(said, meant[true], false)
+    )
     order = [label for label in np.argsort(-found.scores, kind="stable").tolist() if not np.isnan(found.scores[label])]
     answers = []
     for label in dict.fromkeys([*order[:ANSWERS], true]):
@@ -183,13 +185,13 @@ def _recognition(job: Job, material: Material, found: Picked, pictures: "_Pictur
     return [clip], answers
 
 
-def _retrieval(job: Job, material: Material, found: Picked, pictures: "_Pictures") -> tuple[list[Clip], list[Answer]]:
-    texts = [_said(job, material, found.video, t_s) for t_s in found.item.times_s]
+def _retrieval(inputs: SpacewalkInputs, found: Picked, pictures: "_Pictures") -> tuple[list[Clip], list[Answer]]:
+    texts = [_said(inputs, found.video, t_s) for t_s in found.item.times_s]
     query, *candidates = map(words, texts)
     right = found.item.label
     clips = [
         pictures.clip(
-            *(found.video, found.item.t_s, job.context_s, f"Query, {clock(found.item.t_s)}"),
+            *(found.video, found.item.t_s, inputs.job.context_s, f"Query, {clock(found.item.t_s)}"),
             marked(texts[0], candidates[right], candidates[1 - right]),
         )
     ]
@@ -198,7 +200,7 @@ def _retrieval(job: Job, material: Material, found: Picked, pictures: "_Pictures
         verdict = f"{'the same step' if same else 'another step'}{', chosen' if number == found.answer else ''}"
         clips.append(
             pictures.clip(
-                *(found.video, t_s, job.context_s, f"Candidate {number + 1}, {clock(t_s)}"),
+                *(found.video, t_s, inputs.job.context_s, f"Candidate {number + 1}, {clock(t_s)}"),
                 marked(texts[number + 1], *((query, ()) if same else ((), query))),
                 f"{verdict}; score {found.scores[number]:.4g}",
             )
@@ -206,18 +208,18 @@ def _retrieval(job: Job, material: Material, found: Picked, pictures: "_Pictures
     return clips, []
 
 
-def _said(job: Job, material: Material, video: str, t_s: float) -> str:
-    return material.text(video).window(t_s, job.context_s) if job.context_s else ""
+def _said(inputs: SpacewalkInputs, video: str, t_s: float) -> str:
+    return inputs.text(video).window(t_s, inputs.job.context_s) if inputs.job.context_s else ""
 
 
 class _Pictures:
     """Pictures of windows: frames of videos that are kept, else the nearest shots', else none and why."""
 
-    def __init__(self, plan: Plan, wanted: Sequence[tuple[str, float, float | None]]) -> None:
-        self.study = plan.study.name
-        self.shots = read_thumbnails(self.study, plan.all_shards).pictures
+    def __init__(self, benchmark: Spacewalk, wanted: Sequence[tuple[str, float, float | None]]) -> None:
+        self.study = benchmark.name
+        self.shots = read_thumbnails(self.study, benchmark.pipeline.videos.all_shards).pictures
         records: dict[str, Record] = {}
-        for shard in plan.all_shards:
+        for shard in benchmark.pipeline.videos.all_shards:
             if (path := paths.availability(self.study, shard)).exists():
                 records |= read_availability(path)
         times: dict[str, set[float]] = {}
@@ -229,7 +231,7 @@ class _Pictures:
             if file and file.is_file():
                 listed = sorted(asked)
                 self.frames[video] = dict(zip(listed, thumbnails(file, listed), strict=True))
-        self.durations = {video.id: video.duration_s or float("inf") for video in plan.study.videos()}
+        self.durations = {video.id: video.duration_s or float("inf") for video in benchmark.released.videos()}
 
     def __bool__(self) -> bool:
         """Whether there are any."""

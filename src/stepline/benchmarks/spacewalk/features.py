@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
 from stepline.benchmarks.spacewalk.windows import window
 
 Rows = NDArray[np.float32]
@@ -17,14 +17,14 @@ Rows = NDArray[np.float32]
 class Features:
     """The features that an entry's encoder makes of windows and steps."""
 
-    material: Material
+    inputs: SpacewalkInputs
 
     def windows(self, video: str, items: Sequence[Item], context_s: float) -> Iterator[Rows]:
         """Yield (N, D) features f^s of the samples' windows, then, in retrieval, of first and second candidates.
 
         The transcript stands against narration and against caption, so it comes twice where both do.
         """
-        blocks = self.material.entry.blocks
+        blocks = self.inputs.entry.blocks
         for times_s in zip(*(item.times_s for item in items), strict=True):
             text = self._texts(video, times_s, context_s) if {*blocks} & {*"TC"} else None
             seen = self._seen(video, times_s, context_s) if "V" in blocks else None
@@ -36,43 +36,43 @@ class Features:
         Irrelevant's description stands in all blocks, also that of video, for which its encoders need one space; it is
         NaN where there is no text tower.
         """
-        material = self.material
-        if material.plan.texts_by(material.entry):
-            narrations, captions = zip(*material.text(video).step_texts(), strict=True)
-            store = material.embeddings(video)
+        inputs = self.inputs
+        if inputs.benchmark.texts_by(inputs.entry):
+            narrations, captions = zip(*inputs.text(video).step_texts(), strict=True)
+            store = inputs.embeddings(video)
             texts = {"T": store(narrations), "C": store(captions)}
             irrelevant = texts["T"][:1]
         else:
             texts, irrelevant = {}, np.array([[np.nan]], np.float32)
         blocks = []
-        for block in material.entry.blocks:
+        for block in inputs.entry.blocks:
             if block in texts:
                 blocks.append(texts[block])
                 continue
-            spans = [step.animation_s for step in material.release.recordings[video].steps if step.animation_s]
+            spans = [step.animation_s for step in inputs.annotation.recordings[video].steps if step.animation_s]
             steps = self._spans(video, spans)
             blocks.append(np.concatenate([np.broadcast_to(irrelevant, steps[:1].shape), steps]))
         return self._joined(blocks)
 
     def _texts(self, video: str, times_s: Sequence[float], context_s: float) -> Rows:
-        text = self.material.text(video)
-        return self.material.embeddings(video)([text.window(t_s, context_s) for t_s in times_s])
+        text = self.inputs.text(video)
+        return self.inputs.embeddings(video)([text.window(t_s, context_s) for t_s in times_s])
 
     def _seen(self, video: str, times_s: Sequence[float], context_s: float) -> Rows:
-        duration_s = self.material.release.recordings[video].duration_s
+        duration_s = self.inputs.annotation.recordings[video].duration_s
         return self._spans(video, [window(t_s, context_s, duration_s) for t_s in times_s])
 
     def _spans(self, video: str, spans: Sequence[tuple[float, float]]) -> Rows:
         """Return a row for each span: the listed clip's, or the mean of its seconds'."""
-        bank = self.material.bank
-        if self.material.plan.describes_clips(self.material.entry.backbone):
+        bank = self.inputs.bank
+        if self.inputs.benchmark.pipeline.features.describes_clips(self.inputs.entry.backbone):
             return np.array([bank.clip(video, *span) for span in spans], np.float32)
         starts_s, ends_s = zip(*spans, strict=True)
         return np.asarray(bank.means([video] * len(spans), starts_s, ends_s), np.float32)
 
     def _joined(self, blocks: Sequence[Rows | None]) -> Rows:
         rows = [block for block in blocks if block is not None]
-        if self.material.plan.normalise(self.material.entry) == "block":
+        if self.inputs.benchmark.normalise(self.inputs.entry) == "block":
             rows = [row / np.maximum(np.linalg.norm(row, axis=1, keepdims=True), 1e-12) for row in rows]
         joined: Rows = np.concatenate(rows, axis=1)
         return joined
@@ -83,7 +83,7 @@ class SentenceFeatures(Features):
     """The same, with the mean of the sentences of a window in the place of its truncated text."""
 
     def _texts(self, video: str, times_s: Sequence[float], context_s: float) -> Rows:
-        text, store = self.material.text(video), self.material.embeddings(video)
+        text, store = self.inputs.text(video), self.inputs.embeddings(video)
         vectors = store([sentence.text for sentence in text.sentences])
         sums = np.concatenate([np.zeros((1, vectors.shape[1])), vectors.cumsum(axis=0, dtype=np.float64)])
         duration_s = text.recording.duration_s

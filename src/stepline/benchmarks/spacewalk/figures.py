@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from stepline.benchmarks.spacewalk import presentation
-from stepline.benchmarks.spacewalk.plan import Plan
-from stepline.benchmarks.spacewalk.table import table_rows
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.io import write_bytes
+from stepline.runs.table import table_rows
 from stepline.tables import Row
 
 PANELS = {
@@ -20,26 +20,26 @@ AMOUNTS = {"A9a": "samples_per_video", "A9b": "videos"}
 """By table, the setting that says how much an entry is trained on; without it, all there is."""
 
 
-def write_figures(plan: Plan) -> None:
+def write_figures(benchmark: Spacewalk) -> None:
     """Write ``results/<study>/figure3.svg``, ``figure4.svg`` and ``figureA9.svg`` from the scores at hand."""
-    from stepline.report.figure_sizes import sizes
-    from stepline.report.figure_windows import windows
+    from stepline.benchmarks.spacewalk.report.figure_sizes import sizes
+    from stepline.benchmarks.spacewalk.report.figure_windows import windows
     from stepline.report.figures import render
 
-    folder = Path("results", plan.study.name)
-    rows = [row for target in presentation.figure_tables(plan) for row in table_rows(plan, target)]
+    folder = Path("results", benchmark.name)
+    rows = [row for file in presentation.figure_tables(benchmark) for row in table_rows(benchmark, file)]
     for name, panels in PANELS.items():
         write_bytes(folder / f"{name}.svg", render(windows(rows, panels)))
 
-    trained = [row for row in rows if row.table in AMOUNTS and row.release == plan.releases[-1]]
+    trained = [row for row in rows if row.table in AMOUNTS and row.release == benchmark.releases[-1]]
     whole = {
-        "A9a": plan.study.samples_per_video,
-        "A9b": sum(video.split == "train" for video in plan.study.videos()),
+        "A9a": benchmark.released.samples_per_video,
+        "A9b": sum(video.split == "train" for video in benchmark.released.videos()),
     }
     amounts = {
-        entry.id: entry.settings.get(AMOUNTS[entry.table], whole[entry.table])
-        for entry in plan.entries.values()
-        if entry.table in AMOUNTS
+        (row.table, row.entry): benchmark.entries[row.entry].settings.get(AMOUNTS[row.table], whole[row.table])
+        for row in trained
+        if row.entry
     }
     write_bytes(folder / "figureA9.svg", render(sizes(trained, amounts, _before(trained, rows))))
 

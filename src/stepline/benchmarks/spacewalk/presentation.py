@@ -3,124 +3,117 @@
 As with the plan, nothing is computed here, and nothing heavy is imported.
 """
 
-from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepline import paths
-from stepline.benchmarks.spacewalk.entries import Entry, declared_pairs
-from stepline.benchmarks.spacewalk.plan import Job, Plan, paper_file
+from stepline.benchmark import Job
+from stepline.benchmarks.spacewalk.kinds import FOLDER, SpacewalkEntry
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from stepline.io import sha256_file
+from stepline.needs import Need
 from stepline.spec import digest
 
+if TYPE_CHECKING:
+    from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+
+WINDOWED = (
+    "Filled markers are ours, with the 95 % interval by bootstrap over the videos; hollow ones are the paper's. Dashed "
+    "lines are methods whose value has no window length, baselines and references. Slashes mark a broken axis."
+)
+LABELS = (
+    "The top strip holds the labels, the strips below the predictions. Steps run from dark to light in the order of "
+    "the script; grey is Irrelevant, white a uniform guess."
+)
+PRINTED = {table: FOLDER / "paper" / f"{table}.csv" for table in ("tableA1", "tableA5")}
+"""What the paper prints of durations."""
+EXAMPLES = ("2a", "2b", "A8")
+"""The tables whose methods have examples."""
 EXAMPLES_S = {STEP_RECOGNITION: 60.0, RETRIEVAL: 20.0}
 """Window lengths of the paper's Figures A10 to A23."""
 
 
-def pairs(plan: Plan) -> list[tuple[Job, Job]]:
-    """Return the pairs of predictions, on each release, whose difference is asked for, of configured tables."""
-    found = []
-    for first, first_s, second, second_s in declared_pairs():
-        if not {first, second} <= plan.shown.keys():
-            continue
-        sides = (plan.entries[first], first_s), (plan.entries[second], second_s)
-        if all(context_s in entry.windows(plan.study_config) for entry, context_s in sides):
-            for release in plan.releases_of(plan.entries[first]):
-                one, other = (Job(release=release, entry=entry, context_s=context_s) for entry, context_s in sides)
-                found.append((one, other))
-    return found
-
-
-def results(plan: Plan) -> list[Path]:
-    """All that is made of the study: its configured tables and what shows them."""
-    shown = ("tableA1", "tableA5", "pairs")
-    names = [f"{table}.{form}" for table in (*plan.tables, *shown) for form in ("csv", "md")]
+def results(benchmark: "Spacewalk") -> list[Path]:
+    """Return what is made of a study besides its tables, their differences and the page."""
+    names = [f"{table}.{form}" for table in PRINTED for form in ("csv", "md")]
     names += [f"figure{number}.svg" for number in ("3", "4", "A2", "A9")] + ["examples.html"]
-    if "table2" in plan.tables:
-        names += ["table2.svg", "report.html"]
-    return [Path("results", plan.study.name, name) for name in sorted(names)]
+    names += ["table2.svg"] if "table2" in benchmark.tables else []
+    return [Path("results", benchmark.name, name) for name in names]
 
 
-def pair_files(plan: Plan) -> list[Path]:
-    """Return the scores that pairs are compared by."""
-    jobs = [job for pair in pairs(plan) for job in pair if not plan.lacking_on(job.entry, job.release)]
-    return list(dict.fromkeys(paths.scores(plan.study.name, j.release, j.entry.id, j.context) for j in jobs))
+def page_inputs(benchmark: "Spacewalk") -> list[Path]:
+    """Return what the page shows of the videos that entries use: pictures and transcripts."""
+    pipeline = benchmark.pipeline
+    recognised = any(map(benchmark.recognised, benchmark.ready.values()))
+    frames = any(entry.backbone for entry in benchmark.ready.values())
+    pictures = pipeline.videos.manifests(paths.thumbnails(benchmark.name)) if recognised or frames else []
+    return [*pictures, *(pipeline.speech.manifests if recognised else []), *pipeline.videos.dropped]
 
 
-def pair_params(plan: Plan) -> str:
-    """Return what pairs must be compared again for, besides scores, as text."""
-    listed = [
-        [job.release, job.entry.id, job.entry.method, job.context, plan.lacking_on(job.entry, job.release)]
-        for pair in pairs(plan)
-        for job in pair
-    ]
-    return digest([listed, plan.score_params()])
+def figure_tables(benchmark: "Spacewalk") -> list[str]:
+    """Return the configured tables that figures are drawn from."""
+    return [file for file in ("table2", "tableA6", "tableA7", "tableA8", "tableA9") if file in benchmark.tables]
 
 
-def figure_tables(plan: Plan) -> list[str]:
-    """The configured tables that figures are drawn from."""
-    return [target for target in ("table2", "tableA6", "tableA7", "tableA8", "tableA9") if target in plan.tables]
-
-
-def figure_files(plan: Plan) -> list[Path]:
+def figure_inputs(benchmark: "Spacewalk") -> list[Path]:
     """Return the scores that figures are drawn from."""
-    return [path for target in figure_tables(plan) for path in plan.score_files(target)]
+    return list(dict.fromkeys(path for file in figure_tables(benchmark) for path in benchmark.table_inputs(file)))
 
 
-def figure_params(plan: Plan) -> str:
-    """Return what figures must be drawn again for, besides scores, as text."""
-    return digest([plan.table_params(target) for target in figure_tables(plan)])
+def figure_params(benchmark: "Spacewalk") -> str:
+    """Return what decides figures, besides scores, as text."""
+    return digest(list(map(benchmark.table_params, figure_tables(benchmark))))
 
 
-def duration_inputs(plan: Plan) -> list[Path]:
+def duration_inputs(benchmark: "Spacewalk") -> list[Path]:
     """Return what durations are measured in: the releases, and shots where entries use videos or they are there."""
-    shots = [path for path in plan.shot_manifests if plan.uses_videos or path.exists()]
-    return [*map(plan.release_manifest, plan.releases), *shots]
+    shots = benchmark.pipeline.videos.manifests(paths.shots(benchmark.name))
+    found = [path for path in shots if benchmark.uses_videos or path.exists()]
+    return [*map(benchmark.release_manifest, benchmark.releases), *found]
 
 
-def duration_params(plan: Plan) -> str:
-    """Return what durations must be measured again for, besides their inputs, as text."""
-    paper = [sha256_file(path) for path in map(paper_file, ("tableA1", "tableA5")) if path]
-    return digest([plan.releases, paper])
+def duration_params(benchmark: "Spacewalk") -> str:
+    """Return what decides durations, besides their inputs, as text."""
+    return digest([benchmark.releases, list(map(sha256_file, PRINTED.values()))])
 
 
-def example_jobs(plan: Plan) -> list[Job]:
+def example_jobs(benchmark: "Spacewalk") -> list[Job]:
     """Return the jobs of which examples are shown: those that see windows, at the length of the paper's figures.
 
-    They are of the configured tables; each on the last release that has its task.
+    Each is on the last release that has its line.
     """
-    found = []
-    for entry in _with_examples(plan):
-        release = plan.releases_of(entry)[-1]
-        if not plan.lacking_on(entry, release):
-            lengths = [length_s for length_s in entry.windows(plan.study_config) if length_s]
+    return [job for job in _with_examples(benchmark) if not benchmark.missing(job.entry, job.release)]
+
+
+def examples_missing(benchmark: "Spacewalk") -> "list[tuple[SpacewalkEntry, tuple[Need, ...]]]":
+    """Return the entries whose examples are missing something, and what."""
+    found = [(job.entry, benchmark.missing(job.entry, job.release)) for job in _with_examples(benchmark)]
+    return [(entry, needs) for entry, needs in found if needs]
+
+
+def _with_examples(benchmark: "Spacewalk") -> list[Job]:
+    found: dict[str, Job] = {}
+    for table, line, release in benchmark.lines():
+        entry = benchmark.entries[line.entry]
+        lengths = [length_s for _, length_s in benchmark.contexts(table, line) if length_s]
+        if table.name == entry.table in EXAMPLES and entry.kind.method and entry.kind.windowed and lengths:
             shown_s = EXAMPLES_S[entry.task]
             length_s = min(lengths, key=lambda length_s: (abs(length_s - shown_s), length_s))
-            found.append(Job(release=release, entry=entry, context_s=length_s))
-    return found
+            found[entry.id] = Job(release=release, entry=entry, context_s=length_s)
+    return list(found.values())
 
 
-def examples_lack(plan: Plan) -> list[tuple[Entry, tuple[str, ...]]]:
-    """Return the entries whose examples lack something, and what."""
-    found = ((entry, plan.lacking_on(entry, plan.releases_of(entry)[-1])) for entry in _with_examples(plan))
-    return [(entry, lacking) for entry, lacking in found if lacking]
-
-
-def _with_examples(plan: Plan) -> list[Entry]:
-    shown = [entry for entry in plan.shown.values() if entry.table in ("2a", "2b", "A8") and not entry.same_as]
-    seen = [entry for entry in shown if entry.computed and "window" in entry.inputs]
-    return [entry for entry in seen if plan.releases_of(entry) and any(entry.windows(plan.study_config))]
-
-
-def example_inputs(plan: Plan) -> list[Path]:
+def example_inputs(benchmark: "Spacewalk") -> list[Path]:
     """Return what examples are made from."""
-    jobs = example_jobs(plan)
-    made = [paths.predictions(plan.study.name, j.release, j.entry.id, j.context) for j in jobs]
-    return list(dict.fromkeys([*made, *(p for j in jobs for p in plan.score_inputs(j)), *plan.report_inputs()]))
+    jobs = example_jobs(benchmark)
+    made = [paths.predictions(benchmark.name, job.release, job.entry.id, job.context) for job in jobs]
+    read = [path for job in jobs for path in benchmark.score_inputs(job)]
+    return list(dict.fromkeys([*made, *read, *page_inputs(benchmark)]))
 
 
-def example_params(plan: Plan) -> str:
-    """Return what examples must be chosen again for, besides their inputs, as text."""
-    lacking = [[entry.id, *items] for entry, items in examples_lack(plan)]
-    listed = [asdict(job.entry) for job in example_jobs(plan)]
-    return digest([listed, lacking, plan.study_config["transcripts"], plan.score_params()])
+def example_params(benchmark: "Spacewalk") -> str:
+    """Return what decides examples, besides their inputs, as text."""
+    shown = [[job.entry.table, job.entry.method, job.entry.setting, job.entry.sees] for job in example_jobs(benchmark)]
+    decided = list(map(benchmark.score_params, example_jobs(benchmark)))
+    missing = [[entry.id, *map(str, needs)] for entry, needs in examples_missing(benchmark)]
+    return digest([shown, decided, missing, benchmark.options["transcripts"]])

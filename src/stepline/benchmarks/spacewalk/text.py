@@ -4,32 +4,32 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline import paths
 from stepline.asr import released, transcript
 from stepline.asr.transcript import Sentence
 from stepline.benchmarks.spacewalk.items import Item
 from stepline.benchmarks.spacewalk.windows import window
 from stepline.datasets.schema import Recording, Release
-from stepline.datasets.studies import Study
 
-Source = Literal["released", "asr"]
+if TYPE_CHECKING:
+    from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 
-def load_text(study: Study, release: Release, video: str, *, source: Source, engine: str) -> "RecordingText":
-    """Return the text of one recording.
+def load_text(plan: "Spacewalk", release: Release, video: str) -> "RecordingText":
+    """Return the text of one recording from the configured source.
 
     Raises StoreError where our transcript is damaged, ReleaseError where a released one is not as it was fetched.
     """
-    if source == "released":
-        sentences = released.read(study.release_file(release.name, f"data/transcripts/{video}.csv"))
+    recognised = plan.options["transcripts"] == "asr"
+    if recognised:
+        sentences = transcript.read(plan.pipeline.speech.folder / f"{video}.parquet")
     else:
-        sentences = transcript.read(paths.transcripts(study.name, engine) / f"{video}.parquet")
-    return RecordingText(release.recordings[video], sentences, recognised=source == "asr")
+        sentences = released.read(plan.released.release_file(release.name, f"data/transcripts/{video}.csv"))
+    return RecordingText(release.recordings[video], sentences, recognised=recognised)
 
 
 @dataclass(frozen=True)

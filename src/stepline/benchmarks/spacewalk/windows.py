@@ -1,6 +1,6 @@
 """Windows of samples, as released evaluation and paper have them (Sec. 4.1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from stepline.benchmarks.spacewalk.items import read_items
 from stepline.datasets.studies import Study
@@ -12,7 +12,7 @@ def window(t_s: float, length_s: float, duration_s: float) -> tuple[float, float
 
 
 def clips(
-    study: Study, releases: Sequence[str], lengths_s: Mapping[str, Sequence[float]], videos: Sequence[str]
+    study: Study, releases: Sequence[str], lengths_s: Mapping[str, Sequence[float]], videos: Container[str]
 ) -> dict[str, list[tuple[float, float]]]:
     """Return the windows of all samples of the releases and their steps' animations, by video, ascending.
 
@@ -28,4 +28,4 @@ def clips(
                     duration_s = release.recordings[video].duration_s
                     times_s = {t_s for item in items for t_s in item.times_s}
                     found[video].update(window(t_s, w, duration_s) for t_s in times_s for w in lengths_s[task])
-    return {video: sorted(found[video]) for video in videos if video in found}
+    return {video: sorted(spans) for video, spans in found.items() if video in videos}

@@ -15,17 +15,15 @@ from stepline.backbones import internvideo
 from stepline.backbones.parity import internvideo as parity_internvideo
 from stepline.backbones.parity import weights
 from stepline.backbones.registry import presets, towers
-from stepline.benchmarks.spacewalk.entries import KINDS, Kind
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
+from stepline.benchmarks.spacewalk.kinds import KINDS, SpacewalkKind
 from stepline.benchmarks.spacewalk.methods import all_layer
-from stepline.benchmarks.spacewalk.methods.all_layer import _Training, chosen, fit, make
-from stepline.benchmarks.spacewalk.predict import predict
-from stepline.benchmarks.spacewalk.predictions import read_predictions
-from stepline.benchmarks.spacewalk.score import score
-from stepline.datasets.schema import Split
+from stepline.benchmarks.spacewalk.methods.all_layer import _Training, chosen
+from stepline.datasets.schema import Recording
 from stepline.errors import StoreError
-from stepline.io import read_json, sha256_file
+from stepline.io import sha256_file
 from stepline.models import all_layer as model
-from tests.benchmarks.spacewalk.conftest import FPS, MadeUp, TinyMaterial
+from tests.benchmarks.spacewalk.conftest import FPS, MadeUp, TinyInputs, chooser_of, fit, predict, scored
 from tests.media.clips import make as make_video
 
 OPTIONS = {
@@ -38,8 +36,8 @@ OPTIONS = {
     "compute": "float32",
     "seeds": [0],
 }
-KIND = Kind(
-    module="all_layer",
+KIND = SpacewalkKind(
+    method=KINDS["all-layer"].method,
     encoders=("video",),
     grid=False,
     texts="windows",
@@ -63,20 +61,20 @@ class Steps:
 
     asked: list[str]
 
-    def __init__(self, material: TinyMaterial) -> None:
-        self.material = material
+    def __init__(self, inputs: TinyInputs) -> None:
+        self.inputs = inputs
 
     def steps(self, video: str) -> np.ndarray:
-        n = self.material.release.recordings[video].n_steps + 1
+        n = self.inputs.annotation.recordings[video].n_steps + 1
         rows = np.random.default_rng(7).standard_normal((n, 3 * 32)).astype(np.float32)
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-class Present(TinyMaterial):
-    """Material of which all recordings are there."""
+class Present(TinyInputs):
+    """Inputs of which all recordings are there."""
 
-    def recordings(self, split: Split) -> tuple[str, ...]:
-        return self.listed(split)
+    def has(self, unit: Recording) -> bool:
+        return True
 
 
 @pytest.fixture(scope="session")
@@ -92,8 +90,8 @@ def tiny(parity: Path) -> Any:
 
 
 @pytest.fixture
-def material(made_up: MadeUp, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return what gives the material of an entry of these fields, with the small network as InternVideo."""
+def inputs(made_up: MadeUp, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return what gives the inputs of an entry of these fields, with the small network as InternVideo."""
     config, tensors = tiny
     Path("weights/internvideo").mkdir(parents=True)
     torch.save(tensors, "weights/internvideo/pytorch_model.bin")
@@ -105,11 +103,10 @@ def material(made_up: MadeUp, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Any
     monkeypatch.setitem(towers(), "internvideo-text", replace(towers()["internvideo-text"], dimension=32))
     monkeypatch.setitem(KINDS, "all-layer", KIND)
 
-    def made(entry: dict[str, object] | None = None, **options: object) -> Present:
-        found = made_up.material(ENTRY | (entry or {}))
-        found.plan.config["features"]["device"] = "cpu"
-        found.study_config["all_layer"] = OPTIONS | options
-        return Present(found.plan, found.release, replace(found.entry, seeds=(0,)))
+    def made(entry: dict[str, object] | None = None, **options: object) -> SpacewalkInputs:
+        found = made_up.inputs(ENTRY | (entry or {}), Present, all_layer=OPTIONS | {"seeds": [0]} | options)
+        found.benchmark.config["features"]["device"] = "cpu"
+        return found
 
     records: dict[str, list[Record]] = {}
     for video in made_up.release.recordings:
@@ -131,16 +128,16 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(all_layer, "keep", keep)
 
 
-def test_samples_are_evenly_spaced_and_of_the_first_recordings(material: Any) -> None:
-    every = material()
+def test_samples_are_evenly_spaced_and_of_the_first_recordings(inputs: Any) -> None:
+    every = inputs()
     items = every.items("train")
     assert [*chosen(every)] == ["a", "b"]
     assert chosen(every)["b"] == [item for item in items["b"] if item.label > 0]
-    some = chosen(material({"settings": {"samples_per_video": 7, "videos": 1}}))
+    some = chosen(inputs({"settings": {"samples_per_video": 7, "videos": 1}}))
     assert [*some] == ["a"]
     places = [0, 5, 11, 17, 22, 28, 34]
     assert some["a"] == [items["a"][place] for place in places if items["a"][place].label > 0]
-    retrieval = chosen(material({"table": "2b", "modality": "V", "settings": {"samples_per_video": 4, "videos": 9}}))
+    retrieval = chosen(inputs({"table": "2b", "modality": "V", "settings": {"samples_per_video": 4, "videos": 9}}))
     assert [[item.id for item in retrieval[video]] for video in "ab"] == [[0, 10, 20, 30]] * 2
 
 
@@ -150,9 +147,9 @@ def block(rows: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("logit_scale", ["model", "none"])
 def test_the_loss_is_the_cross_entropy_over_the_recordings_own_steps(
-    material: Any, drawn: None, tiny: Any, logit_scale: str
+    inputs: Any, drawn: None, tiny: Any, logit_scale: str
 ) -> None:
-    found = material(logit_scale=logit_scale)
+    found = inputs(logit_scale=logit_scale)
     training = _Training(found, 4.0, Path("fit/0.pictures"))
     numbers = [0, 5, len(training.samples) - 1]
     assert {training.samples[number][0] for number in numbers} == {"a", "b"}
@@ -176,8 +173,8 @@ def test_the_loss_is_the_cross_entropy_over_the_recordings_own_steps(
     assert not any(rows.requires_grad for rows in training.steps.values())
 
 
-def test_the_loss_of_retrieval_is_that_of_two_candidates(material: Any, drawn: None) -> None:
-    found = material({"table": "2b", "modality": "V"}, logit_scale="none")
+def test_the_loss_of_retrieval_is_that_of_two_candidates(inputs: Any, drawn: None) -> None:
+    found = inputs({"table": "2b", "modality": "V"}, logit_scale="none")
     training = _Training(found, 4.0, Path("fit/0.pictures"))
     assert not any("token_embedding" in name for name in training.parameters)
     network = internvideo.load(presets()["internvideo-spacewalk"], {"w": Path("weights/internvideo/pytorch_model.bin")})
@@ -192,14 +189,14 @@ def test_the_loss_of_retrieval_is_that_of_two_candidates(material: Any, drawn: N
         expected.append(np.log(np.exp(logits).sum()) - logits[item.label])
         windows = all_layer._Windows(found, 4.0, video, [item])
         assert [windows.clips[place] for place in windows.places[0]] == [
-            (max(0.0, t_s - 2), min(found.release.recordings[video].duration_s, t_s + 2)) for t_s in item.times_s
+            (max(0.0, t_s - 2), min(found.annotation.recordings[video].duration_s, t_s + 2)) for t_s in item.times_s
         ]
     np.testing.assert_allclose(training.losses(numbers).detach().numpy(), expected, rtol=1e-4)
 
 
-def test_what_a_fit_is_made_from_decides_whether_its_state_is_used(material: Any, drawn: None) -> None:
+def test_what_a_fit_is_made_from_decides_whether_its_state_is_used(inputs: Any, drawn: None) -> None:
     def made(context_s: float = 4.0, **options: object) -> object:
-        return _Training(material(**options), context_s, Path("fit/0.pictures")).made_from
+        return _Training(inputs(**options), context_s, Path("fit/0.pictures")).made_from
 
     first = made()
     assert made() == first
@@ -208,7 +205,7 @@ def test_what_a_fit_is_made_from_decides_whether_its_state_is_used(material: Any
 
 
 @pytest.fixture
-def planted(made_up: MadeUp, material: Any) -> Any:
+def planted(made_up: MadeUp, inputs: Any) -> Any:
     """The same with videos in which each label has a colour of its own."""
     colours = np.random.default_rng(3).integers(0, 256, (12, 3), dtype=np.uint8)
     for video, recording in made_up.release.recordings.items():
@@ -228,7 +225,7 @@ def planted(made_up: MadeUp, material: Any) -> Any:
         records.setdefault(made_up.study.shards(10)[video], []).append(record)
     for shard, found in records.items():
         write_availability(paths.availability("demo", shard), found)
-    return material
+    return inputs
 
 
 class StoppedError(Exception):
@@ -258,27 +255,25 @@ def test_a_fit_learns_what_is_planted_and_goes_on_after_a_stop(planted: Any, mon
         patch.setattr(_Training, "losses", stopping)
         with pytest.raises(StoppedError):
             fit(found, 2.0, 0, part)
-    assert {path.name for path in part.parent.iterdir()} == {"0.pictures", "0.state.safetensors"}
+    assert {path.name for path in part.parent.iterdir()} == {"0.pictures", "0.safetensors.state"}
     for video in ("a", "b"):
         Path(f"{video}.mp4").unlink()
     fit(found, 2.0, 0, part)
     assert part.read_bytes() == whole.read_bytes()
 
-    predict(found, 2.0, [whole], Path("p.parquet"))
-    predictions, about = read_predictions(Path("p.parquet"))
+    predictions, _ = predict(found, 2.0, [whole], Path("p.parquet"))
     assert [(p.split, p.video) for p in predictions] == [("val", "c"), ("test", "d"), ("test", "e")]
-    assert about["thresholded"]
     right = []
     for each in predictions:
         scores, labels = each.scores, np.array([item.label for item in found.items(each.split)[each.video]])  # type: ignore[arg-type]
         assert scores is not None
-        assert scores.shape == (len(labels), found.release.recordings[each.video].n_steps + 1)
+        assert scores.shape == (len(labels), found.annotation.recordings[each.video].n_steps + 1)
         assert np.isnan(scores[:, 0]).all()
         assert np.array_equal(each.chosen, scores[:, 1:].argmax(axis=1) + 1)
         right.append(np.mean((each.chosen == labels)[labels > 0]))
     assert np.mean(right) > 0.5
-    score(found, Path("p.parquet"), Path("score.json"))
-    assert "threshold of the best binary F1 on val" in read_json("score.json")["selection"]
+    selection = scored(found, 2.0, Path("p.parquet"))["selection"]
+    assert "threshold of the best binary F1 on val" in selection
 
 
 @pytest.mark.slow
@@ -289,14 +284,14 @@ def test_retrieval_is_fitted_and_predicted(planted: Any) -> None:
     fit(found, 4.0, 0, path)
     assert len(load_file(path)["loss"]) == 1
     items = found.items("test")["d"][:5]
-    ((_, answers, scores),) = make(found, 4.0, [path])("d", items)
+    ((_, answers, scores),) = chooser_of(found, 4.0, [path])("d", items)
     assert scores is not None
     assert scores.shape == (5, 2)
     assert np.isfinite(scores).all()
     assert np.array_equal(answers, scores.argmax(axis=1))
 
 
-def test_a_damaged_fit_is_one_line(material: Any) -> None:
+def test_a_damaged_fit_is_one_line(inputs: Any) -> None:
     Path("0.safetensors").write_bytes(b"nothing")
     with pytest.raises(StoreError, match=r"0.safetensors is damaged or no checkpoint"):
-        make(material(), 4.0, [Path("0.safetensors")])
+        chooser_of(inputs(), 4.0, [Path("0.safetensors")])

@@ -4,14 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
 from stepline.benchmarks.spacewalk.methods import hmm
-from stepline.benchmarks.spacewalk.predict import predict
-from stepline.benchmarks.spacewalk.predictions import read_predictions
 from stepline.datasets.schema import Segment
 from stepline.errors import ConfigError, StoreError
-from tests.benchmarks.spacewalk.conftest import MadeUp
+from tests.benchmarks.spacewalk.conftest import MadeUp, at, chooser_of, fit, predict
 
 safetensors = pytest.importorskip("safetensors.numpy")
 
@@ -38,15 +36,15 @@ def entry(scorer: str = "2a-tfidf-zero-shot") -> dict[str, object]:
 
 
 @pytest.fixture
-def fitted(made_up: MadeUp, tmp_path: Path) -> tuple[Material, Path]:
-    material, path = made_up.material(entry()), tmp_path / "fit.safetensors"
-    hmm.fit(material, None, 0, path)
-    return material, path
+def fitted(made_up: MadeUp, tmp_path: Path) -> tuple[SpacewalkInputs, Path]:
+    inputs, path = made_up.inputs(entry()), tmp_path / "fit.safetensors"
+    fit(inputs, None, 0, path)
+    return inputs, path
 
 
-def test_removed_samples_change_nothing_of_those_left(fitted: tuple[Material, Path]) -> None:
-    material, path = fitted
-    method, items = hmm.make(material, None, [path]), material.items("test")["d"]
+def test_removed_samples_change_nothing_of_those_left(fitted: tuple[SpacewalkInputs, Path]) -> None:
+    inputs, path = fitted
+    method, items = chooser_of(inputs, None, [path]), inputs.items("test")["d"]
     ((_, chosen, scores),) = method("d", items)
     ((_, fewer, their_scores),) = method("d", items[::2])
     assert np.array_equal(fewer, chosen[::2])
@@ -54,33 +52,34 @@ def test_removed_samples_change_nothing_of_those_left(fitted: tuple[Material, Pa
     assert their_scores is not None
     assert np.array_equal(their_scores, scores[::2])
     assert np.isfinite(scores).all()
-    assert scores.shape == (40, material.release.recordings["d"].n_steps + 1)
+    assert scores.shape == (40, inputs.annotation.recordings["d"].n_steps + 1)
 
 
-def test_the_labelled_part_is_not_known(fitted: tuple[Material, Path]) -> None:
-    material, path = fitted
-    recording, items = material.release.recordings["d"], material.items("test")["d"]
+def test_the_labelled_part_is_not_known(fitted: tuple[SpacewalkInputs, Path]) -> None:
+    inputs, path = fitted
+    recording, items = inputs.annotation.recordings["d"], inputs.items("test")["d"]
     end = round(10 * recording.duration_s)
     unlabelled = Segment(start_s=0, end_s=recording.duration_s, start_frame=0, end_frame=end, label=-1)
-    recordings = {**material.release.recordings, "d": replace(recording, segments=(unlabelled,))}
-    blind = replace(material, release=replace(material.release, recordings=recordings))
-    seen, unseen = (hmm.make(each, None, [path])("d", items) for each in (material, blind))
+    recordings = {**inputs.annotation.recordings, "d": replace(recording, segments=(unlabelled,))}
+    blind = at(inputs, None)
+    vars(blind)["annotation"] = replace(inputs.annotation, recordings=recordings)
+    seen, unseen = (chooser_of(each, None, [path])("d", items) for each in (inputs, blind))
     assert np.array_equal(seen[0][2], unseen[0][2])  # type: ignore[arg-type]
 
 
 def test_fitting_never_reads_samples_of_test(made_up: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    items, text = Material.items, Material.text
-    monkeypatch.setattr(Material, "items", lambda self, split: read.append(split) or items(self, split))
-    monkeypatch.setattr(Material, "text", lambda self, video: read.append(video) or text(self, video))
-    hmm.fit(made_up.material(entry()), None, 0, tmp_path / "fit")
+    items, text = SpacewalkInputs.items, SpacewalkInputs.text
+    monkeypatch.setattr(SpacewalkInputs, "items", lambda self, split: read.append(split) or items(self, split))
+    monkeypatch.setattr(SpacewalkInputs, "text", lambda self, video: read.append(video) or text(self, video))
+    fit(made_up.inputs(entry()), None, 0, tmp_path / "fit")
     assert {*read} == {"train", "val", "a", "b", "c"}
 
 
 def test_the_checkpoint_has_all_that_was_tried_and_the_best_of_it(
-    fitted: tuple[Material, Path], tmp_path: Path
+    fitted: tuple[SpacewalkInputs, Path], tmp_path: Path
 ) -> None:
-    material, path = fitted
+    inputs, path = fitted
     state = safetensors.load_file(path)
     n = len(state["scale"])
     assert n == len({*zip(*(state[name].tolist() for name in CHOICES), strict=True)}) > 5
@@ -91,14 +90,43 @@ def test_the_checkpoint_has_all_that_was_tried_and_the_best_of_it(
     assert state["chosen"].tolist() == [int(np.argmax(2 * two + one))]
 
     setting = {name: float(state[name][state["chosen"][0]]) for name in CHOICES}
-    method, items = hmm.make(material, None, [path]), material.items("val")["c"]
+    method, items = chooser_of(inputs, None, [path]), inputs.items("val")["c"]
     ((_, chosen, _),) = method("c", items)
     right = np.mean([item.label == label for item, label in zip(items, chosen, strict=True)])
     assert state["accuracy_val"][state["chosen"][0]] == pytest.approx(100 * right)
     assert ", ".join(f"{name} {value:g}" for name, value in setting.items()) in method.selection
 
-    hmm.fit(material, None, 0, tmp_path / "again")
+    fit(inputs, None, 0, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+def test_the_order_alone_is_decoded_without_text(
+    made_up: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SpacewalkInputs, "text", None)
+    inputs, path = made_up.inputs({"kind": "order-alone", "contexts": "unlimited"}), tmp_path / "fit"
+    fit(inputs, None, 0, path)
+    state = safetensors.load_file(path)
+    assert (state["window_s"] == 0).all()
+    assert len(state["scale"]) > 3
+    method, items = chooser_of(inputs, None, [path]), inputs.items("test")["d"]
+    assert "3 of 3 training and validation recordings: window_s 0, scale " in method.selection  # type: ignore[attr-defined]
+    ((_, chosen, scores),) = method("d", items)
+    recording = inputs.annotation.recordings["d"]
+    zero = np.zeros((len(hmm.times_s(recording)), recording.n_steps))
+    decoded = hmm.decode(zero, {name: float(state[name][state["chosen"][0]]) for name in CHOICES})
+    np.testing.assert_allclose(scores, decoded[hmm.rows(recording, items)], rtol=1e-6)  # type: ignore[arg-type]
+    assert np.array_equal(chosen, scores.argmax(axis=1))  # type: ignore[union-attr]
+
+
+def test_the_order_alone_of_one_step_at_two_times_is_as_by_hand() -> None:
+    """Before is left in half of the cases, four times as often for the step as for after.
+
+    So the states are (1, 0, 0), then (1/2, 2/5, 1/10), and the labels, each over its sum, (5/8, 0), then (3/8, 1).
+    """
+    setting = SETTING | {"stay": 1 / (2 * np.log(2)), "irrelevant": 0.0}
+    decoded = np.exp(hmm.decode(np.zeros((2, 1)), setting))
+    np.testing.assert_allclose(decoded, [[1, 0], [3 / 11, 8 / 11]], atol=1e-12)
 
 
 def test_a_planted_order_is_recovered_from_noise() -> None:
@@ -163,8 +191,8 @@ def test_climbing_ends_where_no_other_value_is_better_and_keeps_the_first_of_equ
     def value(setting: dict[str, float]) -> float:
         return sum(setting[name] == each for name, each in wanted.items())
 
-    assert hmm.climb(value) == {**SETTING, **wanted}
-    assert hmm.climb(lambda setting: 0.0) == {name: values[0] for name, values in CHOICES.items()}
+    assert hmm.climb(value, CHOICES) == {**SETTING, **wanted}
+    assert hmm.climb(lambda setting: 0.0, CHOICES) == {name: values[0] for name, values in CHOICES.items()}
 
 
 @pytest.mark.parametrize(
@@ -172,36 +200,37 @@ def test_climbing_ends_where_no_other_value_is_better_and_keeps_the_first_of_equ
 )
 def test_what_cannot_score_any_window_is_no_scorer(made_up: MadeUp, scorer: str) -> None:
     with pytest.raises(ConfigError, match=rf"mine\.settings\.scorer: '{scorer}' is not allowed"):
-        hmm.scorer(made_up.material(entry(scorer)))
+        hmm.scorer(made_up.inputs(entry(scorer)))
 
 
 @pytest.mark.parametrize("scorer", ["2a-minilm-sentences", "2a-histogram-zero-shot"])
 def test_sentences_and_seconds_score_any_window(made_up: MadeUp, scorer: str) -> None:
-    material = made_up.material(entry(scorer))
-    assert hmm.scorer(material).entry.id == scorer
+    inputs = made_up.inputs(entry(scorer))
+    assert hmm.scorer(inputs).entry.id == scorer
 
 
-def test_a_damaged_checkpoint_is_named(fitted: tuple[Material, Path]) -> None:
-    material, path = fitted
+def test_a_damaged_checkpoint_is_named(fitted: tuple[SpacewalkInputs, Path]) -> None:
+    inputs, path = fitted
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(StoreError, match=str(path)):
-        hmm.make(material, None, [path])
+        chooser_of(inputs, None, [path])
 
 
-def test_test_recordings_alone_are_predicted_and_no_threshold_is_looked_for(fitted: tuple[Material, Path]) -> None:
-    material, path = fitted
-    predict(material, None, [path], path.with_name("predictions"))
-    made, about = read_predictions(path.with_name("predictions"))
+def test_test_recordings_alone_are_predicted_and_no_threshold_is_looked_for(
+    fitted: tuple[SpacewalkInputs, Path],
+) -> None:
+    inputs, path = fitted
+    made, about = predict(inputs, None, [path], path.with_name("predictions"))
     assert [(each.split, each.video, len(each.ids)) for each in made] == [("test", "d", 40), ("test", "e", 40)]
     assert about["needs"] == []
-    assert about["thresholded"] is False
-    assert "highest mean of accuracy and mAP over train and val: window_s " in str(about["selection"])
+    said = "highest mean of accuracy and mAP over 3 of 3 training and validation recordings: window_s "
+    assert str(about["selection"]).startswith(said)
 
 
 def test_irrelevant_is_answered_where_it_is_likeliest(
-    fitted: tuple[Material, Path], monkeypatch: pytest.MonkeyPatch
+    fitted: tuple[SpacewalkInputs, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    material, path = fitted
+    inputs, path = fitted
     monkeypatch.setattr(hmm, "decode", lambda scores, setting: -np.tile(np.arange(scores.shape[1] + 1.0), (99, 1)))
-    ((_, chosen, _),) = hmm.make(material, None, [path])("d", material.items("test")["d"])
+    ((_, chosen, _),) = chooser_of(inputs, None, [path])("d", inputs.items("test")["d"])
     assert {*chosen.tolist()} == {0}

@@ -1,27 +1,27 @@
 import numpy as np
 import pytest
 
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import Method, Outcome, late_fusion
-from tests.benchmarks.spacewalk.conftest import MadeUp
+from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, late_fusion
+from tests.benchmarks.spacewalk.conftest import MadeUp, chooser_of
 
 ENTRY = {
     "kind": "late-fusion",
     "modality": "V+L",
     "contexts": [6.0],
-    "inputs": ["window", "train"],
+    "inputs": ["window", "val"],
     "settings": {"text": "2a-tfidf-zero-shot", "video": "2a-histogram-zero-shot"},
 }
 
 
-def scorer(material: Material, *, knows: bool, factor: float = 1.0, offset: float = 0.0) -> Method:
+def scorer(inputs: SpacewalkInputs, *, knows: bool, factor: float = 1.0, offset: float = 0.0) -> Chooser:
     """Return scores of noise, in which the true label is far above where the method knows it."""
 
     def method(video: str, items: list[Item]) -> list[Outcome]:
         labels = np.array([item.label for item in items])
         rng = np.random.default_rng([len(video), int(knows)])
-        scores = rng.standard_normal((len(items), material.release.recordings[video].n_steps + 1))
+        scores = rng.standard_normal((len(items), inputs.annotation.recordings[video].n_steps + 1))
         scores[np.arange(len(items)), labels] += 8.0 * knows
         scaled = np.asarray(factor * scores + offset, np.float32)
         return [(0, scaled.argmax(axis=1), scaled)]
@@ -29,30 +29,30 @@ def scorer(material: Material, *, knows: bool, factor: float = 1.0, offset: floa
     return method
 
 
-def fused(material: Material, monkeypatch: pytest.MonkeyPatch, text: Method, video: Method) -> Method:
+def fused(inputs: SpacewalkInputs, monkeypatch: pytest.MonkeyPatch, text: Chooser, video: Chooser) -> Chooser:
     methods = {"2a-tfidf-zero-shot": text, "2a-histogram-zero-shot": video}
-    monkeypatch.setattr(late_fusion, "make_method", lambda part, context_s, fits: methods[part.entry.id])
-    return late_fusion.make(material, 6.0, [])
+    monkeypatch.setattr(late_fusion, "chooser", lambda part, context_s: methods[part.entry.id])
+    return chooser_of(inputs, 6.0, [])
 
 
 @pytest.mark.parametrize("vision", [True, False])
 def test_the_weight_is_that_of_the_side_that_is_right_on_val(
     made_up: MadeUp, monkeypatch: pytest.MonkeyPatch, vision: bool
 ) -> None:
-    material = made_up.material(ENTRY)
-    method = fused(material, monkeypatch, scorer(material, knows=not vision), scorer(material, knows=vision))
-    ((_, chosen, _),) = method("d", material.items("test")["d"])
-    assert chosen.tolist() == [item.label for item in material.items("test")["d"]]
+    inputs = made_up.inputs(ENTRY)
+    method = fused(inputs, monkeypatch, scorer(inputs, knows=not vision), scorer(inputs, knows=vision))
+    ((_, chosen, _),) = method("d", inputs.items("test")["d"])
+    assert chosen.tolist() == [item.label for item in inputs.items("test")["d"]]
     weight = float(method.selection.split()[3].rstrip(","))  # type: ignore[attr-defined]
     assert 0.2 < weight < 1 if vision else weight == 0  # of equal ones the least of vision
 
 
 def test_each_sides_scores_are_standardised_by_sample(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
-    material, items = made_up.material(ENTRY), made_up.material(ENTRY).items("test")["d"]
-    text, video = scorer(material, knows=False), scorer(material, knows=True)
-    ((_, _, scores),) = fused(material, monkeypatch, text, video)("d", items)
-    louder = scorer(material, knows=True, factor=1000.0, offset=50.0)
-    ((_, _, same),) = fused(material, monkeypatch, text, louder)("d", items)
+    inputs, items = made_up.inputs(ENTRY), made_up.inputs(ENTRY).items("test")["d"]
+    text, video = scorer(inputs, knows=False), scorer(inputs, knows=True)
+    ((_, _, scores),) = fused(inputs, monkeypatch, text, video)("d", items)
+    louder = scorer(inputs, knows=True, factor=1000.0, offset=50.0)
+    ((_, _, same),) = fused(inputs, monkeypatch, text, louder)("d", items)
     assert scores is not None
     assert same is not None
     np.testing.assert_allclose(same, scores, atol=1e-3)

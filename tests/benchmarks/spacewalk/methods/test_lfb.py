@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 from stepline import paths  # noqa: E402
 from stepline.backbones.histogram import HistogramSpec  # noqa: E402
 from stepline.benchmarks.spacewalk.features import Features  # noqa: E402
-from stepline.benchmarks.spacewalk.methods import fit, make_method  # noqa: E402
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs  # noqa: E402
 from stepline.benchmarks.spacewalk.methods import lfb as method  # noqa: E402
 from stepline.benchmarks.spacewalk.methods.lfb import _clips, _SegmentFeatures  # noqa: E402
 from stepline.errors import StoreError  # noqa: E402
@@ -20,7 +20,7 @@ from stepline.features.text import TextStore, encode_texts  # noqa: E402
 from stepline.models import lfb  # noqa: E402
 from stepline.models.context import average, concatenation  # noqa: E402
 from stepline.models.linear import apply_linear  # noqa: E402
-from tests.benchmarks.spacewalk.conftest import MadeUp, TinyEncoder, TinyMaterial  # noqa: E402
+from tests.benchmarks.spacewalk.conftest import MadeUp, TinyEncoder, TinyInputs, chooser_of, fit  # noqa: E402
 
 CONTEXT_S = 36.0
 ENTRY: dict[str, object] = {
@@ -34,7 +34,7 @@ ENTRY: dict[str, object] = {
 }
 
 
-class SegmentMaterial(TinyMaterial):
+class SegmentInputs(TinyInputs):
     """With embeddings of segments, too."""
 
     def embeddings(self, video: str) -> TextStore:
@@ -50,16 +50,14 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lfb, "HEADS", 2)
 
 
-def material(made_up: MadeUp, head: str, **changes: object) -> SegmentMaterial:
+def inputs(made_up: MadeUp, head: str, **changes: object) -> SpacewalkInputs:
     last_layer = {"epochs": 2, "batch_size": 16, "learning_rate": 0.01, "seeds": [0, 1]}
-    entry = made_up.material(
-        ENTRY | {"settings": {"head": head, "steps": "2a-histogram-zero-shot"}} | changes, last_layer=last_layer
-    )
-    mine = SegmentMaterial(entry.plan, entry.release, entry.entry)
-    mine.plan.config["features"]["device"] = "cpu"
+    settings = {"settings": {"head": head, "steps": "2a-histogram-zero-shot"}}
+    mine = made_up.inputs(ENTRY | settings | changes, SegmentInputs, last_layer=last_layer)
+    mine.benchmark.config["features"]["device"] = "cpu"
     rows = {
         video: np.random.default_rng(len(video)).random((int(recording.duration_s), 6)).astype(np.float32)
-        for video, recording in mine.release.recordings.items()
+        for video, recording in mine.annotation.recordings.items()
     }
     folder = paths.features("demo", "seconds", HistogramSpec())
     store.write(folder, HistogramSpec(), rows, 1)
@@ -70,11 +68,11 @@ def material(made_up: MadeUp, head: str, **changes: object) -> SegmentMaterial:
 
 @pytest.mark.parametrize("normalise", ["block", "none"])
 def test_a_segment_is_its_clip_and_twice_the_text_of_its_12_s(made_up: MadeUp, normalise: str) -> None:
-    mine = material(made_up, "avg")
-    mine.study_config["normalise"] = normalise
+    mine = inputs(made_up, "avg")
+    mine.options["normalise"] = normalise
     bank = _SegmentFeatures(mine).bank("d")
     text, embedded = mine.text("d"), mine.embeddings("d")
-    assert bank.shape == (int(mine.release.recordings["d"].duration_s), 18)
+    assert bank.shape == (int(mine.annotation.recordings["d"].duration_s), 18)
     for second in (0, 7, 31):
         blocks = [mine.bank["d"][second], *[embedded([text.between(second, second + 12)])[0]] * 2]
         if normalise == "block":
@@ -83,25 +81,25 @@ def test_a_segment_is_its_clip_and_twice_the_text_of_its_12_s(made_up: MadeUp, n
 
 
 def test_segments_of_video_alone_need_no_text(made_up: MadeUp) -> None:
-    mine = material(made_up, "avg", modality="V")
+    mine = inputs(made_up, "avg", modality="V")
     assert _SegmentFeatures(mine).bank("d").shape[1] == 6
 
 
 def test_steps_are_those_of_the_entry_that_is_named(made_up: MadeUp) -> None:
-    mine = material(made_up, "avg", modality="V")
-    other = made_up.material({"kind": "zero-shot", "modality": "V", "encoder": "histogram"})
+    mine = inputs(made_up, "avg", modality="V")
+    other = made_up.inputs({"kind": "zero-shot", "modality": "V", "encoder": "histogram"})
     mine.__dict__["parts"] = (mine, other)
     np.testing.assert_array_equal(_SegmentFeatures(mine).steps("d"), Features(other).steps("d"))
 
 
 @pytest.mark.parametrize(("head", "pool"), [("avg", average), ("cat", concatenation)])
 def test_pooled_heads_are_a_last_layer_on_what_is_pooled(made_up: MadeUp, head: str, pool: Any, tmp_path: Path) -> None:
-    mine = material(made_up, head)
+    mine = inputs(made_up, head)
     fits = [tmp_path / "0", tmp_path / "1"]
     for seed, path in enumerate(fits):
         fit(mine, CONTEXT_S, seed, path)
     items = mine.items("test")["d"]
-    outcomes = make_method(mine, CONTEXT_S, fits)("d", items)
+    outcomes = chooser_of(mine, CONTEXT_S, fits)("d", items)
     features = _SegmentFeatures(mine)
     pooled = pool(features.bank("d"), np.array([item.t_s for item in items]), CONTEXT_S)
     for (seed, chosen, scores), path in zip(outcomes, fits, strict=True):
@@ -121,7 +119,7 @@ def test_heads_that_attend_are_fitted_with_their_own_options(
     monkeypatch.setattr(
         method, "fit_lfb", lambda *args, **options: (asked.append((args, options)), lfb.fit_lfb(*args, **options))
     )
-    mine = material(made_up, head)
+    mine = inputs(made_up, head)
     fit(mine, CONTEXT_S, 1, tmp_path / "fit")
     (((name, train, val, _), options),) = asked
     expected = {
@@ -138,14 +136,14 @@ def test_heads_that_attend_are_fitted_with_their_own_options(
     assert train.times_s.tolist() == [item.t_s for item in items]
     assert np.bincount(train.owner).tolist() == [sum(i.label > 0 for i in mine.items("train")[v]) for v in ("a", "b")]
     assert len(val.banks) == 1
-    ((_, chosen, scores), _) = make_method(mine, CONTEXT_S, [tmp_path / "fit"] * 2)("e", mine.items("test")["e"])
+    ((_, chosen, scores), _) = chooser_of(mine, CONTEXT_S, [tmp_path / "fit"] * 2)("e", mine.items("test")["e"])
     assert scores is not None
-    assert scores.shape == (len(mine.items("test")["e"]), mine.release.recordings["e"].n_steps + 1)
+    assert scores.shape == (len(mine.items("test")["e"]), mine.annotation.recordings["e"].n_steps + 1)
     assert np.array_equal(chosen, np.nan_to_num(scores, nan=-np.inf).argmax(axis=1))
 
 
 def test_features_of_parts_of_a_recording_are_one_line(made_up: MadeUp) -> None:
-    mine = material(made_up, "avg", modality="V")
+    mine = inputs(made_up, "avg", modality="V")
 
     def partial() -> None:
         raise StoreError("d has features of parts of it")
@@ -156,7 +154,7 @@ def test_features_of_parts_of_a_recording_are_one_line(made_up: MadeUp) -> None:
 
 
 def test_labels_are_matched_with_their_own_steps_and_irrelevant_is_left_out(made_up: MadeUp) -> None:
-    mine = material(made_up, "avg", modality="V")
+    mine = inputs(made_up, "avg", modality="V")
     clips = _clips(_SegmentFeatures(mine), "train")
     assert clips.label.min() == 1
     for video, steps in zip(mine.recordings("train"), clips.steps, strict=True):
@@ -164,7 +162,7 @@ def test_labels_are_matched_with_their_own_steps_and_irrelevant_is_left_out(made
 
 
 def test_the_description_of_irrelevant_stands_in_the_place_of_its_video_too(made_up: MadeUp) -> None:
-    mine = material(made_up, "avg")
+    mine = inputs(made_up, "avg")
     described = mine.embeddings("d")([mine.text("d").step_texts()[0][0]])[0]
     blocks = Features(mine).steps("d")[0].reshape(3, 6)
     np.testing.assert_allclose(blocks, np.tile(described / np.linalg.norm(described), (3, 1)), rtol=1e-5)

@@ -1,58 +1,44 @@
 """The language model's entry: what it is asked, what becomes of its answers, and what it lacks."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from stepline import paths
+from stepline.benchmark import Job, Option
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.methods import make_method
 from stepline.benchmarks.spacewalk.methods.llm import _pairs, _steps
-from stepline.benchmarks.spacewalk.plan import Job, Plan
-from stepline.benchmarks.spacewalk.predict import predict
-from stepline.benchmarks.spacewalk.predictions import read_predictions
-from stepline.benchmarks.spacewalk.score import score
-from stepline.benchmarks.spacewalk.table import filled_by
 from stepline.benchmarks.spacewalk.text import RecordingText
 from stepline.config import validate
 from stepline.datasets.schema import Recording, Segment, Step
-from stepline.datasets.studies import study
 from stepline.errors import ConfigError, MissingError
-from stepline.io import read_json
-from tests.benchmarks.spacewalk.conftest import MadeUp, TinyMaterial, real_material
-from tests.llm_server import Reply, Request, Server
+from tests.benchmarks.spacewalk.conftest import MadeUp, TinyInputs, chooser_of, predict, real_inputs, scored
+from tests.llm_answers import completion, question
+from tests.server import Request, Server
 
 STEPS = {"kind": "llm", "contexts": [6.0], "inputs": ["window", "train"]}
 PAIRS = STEPS | {"table": "2b"}
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Callable[[Request], str]], Server]]:
+def serve(serve: Callable[..., Server]) -> Callable[..., Server]:
     """Start a server whose model answers as told."""
-    started = []
-
-    def start(answer: Callable[[Request], str]) -> Server:
-        context = Server(lambda request: Reply(answer(request))).running()
-        started.append(context)
-        return context.__enter__()
-
-    yield start
-    for context in started:
-        context.__exit__(None, None, None)
+    return lambda answer: serve(lambda request: completion(answer(request)))
 
 
-def asking(material: TinyMaterial, server: Server) -> TinyMaterial:
+def asking(inputs: TinyInputs, server: Server) -> TinyInputs:
     """Let the entry ask this server."""
-    material.study_config["llm"].update(url=server.url, model="small")
-    return material
+    inputs.options["llm"].update(url=server.url, model="small")
+    return inputs
 
 
 def some_step(request: Request) -> str:
     """Answer by the words of the transcription alone, now and then with nothing."""
-    text = request.question.split("\n")[0]
+    text = question(request).split("\n")[0]
     return "none" if "bolt" in text else f" {len(text) % 4})"
 
 
@@ -60,7 +46,7 @@ def some_step(request: Request) -> str:
     ("entry", "answer", "read"),
     [
         (STEPS, some_step, lambda text: -2 if "bolt" in text else len(text) % 4),
-        (PAIRS, lambda request: "BA"[len(request.question.split("\n")[0]) % 2], lambda text: 1 - len(text) % 2),
+        (PAIRS, lambda request: "BA"[len(question(request).split("\n")[0]) % 2], lambda text: 1 - len(text) % 2),
     ],
     ids=["steps", "pairs"],
 )
@@ -68,15 +54,14 @@ def test_answers_become_predictions_and_are_asked_for_once(
     made_up: MadeUp, serve: Callable[..., Server], entry: dict[str, object], answer: Callable[..., str], read: object
 ) -> None:
     server = serve(answer)
-    material = asking(made_up.material(entry), server)
-    predict(material, 6.0, [], Path("p.parquet"))
-    predictions, about = read_predictions(Path("p.parquet"))
+    inputs = asking(made_up.inputs(entry), server)
+    predictions, about = predict(inputs, 6.0, [], Path("p.parquet"))
     assert [prediction.video for prediction in predictions] == ["d", "e"]
     unread = total = 0
     for prediction in predictions:
-        text = material.text(prediction.video)
+        text = inputs.text(prediction.video)
         begin = "Transcription:" if entry is STEPS else "[{frame}]"
-        items = material.items("test")[prediction.video]
+        items = inputs.items("test")[prediction.video]
         first = [f"{begin.format(frame=item.frame)} {text.window(item.t_s, 6)}" for item in items]
         assert prediction.chosen.tolist() == [read(line) for line in first]  # type: ignore[operator]
         assert prediction.scores is None
@@ -88,16 +73,15 @@ def test_answers_become_predictions_and_are_asked_for_once(
     asked = len(server.requests)
     assert 0 < asked <= total
     before = Path("p.parquet").read_bytes()
-    predict(material, 6.0, [], Path("p.parquet"))
+    predict(inputs, 6.0, [], Path("p.parquet"))
     assert len(server.requests) == asked
     assert Path("p.parquet").read_bytes() == before
 
-    score(material, Path("p.parquet"), Path("s.json"))
+    metrics = scored(inputs, 6.0, Path("p.parquet"))["metrics"]
     right = np.concatenate([p.chosen for p in predictions])
-    labels = np.concatenate([[i.label for i in material.items("test")[p.video]] for p in predictions])
-    scored = read_json("s.json")
-    assert scored["metrics"].keys() == {"accuracy"}
-    assert scored["metrics"]["accuracy"]["value"] == pytest.approx(100 * (right == labels).mean())
+    labels = np.concatenate([[i.label for i in inputs.items("test")[p.video]] for p in predictions])
+    assert metrics.keys() == {"accuracy"}
+    assert metrics["accuracy"]["value"] == pytest.approx(100 * (right == labels).mean())
 
 
 @pytest.mark.parametrize("entry", [STEPS, PAIRS], ids=["steps", "pairs"])
@@ -105,11 +89,11 @@ def test_a_conversation_is_task_examples_and_question(
     made_up: MadeUp, serve: Callable[..., Server], entry: dict[str, object]
 ) -> None:
     server = serve(lambda request: "1" if entry is STEPS else "A")
-    material = asking(made_up.material(entry), server)
-    video, items = next(iter(material.items("test").items()))
-    make_method(material, 6.0, [])(video, items[:1])
+    inputs = asking(made_up.inputs(entry), server)
+    video, items = next(iter(inputs.items("test").items()))
+    chooser_of(inputs, 6.0, [])(video, items[:1])
     (request,) = server.requests
-    system, *rest, question = request.body["messages"]
+    system, *rest, question = request.json["messages"]
     assert [system["role"], question["role"]] == ["system", "user"]
     assert [message["role"] for message in rest] == ["user", "assistant"] * 5
     answers = [message["content"] for message in rest[1::2]]
@@ -117,14 +101,14 @@ def test_a_conversation_is_task_examples_and_question(
         assert all(re.fullmatch("[1-9]", answer) for answer in answers)
     else:
         assert answers == ["A", "B", "A", "B", "A"]
-    held = {split: [material.text(video) for video in made_up.release.splits[split]] for split in ("train", "test")}
+    held = {split: [inputs.text(video) for video in made_up.release.splits[split]] for split in ("train", "test")}
     for message in rest[::2]:
         told = re.split(r"\] |: ", message["content"].split("\n")[0], maxsplit=1)[1]
         assert told
         assert any(told in text.between(0, 1e9) for text in held["train"])
         assert not any(told in text.between(0, 1e9) for text in held["test"])
-    assert request.body["max_tokens"] == 1
-    assert request.body["model"] == "small"
+    assert request.json["max_tokens"] == 1
+    assert request.json["model"] == "small"
 
 
 @pytest.mark.parametrize("entry", [STEPS, PAIRS], ids=["steps", "pairs"])
@@ -132,9 +116,9 @@ def test_it_does_not_see_the_list_of_samples(
     made_up: MadeUp, serve: Callable[..., Server], entry: dict[str, object]
 ) -> None:
     """With half of the samples away, it is asked the same of the others."""
-    server = serve(lambda request: str(len(request.question) % 4) if entry is STEPS else "B")
-    method = make_method(asking(made_up.material(entry), server), 6.0, [])
-    for video, listed in made_up.material(entry).items("test").items():
+    server = serve(lambda request: str(len(question(request)) % 4) if entry is STEPS else "B")
+    method = chooser_of(asking(made_up.inputs(entry), server), 6.0, [])
+    for video, listed in made_up.inputs(entry).items("test").items():
         ((_, chosen, _),) = method(video, listed)
         asked = len(server.requests)
         ((_, of_half, _),) = method(video, listed[::2])
@@ -142,7 +126,7 @@ def test_it_does_not_see_the_list_of_samples(
         assert len(server.requests) == asked
 
 
-class Muted(TinyMaterial):
+class Muted(TinyInputs):
     """Of the first training recording nothing is heard."""
 
     def text(self, video: str) -> RecordingText:
@@ -152,11 +136,11 @@ class Muted(TinyMaterial):
 
 def test_a_recording_without_text_gives_no_example(made_up: MadeUp, serve: Callable[..., Server]) -> None:
     server = serve(lambda request: "0")
-    given = asking(made_up.material(STEPS), server)
-    method = make_method(Muted(given.plan, given.release, given.entry), 6.0, [])
+    given = asking(made_up.inputs(STEPS, Muted), server)
+    method = chooser_of(given, 6.0, [])
     video, items = next(iter(given.items("test").items()))
     method(video, items[:1])
-    assert len(server.requests[0].body["messages"]) == 1 + 2 * 2 + 1
+    assert len(server.requests[0].json["messages"]) == 1 + 2 * 2 + 1
     assert getattr(method, "selection", "").startswith("2 examples; ")
 
 
@@ -204,10 +188,10 @@ def label(recording: Recording, frame: float) -> int:
 def test_examples_of_the_release_show_their_label(in_spacewalk: Path, serve: Callable[..., Server]) -> None:
     """On real data the positive shares the query's segment and label, the negative has another label."""
     for entry, release in (("2a-llm", "v2"), ("2b-llm", "v0"), ("2b-llm", "v1")):
-        material = real_material(entry, release, llm={"model": "small"})
-        fps = material.release.fps
-        for number, video in enumerate(material.recordings("train")[::2]):
-            recording = material.release.recordings[video]
+        inputs = real_inputs(entry, release, llm={"model": "small"})
+        fps = inputs.annotation.fps
+        for number, video in enumerate(inputs.recordings("train")[::2]):
+            recording = inputs.annotation.recordings[video]
             if entry == "2a-llm":
                 item = _steps(recording, number, fps)[0]
                 assert label(recording, item.t_s * fps) == item.label == 1 + (2 * number + 1) * recording.n_steps // 10
@@ -224,12 +208,12 @@ def test_examples_of_the_release_show_their_label(in_spacewalk: Path, serve: Cal
 def test_a_recording_of_the_release(in_spacewalk: Path, serve: Callable[..., Server]) -> None:
     """The question about the sample that the paper quotes reaches the model as it is printed there."""
     server = serve(lambda request: "B")
-    material = real_material("2b-llm", "v0", llm={"url": server.url, "model": "m"})
-    items = [item for item in material.items("test")["09122021"] if item.id == 882]
-    ((_, chosen, _),) = make_method(material, 60.0, [])("09122021", items)
+    inputs = real_inputs("2b-llm", "v0", llm={"url": server.url, "model": "m"})
+    items = [item for item in inputs.items("test")["09122021"] if item.id == 882]
+    ((_, chosen, _),) = chooser_of(inputs, 60.0, [])("09122021", items)
     assert chosen.tolist() == [1]
-    question = server.requests[0].question.split("\n")
-    assert [line[:35] for line in question] == [
+    lines = question(server.requests[0]).split("\n")
+    assert [line[:35] for line in lines] == [
         "[654395] Hey, Bobby. Yeah. The widt",
         "Is transcription A or B from the sa",
         "A) [21777, 21837] Copy all, Thomas.",
@@ -238,42 +222,47 @@ def test_a_recording_of_the_release(in_spacewalk: Path, serve: Callable[..., Ser
     paths.answers().unlink()
 
 
-def planned(name: str = "spacewalk", strict: bool = False, **llm: object) -> Plan:
+def planned(name: str = "spacewalk", **llm: object) -> Spacewalk:
     given = {"releases": ["v2"], "text_encoders": [], "video_encoders": [], "transcripts": "released", "llm": llm}
-    return Plan(validate({name: given if name == "spacewalk" else given | {"releases": ["demo"]}}), study(name))
+    config = validate({name: given if name == "spacewalk" else given | {"releases": ["demo"]}})
+    return Spacewalk.configured(config, name)
+
+
+def missing(plan: Spacewalk) -> list[str]:
+    """Return what the entry is missing."""
+    return list(map(str, plan.missing(plan.entries["2a-llm"], "v2")))
 
 
 def test_a_model_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     plan = planned()
-    assert plan.lacking(plan.entries["2a-llm"]) == ("config:spacewalk.llm.model=NAME",)
+    assert missing(plan) == ["config:spacewalk.llm.model=NAME"]
     assert "2a-llm" not in {job.entry.id for job in plan.jobs("table2")}
-    command = filled_by(plan, "table2.csv", plan.lacking(plan.entries["2a-llm"]))
+    command = plan.filled_by("table2.csv", plan.missing(plan.entries["2a-llm"], "v2"))
     assert command == "snakemake --cores 8 results/spacewalk/table2.csv --config 'spacewalk={llm: {model: NAME}}'"
-    assert "2a-llm" not in planned("demo").entries
-    assert "2a-llm" in planned("demo", model="m", url="http://localhost/v1").entries
+    assert "2a-llm" not in planned("demo").shown
+    assert "2a-llm" in planned("demo", model="m", url="http://localhost/v1").shown
 
 
 def test_strict_does_not_ask_for_a_model() -> None:
     given = {"releases": ["v2"], "text_encoders": ["tfidf"], "video_encoders": []}
-    Plan.of(validate({"strict": True, "spacewalk": given}), "spacewalk")
+    Spacewalk.of(validate({"strict": True, "spacewalk": given}), "spacewalk")
     with pytest.raises(MissingError, match="key:OPENAI_API_KEY"):
-        Plan.of(validate({"strict": True, "spacewalk": given | {"llm": {"model": "m"}}}), "spacewalk")
+        Spacewalk.of(validate({"strict": True, "spacewalk": given | {"llm": {"model": "m"}}}), "spacewalk")
 
 
 def test_openai_needs_a_key_until_the_predictions_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(model="m")
-    assert plan.lacking(plan.entries["2a-llm"]) == ("key:OPENAI_API_KEY",)
+    assert missing(plan) == ["key:OPENAI_API_KEY"]
     path = paths.predictions("spacewalk", "v2", "2a-llm", "60s")
     path.parent.mkdir(parents=True)
     path.touch()
-    assert planned(model="m").lacking(plan.entries["2a-llm"]) == ()
+    assert missing(planned(model="m")) == []
     path.unlink()
     monkeypatch.setenv("OPENAI_API_KEY", "x")
-    assert planned(model="m").lacking(plan.entries["2a-llm"]) == ()
+    assert missing(planned(model="m")) == []
     monkeypatch.delenv("OPENAI_API_KEY")
-    local = planned(model="m", url="http://localhost:8000/v1")
-    assert local.lacking(local.entries["2a-llm"]) == ()
+    assert missing(planned(model="m", url="http://localhost:8000/v1")) == []
 
 
 def test_what_is_asked_decides_the_spec_and_stands_in_the_options() -> None:
@@ -292,10 +281,10 @@ def test_what_is_asked_decides_the_spec_and_stands_in_the_options() -> None:
         spec(url="http://localhost:8001/v1"),
     }
     assert len(different) == 5
-    assert planned().options(planned().entries["2a-llm"]) == {"transcripts": "released"}
+    released = Option("released", "released")
+    assert planned().shown_options(planned().entries["2a-llm"], "v2") == {"transcripts": released}
     plan = planned(**local)
-    assert plan.entries["2a-llm"].metrics == ("accuracy",)
-    assert plan.options(plan.entries["2a-llm"]) == {"model": "m", "transcripts": "released"}
+    assert plan.shown_options(plan.entries["2a-llm"], "v2") == {"model": Option("m"), "transcripts": released}
 
 
 @pytest.mark.parametrize(
@@ -311,5 +300,5 @@ def test_other_values_are_refused(llm: dict[str, object]) -> None:
 
 
 def test_url_and_no_limit_are_allowed() -> None:
-    service = planned(url="http://localhost:11434/v1/", max_tokens=None, model="qwen3:8b").study_config["llm"]
+    service = planned(url="http://localhost:11434/v1/", max_tokens=None, model="qwen3:8b").options["llm"]
     assert service == {"url": "http://localhost:11434/v1/", "max_tokens": None, "model": "qwen3:8b", "concurrency": 4}

@@ -4,15 +4,14 @@ import numpy as np
 
 from stepline.backbones.histogram import HistogramSpec
 from stepline.backbones.registry import presets
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import make_method
 from stepline.benchmarks.spacewalk.methods.tw_finch import nearest_rows
 from stepline.features import store
 from stepline.features.bank import Bank
 from stepline.models.tw_finch import tw_finch
 from stepline.spec import Spec
-from tests.benchmarks.spacewalk.conftest import MadeUp
+from tests.benchmarks.spacewalk.conftest import MadeUp, chooser_of
 
 ENTRY: dict[str, object] = {
     "table": "2b",
@@ -26,8 +25,8 @@ ENTRY: dict[str, object] = {
 }
 
 
-def material(made_up: MadeUp, **settings: object) -> Material:
-    return made_up.material(ENTRY | {"settings": {"segments": 2} | settings})
+def inputs(made_up: MadeUp, **settings: object) -> SpacewalkInputs:
+    return made_up.inputs(ENTRY | {"settings": {"segments": 2} | settings})
 
 
 def opened(folder: Path, rows: np.ndarray, spec: Spec, hop_s: float = 1) -> Bank:
@@ -41,19 +40,19 @@ def item(*times_s: float) -> Item:
 
 def test_the_one_candidate_in_the_querys_cluster_is_chosen_else_it_is_a_guess(made_up: MadeUp, tmp_path: Path) -> None:
     """20 frames of one scene, then 20 of another."""
-    mine = material(made_up)
+    mine = inputs(made_up)
     rows = np.repeat(np.eye(2, 8, dtype=np.float32), 20, axis=0)
     mine.__dict__["bank"] = opened(tmp_path / "store", rows, HistogramSpec())
     items = [item(5, 10, 30), item(25, 10, 30), item(5, 10, 15), item(5, 30, 35)]
-    ((seed, chosen, scores),) = make_method(mine, None, [])("d", items)
+    ((seed, chosen, scores),) = chooser_of(mine, None, [])("d", items)
     assert (seed, chosen.tolist(), scores) == (0, [0, 1, -1, -1], None)
 
 
 def test_all_rows_of_a_recording_are_clustered_into_as_many_as_the_entry_says(made_up: MadeUp) -> None:
-    mine = material(made_up, segments=5)
+    mine = inputs(made_up, segments=5)
     labels = tw_finch(mine.bank["d"], 5)
     items = mine.items("test")["d"]
-    ((_, chosen, _),) = make_method(mine, None, [])("d", items)
+    ((_, chosen, _),) = chooser_of(mine, None, [])("d", items)
     for each, answer in zip(items, chosen.tolist(), strict=True):
         query, *candidates = (labels[round(2 * t_s)] for t_s in each.times_s)  # two rows a second
         shared = [query == candidate for candidate in candidates]

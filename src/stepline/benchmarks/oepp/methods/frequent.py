@@ -5,30 +5,30 @@ most frequent plan of that length; where there is none, of the next shorter leng
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from stepline.benchmarks.oepp.material import Material
-from stepline.benchmarks.oepp.methods import Method
+from stepline.benchmarks.oepp.inputs import OeppInputs
+from stepline.benchmarks.oepp.methods.planner import Planner
 from stepline.benchmarks.oepp.windows import Window
-from stepline.datasets.oepp import Part
 from stepline.metrics.plans import GUESS
 
 
-def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
-    """Yield the baseline."""
-    counts = Counter(window.actions for window in material.used("train"))
-    by_length: dict[int, tuple[str, ...]] = {}
-    for plan in sorted(counts, key=lambda each: (-counts[each], each)):
-        by_length.setdefault(len(plan), plan)
+class MostFrequent(Planner):
+    """The baseline that counts plans."""
 
-    def predict(part: Part, windows: Sequence[Window]) -> list[tuple[int, ...]]:
-        place = {action: number for number, action in enumerate(material.pool(part))}
+    def plans(
+        self, inputs: OeppInputs, split: str, windows: Sequence[Window], fit: Path | None
+    ) -> list[tuple[int, ...]]:
+        """Return, for each window, the most frequent plan of its length."""
+        counts = Counter(window.actions for window in inputs.used("train"))
+        by_length: dict[int, tuple[str, ...]] = {}
+        for plan in sorted(counts, key=lambda each: (-counts[each], each)):
+            by_length.setdefault(len(plan), plan)
+        place = {action: number for number, action in enumerate(inputs.pool(split))}
         made = []
         for length in (len(window.actions) for window in windows):
             plan = by_length[max((each for each in by_length if each <= length), default=min(by_length))]
             ids = [place.get(action, GUESS) for action in plan[:length]]
             made.append((*ids, *(GUESS,) * (length - len(ids))))
         return made
-
-    yield 0, predict

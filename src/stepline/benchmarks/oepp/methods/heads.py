@@ -1,42 +1,37 @@
 """The MLP and the Transformer (Sec. 5.2): from both observations to T vectors, each read as the nearest action."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from stepline.benchmarks.oepp.material import Material
-from stepline.benchmarks.oepp.methods import Method
-from stepline.benchmarks.oepp.methods.trained import Samples, fit_planner, fitted
+from stepline.benchmarks.oepp.inputs import OeppInputs
+from stepline.benchmarks.oepp.methods.trained import Samples, Trained
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
 
-def fit(material: Material, seed: int, path: Path) -> None:
-    """Fit on train; keep the epoch of the best success rate on val."""
-    from stepline.models.plan_loss import plan_loss
+class Heads(Trained["Module"]):
+    """The network is named as the entry's kind; the setting ``loss`` is a part of the loss, or ``both``."""
 
-    def loss(model: "Module", train: Samples, batch: "Tensor") -> "Tensor":
-        x, which = model(train.observations(batch)), material.entry.settings["loss"]
-        return plan_loss(x, train.text, train.labels[batch], loss=which, **material.options["loss"])
+    def build(self, inputs: OeppInputs, samples: Samples) -> "Module":
+        """Return a network of the published size."""
+        from stepline.models.planners import MlpPlanner, TransformerPlanner
 
-    decay = material.options["heads"]["weight_decay"]
-    fit_planner(material, seed, path, lambda train: _build(material, train), loss, _vectors, weight_decay=decay)
+        made: type[Module] = {"mlp": MlpPlanner, "transformer": TransformerPlanner}[inputs.entry.kind_name]
+        return made(samples.rows.shape[1], samples.text.shape[1], samples.labels.shape[1])
 
+    def loss(self, inputs: OeppInputs, model: "Module", train: Samples, batch: "Tensor") -> "Tensor":
+        """Return the configured loss."""
+        from stepline.models.plan_loss import plan_loss
 
-def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
-    """Yield the fitted model of each seed."""
-    return fitted(material, fits, lambda samples: _build(material, samples), _vectors)
+        x, which = model(train.observations(batch)), inputs.entry.settings["loss"]
+        return plan_loss(x, train.text, train.labels[batch], loss=which, **inputs.options["loss"])
 
+    def vectors(self, inputs: OeppInputs, model: "Module", samples: Samples) -> "Tensor":
+        """Return what the network says."""
+        found: Tensor = model(samples.observations())
+        return found
 
-def _build(material: Material, samples: Samples) -> "Module":
-    from stepline.models.planners import MlpPlanner, TransformerPlanner
-
-    made: type[Module] = {"mlp": MlpPlanner, "transformer": TransformerPlanner}[material.entry.kind]
-    return made(samples.rows.shape[1], samples.text.shape[1], samples.labels.shape[1])
-
-
-def _vectors(model: "Module", samples: Samples) -> "Tensor":
-    found: Tensor = model(samples.observations())
-    return found
+    def training(self, inputs: OeppInputs) -> dict[str, Any]:
+        """Return the weight decay."""
+        return {"weight_decay": inputs.options["heads"]["weight_decay"]}

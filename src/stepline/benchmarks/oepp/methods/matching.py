@@ -4,33 +4,38 @@ An observation is the mean of its 3 rows. Those between are the T - 2 actions ne
 of their similarity; nothing keeps them from being the first or last one too. The paper says neither. Ties: lowest id.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.benchmarks.oepp.material import Material
-from stepline.benchmarks.oepp.methods import Method
+from stepline.benchmark import UnavailableError
+from stepline.benchmarks.oepp.features import vectors
+from stepline.benchmarks.oepp.inputs import OeppInputs
+from stepline.benchmarks.oepp.methods.observations import Observations
+from stepline.benchmarks.oepp.methods.planner import Planner
 from stepline.benchmarks.oepp.windows import Window
-from stepline.datasets.oepp import Part
+from stepline.needs import Need
 
 
-def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
-    """Yield the baseline; video and text have the same D."""
-    cosine = material.options["matching"]["similarity"] == "cosine"
-    horizon = material.entry.horizon
-    assert horizon is not None
+class Matching(Planner):
+    """The baseline that compares; it needs vectors of actions of the video's D."""
 
-    def predict(part: Part, windows: Sequence[Window]) -> list[tuple[int, ...]]:
-        text, observed = material.text(part), material.observations(windows)
-        rows, vectors = observed.rows[observed.index].astype(np.float64), text.astype(np.float64)
+    def plans(
+        self, inputs: OeppInputs, split: str, windows: Sequence[Window], fit: Path | None
+    ) -> list[tuple[int, ...]]:
+        """Return the plans; raise UnavailableError where video and text have another D."""
+        cosine = inputs.options["matching"]["similarity"] == "cosine"
+        horizon = inputs.entry.settings["horizon"]
+        text, observed = vectors(inputs, split).astype(np.float64), Observations.of(inputs, windows)
+        if text.shape[1] != observed.rows.shape[1]:
+            raise UnavailableError(Need("config", f"oepp.features.{inputs.entry.features}.text", "PATH"))
+        rows = observed.rows[observed.index].astype(np.float64)
         start, end = rows[:, :3].mean(axis=1), rows[:, 3:].mean(axis=1)
-        first, between, last = (ranked(each, vectors, cosine=cosine) for each in (start, (start + end) / 2, end))
-        plan = np.concatenate([first[:, :1], between[:, : horizon - 2], last[:, :1]], axis=1)
+        first, between, last = (ranked(each, text, cosine=cosine) for each in (start, (start + end) / 2, end))
+        plan = np.concatenate([first[:, :1], between[:, : max(horizon - 2, 0)], last[:, :1]], axis=1)[:, :horizon]
         return [tuple(each) for each in plan.tolist()]
-
-    yield 0, predict
 
 
 def ranked(observed: NDArray[np.float64], text: NDArray[np.float64], *, cosine: bool) -> NDArray[np.int64]:

@@ -1,19 +1,19 @@
 """Uniform guesses over the pool, scored by their exact expectation: nothing is drawn."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from stepline.benchmarks.oepp.material import Material
-from stepline.benchmarks.oepp.methods import Method
+from stepline.benchmarks.oepp.inputs import OeppInputs
+from stepline.benchmarks.oepp.methods.planner import Planner
 from stepline.benchmarks.oepp.windows import Window
-from stepline.datasets.oepp import Part
 from stepline.metrics.plans import GUESS
 
 
-def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
-    """Yield the baseline."""
+class Random(Planner):
+    """A guess at each step."""
 
-    def predict(part: Part, windows: Sequence[Window]) -> list[tuple[int, ...]]:
+    def plans(
+        self, inputs: OeppInputs, split: str, windows: Sequence[Window], fit: Path | None
+    ) -> list[tuple[int, ...]]:
+        """Return guesses, as many as each window has actions."""
         return [(GUESS,) * len(window.actions) for window in windows]
-
-    yield 0, predict

@@ -1,15 +1,16 @@
 """What trained planners share: all observations in one array, the epoch of the best validation success rate."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from stepline.benchmarks.oepp.material import Material
-from stepline.benchmarks.oepp.methods import Method
+from stepline.benchmarks.oepp.features import vectors
+from stepline.benchmarks.oepp.inputs import OeppInputs
+from stepline.benchmarks.oepp.methods.observations import Observations
+from stepline.benchmarks.oepp.methods.planner import Planner
 from stepline.benchmarks.oepp.windows import Window
-from stepline.datasets.oepp import Part
 from stepline.features.network import device_of
 from stepline.models.training import fit_head, loaded, restore
 from stepline.spec import digest
@@ -31,80 +32,79 @@ class Samples:
     labels: "Tensor"
 
     @classmethod
-    def of(cls, material: Material, part: Part, windows: Sequence[Window]) -> "Samples":
-        """Return windows of a part that are ``used``."""
+    def of(cls, inputs: OeppInputs, split: str, windows: Sequence[Window]) -> "Samples":
+        """Return windows of a split that are ``used``."""
         import torch
 
-        observed, device = material.observations(windows), device_of(material.plan.config["features"]["device"])
-        labels = torch.tensor(material.labels(part, windows), device=device)
+        observed, device = Observations.of(inputs, windows), device_of(inputs.benchmark.config["features"]["device"])
+        labels = torch.tensor(inputs.labels(split, windows), device=device)
         rows, index = (torch.from_numpy(each).to(device) for each in (observed.rows, observed.index))
-        return cls(rows, index, torch.from_numpy(material.text(part)).to(device), labels)
+        return cls(rows, index, torch.from_numpy(vectors(inputs, split)).to(device), labels)
 
     def observations(self, batch: "Tensor | slice" = slice(None)) -> "Tensor":
         """Return the (B, 6 D) start and end observations of some windows."""
         return self.rows[self.index[batch]].flatten(1)
 
 
-def fit_planner(
-    material: Material,
-    seed: int,
-    path: Path,
-    build: "Callable[[Samples], Model]",
-    loss: "Callable[[Model, Samples, Tensor], Tensor]",
-    vectors: "Callable[[Model, Samples], Tensor]",
-    **options: Any,
-) -> None:
-    """Fit on the training windows; keep the first epoch with the best success rate on validation.
+class Trained(Planner, Generic[Model]):
+    """A planner that is fitted; a model gives vectors, each of which is read as the nearest action."""
 
-    build: from the training windows. loss: of the windows at some places. vectors: the (N, T, D) that are read as
-    actions; an epoch in which one is not finite is never kept. options: of `stepline.models.training.fit_head`.
-    """
-    from stepline.models.plan_loss import read_out
+    def build(self, inputs: OeppInputs, samples: Samples) -> Model:
+        """Return a model with parameters that are to be trained."""
+        raise NotImplementedError
 
-    train, val = (Samples.of(material, part, material.used(part)) for part in ("train", "val"))
-    block = material.options[material.entry.made.options]
+    def loss(self, inputs: OeppInputs, model: Model, train: Samples, batch: "Tensor") -> "Tensor":
+        """Return the loss of the training windows at some places."""
+        raise NotImplementedError
 
-    def failures(model: Model) -> float:
-        x = vectors(model, val)
-        found = (read_out(x, val.text) == val.labels).all(dim=1).double().mean()
-        return 1 - float(found) if x.isfinite().all() else nan
+    def vectors(self, inputs: OeppInputs, model: Model, samples: Samples) -> "Tensor":
+        """Return the (N, T, D) vectors of all windows; an epoch in which one is not finite is never kept."""
+        raise NotImplementedError
 
-    fit_head(
-        lambda: build(train),
-        lambda model, batch: [loss(model, train, batch.to(train.index.device))],
-        failures,
-        len(train.index),
-        path,
-        epochs=block["epochs"],
-        batch_size=block["batch_size"],
-        learning_rate=block["learning_rate"],
-        seed=seed,
-        device=train.rows.device.type,
-        fused=True,
-        resume=digest([material.spec, [[each.video, each.index] for each in material.used("train")]]),
-        what=f"{material.entry.id}, seed {seed}",
-        **options,
-    )
+    def training(self, inputs: OeppInputs) -> dict[str, Any]:
+        """Return more options of `stepline.models.training.fit_head`."""
+        raise NotImplementedError
 
+    def fit(self, inputs: OeppInputs, seed: int, path: Path) -> None:
+        """Fit on the training windows; keep the first epoch with the best success rate on validation."""
+        from stepline.models.plan_loss import read_out
 
-def fitted(
-    material: Material,
-    fits: Sequence[Path],
-    build: "Callable[[Samples], Model]",
-    vectors: "Callable[[Model, Samples], Tensor]",
-) -> Iterator[tuple[int, Method]]:
-    """Yield each seed with its fitted model's method; raise StoreError where a checkpoint is absent or damaged."""
-    import torch
+        train, val = (Samples.of(inputs, split, inputs.used(split)) for split in ("train", "val"))
+        block = inputs.options[inputs.entry.kind.options]
 
-    from stepline.models.plan_loss import read_out
+        def failures(model: Model) -> float:
+            x = self.vectors(inputs, model, val)
+            found = (read_out(x, val.text) == val.labels).all(dim=1).double().mean()
+            return 1 - float(found) if x.isfinite().all() else nan
 
-    for seed, path in zip(material.entry.seeds, fits, strict=True):
+        fit_head(
+            lambda: self.build(inputs, train),
+            lambda model, batch: [self.loss(inputs, model, train, batch.to(train.index.device))],
+            failures,
+            len(train.index),
+            path,
+            epochs=block["epochs"],
+            batch_size=block["batch_size"],
+            learning_rate=block["learning_rate"],
+            seed=seed,
+            device=train.rows.device.type,
+            fused=True,
+            resume=digest([inputs.spec, [[each.video, each.index] for each in inputs.used("train")]]),
+            what=f"{inputs.entry.id}, seed {seed}",
+            **self.training(inputs),
+        )
 
-        def predict(part: Part, windows: Sequence[Window], path: Path = path) -> list[tuple[int, ...]]:
-            samples = Samples.of(material, part, windows)
-            with loaded(path) as parameters:
-                model = restore(build(samples), parameters, samples.rows.device.type)
-            with torch.inference_mode():
-                return [tuple(plan) for plan in read_out(vectors(model, samples), samples.text).tolist()]
+    def plans(
+        self, inputs: OeppInputs, split: str, windows: Sequence[Window], fit: Path | None
+    ) -> list[tuple[int, ...]]:
+        """Return what the model of a checkpoint says; raise StoreError where it is absent or damaged."""
+        import torch
 
-        yield seed, predict
+        from stepline.models.plan_loss import read_out
+
+        assert fit is not None
+        samples = Samples.of(inputs, split, windows)
+        with loaded(fit) as parameters:
+            model = restore(self.build(inputs, samples), parameters, samples.rows.device.type)
+        with torch.inference_mode():
+            return [tuple(plan) for plan in read_out(self.vectors(inputs, model, samples), samples.text).tolist()]

@@ -6,73 +6,78 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from stepline import paths
-from stepline.benchmarks.oepp.material import Material
-from stepline.benchmarks.oepp.methods import Method
+from stepline.benchmark import UnavailableError
+from stepline.benchmarks.oepp.inputs import OeppInputs
+from stepline.benchmarks.oepp.methods.planner import Planner
 from stepline.benchmarks.oepp.pictures import observed_s, pictures
 from stepline.benchmarks.oepp.prompts import conversation, read_plan
 from stepline.benchmarks.oepp.windows import Window
-from stepline.datasets.oepp import Part
 from stepline.llm import Conversation, Service, ask
 from stepline.media.decode import MediaError
 from stepline.metrics.plans import NO_ACTION
+from stepline.needs import Need
 from stepline.progress import progress
 
 log = logging.getLogger(__name__)
 
 
-def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
-    """Yield the method. images: of the start and of the end, each, 1 or 3."""
-    yield 0, _LanguageModel(material)
+class LanguageModel(Planner):
+    """The service's answers. The setting ``images``: of the start and of the end, each, 1 or 3."""
 
-
-class _LanguageModel:
-    def __init__(self, material: Material) -> None:
-        self._material = material
-        self._service = Service(**material.plan.study_config["llm"])
+    def __init__(self) -> None:
         self._plans: list[tuple[int, ...]] = []
 
-    @property
-    def selection(self) -> str:
-        """How many answers named no action of the pool, and how many actions were none of it or lacking."""
+    def said(self) -> str:
+        """Return how many answers named no action of the pool, and how many actions were none of it or missing."""
         unread = sum(set(plan) <= {NO_ACTION} for plan in self._plans)
         actions = list(chain(*self._plans))
         return (
             f"answers not understood: {unread} of {len(self._plans)}; "
-            f"actions lacking or not of the pool: {actions.count(NO_ACTION)} of {len(actions)}"
+            f"actions missing or not of the pool: {actions.count(NO_ACTION)} of {len(actions)}"
         )
 
-    def __call__(self, part: Part, windows: Sequence[Window]) -> list[tuple[int, ...] | None]:
-        pool, asked = self._material.pool(part), list[int]()
-        conversations = self._conversations(pool, windows, asked)
-        answers = ask(self._service, conversations, paths.answers(), what=f"{self._material.entry.id} {part}")
+    def plans(
+        self, inputs: OeppInputs, split: str, windows: Sequence[Window], fit: Path | None
+    ) -> list[tuple[int, ...] | None]:
+        """Return what the model answers, None of windows of a video that cannot be decoded.
+
+        Raises UnavailableError where that is all of them.
+        """
+        pool, asked = inputs.pool(split), list[int]()
+        conversations = _conversations(inputs, pool, windows, asked)
+        service = Service(**inputs.options["llm"])
+        answers = ask(service, conversations, paths.answers(), what=f"{inputs.entry.id} {split}")
         plans = {
             place: read_plan(answer, pool, len(windows[place].actions))
             for place, answer in zip(asked, answers, strict=True)
         }
+        if not plans:
+            raise UnavailableError(Need("videos", "openevent"))
         self._plans += plans.values()
         return [plans.get(place) for place in range(len(windows))]
 
-    def _conversations(
-        self, pool: Sequence[str], windows: Sequence[Window], asked: list[int]
-    ) -> Iterator[Conversation]:
-        """Make the question of each window, and note its place in ``asked``.
 
-        Windows of one video stand together: it is decoded once. Those of a video that cannot be decoded are left out.
-        """
-        images = self._material.entry.settings["images"]
-        order = sorted(range(len(windows)), key=lambda place: windows[place].video)
-        by_video = groupby(order, key=lambda place: windows[place].video)
-        n_videos = len({window.video for window in windows})
-        for video, group in progress(by_video, what="pictures", unit="videos", total=n_videos):
-            path, places = self._material.video_file(video), list(group)
-            assert path is not None, f"{video} is missing: its windows are left out before"
-            times_s = [observed_s(windows[place], images) for place in places]
-            try:
-                seen = pictures(path, chain(*chain(*times_s)))
-            except MediaError as error:
-                log.warning("%s", error)
-                continue
-            for place, (start_s, end_s) in zip(places, times_s, strict=True):
-                start, end = ([seen[t_s] for t_s in each] for each in (start_s, end_s))
-                asked.append(place)
-                yield conversation(pool, len(windows[place].actions), start, end)
+def _conversations(
+    inputs: OeppInputs, pool: Sequence[str], windows: Sequence[Window], asked: list[int]
+) -> Iterator[Conversation]:
+    """Make the question of each window, and note its place in ``asked``.
+
+    Windows of one video stand together: it is decoded once. Those of a video that cannot be decoded are left out.
+    """
+    images = inputs.entry.settings["images"]
+    order = sorted(range(len(windows)), key=lambda place: windows[place].video)
+    by_video = groupby(order, key=lambda place: windows[place].video)
+    n_videos = len({window.video for window in windows})
+    for video, group in progress(by_video, what="pictures", unit="videos", total=n_videos):
+        path, places = inputs.video_file(video), list(group)
+        assert path is not None, f"{video} is missing: its windows are left out before"
+        times_s = [observed_s(windows[place], images) for place in places]
+        try:
+            seen = pictures(path, chain(*chain(*times_s)))
+        except MediaError as error:
+            log.warning("%s", error)
+            continue
+        for place, (start_s, end_s) in zip(places, times_s, strict=True):
+            start, end = ([seen[t_s] for t_s in each] for each in (start_s, end_s))
+            asked.append(place)
+            yield conversation(pool, len(windows[place].actions), start, end)

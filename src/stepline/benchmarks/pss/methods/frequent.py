@@ -1,27 +1,30 @@
 """The most frequent training sentence for every segment, which sees no video. Ties: the first by its characters."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from stepline.benchmarks.pss.entries import PARTS
-from stepline.benchmarks.pss.material import Material
-from stepline.benchmarks.pss.methods import Method
-from stepline.benchmarks.pss.methods.uniform import parts
-from stepline.benchmarks.pss.predictions import Prediction
-from stepline.datasets.pss import Procedure
+from stepline.benchmark import Method
+from stepline.benchmarks.pss.inputs import PssInputs
+from stepline.benchmarks.pss.kinds import Segmentation
+from stepline.benchmarks.pss.methods.uniform import PARTS, parts
 
 
-def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
-    """Yield the baseline. proposals: ``ground_truth``, or ``uniform``, the average number of equal parts."""
-    counts = Counter(sentence for procedure in material.used("train") for sentence in procedure.sentences)
-    sentence = min(counts, key=lambda each: (-counts[each], each))
-    given = material.entry.settings["proposals"] == "ground_truth"
+class MostFrequent(Method[PssInputs, Segmentation]):
+    """The setting ``proposals`` is ``ground_truth``, or ``uniform``, the average number of equal parts."""
 
-    def predict(seed: int, split: str, procedure: Procedure) -> Prediction:
-        segments = procedure.segments if given else parts(material, procedure, PARTS[material.dataset])
-        return Prediction(
-            seed=seed, split=split, video=procedure.video, segments=segments, sentences=(sentence,) * len(segments)
-        )
-
-    yield 0, predict
+    def predict(self, inputs: PssInputs, fits: Sequence[Path]) -> Iterator[Segmentation]:
+        """Yield the sentence for the segments of each video."""
+        counts = Counter(sentence for procedure in inputs.used("train") for sentence in procedure.sentences)
+        sentence = min(counts, key=lambda each: (-counts[each], each))
+        given = inputs.entry.settings["proposals"] == "ground_truth"
+        for split in inputs.entry.splits:
+            for procedure in inputs.used(split):
+                segments = procedure.segments if given else parts(inputs, procedure, PARTS[inputs.release])
+                yield Segmentation(
+                    seed=0,
+                    split=split,
+                    video=procedure.video,
+                    segments=segments,
+                    sentences=(sentence,) * len(segments),
+                )

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from stepline.benchmarks.pss.material import Material
-from stepline.benchmarks.pss.methods import Method
-from stepline.benchmarks.pss.predictions import Prediction
+from stepline.benchmark import Method
+from stepline.benchmarks.pss.inputs import PssInputs
+from stepline.benchmarks.pss.kinds import Segmentation
 from stepline.datasets.pss import Procedure
 from stepline.features.network import device_of
 from stepline.metrics.soda import soda_d
 from stepline.models.training import fit_head, loaded, restore
+from stepline.progress import progress
 from stepline.spec import digest
 
 if TYPE_CHECKING:
@@ -21,13 +22,37 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound="torch.nn.Module")
 
 
-def device(material: Material) -> str:
+class Trained(Method[PssInputs, Segmentation], Generic[Model]):
+    """A method that is fitted; subclasses build a model and say what it predicts."""
+
+    def build(self, inputs: PssInputs) -> Model:
+        """Return a model with parameters that are to be trained."""
+        raise NotImplementedError
+
+    def decode(self, model: Model, inputs: PssInputs, procedure: Procedure) -> dict[str, Any]:
+        """Return the segments of a video, and what else a `Segmentation` holds of it."""
+        raise NotImplementedError
+
+    def predict(self, inputs: PssInputs, fits: Sequence[Path]) -> Iterator[Segmentation]:
+        """Yield what each seed's model says; raise StoreError where a checkpoint is absent or damaged."""
+        used, listed = len(inputs.used("train")), len(inputs.truth("train"))
+        self.selection = f"fitted on {used} of {listed} training videos; epoch of the best validation score"
+        videos = [(split, each) for split in inputs.entry.splits for each in inputs.used(split)]
+        for seed, path in zip(inputs.entry.seeds, fits, strict=True):
+            with loaded(path) as parameters:
+                model = restore(self.build(inputs), parameters, device(inputs))
+            for split, procedure in progress(videos, what=f"{inputs.entry.id}, seed {seed}", unit="videos"):
+                said = self.decode(model, inputs, procedure)
+                yield Segmentation(seed=seed, split=split, video=procedure.video, **said)
+
+
+def device(inputs: PssInputs) -> str:
     """Return where models run."""
-    return device_of(material.plan.config["features"]["device"]).type
+    return device_of(inputs.benchmark.config["features"]["device"]).type
 
 
 def fit_videos(
-    material: Material,
+    inputs: PssInputs,
     seed: int,
     path: Path,
     build: Callable[[], Model],
@@ -39,8 +64,8 @@ def fit_videos(
 
     options: of `stepline.models.training.fit_head`.
     """
-    train, val = material.used("train"), material.used("val")
-    block = material.plan.study_config[material.entry.made.options]
+    train, val = inputs.used("train"), inputs.used("val")
+    block = inputs.options[inputs.entry.kind.options]
     fit_head(
         build,
         lambda model, batch: (loss(model, train[index]) for index in batch.tolist()),
@@ -52,28 +77,11 @@ def fit_videos(
         learning_rate=block["learning_rate"],
         weight_decay=block["weight_decay"],
         seed=seed,
-        device=device(material),
-        resume=digest([material.spec, [each.video for each in [*train, *val]]]),
-        what=f"{material.entry.id} on {material.dataset}, seed {seed}",
+        device=device(inputs),
+        resume=digest([inputs.spec, [each.video for each in [*train, *val]]]),
+        what=f"{inputs.entry.id} on {inputs.release}, seed {seed}",
         **options,
     )
-
-
-def fitted(
-    material: Material,
-    fits: Sequence[Path],
-    build: Callable[[], Model],
-    predict: Callable[[Model, int, str, Procedure], Prediction],
-) -> Iterator[tuple[int, Method]]:
-    """Yield each seed with its fitted model's method; raise StoreError where a checkpoint is absent or damaged."""
-    for seed, path in zip(material.entry.seeds, fits, strict=True):
-        with loaded(path) as parameters:
-            model = restore(build(), parameters, device(material))
-
-        def method(seed: int, split: str, procedure: Procedure, model: Model = model) -> Prediction:
-            return predict(model, seed, split, procedure)
-
-        yield seed, method
 
 
 def missed(videos: Sequence[Procedure], segments: Callable[[Procedure], Sequence[tuple[float, float]]]) -> float:

@@ -1,34 +1,38 @@
 """Equal parts of a video, which see nothing but its duration (Sec. 5.2, baselines)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import Path
 
-from stepline.benchmarks.pss.entries import PARTS, SEGMENT_S
-from stepline.benchmarks.pss.material import Material
-from stepline.benchmarks.pss.methods import Method
-from stepline.benchmarks.pss.predictions import Prediction
+from stepline.benchmark import Method
+from stepline.benchmarks.pss.inputs import PssInputs
+from stepline.benchmarks.pss.kinds import Segmentation
 from stepline.datasets.pss import Procedure
 from stepline.metrics.segments import uniform, whole_seconds
 
-
-def make(material: Material, fits: list[Path]) -> Iterator[tuple[int, Method]]:
-    """Yield the baseline. by: ``segments``, ``duration`` or ``count``, the annotated number, which is an oracle."""
-    by = material.entry.settings["by"]
-
-    def predict(seed: int, split: str, procedure: Procedure) -> Prediction:
-        n = {
-            "segments": PARTS[material.dataset],
-            "duration": ceil(procedure.duration_s / SEGMENT_S[material.dataset]),
-            "count": len(procedure.segments),
-        }[by]
-        return Prediction(seed=seed, split=split, video=procedure.video, segments=parts(material, procedure, n))
-
-    yield 0, predict
+PARTS = {"youcook2": 8, "tasty": 10}
+"""The average number of segments of a video (Sec. 5.2, baseline i)."""
+SEGMENT_S = {"youcook2": 19.6, "tasty": 6.0}
+"""The average duration of a segment, in seconds (Sec. 5.2, baseline ii)."""
 
 
-def parts(material: Material, procedure: Procedure, n: int) -> tuple[tuple[float, float], ...]:
+class Uniform(Method[PssInputs, Segmentation]):
+    """By the setting ``by``: ``segments``, ``duration`` or ``count``, the annotated number, which is an oracle."""
+
+    def predict(self, inputs: PssInputs, fits: Sequence[Path]) -> Iterator[Segmentation]:
+        """Yield the parts of each video."""
+        for split in inputs.entry.splits:
+            for procedure in inputs.used(split):
+                n = {
+                    "segments": PARTS[inputs.release],
+                    "duration": ceil(procedure.duration_s / SEGMENT_S[inputs.release]),
+                    "count": len(procedure.segments),
+                }[inputs.entry.settings["by"]]
+                yield Segmentation(seed=0, split=split, video=procedure.video, segments=parts(inputs, procedure, n))
+
+
+def parts(inputs: PssInputs, procedure: Procedure, n: int) -> tuple[tuple[float, float], ...]:
     """Return n equal parts of a video's length, by the configured rule of what that is."""
-    exact = material.plan.study_config["duration"] == "exact"
+    exact = inputs.options["duration"] == "exact"
     total_s = procedure.duration_s if exact else whole_seconds(procedure.duration_s)
     return tuple((float(start_s), float(end_s)) for start_s, end_s in uniform(total_s, n))

@@ -16,9 +16,9 @@ from stepline.backbones import clip_text, internvideo
 from stepline.backbones.presets.internvideo import TOWER
 from stepline.backbones.registry import files_of
 from stepline.benchmarks.spacewalk.features import Features, Rows
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import Method, Outcome, nearer, without_irrelevant
+from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, SpacewalkMethod, nearer, without_irrelevant
 from stepline.benchmarks.spacewalk.windows import window
 from stepline.datasets.studies import RETRIEVAL
 from stepline.errors import StoreError
@@ -33,57 +33,64 @@ CLIPS = 4
 """Windows that training sees at once where ``features.batch_size`` does not say."""
 
 
-def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
-    """Return the method at windows of ``context_s`` seconds: the best step, Irrelevant left to a threshold."""
-    assert context_s is not None
-    return _Tuned(material, context_s, fits)
+class AllLayer(SpacewalkMethod):
+    """All-layer fine-tuning."""
+
+    keeps = "last epoch"
+
+    def fit(self, inputs: SpacewalkInputs, seed: int, path: Path) -> None:
+        """Train on train for all epochs and write the towers; Irrelevant's samples are left out, as in Eq. 1.
+
+        While it trains, the pictures of all windows stand beside ``path``. A fit that was stopped goes on. Raises
+        StoreError where the disk has no place for them, a video cannot be read, or the GPU's memory is full,
+        ConfigError where a loss is not finite.
+        """
+        context_s = inputs.job.context_s
+        assert context_s is not None
+        options = inputs.options["all_layer"]
+        training = _Training(inputs, context_s, path.with_suffix(".pictures"))
+        try:
+            train(
+                training.parameters,
+                training.losses,
+                len(training.samples),
+                path,
+                Recipe(
+                    learning_rate=options["learning_rate"],
+                    weight_decay=options["weight_decay"],
+                    warm_up=options["warm_up"],
+                    epochs=options["epochs"],
+                    batch_size=options["batch_size"],
+                    seed=seed,
+                ),
+                at_once=max(
+                    1, (inputs.benchmark.config["features"]["batch_size"] or CLIPS) // training.places.shape[1]
+                ),
+                made_from=training.made_from,
+            )
+        except torch.OutOfMemoryError:
+            raise StoreError(f"{inputs.entry.id}: the GPU's memory is full: lower features.batch_size") from None
+        shutil.rmtree(training.folder)
+
+    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+        """Return the method at windows of ``context_s`` seconds: the best step, Irrelevant left to a threshold."""
+        assert context_s is not None
+        return _Tuned(inputs, context_s, fits)
 
 
-def fit(material: Material, context_s: float | None, seed: int, path: Path) -> None:
-    """Train on train for all epochs and write the towers to ``path``; Irrelevant's samples are left out, as in Eq. 1.
-
-    While it trains, the pictures of all windows stand beside ``path``. A fit that was stopped goes on. Raises
-    StoreError where the disk has no place for them, a video cannot be read, or the GPU's memory is full, ConfigError
-    where a loss is not finite.
-    """
-    assert context_s is not None
-    options = material.study_config["all_layer"]
-    training = _Training(material, context_s, path.with_suffix(".pictures"))
-    try:
-        train(
-            training.parameters,
-            training.losses,
-            len(training.samples),
-            path,
-            Recipe(
-                learning_rate=options["learning_rate"],
-                weight_decay=options["weight_decay"],
-                warm_up=options["warm_up"],
-                epochs=options["epochs"],
-                batch_size=options["batch_size"],
-                seed=seed,
-            ),
-            at_once=max(1, (material.plan.config["features"]["batch_size"] or CLIPS) // training.places.shape[1]),
-            made_from=training.made_from,
-        )
-    except torch.OutOfMemoryError:
-        raise StoreError(f"{material.entry.id}: the GPU's memory is full: lower features.batch_size") from None
-    shutil.rmtree(training.folder)
-
-
-def chosen(material: Material) -> dict[str, list[Item]]:
+def chosen(inputs: SpacewalkInputs) -> dict[str, list[Item]]:
     """Return the training samples by recording.
 
     They are of the first ``videos`` recordings that are there, in the release's order, ``samples_per_video`` of each,
     evenly spaced among all; of those, Irrelevant's are left out.
     """
-    settings, items = material.entry.settings, material.items("train")
+    settings, items = inputs.entry.settings, inputs.items("train")
     found = {}
-    for video in material.recordings("train")[: settings["videos"]]:
+    for video in inputs.recordings("train")[: settings["videos"]]:
         every = len(items[video])
         n = min(settings["samples_per_video"], every)
         some = [items[video][every * i // n] for i in range(n)]
-        found[video] = [item for item in some if material.entry.task == RETRIEVAL or item.label > 0]
+        found[video] = [item for item in some if inputs.entry.task == RETRIEVAL or item.label > 0]
     return {video: some for video, some in found.items() if some}
 
 
@@ -93,28 +100,28 @@ class _Windows:
     clips: the different ones. places: (N, W) the clips of each sample, W = 1, or 3 in retrieval. texts: of each clip.
     """
 
-    def __init__(self, material: Material, context_s: float, video: str, items: Sequence[Item]) -> None:
-        duration_s = material.release.recordings[video].duration_s
+    def __init__(self, inputs: SpacewalkInputs, context_s: float, video: str, items: Sequence[Item]) -> None:
+        duration_s = inputs.annotation.recordings[video].duration_s
         spans = [[window(t_s, context_s, duration_s) for t_s in item.times_s] for item in items]
         self.clips = sorted({span for each in spans for span in each})
         place = {clip: number for number, clip in enumerate(self.clips)}
         self.places = np.array([[place[span] for span in each] for each in spans], np.int64)
-        self.texts = [material.text(video).between(*clip) for clip in self.clips] if _heard(material) else []
+        self.texts = [inputs.text(video).between(*clip) for clip in self.clips] if _heard(inputs) else []
 
 
 class _Training:
     """The towers, what of them is trained, and the losses of numbered samples."""
 
-    def __init__(self, material: Material, context_s: float, folder: Path) -> None:
-        options, self.entry, self.folder = material.study_config["all_layer"], material.entry, folder
-        self.normalise, self.compute = material.plan.normalise(self.entry), options["compute"]
-        items = chosen(material)
-        windows = {video: _Windows(material, context_s, video, each) for video, each in items.items()}
+    def __init__(self, inputs: SpacewalkInputs, context_s: float, folder: Path) -> None:
+        options, self.entry, self.folder = inputs.options["all_layer"], inputs.entry, folder
+        self.normalise, self.compute = inputs.benchmark.normalise(self.entry), options["compute"]
+        items = chosen(inputs)
+        windows = {video: _Windows(inputs, context_s, video, each) for video, each in items.items()}
         matched = {} if self.entry.task == RETRIEVAL else items
-        steps = {video: Features(material).steps(video)[1:] for video in matched}
+        steps = {video: Features(inputs).steps(video)[1:] for video in matched}
         self.samples = [(video, item) for video, each in items.items() for item in each]
         self.places = np.concatenate([each.places for each in windows.values()])
-        spec, videos = _spec(material), _videos(material, items, folder.parent)
+        spec, videos = _spec(inputs), _videos(inputs, items, folder.parent)
         self.made_from = [
             spec.record(),
             [self.entry.blocks, self.normalise, self.compute, options["logit_scale"]],
@@ -122,12 +129,12 @@ class _Training:
             [[video, item.id, item.label] for video, item in self.samples],
             [hashlib.sha256(rows.tobytes()).hexdigest() for rows in steps.values()],
         ]
-        self.device = device_of(material.plan.config["features"]["device"])
+        self.device = device_of(inputs.benchmark.config["features"]["device"])
         tokens = {video: [clip_text.tokenize(text) for text in each.texts] for video, each in windows.items()}
         self.tokens = {video: torch.tensor(ids, device=self.device) for video, ids in tokens.items()}
         self.steps = {video: torch.from_numpy(rows).to(self.device) for video, rows in steps.items()}
         self.towers = internvideo.trainable(files_of(spec.weights), self.device)
-        self.heard = _heard(material)
+        self.heard = _heard(inputs)
         self.parameters = self.towers.parameters(video=True, text=self.heard)
         cosines = options["logit_scale"] == "model" and self.normalise == "block"
         self.scale = self.towers.scale if cosines else 1.0
@@ -166,16 +173,16 @@ class _Training:
 class _Tuned:
     """Windows as the fine-tuned towers describe them, against the steps as the pre-trained ones did."""
 
-    def __init__(self, material: Material, context_s: float, fits: list[Path]) -> None:
-        self.material, self.context_s, self.folder = material, context_s, fits[0].parent
-        self.spec, options = _spec(material), material.plan.config["features"]
+    def __init__(self, inputs: SpacewalkInputs, context_s: float, fits: Sequence[Path]) -> None:
+        self.inputs, self.context_s, self.folder = inputs, context_s, fits[0].parent
+        self.spec, options = _spec(inputs), inputs.benchmark.config["features"]
         self.networks = [Network(self.spec, {fit.name: fit}, options["device"], options["batch_size"]) for fit in fits]
-        self.towers = [internvideo.load_text(TOWER, {fit.name: fit}) for fit in fits if _heard(material)]
+        self.towers = [internvideo.load_text(TOWER, {fit.name: fit}) for fit in fits if _heard(inputs)]
 
     def __call__(self, video: str, items: list[Item]) -> list[Outcome]:
         """Return, for each seed, the chosen labels and the scores of a recording's samples."""
-        windows = _Windows(self.material, self.context_s, video, items)
-        entry, normalise = self.material.entry, self.material.plan.normalise(self.material.entry)
+        windows = _Windows(self.inputs, self.context_s, video, items)
+        entry, normalise = self.inputs.entry, self.inputs.benchmark.normalise(self.inputs.entry)
         outcomes: list[Outcome] = []
         for number, (seed, seen) in enumerate(zip(entry.seeds, self._seen(video, windows), strict=True)):
             told = self._told(number, windows) if self.towers else None
@@ -183,14 +190,14 @@ class _Tuned:
             if entry.task == RETRIEVAL:
                 outcomes.append((seed, *nearer((rows[:, :1] * rows[:, 1:]).sum(axis=2))[1:]))
                 continue
-            scores = rows[:, 0] @ Features(self.material).steps(video)[1:].T
+            scores = rows[:, 0] @ Features(self.inputs).steps(video)[1:].T
             outcomes.append((seed, scores.argmax(axis=1) + 1, without_irrelevant(scores)))
         return outcomes
 
     def _seen(self, video: str, windows: _Windows) -> list[Rows]:
         """Return the (n, D) vectors of the windows by each network; the video is decoded once."""
         found = [np.zeros((len(windows.clips), self.spec.dimension), np.float32) for _ in self.networks]
-        videos, size = _videos(self.material, [video], self.folder), self.networks[0].batch_size
+        videos, size = _videos(self.inputs, [video], self.folder), self.networks[0].batch_size
         batches = stream(self.spec, {video: windows.clips}, videos, size)
         for batch in progress(batches, what=video, unit="batches", total=ceil(len(windows.clips) / size)):
             for rows, network in zip(found, self.networks, strict=True):
@@ -203,8 +210,8 @@ class _Tuned:
         return torch.from_numpy(np.stack([tower.encode(tower.tokens(text)) for text in texts]))
 
 
-def _heard(material: Material) -> bool:
-    return bool({*material.entry.blocks} & {*"TC"})
+def _heard(inputs: SpacewalkInputs) -> bool:
+    return bool({*inputs.entry.blocks} & {*"TC"})
 
 
 def _joined(blocks: str, seen: torch.Tensor, told: torch.Tensor | None, normalise: str) -> torch.Tensor:
@@ -213,15 +220,15 @@ def _joined(blocks: str, seen: torch.Tensor, told: torch.Tensor | None, normalis
     return torch.cat([functional.normalize(part, dim=1) if normalise == "block" else part for part in parts], dim=1)
 
 
-def _spec(material: Material) -> ClipSpec:
-    spec = material.plan.spec_of(material.entry.backbone)
+def _spec(inputs: SpacewalkInputs) -> ClipSpec:
+    spec = inputs.benchmark.pipeline.features.spec_of(inputs.entry.backbone)
     assert isinstance(spec, ClipSpec)
     return spec
 
 
-def _videos(material: Material, names: Iterable[str], scratch: Path) -> Videos:
-    plan = material.plan
-    shards = {plan.shards[video] for video in names}
+def _videos(inputs: SpacewalkInputs, names: Iterable[str], scratch: Path) -> Videos:
+    plan = inputs.benchmark
+    shards = {plan.pipeline.videos.shards[video] for video in names}
     return Videos(
         records={k: v for shard in shards for k, v in read_availability(paths.availability(plan.name, shard)).items()},
         limits=Limits(**plan.config["media"]["limits"]),

@@ -1,16 +1,24 @@
 """Methods that see no content. They tell what the benchmark's numbers are worth."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import GUESS, Labels, Method, Outcome
+from stepline.benchmarks.spacewalk.methods import (
+    GUESS,
+    Chooser,
+    Labels,
+    Outcome,
+    SpacewalkMethod,
+    preview_end_s,
+    without_irrelevant,
+)
 from stepline.datasets.schema import Recording
 from stepline.datasets.studies import RETRIEVAL
 
@@ -26,6 +34,17 @@ def linear_in_time(recording: Recording, items: list[Item]) -> NDArray[np.int64]
     u = (np.array([item.frame for item in items]) - first) / max(last - first, 1)
     steps: NDArray[np.int64] = np.clip(1 + np.floor(u * recording.n_steps), 1, recording.n_steps).astype(np.int64)
     return steps
+
+
+def linear_after_preview(recording: Recording, items: list[Item]) -> NDArray[np.float32]:
+    """Return (N, K) scores of steps that advance evenly: minus the distance of u from the middle of step k's part.
+
+    u runs from 0 at the end of the preview to 1 at the end of the recording; the middle is (k - 0.5) / K.
+    """
+    start_s = preview_end_s(recording)
+    u = (np.array([item.t_s for item in items]) - start_s) / (recording.duration_s - start_s or 1.0)
+    middles = (np.arange(recording.n_steps) + 0.5) / recording.n_steps
+    return np.asarray(-np.abs(u[:, None] - middles), np.float32)
 
 
 def sample_rank(recording: Recording, items: list[Item]) -> NDArray[np.int64]:
@@ -56,23 +75,33 @@ _ORACLES: dict[str, Callable[..., Labels]] = {
 }
 
 
-def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
-    """Return the baseline that the entry's kind names, or random guesses."""
-    return partial(_random if material.entry.kind == "random" else _baseline, material)
+class Baseline(SpacewalkMethod):
+    """A method that sees no content, by the kind of its entry."""
+
+    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+        """Return the baseline that the entry's kind names."""
+        return partial(
+            {"random": _random, "linear-after-preview": _linear}.get(inputs.entry.kind_name, _baseline), inputs
+        )
 
 
-def _random(material: Material, video: str, items: list[Item]) -> list[Outcome]:
+def _random(inputs: SpacewalkInputs, video: str, items: list[Item]) -> list[Outcome]:
     guess = np.full(len(items), GUESS)
-    if material.entry.task == RETRIEVAL:
-        return [(seed, guess, None) for seed in material.entry.seeds]
+    if inputs.entry.task == RETRIEVAL:
+        return [(seed, guess, None) for seed in inputs.entry.seeds]
     ids = [item.id for item in items]
-    shape = max(ids) + 1, len(material.release.recordings[video].steps)
+    shape = max(ids) + 1, len(inputs.annotation.recordings[video].steps)
     return [
         (seed, guess, np.random.default_rng([seed, zlib.crc32(video.encode())]).random(shape, dtype=np.float32)[ids])
-        for seed in material.entry.seeds
+        for seed in inputs.entry.seeds
     ]
 
 
-def _baseline(material: Material, video: str, items: list[Item]) -> list[Outcome]:
-    entry = material.entry
-    return [(0, _ORACLES[entry.kind](material.release.recordings[video], items, **entry.settings), None)]
+def _baseline(inputs: SpacewalkInputs, video: str, items: list[Item]) -> list[Outcome]:
+    entry = inputs.entry
+    return [(0, _ORACLES[entry.kind_name](inputs.annotation.recordings[video], items, **entry.settings), None)]
+
+
+def _linear(inputs: SpacewalkInputs, video: str, items: list[Item]) -> list[Outcome]:
+    scores = linear_after_preview(inputs.annotation.recordings[video], items)
+    return [(0, scores.argmax(axis=1) + 1, without_irrelevant(scores))]

@@ -3,19 +3,20 @@
 It reads scores on a uniform grid of times, from the end of the preview (the last animation; its narration is the steps'
 own) to the end of the recording. So it knows neither which times are sampled nor where the labelled part is. The chain
 is before, 1..K, after; before and after are answered as Irrelevant. Labels count the same in the metrics, however long
-they last, so each one's posterior is divided by its expected time. It is not the paper's.
+they last, so each one's posterior is divided by its expected time. Without a scorer it decodes the order alone, from
+scores that are all 0. It is not the paper's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import Method, Outcome, make_method
+from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, SpacewalkMethod, chooser, preview_end_s
 from stepline.datasets.schema import Recording, Split
 from stepline.errors import ConfigError
 from stepline.io import atomic_path
@@ -36,9 +37,9 @@ CHOICES: dict[str, tuple[float, ...]] = {
 }
 """The values that are tried, from the first of each.
 
-window_s: length of the scorer's windows. scale: weight of the standardised scores, per minute. stay: mean time in a
-step, in equal shares of the recording. reach, back: see ``transitions``. irrelevant: standardised score of before and
-after.
+window_s: length of the scorer's windows; 0 where the order alone is decoded. scale: weight of the standardised scores,
+per minute. stay: mean time in a step, in equal shares of the recording. reach, back: see ``transitions``. irrelevant:
+standardised score of before and after.
 """
 SEEN: tuple[Split, ...] = ("train", "val")
 """The splits that parameters are chosen on."""
@@ -48,17 +49,65 @@ Setting = dict[str, float]
 Array = NDArray[np.float64]
 
 
-def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
-    """Return the decoder with the parameters in the checkpoint."""
-    return _Decoder(material, _read(fits[0]))
+class SequenceDecoder(SpacewalkMethod):
+    """The decoder, with the parameters that a fit chose."""
+
+    def fit(self, inputs: SpacewalkInputs, seed: int, path: Path) -> None:
+        """Choose the parameters on train and val, and write them with all that were tried to ``path``.
+
+        One parameter after the other takes its best value, until none gains. The best has the highest mean of accuracy
+        and mAP over the recordings of train and val, each counting once; of equal ones the first tried. The safetensors
+        file has a row for every setting tried: its parameters, and ``accuracy_train``, ``map_train``, ``accuracy_val``,
+        ``map_val`` in percent; ``chosen`` is the row.
+        """
+        from safetensors.numpy import save_file
+
+        recordings = inputs.annotation.recordings
+        choices = CHOICES if inputs.parts[1:] else CHOICES | {"window_s": (0.0,)}
+        items = {split: inputs.items(split) for split in SEEN}
+        videos = {split: inputs.recordings(split) for split in SEEN}
+
+        @cache
+        def seen(video: str, window_s: float) -> Array:
+            return evidence(_score(inputs, window_s), recordings[video])
+
+        def measured(setting: Setting, video: str, samples: Sequence[Item]) -> tuple[float, float]:
+            decoded = decode(seen(video, setting["window_s"]), setting)
+            return _metrics(decoded[rows(recordings[video], samples)], samples)
+
+        tried: dict[tuple[float, ...], list[Array]] = {}
+
+        def value(setting: Setting) -> float:
+            key = tuple(setting.values())
+            if key not in tried:
+                tried[key] = [
+                    np.array([measured(setting, v, items[split][v]) for v in videos[split]]) for split in SEEN
+                ]
+            return float(np.concatenate(tried[key]).mean())
+
+        best = tuple(climb(value, choices).values())
+        means = [np.concatenate([split.mean(axis=0) for split in each]) for each in tried.values()]
+        table = np.column_stack([np.array([*tried]), np.array(means)])
+        names = [*CHOICES, *(f"{metric}_{split}" for split in SEEN for metric in ("accuracy", "map"))]
+        state = {name: column.copy() for name, column in zip(names, table.T, strict=True)}
+        with atomic_path(path) as made:
+            save_file(state | {"chosen": np.array([[*tried].index(best)])}, made)
+
+    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+        """Return the decoder with the parameters in the checkpoint."""
+        return _Decoder(inputs, _read(fits[0]))
 
 
 class _Decoder:
-    def __init__(self, material: Material, setting: Setting) -> None:
-        self.recordings, self.setting = material.release.recordings, setting
-        self.score = make_method(scorer(material), setting["window_s"], [])
+    def __init__(self, inputs: SpacewalkInputs, setting: Setting) -> None:
+        self.recordings, self.setting = inputs.annotation.recordings, setting
+        self.score = _score(inputs, setting["window_s"])
+        used = sum(len(inputs.recordings(split)) for split in SEEN)
+        listed = sum(len(inputs.annotation.splits[split]) for split in SEEN)
         shown = ", ".join(f"{name} {value:g}" for name, value in setting.items())
-        self.selection = f"highest mean of accuracy and mAP over train and val: {shown}"
+        self.selection = (
+            f"highest mean of accuracy and mAP over {used} of {listed} training and validation recordings: {shown}"
+        )
 
     def __call__(self, video: str, items: list[Item]) -> list[Outcome]:
         recording = self.recordings[video]
@@ -66,66 +115,32 @@ class _Decoder:
         return [(0, scores.argmax(axis=1), scores.astype(np.float32))]
 
 
-def fit(material: Material, context_s: float | None, seed: int, path: Path) -> None:
-    """Choose the parameters on train and val, and write them with all that were tried to ``path``.
-
-    One parameter after the other takes its best value, until none gains. The best has the highest mean of accuracy and
-    mAP over the recordings of train and val, each counting once; of equal ones the first tried. The safetensors file
-    has a row for every setting tried: its parameters, and ``accuracy_train``, ``map_train``, ``accuracy_val``,
-    ``map_val`` in percent; ``chosen`` is the row.
-    """
-    from safetensors.numpy import save_file
-
-    recordings, part = material.release.recordings, scorer(material)
-    items = {split: material.items(split) for split in SEEN}
-    videos = {split: material.recordings(split) for split in SEEN}
-
-    @cache
-    def seen(video: str, window_s: float) -> Array:
-        return evidence(make_method(part, window_s, []), recordings[video])
-
-    def measured(setting: Setting, video: str, samples: Sequence[Item]) -> tuple[float, float]:
-        decoded = decode(seen(video, setting["window_s"]), setting)
-        return _metrics(decoded[rows(recordings[video], samples)], samples)
-
-    tried: dict[tuple[float, ...], list[Array]] = {}
-
-    def value(setting: Setting) -> float:
-        key = tuple(setting.values())
-        if key not in tried:
-            tried[key] = [np.array([measured(setting, v, items[split][v]) for v in videos[split]]) for split in SEEN]
-        return float(np.concatenate(tried[key]).mean())
-
-    best = tuple(climb(value).values())
-    means = [np.concatenate([split.mean(axis=0) for split in each]) for each in tried.values()]
-    table = np.column_stack([np.array([*tried]), np.array(means)])
-    names = [*CHOICES, *(f"{metric}_{split}" for split in SEEN for metric in ("accuracy", "map"))]
-    state = {name: column.copy() for name, column in zip(names, table.T, strict=True)}
-    with atomic_path(path) as made:
-        save_file(state | {"chosen": np.array([[*tried].index(best)])}, made)
-
-
-def climb(value: Callable[[Setting], float]) -> Setting:
-    """Return the setting that no other value of one parameter betters, from the first of all ``CHOICES``."""
-    best = {name: values[0] for name, values in CHOICES.items()}
+def climb(value: Callable[[Setting], float], choices: Mapping[str, Sequence[float]]) -> Setting:
+    """Return the setting that no other value of one parameter betters, from the first of all ``choices``."""
+    best = {name: values[0] for name, values in choices.items()}
     before = None
     while best != before:
         before = best
-        for name, values in CHOICES.items():
+        for name, values in choices.items():
             best = max([best, *({**best, name: each} for each in values)], key=value)
     return best
 
 
-def scorer(material: Material) -> Material:
-    """Return the material of the entry whose scores are decoded.
+def _score(inputs: SpacewalkInputs, window_s: float) -> Chooser | None:
+    """Return what scores windows; None where the order alone is decoded."""
+    return chooser(scorer(inputs), window_s) if inputs.parts[1:] else None
+
+
+def scorer(inputs: SpacewalkInputs) -> SpacewalkInputs:
+    """Return the inputs of the entry whose scores are decoded.
 
     Raises ConfigError where it embeds no other windows than those of samples.
     """
-    part = material.parts[1]
-    clips = part.entry.backbone and material.plan.describes_clips(part.entry.backbone)
-    if clips or (part.entry.made.texts == "windows" and {*part.entry.blocks} & {*"TC"}):
+    part = inputs.parts[1]
+    clips = part.entry.backbone and inputs.benchmark.pipeline.features.describes_clips(part.entry.backbone)
+    if clips or (part.entry.kind.texts == "windows" and {*part.entry.blocks} & {*"TC"}):
         raise ConfigError(
-            f"config: {material.plan.study.name}.entries.{material.entry.id}.settings.scorer: {part.entry.id!r} is not "
+            f"config: {inputs.benchmark.name}.entries.{inputs.entry.id}.settings.scorer: {part.entry.id!r} is not "
             "allowed; name one that scores any window: TF-IDF, sentences, or video of every second"
         )
     return part
@@ -133,7 +148,7 @@ def scorer(material: Material) -> Material:
 
 def times_s(recording: Recording) -> Array:
     """Return the (T,) grid."""
-    start_s = max((step.animation_s[1] for step in recording.steps if step.animation_s), default=0.0)
+    start_s = preview_end_s(recording)
     return start_s + STEP_S * np.arange(max(1, int((recording.duration_s - start_s) / STEP_S)), dtype=np.float64)
 
 
@@ -145,9 +160,12 @@ def rows(recording: Recording, items: Sequence[Item]) -> NDArray[np.int64]:
     return found
 
 
-def evidence(score: Method, recording: Recording) -> Array:
+def evidence(score: Chooser | None, recording: Recording) -> Array:
     """Return the (T, K) scores of the steps on the grid, each step's with mean 0 and deviation 1, or all 0."""
-    windows = [Item(id=i, frame=-1, t_s=t_s, label=0) for i, t_s in enumerate(times_s(recording).tolist())]
+    grid = times_s(recording)
+    if score is None:
+        return np.zeros((len(grid), recording.n_steps))
+    windows = [Item(id=i, frame=-1, t_s=t_s, label=0) for i, t_s in enumerate(grid.tolist())]
     ((_, _, scores),) = score(recording.video, windows)
     assert scores is not None
     centred = scores[:, 1:] - scores[:, 1:].mean(axis=0, dtype=np.float64)

@@ -1,30 +1,34 @@
 """Late fusion of text and vision: a weighted sum of both methods' standardised scores. It is not the paper's."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import Method, Outcome, Scores, make_method
+from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, Scores, SpacewalkMethod, chooser
 from stepline.metrics.accuracy import accuracy
 
 WEIGHTS = tuple(step / 10 for step in range(11))
 """The weights of vision that are tried; text has the rest."""
 
 
-def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
-    """Return the method at windows of ``context_s`` seconds, its weight chosen on val."""
-    return _Fusion(material, context_s)
+class LateFusion(SpacewalkMethod):
+    """Late fusion."""
+
+    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+        """Return the method at windows of ``context_s`` seconds, its weight chosen on val."""
+        return _Fusion(inputs, context_s)
 
 
 class _Fusion:
     """The weight of the highest accuracy on val, the mean over its recordings; of equal ones the least of vision."""
 
-    def __init__(self, material: Material, context_s: float | None) -> None:
-        self.text, self.video = (make_method(part, context_s, []) for part in material.parts[1:])
-        items = material.items("val")
-        found = [(items[video], *self._scores(video, items[video])) for video in material.recordings("val")]
+    def __init__(self, inputs: SpacewalkInputs, context_s: float | None) -> None:
+        self.text, self.video = (chooser(part, context_s) for part in inputs.parts[1:])
+        items = inputs.items("val")
+        found = [(items[video], *self._scores(video, items[video])) for video in inputs.recordings("val")]
         values = [np.mean([_accuracy(*each, weight) for each in found]) for weight in WEIGHTS]
         self.weight = WEIGHTS[int(np.argmax(values))]
         self.selection = f"weight of vision {self.weight:g}, of the highest accuracy on val"

@@ -4,6 +4,7 @@ The setting ``head`` is one of ``avg``, ``cat``, ``nl`` and ``tf``; ``steps`` na
 they are matched with. What is not in ``OPTIONS`` is last-layer fine-tuning's, as in the paper.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.benchmarks.spacewalk.features import Features, Rows
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import Method, Outcome, without_irrelevant
+from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, SpacewalkMethod, without_irrelevant
 from stepline.datasets.schema import Split
 from stepline.features.network import device_of
 from stepline.models.context import SEGMENT_S, Block, Segments, average, concatenation
@@ -26,23 +27,28 @@ OPTIONS = {"nl": {"batch_size": 512, "learning_rate": 1e-3}, "tf": {"batch_size"
 """Of Appendix E.3."""
 
 
-def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
-    """Return the method at windows of ``context_s`` seconds: the best step, Irrelevant left to a threshold."""
-    assert context_s is not None
-    return partial(_apply, _SegmentFeatures(material), context_s, fits)
+class LongTermFeatureBank(SpacewalkMethod):
+    """A long-term feature bank, by the setting ``head``."""
 
+    keeps = "epoch of the least validation loss"
 
-def fit(material: Material, context_s: float | None, seed: int, path: Path) -> None:
-    """Fit on train, keep the epoch of the least loss on val; samples of Irrelevant are left out, as in Eq. 1."""
-    assert context_s is not None
-    head, features = material.entry.settings["head"], _SegmentFeatures(material)
-    options: dict[str, Any] = {**material.study_config["last_layer"], **OPTIONS.get(head, {}), "seed": seed}
-    del options["seeds"]
-    train, val = (_clips(features, split) for split in ("train", "val"))
-    if head in POOLS:
-        fit_linear(_pooled(head, train, context_s), _pooled(head, val, context_s), path, **options)
-        return
-    fit_lfb(head, train, val, path, context_s=context_s, device=_device(material), **options)
+    def fit(self, inputs: SpacewalkInputs, seed: int, path: Path) -> None:
+        """Fit on train, keep the epoch of the least loss on val; samples of Irrelevant are left out, as in Eq. 1."""
+        context_s = inputs.job.context_s
+        assert context_s is not None
+        head, features = inputs.entry.settings["head"], _SegmentFeatures(inputs)
+        options: dict[str, Any] = {**inputs.options["last_layer"], **OPTIONS.get(head, {}), "seed": seed}
+        del options["seeds"]
+        train, val = (_clips(features, split) for split in ("train", "val"))
+        if head in POOLS:
+            fit_linear(_pooled(head, train, context_s), _pooled(head, val, context_s), path, **options)
+            return
+        fit_lfb(head, train, val, path, context_s=context_s, device=_device(inputs), **options)
+
+    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+        """Return the method at windows of ``context_s`` seconds: the best step, Irrelevant left to a threshold."""
+        assert context_s is not None
+        return partial(_apply, _SegmentFeatures(inputs), context_s, fits)
 
 
 class _SegmentFeatures(Features):
@@ -53,26 +59,26 @@ class _SegmentFeatures(Features):
 
         Raises StoreError where there are features of parts of it alone.
         """
-        material = self.material
-        material.bank.check_whole()
+        inputs = self.inputs
+        inputs.bank.check_whole()
         text = None
-        if {*material.entry.blocks} & {*"TC"}:
-            texts, index = np.unique([*material.text(video).segments(SEGMENT_S)], return_inverse=True)
-            text = Block(material.embeddings(video)(texts.tolist()), index)
-        blocks = [Block(material.bank[video]) if block == "V" else text for block in material.entry.blocks]
-        normalise = material.plan.normalise(material.entry) == "block"
+        if {*inputs.entry.blocks} & {*"TC"}:
+            texts, index = np.unique([*inputs.text(video).segments(SEGMENT_S)], return_inverse=True)
+            text = Block(inputs.embeddings(video)(texts.tolist()), index)
+        blocks = [Block(inputs.bank[video]) if block == "V" else text for block in inputs.entry.blocks]
+        normalise = inputs.benchmark.normalise(inputs.entry) == "block"
         return Segments(tuple(block for block in blocks if block is not None), normalise)
 
     def steps(self, video: str) -> Rows:
         """Return the (K+1, D) features of the labels 0..K."""
-        return Features(self.material.parts[1]).steps(video)
+        return Features(self.inputs.parts[1]).steps(video)
 
 
 def _clips(features: _SegmentFeatures, split: Split) -> Clips:
     """Return the step samples (label > 0) of a split."""
-    material = features.material
-    recordings = material.recordings(split)
-    items = [[item for item in material.items(split)[video] if item.label > 0] for video in recordings]
+    inputs = features.inputs
+    recordings = inputs.recordings(split)
+    items = [[item for item in inputs.items(split)[video] if item.label > 0] for video in recordings]
     return Clips(
         banks=[features.bank(video) for video in recordings],
         owner=np.repeat(np.arange(len(items)), [len(kept) for kept in items]),
@@ -89,24 +95,24 @@ def _pooled(head: str, clips: Clips, context_s: float) -> Matching:
 
 
 def _apply(
-    features: _SegmentFeatures, context_s: float, fits: list[Path], video: str, items: list[Item]
+    features: _SegmentFeatures, context_s: float, fits: Sequence[Path], video: str, items: list[Item]
 ) -> list[Outcome]:
-    material, bank = features.material, features.bank(video)
-    head, times_s = material.entry.settings["head"], np.array([item.t_s for item in items])
+    inputs, bank = features.inputs, features.bank(video)
+    head, times_s = inputs.entry.settings["head"], np.array([item.t_s for item in items])
     pooled = POOLS[head](bank, times_s, context_s) if head in POOLS else None
     steps = features.steps(video)[1:]
 
     def mapped(path: Path) -> NDArray[np.float32]:
         if pooled is not None:
             return apply_linear(path, pooled)
-        return apply_lfb(head, path, bank, times_s, context_s=context_s, device=_device(material))
+        return apply_lfb(head, path, bank, times_s, context_s=context_s, device=_device(inputs))
 
     outcomes: list[Outcome] = []
-    for seed, path in zip(material.entry.seeds, fits, strict=True):
+    for seed, path in zip(inputs.entry.seeds, fits, strict=True):
         scores = mapped(path) @ steps.T
         outcomes.append((seed, scores.argmax(axis=1) + 1, without_irrelevant(scores)))
     return outcomes
 
 
-def _device(material: Material) -> str:
-    return device_of(material.plan.config["features"]["device"]).type
+def _device(inputs: SpacewalkInputs) -> str:
+    return device_of(inputs.benchmark.config["features"]["device"]).type

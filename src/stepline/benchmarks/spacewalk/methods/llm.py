@@ -11,16 +11,16 @@ and does not say how they were chosen. Ours, for example i of 0..4, with windows
   the query is in the former segment twice, in the latter twice, then in the former again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from stepline import paths
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import Method, Outcome
+from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, SpacewalkMethod
 from stepline.benchmarks.spacewalk.prompts import (
     LETTERS,
     NO_ANSWER,
@@ -39,17 +39,20 @@ from stepline.llm import Service, ask
 N_EXAMPLES = 5
 
 
-def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
-    """Return the method at windows of ``context_s`` seconds."""
-    assert context_s is not None
-    return _LanguageModel(material, context_s)
+class LanguageModel(SpacewalkMethod):
+    """A language model."""
+
+    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+        """Return the method at windows of ``context_s`` seconds."""
+        assert context_s is not None
+        return _LanguageModel(inputs, context_s)
 
 
 class _LanguageModel:
-    def __init__(self, material: Material, context_s: float) -> None:
-        self._material, self._context_s = material, context_s
-        self._steps = material.entry.task == STEP_RECOGNITION
-        self._service = Service(**material.study_config["llm"])
+    def __init__(self, inputs: SpacewalkInputs, context_s: float) -> None:
+        self._inputs, self._context_s = inputs, context_s
+        self._steps = inputs.entry.task == STEP_RECOGNITION
+        self._service = Service(**inputs.options["llm"])
         self._examples = list(self._chosen_examples())
         self._asked = self._unread = 0
 
@@ -59,17 +62,17 @@ class _LanguageModel:
         return f"{len(self._examples)} examples; answers not understood: {self._unread} of {self._asked}"
 
     def __call__(self, video: str, items: list[Item]) -> list[Outcome]:
-        entry = self._material.entry
+        entry = self._inputs.entry
         asked = [conversation(entry.task, self._examples, each) for each in self._questions(video, items)]
         answers = ask(self._service, asked, paths.answers(), what=f"{entry.id} {video}")
-        n_steps = self._material.release.recordings[video].n_steps
+        n_steps = self._inputs.annotation.recordings[video].n_steps
         read = [read_step(answer, n_steps) if self._steps else read_candidate(answer) for answer in answers]
         self._asked += len(read)
         self._unread += read.count(NO_ANSWER)
         return [(0, np.array(read, dtype=np.int64), None)]
 
     def _questions(self, video: str, items: list[Item]) -> Iterator[str]:
-        text, length_s = self._material.text(video), self._context_s
+        text, length_s = self._inputs.text(video), self._context_s
         if self._steps:
             steps = text.step_texts()[1:]
             yield from (step_question(text.window(item.t_s, length_s), steps) for item in items)
@@ -82,12 +85,12 @@ class _LanguageModel:
 
     def _chosen_examples(self) -> Iterator[tuple[str, str]]:
         """Yield question and answer of each example; fewer where recordings have none."""
-        material, study = self._material, self._material.plan.study
-        videos, fps = material.recordings("train"), material.release.fps
+        inputs, study = self._inputs, self._inputs.benchmark.released
+        videos, fps = inputs.recordings("train"), inputs.annotation.fps
         least_s = max(2 * study.min_distance_s, 4 * study.boundary_s)
         for number in range(N_EXAMPLES):
             video = videos[number * len(videos) // N_EXAMPLES]
-            recording, text = material.release.recordings[video], material.text(video)
+            recording, text = inputs.annotation.recordings[video], inputs.text(video)
             preferred = _steps(recording, number, fps) if self._steps else _pairs(recording, number, fps, least_s)
             item = next((item for item in preferred if self._told(text, item)), None)
             if item is not None:

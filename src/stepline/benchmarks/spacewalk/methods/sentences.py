@@ -3,16 +3,20 @@
 It is not the paper's: its encoders cut a window's text after their limit of tokens.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from stepline.benchmarks.spacewalk.features import SentenceFeatures
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import Method
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
+from stepline.benchmarks.spacewalk.methods import Chooser, SpacewalkMethod
 from stepline.benchmarks.spacewalk.methods.zero_shot import match
 
 
-def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
-    """Return the method at windows of ``context_s`` seconds."""
-    assert context_s is not None
-    return partial(match, SentenceFeatures(material), context_s)
+class Sentences(SpacewalkMethod):
+    """Zero-shot, of all sentences."""
+
+    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+        """Return the method at windows of ``context_s`` seconds."""
+        assert context_s is not None
+        return partial(match, SentenceFeatures(inputs), context_s)

@@ -1,12 +1,13 @@
 """Zero-shot TF-IDF of words without their endings: narration has "translates" where the crew says "translating"."""
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import Method
-from stepline.benchmarks.spacewalk.methods.tfidf import TfIdf
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
+from stepline.benchmarks.spacewalk.methods import Chooser, SpacewalkMethod
+from stepline.benchmarks.spacewalk.methods.tfidf import TfIdfChooser
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
@@ -15,13 +16,16 @@ ENDINGS = ("ings", "ing", "ers", "er", "ions", "ion", "ies", "ied", "es", "ed", 
 """The first that fits is cut off."""
 
 
-def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
-    """Return the method at windows of ``context_s`` seconds."""
-    assert context_s is not None
-    return _Stems(material, context_s)
+class Stems(SpacewalkMethod):
+    """Zero-shot TF-IDF of stems."""
+
+    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+        """Return the method at windows of ``context_s`` seconds."""
+        assert context_s is not None
+        return _Stems(inputs, context_s)
 
 
-class _Stems(TfIdf):
+class _Stems(TfIdfChooser):
     def counter(self) -> "CountVectorizer":
         """Return what counts the stems of all words but English stop words."""
         from sklearn.feature_extraction.text import CountVectorizer

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import Method, Outcome, nearer
+from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, SpacewalkMethod, nearer
 from stepline.datasets.studies import RETRIEVAL
 
 if TYPE_CHECKING:
@@ -21,20 +21,23 @@ if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
 
 
-def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
-    """Return the method at windows of ``context_s`` seconds."""
-    assert context_s is not None
-    return TfIdf(material, context_s)
+class TfIdf(SpacewalkMethod):
+    """Zero-shot TF-IDF."""
+
+    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+        """Return the method at windows of ``context_s`` seconds."""
+        assert context_s is not None
+        return TfIdfChooser(inputs, context_s)
 
 
-class TfIdf:
-    """The method; subclasses count other terms."""
+class TfIdfChooser:
+    """What chooses; subclasses count other terms."""
 
-    def __init__(self, material: Material, context_s: float) -> None:
-        self.material, self.context_s = material, context_s
-        self.own = material.entry.settings["fit"] == "video"
+    def __init__(self, inputs: SpacewalkInputs, context_s: float) -> None:
+        self.inputs, self.context_s = inputs, context_s
+        self.own = inputs.entry.settings["fit"] == "video"
         if not self.own:
-            self.vectors = self._fit(material.recordings("train"))
+            self.vectors = self._fit(inputs.recordings("train"))
 
     def counter(self) -> "CountVectorizer":
         """Return what counts terms, not fitted."""
@@ -45,18 +48,18 @@ class TfIdf:
     def _fit(self, videos: Sequence[str]) -> "_Vectors":
         documents = []
         for video in videos:
-            text = self.material.text(video)
+            text = self.inputs.text(video)
             documents += [sentence.text for sentence in text.sentences]
             documents += text.step_documents()
         return _Vectors(self.counter(), documents)
 
     def __call__(self, video: str, items: list[Item]) -> list[Outcome]:
         """Return the scores of one recording's samples."""
-        text = self.material.text(video)
+        text = self.inputs.text(video)
         vectors = self._fit([video]) if self.own else self.vectors
         counts = vectors.counts([sentence.text for sentence in text.sentences])
         windows = [vectors.of_sums(counts, each) for each in text.sentences_of(items, self.context_s)]
-        if self.material.entry.task == RETRIEVAL:
+        if self.inputs.entry.task == RETRIEVAL:
             query, *candidates = windows
             return [nearer(np.stack([query.multiply(c).sum(axis=1).A1 for c in candidates], axis=1))]
         narrations, captions = (vectors.of(texts) for texts in zip(*text.step_texts(), strict=True))

@@ -1,27 +1,31 @@
 """TW-FINCH: the candidate that is in the query's cluster of the recording's clips (paper Appendix E.4)."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.material import Material
-from stepline.benchmarks.spacewalk.methods import GUESS, Method, Outcome
+from stepline.benchmarks.spacewalk.methods import GUESS, Chooser, Outcome, SpacewalkMethod
 from stepline.features.bank import Bank
 from stepline.models.tw_finch import tw_finch
 
 
-def make(material: Material, context_s: float | None, fits: list[Path]) -> Method:
-    """Return the method, which sees whole recordings, cut into the entry's number of ``segments``."""
-    return partial(_choose, material)
+class TwFinch(SpacewalkMethod):
+    """TW-FINCH."""
+
+    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+        """Return the method, which sees whole recordings, cut into the entry's number of ``segments``."""
+        return partial(_choose, inputs)
 
 
-def _choose(material: Material, video: str, items: list[Item]) -> list[Outcome]:
+def _choose(inputs: SpacewalkInputs, video: str, items: list[Item]) -> list[Outcome]:
     """Return the one candidate that shares the query's cluster; where both or none do, a guess."""
-    labels = tw_finch(material.bank[video], material.entry.settings["segments"])
-    clusters = labels[nearest_rows(material.bank, video, np.array([item.times_s for item in items]))]
+    labels = tw_finch(inputs.bank[video], inputs.entry.settings["segments"])
+    clusters = labels[nearest_rows(inputs.bank, video, np.array([item.times_s for item in items]))]
     shared = clusters[:, 1:] == clusters[:, :1]
     return [(0, np.where(shared.sum(axis=1) == 1, shared.argmax(axis=1), GUESS), None)]
 

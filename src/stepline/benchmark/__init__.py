@@ -1,0 +1,29 @@
+"""Benchmarks: what one declares, and what follows for all of them. docs/architecture.md says how the parts fit."""
+
+from stepline.benchmark.entries import Entry, Job, Kind, Line, MethodClass, Table
+from stepline.benchmark.method import Method, Prediction, UnavailableError
+from stepline.benchmark.plan import Benchmark
+from stepline.benchmark.values import Values
+from stepline.benchmark.words import DURATION, TRAIN, UNKNOWN, VAL, VIDEO, Metric, Option, Sees
+
+__all__ = [
+    "DURATION",
+    "TRAIN",
+    "UNKNOWN",
+    "VAL",
+    "VIDEO",
+    "Benchmark",
+    "Entry",
+    "Job",
+    "Kind",
+    "Line",
+    "Method",
+    "MethodClass",
+    "Metric",
+    "Option",
+    "Prediction",
+    "Sees",
+    "Table",
+    "UnavailableError",
+    "Values",
+]

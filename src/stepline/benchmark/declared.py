@@ -1,0 +1,215 @@
+"""What a benchmark declares, and what it may say of itself: `Benchmark` has the rest."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from stepline.benchmark.entries import AnyEntry, Entry, Job, Kind, Line, Table
+from stepline.benchmark.method import Prediction
+from stepline.benchmark.values import Values
+from stepline.benchmark.words import Metric, Option, Sees
+from stepline.config import Config
+from stepline.config.declarations import declaration
+from stepline.datasets.dataset import Dataset
+from stepline.datasets.release import Released, how_to_bring
+from stepline.datasets.schema import SPLITS
+from stepline.errors import ConfigError
+from stepline.needs import Need
+from stepline.pipeline import how_to_fill
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, _SubParsersAction
+
+    from matplotlib.figure import Figure
+
+    from stepline.report import Picture
+    from stepline.tables import Row
+
+    SubParsers = _SubParsersAction[ArgumentParser]
+
+
+@dataclass(frozen=True)
+class Declared(Generic[AnyEntry]):
+    """A benchmark under one configuration, as its subclass declares it; what is not declared has a default.
+
+    name: of the study, a key of the configuration and a folder of ``results/``.
+    """
+
+    config: Config
+    name: str
+
+    about: ClassVar[str] = "results"
+    """Behind it at the head of the page."""
+    folder: ClassVar[Path]
+    """Where ``tables.yaml``, ``options.yaml`` and ``paper/<file>.csv`` are."""
+    studies: ClassVar[tuple[str, ...]]
+    """The names of what it runs on."""
+    kinds: ClassVar[Mapping[str, Kind]]
+    metrics: ClassVar[Mapping[str, Metric]]
+    """By key, in the order of columns."""
+    sees: ClassVar[tuple[Sees, ...]]
+    splits: ClassVar[tuple[str, ...]] = SPLITS
+    """Of its releases."""
+    prediction: ClassVar[type[Prediction]]
+    entry: ClassVar[type[Any]] = Entry
+    """The class of its entries."""
+    revision: ClassVar[int] = 1
+    """Of the scoring code: raise it with a change that gives other numbers."""
+    datasets: ClassVar[Mapping[str, Dataset]] = {}
+    """The data sets with its videos, where features are computed from them."""
+    published: ClassVar[Mapping[str, Any]] = {}
+    """The paper's values of the options of metrics, as far as it says them."""
+    paper_release: ClassVar[str] = ""
+    """The release on which the paper's numbers were made; "" is the one that a line stands for."""
+    drawn: ClassVar[tuple[str, ...]] = ()
+    """The metrics of which a table's picture is drawn: the first that it has, else its first metric."""
+    how_to_read: ClassVar[str] = ""
+    """How pictures of tables are read, and how examples are."""
+    how_to_read_examples: ClassVar[str] = ""
+    examples_title: ClassVar[str] = "Timelines"
+    settings: ClassVar[tuple[str, ...]] = ()
+    """The settings whose lines come first in a table that is laid out, in their order."""
+    rerun: ClassVar[str] = ""
+    """What the numbers of the column ``rerun`` of ``paper/*.csv`` are."""
+
+    # What a benchmark says of itself
+
+    @property
+    def title(self) -> str:
+        """What stands at the head of tables and pages."""
+        title: str = declaration(self.folder)["title"]
+        return title
+
+    @classmethod
+    def serves(cls, config: Config) -> list[str]:
+        """Return the names of the studies that it runs on under a configuration."""
+        return list(cls.studies)
+
+    @classmethod
+    def add_verbs(cls, verbs: "SubParsers") -> None:
+        """Add the verbs of the command line that are its own."""
+
+    @property
+    def released(self) -> Released:
+        """Its releases."""
+        raise NotImplementedError
+
+    @property
+    def options(self) -> Config:
+        """The study's part of the configuration."""
+        own: Config = self.config[self.name]
+        return own
+
+    def inputs(self, job: Job) -> Any:
+        """Return what methods and scores of a job read, a `stepline.runs.inputs.Inputs`."""
+        raise NotImplementedError
+
+    def values(self, inputs: Any, made: Sequence[Any]) -> Mapping[str, Values]:
+        """Return the values of each metric of one seed's predictions."""
+        raise NotImplementedError
+
+    def select(self, inputs: Any, made: Sequence[Any]) -> tuple[Sequence[Any], str]:
+        """Return predictions after what is chosen on val, such as a threshold, and how it was chosen, in words."""
+        return made, ""
+
+    def check(self) -> None:
+        """Raise ConfigError where the configuration is impossible."""
+
+    def features(self, entry: AnyEntry) -> Sequence[str]:
+        """Return the names of the backbones or imported banks that are the entry's features."""
+        return self.options["features"][entry.features] if entry.features else []
+
+    def dataset(self, release: str) -> str:
+        """Return which of ``datasets`` has the videos of a release; its own name where it has none."""
+        return release if release in self.datasets else next(iter(self.datasets), self.name)
+
+    def missing_besides(self, entry: AnyEntry, release: str) -> Sequence[Need]:
+        """Return what else the entry is missing before any job of it can run, besides releases and features."""
+        return ()
+
+    def missing_of(self, metric: str) -> Sequence[Need]:
+        """Return what a metric is missing."""
+        return ()
+
+    def decides(self, job: Job) -> Mapping[str, Any]:
+        """Return what else decides the predictions of a job: more of its spec."""
+        return {}
+
+    def reads(self, job: Job) -> Sequence[str]:
+        """Return the releases whose files fitting and predicting read."""
+        return [job.release]
+
+    def reads_besides(self, job: Job, stage: str) -> Sequence[Path]:
+        """Return what else a stage (``fit``, ``predict`` or ``score``) reads: records of jobs."""
+        return ()
+
+    def shown_options(self, entry: AnyEntry, release: str) -> Mapping[str, Option]:
+        """Return the named options that matter to the entry's numbers, besides those of a metric.
+
+        Those of training are left out where they are the published ones.
+        """
+        return {}
+
+    def options_of(self, entry: AnyEntry, metric: str) -> Sequence[str]:
+        """Return the keys of ``metrics`` that decide a metric of an entry."""
+        return self.metrics[metric].options
+
+    def contexts(self, table: Table, line: Line) -> Sequence[tuple[float | None, float | None]]:
+        """Return the window lengths at which a line stands, each with that of its job."""
+        assert not isinstance(line.contexts, str)
+        return [(context_s, context_s) for context_s in line.contexts]
+
+    def stands(self, table: Table, line: Line, release: str) -> bool:
+        """Return whether a line stands in the table of a release at all."""
+        return not line.releases or release in line.releases
+
+    def named(self, line: Line) -> Sequence[Line]:
+        """Return a line by the names under which it stands."""
+        return (line,)
+
+    def is_reference(self, line: Line) -> bool:
+        """Return whether a line is copied from the paper, and nothing is computed."""
+        return False
+
+    def counted(self, entry: AnyEntry, release: str) -> Mapping[str, Any]:
+        """Return the score of an entry of which nothing is predicted: counts of the release, by metric."""
+        raise NotImplementedError
+
+    def note(self, table: Table, line: Line, release: str, metric: str) -> str:
+        """Return what stands beside a number, besides the note of its line."""
+        return ""
+
+    def split(self, entry: AnyEntry, metric: str) -> str:
+        """Return the split that a metric is of, in words."""
+        return "+".join(entry.splits)
+
+    def seen(self, entry: AnyEntry) -> tuple[Sees, ...]:
+        """Return what an entry may see."""
+        known = {each.word: each for each in self.sees}
+        return tuple(known[word] for word in entry.sees)
+
+    def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure]":
+        """Return the pictures of a table on one release, by metric; none for the ordinary one."""
+        return {}
+
+    def examples(self) -> "Sequence[Picture]":
+        """Return pictures of single videos for the page."""
+        return ()
+
+    def write_examples(self) -> None:
+        """Write a page of examples; raise ConfigError where the benchmark has none."""
+        raise ConfigError(f"{self.name} has no page of examples")
+
+    def page(self, rows: "Sequence[Row]") -> Mapping[str, Any]:
+        """Return what else `stepline.report.study.write_study` shows on the page."""
+        return {}
+
+    def how_to_fill(self, need: Need) -> str:
+        """Return a command that brings what is missing; "" for what no command brings."""
+        if need.kind == "features":
+            name, _, dataset = need.what.partition("/")
+            return f"stepline bank import FOLDER --name {name} --dataset {dataset} --hop-s 1"
+        if need.kind == "release":
+            return how_to_bring(*need.what.split("/"))
+        return how_to_fill(need)

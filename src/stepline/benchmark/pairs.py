@@ -1,0 +1,55 @@
+"""The pairs of predictions whose difference is asked for: ``pairs:`` of ``tables.yaml``."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepline import paths
+from stepline.benchmark.entries import Job, Line, Table
+from stepline.spec import digest
+
+if TYPE_CHECKING:
+    from stepline.benchmark.plan import Benchmark
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """A job of a pair, and the first line of the configured tables that shows it."""
+
+    table: Table
+    line: Line
+    job: Job
+
+
+def pairs(benchmark: "Benchmark[Any]") -> list[tuple[Side, Side]]:
+    """Return the declared pairs on each release on which the configured tables show both sides."""
+    sides: dict[tuple[str, float | None, str], Side] = {}
+    for table, line, release in benchmark.lines():
+        for _, context_s in benchmark.contexts(table, line):
+            job = Job(release=release, entry=benchmark.entries[line.entry], context_s=context_s)
+            sides.setdefault((line.entry, context_s, release), Side(table=table, line=line, job=job))
+    asked = [
+        ((first, first_s, release), (second, second_s, release))
+        for first, first_s, second, second_s in benchmark.declared.pairs
+        for release in benchmark.options["releases"]
+    ]
+    return [(sides[first], sides[second]) for first, second in asked if {first, second} <= sides.keys()]
+
+
+def inputs(benchmark: "Benchmark[Any]") -> list[Path]:
+    """Return the scores that pairs are compared by."""
+    jobs = [side.job for pair in pairs(benchmark) for side in pair]
+    scored = [job for job in jobs if not benchmark.missing(job.entry, job.release)]
+    found = [paths.scores(benchmark.name, job.release, job.entry.id, job.context) for job in scored]
+    return list(dict.fromkeys(found))
+
+
+def params(benchmark: "Benchmark[Any]") -> str:
+    """Return what decides the comparison, besides scores, as text."""
+    listed = [
+        [side.table.name, asdict(side.line), side.job.release, side.job.context, list(map(str, needs))]
+        for pair in pairs(benchmark)
+        for side in pair
+        for needs in [benchmark.missing(side.job.entry, side.job.release)]
+    ]
+    return digest([listed, benchmark.options["metrics"]])

@@ -1,0 +1,309 @@
+"""A benchmark's plan: which jobs there are, what each reads, and what decides its result.
+
+The workflow asks and runs. Nothing is computed here, and nothing heavy is imported.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from stepline import paths
+from stepline.benchmark.configured import Configured
+from stepline.benchmark.entries import AnyEntry, Job, Line, Table
+from stepline.config import Config
+from stepline.errors import ConfigError, MissingError, StoreError
+from stepline.footage import Footage
+from stepline.invocation import command
+from stepline.io import canonical_json, read_json, sha256_file
+from stepline.needs import Need, unique
+from stepline.pipeline import Pipeline
+from stepline.spec import digest
+
+FORMAT = 1
+"""Of files of predictions: raise it with a change of what they hold besides a benchmark's own columns."""
+
+
+class Benchmark(Configured[AnyEntry]):
+    """A benchmark under one configuration, with its jobs."""
+
+    @classmethod
+    def of(cls, config: Config, name: str) -> Self:
+        """Return the plan of a study; raise ConfigError where it is not configured, or impossible."""
+        plan = cls.configured(config, name)
+        plan.check_features()
+        plan.check()
+        if config["strict"]:
+            lists = [plan.missing(plan.entries[entry], release) for entry, release in plan.pairs()]
+            lists += [tuple(plan.missing_of(metric)) for metric in plan.measured]
+            chosen = [needs for needs in lists if not any(need.kind == "config" for need in needs)]
+            if found := sorted({str(need) for needs in chosen for need in needs if need.kind != "samples"}):
+                raise MissingError(f"strict: {name} lacks {', '.join(found)}")
+        return plan
+
+    # Videos and features
+
+    @cached_property
+    def footage(self) -> Mapping[str, Footage]:
+        """The videos of its data sets, by name."""
+        names = tuple(dict.fromkeys(name for entry in self.shown.values() for name in self.features(entry)))
+        key = f"{self.name}.features"
+        return {name: Footage(self.config, each, key, names, self.decoding) for name, each in self.datasets.items()}
+
+    @property
+    def pipelines(self) -> Mapping[str, Pipeline]:
+        """The pipelines of the videos of the configured releases, by data set."""
+        used = dict.fromkeys(self.dataset(release) for release in self.options["releases"])
+        return {name: self.footage[name].pipeline for name in used if name in self.footage}
+
+    @property
+    def weights(self) -> Sequence[str]:
+        """The names of the weights to fetch, besides those of its videos' features."""
+        return ()
+
+    def check_features(self) -> None:
+        """Raise ConfigError where a name at ``features`` can be neither a backbone's nor an imported bank's."""
+        for key, names in self.options.get("features", {}).items():
+            for name in names:
+                for footage in self.footage.values():
+                    footage.check(name, f"config: {self.name}.features.{key}")
+
+    def imported(self, entry: AnyEntry, release: str) -> list[str]:
+        """Return which of the entry's features are files of others, in words."""
+        footage = [(self.footage[self.dataset(release)], name) for name in self.features(entry)]
+        return [
+            f"imported files: {each.folders(name)[0].parent.parent}"
+            for each, name in footage
+            if not each.is_backbone(name)
+        ]
+
+    def decoding(self) -> list[Path]:
+        """Return the predictions of the jobs that read the videos themselves."""
+        jobs = [job for job in self.jobs() if job.entry.kind.decoded]
+        return [paths.predictions(self.name, job.release, job.entry.id, job.context) for job in jobs]
+
+    def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
+        """Return the releases that must be there before the entry's jobs are known.
+
+        They are what lists the videos that it reads, and what has no known sha256.
+        """
+        reads = self.reads(Job(release=release, entry=entry))
+        unpinned = [each for each in reads if not all(file.wanted.sha256 for file in self.released.release_files(each))]
+        if self._reads_videos(entry, release):
+            listing = self.datasets[self.dataset(release)].listed_by.partition("/")[2]
+            return list(dict.fromkeys([*filter(None, [listing]), *unpinned]))
+        return unpinned
+
+    def _reads_videos(self, entry: AnyEntry, release: str) -> bool:
+        """Return whether an entry reads videos of a data set, or features that are computed from them."""
+        footage = self.footage.get(self.dataset(release))
+        return footage is not None and (entry.kind.decoded or any(map(footage.is_backbone, self.features(entry))))
+
+    # What is missing
+
+    def missing(self, entry: AnyEntry, release: str) -> tuple[Need, ...]:
+        """Return what the entry is missing on a release before any job of it can run."""
+        if (entry.id, release) not in self._missing:
+            listed = [each for each in self.listed_by(entry, release) if not self.released.is_there(each)]
+            found = [Need("release", f"{self.name}/{each}") for each in listed]
+            for name in self.features(entry):
+                found += self.footage[self.dataset(release)].missing(name)
+            self._missing[entry.id, release] = unique([*found, *self.missing_besides(entry, release)])
+        return self._missing[entry.id, release]
+
+    @cached_property
+    def _missing(self) -> dict[tuple[str, str], tuple[Need, ...]]:
+        return {}
+
+    def missing_line(self, line: Line, release: str) -> tuple[Need, ...]:
+        """Return what a line is missing; what is copied from the paper is missing nothing."""
+        return () if self.is_reference(line) else self.missing(self.entries[line.entry], release)
+
+    def at(self, changes: Config) -> Config:
+        """Return changes of the study's part of the configuration where they stand in the whole."""
+        return {self.name: changes}
+
+    def filled_by(self, file: str, needs: Sequence[Need]) -> str:
+        """Return the commands that bring what is missing and make a file of the results again; "" where none would."""
+        if not needs or any(need.kind == "samples" for need in needs):
+            return ""
+        changes: Config = {}
+        for need in needs:
+            if need.kind == "config":
+                _put(changes, self.options, need)
+            elif need.kind == "split":
+                if self.options["subset"] is None:
+                    return ""
+                changes["subset"] = None
+        steps = dict.fromkeys(filter(None, map(self.how_to_fill, needs)))
+        return " && ".join([*steps, command(f"results/{self.name}/{file}", self.at(changes) if changes else {})])
+
+    # Jobs
+
+    def jobs(self, file: str | None = None, entry: str = "") -> Iterator[Job]:
+        """Yield the jobs of all entries of a table, or of all configured ones, that can be computed; or of one entry.
+
+        Of one entry alone, others are not looked at: what these are missing may be in files that no job of it reads.
+        """
+        listed = [each for each in self.lines(file) if entry in ("", each[1].entry)]
+        jobs = (job for table, line, release in listed for job in self._jobs(table, line, release))
+        yield from {(job.release, job.entry.id, job.context): job for job in jobs}.values()
+
+    def _jobs(self, table: Table, line: Line, release: str) -> Iterator[Job]:
+        entry = self.entries[line.entry]
+        if entry.kind.method and not self.missing(entry, release):
+            for context_s in dict.fromkeys(job_s for _, job_s in self.contexts(table, line)):
+                yield Job(release=release, entry=entry, context_s=context_s)
+
+    def job(self, release: str, entry: str, context: str) -> Job:
+        """Return one job; raise ConfigError where there is no such job, MissingError where something is missing."""
+        for job in self.jobs(entry=entry):
+            if (job.release, job.context) == (release, context):
+                return job
+        if (entry, release) in self.pairs():
+            if needs := self.missing(self.entries[entry], release):
+                raise MissingError(f"entry {entry!r} on {release!r} needs {', '.join(map(str, needs))}")
+            if self.entries[entry].kind.method is None:
+                raise ConfigError(f"entry {entry!r} has no job: nothing of it is predicted")
+        raise ConfigError(f"{self.name} has no entry {entry!r} on {release!r} at {context!r}")
+
+    def record(self, job: Job) -> dict[str, Any]:
+        """Return all that decides the predictions of a job: its spec."""
+        entry = job.entry
+        record: dict[str, Any] = {
+            "study": self.name,
+            "release": job.release,
+            "kind": entry.kind_name,
+            "revision": entry.kind.revision,
+            "settings": dict(entry.settings),
+            "seeds": list(entry.seeds),
+            "subset": self.options["subset"],
+        }
+        if self.datasets:
+            footage = self.footage[self.dataset(job.release)]
+            record["features"] = [footage.record(name) for name in self.features(entry)]
+        if entry.trained:
+            record[entry.kind.options] = self.options[entry.kind.options]
+        return record | dict(self.decides(job))
+
+    def spec(self, job: Job) -> str:
+        """Return the 8 hex digits of the job's spec."""
+        return digest(self.record(job))
+
+    def fit_params(self, job: Job) -> str:
+        """Return what decides a fit, besides its inputs, as text."""
+        return canonical_json(self.record(job))
+
+    def predict_params(self, job: Job) -> str:
+        """Return what decides predictions, besides their inputs, as text."""
+        return canonical_json({"format": FORMAT, "spec": self.record(job)})
+
+    def fit_inputs(self, job: Job) -> list[Path]:
+        """Return what fitting reads."""
+        return self._inputs(job, "fit")
+
+    def predict_inputs(self, job: Job) -> list[Path]:
+        """Return what predicting reads."""
+        return [*self._inputs(job, "predict"), *(self.fits(job) if job.entry.trained else [])]
+
+    def fits(self, job: Job) -> list[Path]:
+        """Return the checkpoints of a job, one per seed."""
+        return [paths.fit(self.name, job.release, job.entry.id, job.context, seed) for seed in job.entry.seeds]
+
+    def _inputs(self, job: Job, stage: str) -> list[Path]:
+        inputs = list(map(self.release_manifest, self.reads(job)))
+        if self.datasets:
+            footage = self.footage[self.dataset(job.release)]
+            inputs += [path for name in self.features(job.entry) for path in footage.inputs(name)]
+            inputs += footage.pipeline.videos.availability if job.entry.kind.decoded else []
+        return list(dict.fromkeys([*inputs, *self.reads_besides(job, stage)]))
+
+    def score_inputs(self, job: Job) -> list[Path]:
+        """Return what scoring reads besides the predictions."""
+        return list(dict.fromkeys([self.release_manifest(job.release), *self.reads_besides(job, "score")]))
+
+    def score_params(self, job: Job) -> str:
+        """Return what decides scores, besides their inputs, as text."""
+        metrics = [metric for metric in self.metrics if job.entry.kind.scores(metric)]
+        keys = {key for metric in metrics for key in self.options_of(job.entry, metric)}
+        chosen = {key: self.options["metrics"][key] for key in {*keys, "bootstrap_samples", "bootstrap_seed"}}
+        missing = [str(need) for metric in metrics for need in self.missing_of(metric)]
+        return canonical_json(
+            {"metrics": chosen, "revision": self.revision, "missing": missing, "spec": self.spec(job)}
+        )
+
+    def read_score(self, job: Job) -> dict[str, Any]:
+        """Return a job's score; raise StoreError where it is damaged.
+
+        One that is absent waits for the next run: what its entry reads came after this one had listed its jobs.
+        """
+        path = paths.scores(self.name, job.release, job.entry.id, job.context)
+        if not path.exists():
+            return {"needs": [str(Need("score", job.entry.id))], "metrics": {}}
+        score = read_json(path)
+        whole = isinstance(score, dict) and {"needs", "metrics"} <= score.keys()
+        if not whole or not all(isinstance(each, dict) for each in score["metrics"].values()):
+            raise StoreError(f"{path} is no score: remove it and run the same again")
+        return score  # type: ignore[no-any-return]
+
+    def table_inputs(self, file: str) -> list[Path]:
+        """Return what a table collects: scores, releases that are counted, and the records that videos are deleted."""
+        jobs = list(self.jobs(file))
+        scores = [paths.scores(self.name, job.release, job.entry.id, job.context) for job in jobs]
+        counted = [
+            self.release_manifest(release)
+            for _, line, release in self.lines(file)
+            if not (self.entries[line.entry].kind.method or self.is_reference(line))
+        ]
+        read = sorted({self.dataset(job.release) for job in jobs if self._reads_videos(job.entry, job.release)})
+        dropped = [path for name in read for path in self.footage[name].pipeline.videos.dropped]
+        return list(dict.fromkeys([*scores, *counted, *dropped]))
+
+    def table_params(self, file: str) -> str:
+        """Return what decides a table, besides scores: declarations, needs, options and the paper's numbers."""
+        listed = [
+            [
+                table.name,
+                table.title,
+                table.metrics,
+                asdict(line),
+                release,
+                list(map(str, self.missing(self.entries[line.entry], release))),
+            ]
+            for table, line, release in self.lines(file)
+        ]
+        paper = self.paper_file(file)
+        missing = [str(need) for metric in self.measured for need in self.missing_of(metric)]
+        words = [[asdict(metric) for metric in self.metrics.values()], [asdict(each) for each in self.sees], self.title]
+        return digest([listed, self.options, missing, words, sha256_file(paper) if paper else ""])
+
+    def stale(self) -> Iterator[str]:
+        """Yield a line on each prediction that stays, though its method's source is no longer what it was made by."""
+        for job in self.jobs():
+            path = paths.predictions(self.name, job.release, job.entry.id, job.context)
+            record = path.with_suffix(".json")
+            made = read_json(record) if path.exists() and record.exists() else {}
+            if made.get("spec") == self.spec(job) and made["method"]["source"] != self.source(job.entry):
+                yield (
+                    f"{path} was made by other source of its method: where numbers change, raise the revision of the "
+                    f"kind {job.entry.kind_name!r}; where they do not, remove {record}"
+                )
+
+    @property
+    def report_tables(self) -> Sequence[str]:
+        """The files of tables that the page shows: the configured ones."""
+        return self.tables
+
+    def report_inputs(self) -> list[Path]:
+        """Return what the page shows: its tables."""
+        return [Path("results", self.name, f"{file}.csv") for file in self.report_tables]
+
+
+def _put(changes: Config, options: Config, need: Need) -> None:
+    """Add to ``changes`` what makes a key of ``options`` hold the value that is needed; to a list it is added."""
+    *blocks, last = need.what.split(".")[1:]
+    for block in blocks:
+        changes, options = changes.setdefault(block, {}), options[block]
+    before = changes.get(last, options.get(last))
+    changes[last] = [*before, need.value] if isinstance(before, list) else need.value

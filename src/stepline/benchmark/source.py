@@ -1,0 +1,95 @@
+"""The source of a method: its module, and what that imports of its benchmark and of the models."""
+
+import ast
+import hashlib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.util import resolve_name
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+MODELS = "stepline.models"
+"""Modules that are part of the methods that import them."""
+
+
+def source_digest(method: Callable[[], Any], package: str, folder: Path, *, apart: str) -> str:
+    """Return the first 8 hex digits of the sha256 of a method's source; comments, docstrings and layout play no part.
+
+    method: of a `Kind`. package: of the benchmark, whose files are in ``folder``. apart: the module with the benchmark
+    itself, which reads no video: neither it nor the module of ``method`` counts, as both lead to all methods; they do
+    where the method stands there itself. Nothing is imported.
+    """
+    own = method.__module__
+    tree = ast.parse(textwrap.dedent(inspect.getsource(method)))
+    imported = _imported(tree, method.__globals__["__package__"])
+    waiting = [name for name in imported if _file(name, package, folder)] or [own]
+    left_out = {apart, own} - {*waiting}
+    found: dict[str, str] = {}
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name not in left_out and (path := _file(name, package, folder)):
+            found[name], others = _read(path, name)
+            waiting += others
+    return hashlib.sha256("\n".join(found[name] for name in sorted(found)).encode()).hexdigest()[:8]
+
+
+def code_text(source: str) -> str:
+    """Return a module's code as text that is equal where only comments, docstrings or layout differ.
+
+    It is the same in all versions of Python.
+    """
+    return "".join(_text(ast.parse(source)))
+
+
+def _text(node: object) -> Iterator[str]:
+    if isinstance(node, list):
+        for item in node:
+            yield from _text(item)
+            yield ","
+    elif isinstance(node, ast.AST):
+        yield f"{type(node).__name__}("
+        for name, value in ast.iter_fields(node):
+            if name == "body" and isinstance(value, list):
+                value = [statement for statement in value if not _is_docstring(statement)]
+            if value is not None and value != [] and name != "kind":
+                yield f"{name}="
+                yield from _text(value)
+        yield ")"
+    else:
+        yield repr(node)
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def _file(module: str, package: str, folder: Path) -> Path | None:
+    for prefix, place in ((package, folder), (MODELS, ROOT / "models")):
+        if module == prefix or module.startswith(f"{prefix}."):
+            path = place.joinpath(*module.removeprefix(prefix).split("."))
+            return next((file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()), None)
+    return None
+
+
+@cache
+def _read(path: Path, module: str) -> tuple[str, tuple[str, ...]]:
+    """Return a module's code as text, and the names of all that it imports, also within functions."""
+    source = path.read_text(encoding="utf-8")
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    return code_text(source), tuple(_imported(ast.parse(source), package))
+
+
+def _imported(tree: ast.AST, package: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = resolve_name("." * node.level + (node.module or ""), package)
+            yield from (base, *(f"{base}.{each.name}" for each in node.names))

@@ -1,0 +1,27 @@
+"""What scoring makes of predictions and truth: a number for each sample, window, segment or query."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Values:
+    """One metric of one seed's predictions.
+
+    videos: (N,) of the units; they are the same, in the same order, with every seed. values: (N,) in percent or counts;
+    NaN leaves a unit out. weights: (N,), None where all count the same. counts: such as ``n_listed``, the videos that
+    the release lists, and ``n_samples``. drawn: whether the seed plays a part. interval: whether units of different
+    videos are independent, so that an interval over videos means something.
+    """
+
+    videos: Sequence[str]
+    values: "NDArray[np.float64]"
+    weights: "NDArray[np.float64] | None" = None
+    counts: Mapping[str, int | None] = field(default_factory=dict)
+    drawn: bool = True
+    interval: bool = True

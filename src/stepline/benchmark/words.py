@@ -1,0 +1,51 @@
+"""The words of tables: metrics, what a method may see, and options beside the published ones."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A column of a table.
+
+    title: at its head. count: a whole number; any other is a percentage. lower_is_better: its direction. options: the
+    keys of ``metrics`` in the configuration that decide it, besides those of the intervals.
+    """
+
+    title: str
+    count: bool = False
+    lower_is_better: bool = False
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sees:
+    """What a method may see: a word, as it stands in the column ``inputs``, and its text.
+
+    oracle: no system would have it.
+    """
+
+    word: str
+    text: str
+    oracle: bool = False
+
+
+VIDEO = Sees("video", "the video")
+DURATION = Sees("duration", "the video's duration")
+TRAIN = Sees("train", "the training recordings")
+VAL = Sees("val", "the validation recordings")
+UNKNOWN = object()
+"""The published value of an option that the paper does not say."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """The value of a named option, and the published one; a number by another value cannot be compared."""
+
+    value: Any
+    published: Any = UNKNOWN
+
+    @property
+    def differs(self) -> bool:
+        """Whether the published value is known and another."""
+        return self.published is not UNKNOWN and self.value != self.published

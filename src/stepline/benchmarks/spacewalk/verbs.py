@@ -1,0 +1,102 @@
+"""The verbs of studies in Spacewalk-18's form."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from stepline import paths
+from stepline.benchmarks.spacewalk import annotation
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+from stepline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from stepline.benchmark.declared import SubParsers
+
+
+def add(verbs: "SubParsers") -> None:
+    """Add the verbs."""
+    verb = verbs.add_parser("samples", help="a benchmark's samples, as released")
+    _release(verb)
+    verb.add_argument("--task", help="default: all tasks of the release")
+    verb.add_argument("--split", help="default: all splits")
+    verb.set_defaults(run=_samples)
+
+    verb = verbs.add_parser("encode", help="embeddings of a recording's texts")
+    _release(verb)
+    verb.add_argument("--task", required=True)
+    verb.add_argument("--video", required=True)
+    verb.add_argument("--encoder", required=True)
+    verb.set_defaults(run=_encode)
+
+    for name, run, text in (
+        ("figures", _figures, "methods over window lengths and training data, as SVG"),
+        ("durations", _durations, "how long recordings and clips are"),
+    ):
+        verb = verbs.add_parser(name, help=text)
+        verb.add_argument("study")
+        verb.set_defaults(run=run)
+    annotation.add(verbs)
+
+
+def _release(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("study")
+    verb.add_argument("--release", required=True)
+
+
+def _samples(parsed: argparse.Namespace) -> None:
+    from stepline.benchmarks.spacewalk.samples import write_samples
+    from stepline.config import load
+    from stepline.datasets import configured, studies
+
+    if parsed.study in studies.STUDIES:
+        study = studies.study(parsed.study, parsed.release)
+    else:
+        study = configured.study(load(parsed.configfile), parsed.study, parsed.release)
+    if not (study.folder(parsed.release) / "release.json").exists():
+        from stepline.fetch import fetch_release
+
+        fetch_release(study, parsed.release)
+    release = study.load(parsed.release)
+    wanted = [
+        (task, split)
+        for task in study.tasks[parsed.release]
+        for split in study.splits(parsed.release, task)
+        if parsed.task in (None, task) and parsed.split in (None, split)
+    ]
+    if not wanted:
+        asked = " ".join(filter(None, (parsed.task, parsed.split)))
+        raise ConfigError(f"{parsed.study} {parsed.release} has no samples of {asked}")
+    for task, split in wanted:
+        write_samples(study, release, task, split, paths.samples(parsed.study, parsed.release, task, split))
+
+
+def _encode(parsed: argparse.Namespace) -> None:
+    from stepline.backbones.registry import towers
+    from stepline.backbones.sentence import MODELS
+    from stepline.benchmarks.spacewalk.encode import encode
+    from stepline.config import load
+    from stepline.datasets.configured import study
+
+    plan = Spacewalk.of(load(parsed.configfile), parsed.study)
+    known = study(plan.config, parsed.study, parsed.release)
+    for what, asked, allowed in (
+        ("task", parsed.task, known.tasks[parsed.release]),
+        ("video", parsed.video, known.load(parsed.release).recordings),
+        ("encoder", parsed.encoder, [*MODELS, *towers()]),
+    ):
+        if asked not in allowed:
+            raise ConfigError(f"{what} {asked!r} is not known; choose from {', '.join(allowed)}")
+    encode(plan, parsed.release, parsed.task, parsed.video, parsed.encoder)
+
+
+def _figures(parsed: argparse.Namespace) -> None:
+    from stepline.benchmarks.spacewalk.figures import write_figures
+    from stepline.config import load
+
+    write_figures(Spacewalk.of(load(parsed.configfile), parsed.study))
+
+
+def _durations(parsed: argparse.Namespace) -> None:
+    from stepline.benchmarks.spacewalk.durations import write_durations
+    from stepline.config import load
+
+    write_durations(Spacewalk.of(load(parsed.configfile), parsed.study))

@@ -1,0 +1,82 @@
+"""The configuration, validated at the door."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from stepline.config.check import wrong
+from stepline.config.declarations import folders, read
+from stepline.config.schema import Schema, defaults_of, fill, schema_of
+from stepline.errors import ConfigError
+
+Config = dict[str, Any]
+
+
+def load(path: Path | str | None = None) -> Config:
+    """Return the validated configuration with defaults filled in.
+
+    path: a YAML or JSON file; by default the one that ``STEPLINE_CONFIG`` names, else ``config.yaml``.
+    """
+    path = Path(path or os.environ.get("STEPLINE_CONFIG") or "config.yaml")
+    if not path.exists():
+        raise ConfigError(f"{path}: no such file; run from the folder that holds config.yaml, or name one")
+    content = read(path)
+    if content is None:
+        raise ConfigError(f"{path}: it is empty; give at least `spacewalk: {{}}`")
+    return validate(content)
+
+
+def validate(config: Any) -> Config:
+    """Return a copy of ``config`` with defaults filled in.
+
+    Raises ConfigError, one line that names the key, the value and what is allowed.
+    """
+    named = {"benchmarks": config["benchmarks"]} if isinstance(config, dict) and "benchmarks" in config else {}
+    whole = schema_of(folders(_checked(named, schema_of(folders({})))))
+    checked: Config = _checked(config, whole)
+    fill(checked, whole)
+    return checked
+
+
+def defaults(name: str, config: Config) -> Config:
+    """Return what the part of a benchmark, or of a study in its form, is where it gives nothing.
+
+    name: a key of the configuration, or a data set with a ``study``, which is the part. config: a validated one.
+    """
+    parts = schema_of(folders(config))["properties"]
+    own = parts["datasets"]["additionalProperties"]["properties"]
+    return defaults_of(own["study"] if name in config["datasets"] else parts[name])
+
+
+def _checked(config: Any, by: Schema) -> Any:
+    try:
+        config = _read(config, by)
+    except RecursionError:
+        raise ConfigError("config: it contains itself (a YAML alias)") from None
+    if error := wrong(config, by):
+        raise ConfigError(f"config: {error}")
+    return config
+
+
+def _read(value: Any, schema: Schema) -> Any:
+    """Return a copy with text read where the schema wants none: ``snakemake --config`` gives nested values as text."""
+    if isinstance(value, dict):
+        other = schema.get("additionalProperties") or {}
+        if odd := [key for key in value if not isinstance(key, str)]:
+            raise ConfigError(f"config: {odd[0]!r} is no key: put it in quotes")
+        return {key: _read(child, schema.get("properties", {}).get(key, other)) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_read(item, schema.get("items", {})) for item in value]
+    if isinstance(value, str) and "\0" in value:
+        raise ConfigError(f"config: {value!r} holds a null character: remove it")
+    types = [schema.get("type")] if isinstance(schema.get("type"), str) else schema.get("type", [])
+    if isinstance(value, str) and value and "enum" not in schema and types != ["string"]:
+        try:  # YAML's numbers have a full stop: 1e-5 is text
+            read = float(value) if re.fullmatch(r"[+-]?\d+e[+-]?\d+", value, re.IGNORECASE) else yaml.safe_load(value)
+        except yaml.YAMLError:
+            return value
+        return read if read is None or (isinstance(read, (bool, int, float)) and "string" not in types) else value
+    return value

@@ -1,0 +1,58 @@
+"""What is wrong with a value, by its schema, in one line."""
+
+import difflib
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+
+_NUMBERS: dict[str, Callable[[Any, Any], bool]] = {
+    "integer": lambda _, value: type(value) is int,
+    "number": lambda _, value: type(value) in (int, float) and isfinite(value),
+}
+_VALIDATOR = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(_NUMBERS)
+)
+
+
+def wrong(value: Any, schema: dict[str, Any]) -> str:
+    """Return the first error of ``value``: the key, the value and what is allowed; "" where it has none."""
+    errors = _VALIDATOR(schema).iter_errors(value)
+    first = min(errors, key=lambda e: (e.validator == "oneOf", [str(p) for p in e.absolute_path]), default=None)
+    return _explain(first) if first else ""
+
+
+def _explain(error: ValidationError) -> str:
+    key = _key(error)
+    if error.validator == "additionalProperties":
+        allowed = sorted(error.schema.get("properties", {}))  # type: ignore[union-attr]
+        unknown = next(name for name in error.instance if name not in allowed)  # type: ignore[union-attr]
+        close = difflib.get_close_matches(str(unknown), allowed, n=1)
+        hint = f"did you mean '{close[0]}'? " if close else ""
+        name = unknown if key == "the file" else f"{key}.{unknown}"
+        return f"{name}: unknown key; {hint}allowed: {', '.join(allowed)}"
+    if error.validator == "enum":
+        allowed = list(map(str, error.validator_value))  # type: ignore[arg-type]
+        return f"{key}: {error.instance!r} is not allowed; choose from {', '.join(allowed)}"
+    if key.endswith("llm.url"):
+        return f"{key}: give http(s)://HOST[:PORT]/PATH, without a password, a query or a fragment"
+    if error.validator == "not":
+        return f"{key}: {error.instance!r} is taken; choose another name"
+    if error.validator == "oneOf":
+        return f"{key}: {error.instance!r} is not allowed; give exactly one of videos, fraction or hours"
+    if error.validator == "type":
+        wanted: Any = error.validator_value
+        types: list[str] = wanted if isinstance(wanted, list) else [wanted]
+        hint = "; put it in quotes" if "string" in types else ""
+        return f"{key}: {error.instance!r} is not of type {' or '.join(types)}{hint}"
+    return f"{key}: {error.message}"
+
+
+def _key(error: ValidationError) -> str:
+    key = ""
+    for part in error.absolute_path:
+        key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
+    return key or "the file"

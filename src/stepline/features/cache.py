@@ -1,0 +1,230 @@
+"""What there is of one spec's features of a shard: the store, parts that are staged, and failures of this run."""
+
+import io
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.availability import Record
+from stepline.errors import StoreError
+from stepline.features import store
+from stepline.features.bank import Bank
+from stepline.features.store import Part
+from stepline.io import read_json, write_bytes, write_json
+from stepline.media.spans import Spans
+from stepline.spec import ClipSpec, FrameSpec, digest
+
+Clips = Sequence[tuple[float, float]]
+Held = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
+"""Rows of a video, and k and span of each."""
+CHUNK = 512
+"""About how many rows are staged together: what a kill can lose."""
+
+
+@dataclass
+class Coming:
+    """Rows of a video that are being computed.
+
+    order, k, span: as in ``frames.Begun``. anew: whether they come for the second time, by another timeline; then what
+    is staged before all are there would not be what a later run goes on with. rows: in that order, so far.
+    """
+
+    order: NDArray[np.int64]
+    k: NDArray[np.int64]
+    span: NDArray[np.int64]
+    anew: bool = False
+    rows: list[NDArray[Any]] = field(default_factory=list)
+    staged: int = 0
+
+
+class FeatureCache:
+    """The features of a shard's videos by one spec.
+
+    Rows of a video are staged in ``<store>.parts`` while they come, and put together once all are there. What was
+    staged before a kill is not computed again.
+    """
+
+    def __init__(self, spec: FrameSpec, folder: Path, listed: Mapping[str, Clips]) -> None:
+        """Look at the store ``folder``. listed: the clips of each video, where the spec's are listed."""
+        self.spec, self.folder, self.listed = spec, folder, listed
+        self.hop = Fraction(spec.hop if isinstance(spec, ClipSpec) else 1) / Fraction(str(spec.fps))
+        self._staged = folder.with_name(f"{folder.name}.parts")
+        self._failures = folder.with_name(f"{folder.name}.failures.json")
+        self._coming: dict[str, Coming] = {}
+        self._stored = self._read_store()
+
+    def clips(self, video: str) -> Clips:
+        """Return the clips of a video, where the spec's are listed."""
+        return self.listed.get(video, ())
+
+    def has(self, record: Record) -> bool:
+        """Return whether all rows of a video are there, or have failed in this run."""
+        key = self._key(record)
+        return self._unlisted(record) or key in self._stored or self._whole(key).exists() or key in self.failures
+
+    def _unlisted(self, record: Record) -> bool:
+        return bool(self.listed) and not self.clips(record.video)
+
+    def done(self, record: Record) -> int:
+        """Return how many rows of a video are staged, in the order in which they come."""
+        return sum(len(_rows(path)) for path in self._chunks(self._key(record)))
+
+    def begin(self, record: Record, order: NDArray[np.int64], k: NDArray[np.int64], span: NDArray[np.int64]) -> None:
+        """Expect a video's rows, after those that are staged; where they were expected already, all of them anew."""
+        anew = record.video in self._coming
+        if anew:
+            self._forget(record)
+        self._coming[record.video] = Coming(order, k, span, anew, staged=self.done(record))
+
+    def add(self, record: Record, rows: NDArray[np.float32]) -> int:
+        """Take the next rows of a video; return how many it will have. Raise StoreError where they cannot be stored."""
+        coming = self._coming[record.video]
+        first = coming.staged + sum(map(len, coming.rows))
+        coming.rows.append(store.cast(rows, self.spec, record.video, first))
+        if sum(map(len, coming.rows)) >= CHUNK and not coming.anew:
+            self._stage(record)
+        return len(coming.order)
+
+    def finish(self, record: Record) -> None:
+        """Put a video's rows together."""
+        if record.video not in self._coming:
+            return
+        self._stage(record)
+        coming = self._coming.pop(record.video)
+        key = self._key(record)
+        chunks = self._chunks(key)
+        rows = np.concatenate([_rows(path) for path in chunks])
+        whole = np.empty_like(rows)
+        whole[coming.order] = rows
+        write_bytes(self._whole(key), _packed(rows=whole, k=coming.k, span=coming.span))
+        for path in chunks:
+            path.unlink()
+
+    def fail(self, record: Record, reason: str) -> None:
+        """Note that a video's rows cannot be made, for the other jobs of this run."""
+        self._forget(record)
+        self._coming.pop(record.video, None)
+        write_json(self._failures, {"run": _run(), "videos": self.failures | {self._key(record): reason}})
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """The reasons of videos that failed in this run, by what their rows are known by."""
+        if not self._failures.exists():
+            return {}
+        found = read_json(self._failures)
+        failed: dict[str, str] = found["videos"] if found["run"] == _run() else {}
+        return failed
+
+    def commit(self, records: Sequence[Record]) -> dict[str, dict[str, Any]]:
+        """Make the store that of ``records``, present videos, and return what became of each, for the manifest."""
+        made: dict[str, dict[str, Any]] = {}
+        parts: dict[str, list[Part]] = {}
+        kept = 0
+        for record in records:
+            key = self._key(record)
+            if self._unlisted(record):
+                made[record.video] = {"status": "present", "reason": "no clip of it is listed", "n_rows": 0}
+                continue
+            if key in self.failures:
+                made[record.video] = {"status": "failed", "reason": self.failures[key]}
+                continue
+            rows = self._stored.get(key)
+            kept += rows is not None
+            parts[record.video] = self._split(record.spans, *(self._load(key) if rows is None else rows))
+            n_rows = sum(len(part.rows) for part in parts[record.video])
+            made[record.video] = {"status": "present", "reason": "", "n_rows": n_rows, "source_sha256": record.sha256}
+        if not kept == self._held == len(parts):
+            sources = {record.video: record.sha256 for record in records}
+            clips = {video: self.clips(video) for video in parts} if self.listed else None
+            store.write(self.folder, self.spec, parts, float(self.hop), sources=sources, clips=clips)
+        shutil.rmtree(self._staged, ignore_errors=True)
+        return made
+
+    def _read_store(self) -> dict[str, Held]:
+        """Return the undamaged rows that the store holds, by what they are known by."""
+        self._held = -1
+        try:
+            bank = Bank.open([self.folder], self.spec)
+        except StoreError:
+            return {}
+        self._held, found = len(bank.blocks), {}
+        for video, blocks in bank.blocks.items():
+            rows, spans = bank.rows[video], [[block.start_s, block.end_s] for block in blocks if block.end_s < inf]
+            offsets = [block.offset - blocks[0].offset for block in blocks[1:]]
+            if [store.digest(part) for part in np.split(rows, offsets)] == [block.sha256 for block in blocks]:
+                k = [round(Fraction(block.t0_s) / self.hop) + np.arange(block.length) for block in blocks]
+                span = np.repeat(np.arange(len(blocks)), [block.length for block in blocks])
+                clips = list(bank.clips.get(video, ()))
+                found[self._key_of(video, blocks[0].source_sha256, spans, clips)] = rows, np.concatenate(k), span
+        return found
+
+    def _key(self, record: Record) -> str:
+        return self._key_of(record.video, record.sha256, record.spans, self.clips(record.video))
+
+    def _key_of(self, video: str, sha256: str, spans: Spans, clips: Clips) -> str:
+        """Return what a video's rows are known by: its id, and what they are made from."""
+        return f"{video}.{digest([sha256, [] if clips else spans, clips, self.spec.record()])}"
+
+    def _whole(self, key: str) -> Path:
+        return self._staged / f"{key}.npz"
+
+    def _chunks(self, key: str) -> list[Path]:
+        return sorted(self._staged.glob(f"{key}.*.npz"))
+
+    def _stage(self, record: Record) -> None:
+        coming = self._coming[record.video]
+        if not coming.rows:
+            return
+        rows = np.concatenate(coming.rows)
+        write_bytes(self._staged / f"{self._key(record)}.{coming.staged:09d}.npz", _packed(rows=rows))
+        coming.staged += len(rows)
+        coming.rows = []
+
+    def _forget(self, record: Record) -> None:
+        for path in self._chunks(self._key(record)):
+            path.unlink()
+
+    def _load(self, key: str) -> Held:
+        with np.load(self._whole(key)) as loaded:
+            return loaded["rows"], loaded["k"], loaded["span"]
+
+    def _split(self, spans: Spans, rows: NDArray[Any], k: NDArray[np.int64], span: NDArray[np.int64]) -> list[Part]:
+        """Return the rows of a video, span after span."""
+        if not spans or self.listed:
+            return [Part(rows, float(int(k[0]) * self.hop), 0.0, inf)]
+        parts = []
+        for number, (start_s, end_s) in enumerate(spans):
+            within = span == number
+            first = int(k[within][0]) if within.any() else ceil(Fraction(start_s) / self.hop)
+            parts.append(Part(rows[within], float(first * self.hop), start_s, end_s))
+        return parts
+
+
+def _run() -> str:
+    """Return the run of the workflow; outside of one, each process is a run."""
+    return os.environ.get("STEPLINE_RUN") or _PROCESS
+
+
+_PROCESS = f"process {os.getpid()} at {time.time_ns()}"
+
+
+def _packed(**arrays: NDArray[Any]) -> bytes:
+    """Return arrays as the bytes of a file, as NumPy's own writing of files does not say that a disk is full."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def _rows(path: Path) -> NDArray[Any]:
+    with np.load(path) as loaded:
+        rows: NDArray[Any] = loaded["rows"]
+    return rows

@@ -1,0 +1,132 @@
+"""The pipeline of a data set: which jobs its videos have, and what decides the result of each.
+
+The workflow asks and runs; nothing is computed here, and nothing heavy is imported.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from stepline import paths
+from stepline.availability import read_availability
+from stepline.config import Config
+from stepline.datasets.configured import dataset
+from stepline.datasets.dataset import Dataset
+from stepline.errors import ConfigError, MissingError
+from stepline.needs import Need, unique
+from stepline.pipeline.demand import Clips, Demand, Own
+from stepline.pipeline.features import Features
+from stepline.pipeline.fill import how_to_fill
+from stepline.pipeline.sound import media_params, shots_params
+from stepline.pipeline.speech import Speech
+from stepline.pipeline.videos import Videos
+from stepline.spec import digest
+
+__all__ = [
+    "Clips", "Demand", "Features", "Own", "Pipeline", "Speech", "Videos", "how_to_fill", "media_params", "shots_params",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What there is to do for the videos of one data set under one configuration, as its owner demands."""
+
+    config: Config
+    dataset: Dataset
+    demand: Demand
+
+    @classmethod
+    def of(cls, config: Config, name: str) -> "Pipeline":
+        """Return the pipeline of the user's data set ``name``, a folder or a list.
+
+        Raises ConfigError where it is none, or where a backbone describes listed clips and there are none.
+        """
+        found = dataset(config, name)
+        demand = Own(config, found)
+        made = cls(config, found, demand)
+        for backbone in made.features.configured:
+            if made.features.describes_clips(backbone) and not demand.listed_clips:
+                raise ConfigError(
+                    f"config: {backbone} describes listed clips, and {name} lists none: give `clips`, a CSV file with "
+                    "the columns video, start_s, end_s and a line per clip, or name a backbone that describes each "
+                    "second"
+                )
+        if config["strict"] and made.missing:
+            raise MissingError(f"strict: {name} lacks {', '.join(map(str, made.missing))}")
+        return made
+
+    @property
+    def name(self) -> str:
+        """The data set's name."""
+        return self.dataset.name
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The files of ``results/<name>/`` that are made where no target is named."""
+        return self.demand.targets
+
+    @cached_property
+    def videos(self) -> Videos:
+        """The videos and their shards."""
+        return Videos(self.config, self.dataset, self.demand, self.made_from_videos)
+
+    @cached_property
+    def speech(self) -> Speech:
+        """The transcripts."""
+        return Speech(self.config, self.videos)
+
+    @cached_property
+    def features(self) -> Features:
+        """The features."""
+        return Features(self.config, self.videos, self.demand)
+
+    @property
+    def missing(self) -> tuple[Need, ...]:
+        """What the recogniser, where there is one, and the configured backbones are missing."""
+        said = self.speech.missing if self.demand.sound else ()
+        return unique([*said, *(need for name in self.features.configured for need in self.features.missing(name))])
+
+    @property
+    def weights(self) -> list[str]:
+        """The names of the weights that are missing."""
+        return [need.what for need in self.missing if need.kind == "weights"]
+
+    def made_from_videos(self, shard: str) -> list[Path]:
+        """Return the records of all that is computed from a shard's videos themselves."""
+        sound = [paths.manifest(paths.media(self.name), shard)] if self.demand.sound else []
+        specs = map(self.features.spec_of, self.features.computed)
+        features = [paths.features_manifest(self.name, shard, spec) for spec in specs]
+        return [*sound, *features, *self.demand.predictions()]
+
+    def drop_inputs(self, shard: str) -> list[Path]:
+        """Return the records of all that wants a shard's videos: what is computed from them, and pictures."""
+        pictures = [paths.manifest(paths.thumbnails(self.name), shard)] if self.demand.sound else []
+        return [*self.made_from_videos(shard), *pictures]
+
+    def check_records(self) -> None:
+        """Read all that the jobs will ask of earlier runs' records; raise StoreError where one is damaged."""
+        if not (self.demand.sound or self.features.computed or self.demand.predictions()):
+            return
+        for shard in self.videos.all_shards:
+            self.videos.params(shard)
+            self.speech.params(shard)
+            if (path := paths.availability(self.name, shard)).exists():
+                read_availability(path)
+
+    # The table and the page of the data set
+
+    def summary_inputs(self) -> list[Path]:
+        """Return what the table of videos counts."""
+        made = [path for shard in self.videos.all_shards for path in self.made_from_videos(shard)]
+        shots = self.videos.manifests(paths.shots(self.name))
+        said = [] if self.speech.missing else self.speech.manifests
+        return [*self.videos.availability, *made, *shots, *said, *self.videos.dropped]
+
+    def summary_params(self) -> str:
+        """Return what the table must be made again for, besides its inputs, as text."""
+        return digest([list(map(str, self.missing)), self.speech.record])
+
+    def report_inputs(self) -> list[Path]:
+        """Return what the page shows besides the table."""
+        segments = [Path(self.dataset.segments)] if self.dataset.segments else []
+        return [*self.videos.manifests(paths.thumbnails(self.name)), *segments]

@@ -1,0 +1,125 @@
+"""The features of a data set's videos: by which backbones, what each is missing, and what decides its result."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from stepline import paths
+from stepline.backbones import registry
+from stepline.config import Config
+from stepline.errors import ConfigError, MissingError
+from stepline.io import canonical_json, read_json
+from stepline.needs import Need
+from stepline.pipeline.demand import Clips, Demand
+from stepline.pipeline.videos import Videos
+from stepline.spec import ClipSpec, Spec
+
+
+@dataclass(frozen=True)
+class Features:
+    """What backbones make of the videos of a data set. Encoders of text have a spec by their name here too."""
+
+    config: Config
+    videos: Videos
+    demand: Demand
+
+    @property
+    def configured(self) -> Sequence[str]:
+        """The backbones whose features are wanted."""
+        return self.demand.backbones
+
+    @property
+    def computed(self) -> list[str]:
+        """Of these, the backbones that miss nothing and whose features are read."""
+        return [name for name in self.configured if not self.missing(name) and self.demand.reads(name)]
+
+    def missing(self, backbone: str) -> tuple[Need, ...]:
+        """Return what a backbone is missing before it can run; raise ConfigError where the name is unknown."""
+        if backbone not in self._missing:
+            self._missing[backbone] = registry.missing(backbone, self.config)
+        return self._missing[backbone]
+
+    @cached_property
+    def _missing(self) -> dict[str, tuple[Need, ...]]:
+        return {}
+
+    def spec_of(self, name: str) -> Spec:
+        """Return the spec of an encoder by its name, as it is configured."""
+        if name not in self._specs:
+            self._specs[name] = registry.spec_of(name, self.config)
+        return self._specs[name]
+
+    @cached_property
+    def _specs(self) -> dict[str, Spec]:
+        return {}
+
+    def manifests(self, backbone: str) -> list[Path]:
+        """Return the records of a backbone's features of all shards."""
+        spec = self.spec_of(backbone)
+        return [paths.features_manifest(self.videos.dataset.name, shard, spec) for shard in self.videos.all_shards]
+
+    def folders(self, backbone: str) -> list[Path]:
+        """Return the folders of a backbone's features of all shards."""
+        spec = self.spec_of(backbone)
+        return [paths.features(self.videos.dataset.name, shard, spec) for shard in self.videos.all_shards]
+
+    # Jobs
+
+    def backbone_of(self, folder: str) -> str:
+        """Return the backbone whose features stand in ``features/<folder>``; raise ConfigError where there is none."""
+        found = {self.spec_of(name).name: name for name in self.computed}
+        if folder not in found:
+            name, known = self.videos.dataset.name, ", ".join(found) or "none"
+            raise ConfigError(f"backbone {folder!r} is not one of {name}: choose from {known}")
+        return found[folder]
+
+    @property
+    def networks(self) -> bool:
+        """Whether one of the backbones is a network."""
+        return any(isinstance(self.spec_of(name), ClipSpec) for name in self.computed)
+
+    def environment(self, backbone: str) -> str:
+        """Return the conda environment file of a backbone: the user's own, or the name of one in ``envs/``."""
+        own: str = self.config["backbones"].get(backbone, {}).get("env", "")
+        if own:
+            return os.path.abspath(os.path.expanduser(own))
+        return "vision" if self.networks else "media"
+
+    def params(self, folder: str, shard: str) -> str:
+        """Return what a shard's features in ``features/<folder>`` must be made again for, besides another spec."""
+        by: dict[str, Any] = {"limits": self.config["media"]["limits"]}
+        backbone = self.backbone_of(folder)
+        if self.describes_clips(backbone):
+            by["clips"] = self.demand.clip_params(backbone, self.videos.members(shard))
+        damages = paths.damages(self.videos.dataset.name, shard, self.spec_of(backbone))
+        if damages.exists():
+            by["damages"] = read_json(damages)["found"]
+        return canonical_json(by)
+
+    # Listed clips
+
+    @property
+    def inputs(self) -> list[Path]:
+        """What must be there before listed clips are known."""
+        return self.demand.clip_inputs
+
+    def clips(self, backbone: str) -> Clips:
+        """Return the clips that a backbone describes; none where it describes a video at regular times."""
+        return self.demand.clips(backbone) if self.describes_clips(backbone) else {}
+
+    def describes_clips(self, backbone: str) -> bool:
+        """Return whether a backbone describes listed clips, not a video at regular times."""
+        if backbone not in self._listed:
+            try:
+                spec = registry.resolve(backbone, self.config)
+            except MissingError:
+                return False
+            self._listed[backbone] = isinstance(spec, ClipSpec) and spec.placement != "grid"
+        return self._listed[backbone]
+
+    @cached_property
+    def _listed(self) -> dict[str, bool]:
+        return {}

@@ -1,0 +1,78 @@
+"""The transcripts of a data set's videos: by which recogniser, and what it is missing."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from stepline import paths
+from stepline.asr import engines
+from stepline.availability import read_manifest
+from stepline.config import Config
+from stepline.io import canonical_json, read_json
+from stepline.needs import Need
+from stepline.pipeline.videos import Videos
+
+
+@dataclass(frozen=True)
+class Speech:
+    """What the configured recogniser makes of the videos of a data set."""
+
+    config: Config
+    videos: Videos
+
+    @property
+    def engine(self) -> str:
+        """The recogniser."""
+        engine: str = self.config["asr"]["engine"]
+        return engine
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        options: dict[str, Any] = self.config["asr"].get(self.engine, {})
+        return options
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """What decides a transcript besides the audio."""
+        return engines.recogniser(self.engine, self._options)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the transcripts."""
+        return paths.transcripts(self.videos.dataset.name, self.engine)
+
+    @property
+    def manifests(self) -> list[Path]:
+        """The records of all transcripts."""
+        return self.videos.manifests(self.folder)
+
+    @cached_property
+    def missing(self) -> tuple[Need, ...]:
+        """What the recogniser is missing; nothing where all transcripts are there."""
+        found = engines.missing(self.engine, self._options)
+        return found if found and not self.transcribed else ()
+
+    @cached_property
+    def transcribed(self) -> bool:
+        """Whether the recogniser's transcripts of all videos are there."""
+        return all(map(self._is_transcribed, self.videos.all_shards))
+
+    def _is_transcribed(self, shard: str) -> bool:
+        manifest = paths.manifest(self.folder, shard)
+        if not manifest.exists() or not self.record.items() <= read_json(manifest).items():
+            return False
+        made = read_manifest(manifest)
+        if not {video.id for video in self.videos.members(shard)} <= made.keys():
+            return False
+        return not any(video["status"] == "failed" and "failures" in video for video in made.values())
+
+    def params(self, shard: str) -> str:
+        """Return what a shard must be transcribed again for, as text: another recogniser, and what failed since."""
+        records = [self.folder / f"{video.id}.json" for video in self.videos.members(shard)]
+        failed = {
+            path.stem: made["failures"]
+            for path in records
+            if path.is_file() and "failures" in (made := read_json(path))
+        }
+        return canonical_json({"failures": failed, **self.record})

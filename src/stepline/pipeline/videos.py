@@ -1,0 +1,134 @@
+"""The listed videos of a data set: their shards, what is fetched of them, and when again."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from pathlib import Path
+
+from stepline import paths
+from stepline.availability import Record, read_availability
+from stepline.config import Config
+from stepline.datasets.dataset import Dataset
+from stepline.datasets.schema import Video
+from stepline.io import read_json
+from stepline.mirror import Wanted, signature
+from stepline.pipeline.demand import Demand
+from stepline.pipeline.sound import media_params
+from stepline.spec import digest
+
+DISK_BYTES_PER_S = {"videos": 400_000, "media": 40_000, "extract": 20_000}
+"""What a second of video takes on disk: a download of 720 lines; sound and scores; the features of one backbone."""
+
+
+@dataclass(frozen=True)
+class Videos:
+    """The videos of one data set under one configuration.
+
+    made: returns the records of all that is computed from a shard's videos themselves.
+    """
+
+    config: Config
+    dataset: Dataset
+    demand: Demand
+    made: Callable[[str], list[Path]]
+
+    @cached_property
+    def shards(self) -> dict[str, str]:
+        """The shard of every listed video."""
+        return self.dataset.shards(self.config["shard_hours"])
+
+    @property
+    def all_shards(self) -> list[str]:
+        """All shards, in order."""
+        return sorted(set(self.shards.values()))
+
+    def members(self, shard: str) -> list[Video]:
+        """Return the videos of a shard."""
+        return self._members.get(shard, [])
+
+    @cached_property
+    def _members(self) -> dict[str, list[Video]]:
+        members: dict[str, list[Video]] = {}
+        for video in self.dataset.videos():
+            members.setdefault(self.shards[video.id], []).append(video)
+        return members
+
+    def manifests(self, folder: Path) -> list[Path]:
+        """Return the records of all shards in the folder of a stage."""
+        return [paths.manifest(folder, shard) for shard in self.all_shards]
+
+    @property
+    def availability(self) -> list[Path]:
+        """The records of what became of the videos of all shards."""
+        return [paths.availability(self.dataset.name, shard) for shard in self.all_shards]
+
+    def disk_gb(self, stage: str, shard: str) -> int:
+        """Return about how many gigabytes a stage writes for a shard; a video that is only linked takes none."""
+        videos = [v for v in self.members(shard) if stage != "videos" or (v.url and not signature(Wanted(path=v.path)))]
+        return ceil(sum(video.length_s for video in videos) * DISK_BYTES_PER_S[stage] / 1e9)
+
+    # What is fetched
+
+    def params(self, shard: str) -> str:
+        """Return what a shard's videos must be looked for again for: what there is of them, and lost files.
+
+        A digest, as Snakemake shows and keeps parameters, and addresses may hold passwords.
+        """
+        members = self.members(shard)
+        found = [[video.id, video.url, video.sha256, _signature(video)] for video in members]
+        by = {"found": found, "again": self.again(shard), "strict": self.config["strict"]}
+        spans = [self.demand.span_params.get(video.id) for video in members] if self.annotated else []
+        return digest(by | ({"spans": spans} if spans else {}))
+
+    @property
+    def annotated(self) -> bool:
+        """Whether only annotated spans of videos are fetched and decoded."""
+        return bool(self.config["media"]["spans"] == "annotated")
+
+    @property
+    def inputs(self) -> list[Path]:
+        """What must be there before videos are looked for."""
+        return self.demand.span_inputs if self.annotated else []
+
+    def spans(self) -> dict[str, list[list[float]]]:
+        """Return the spans in seconds that are read of each video; of a video without any, the whole is."""
+        return self.demand.spans() if self.annotated else {}
+
+    def again(self, shard: str) -> int:
+        """Return how often videos of a shard, once there, had to be fetched again, counting now.
+
+        After that fetch the number is the same, so the next run has nothing to do.
+        """
+        path = paths.fetches(self.dataset.name, shard)
+        before: int = read_json(path)["again"] if path.exists() else 0
+        present = [record for record in map(self._record, self.members(shard)) if record and record.status == "present"]
+        needed = self.needed(shard)
+        return before + any((record.kept or needed) and not Path(record.path).exists() for record in present)
+
+    def _record(self, video: Video) -> Record | None:
+        path = paths.videos(self.dataset.name) / f"{video.id}.json"
+        return read_availability(path).get(video.id) if path.exists() else None
+
+    # What is deleted after use
+
+    def needed(self, shard: str) -> bool:
+        """Return whether something is still to be computed from a shard's videos."""
+        path = paths.dropped(self.dataset.name, shard)
+        by = read_json(path)["by"] if path.exists() else None
+        return by != media_params(self.config) or not all(path.exists() for path in self.made(shard))
+
+    @property
+    def dropped(self) -> list[Path]:
+        """The records that shards' videos are deleted, where they are not kept."""
+        drops = self.config["media"]["keep"] == "none" and self.demand.drops
+        return [paths.dropped(self.dataset.name, shard) for shard in self.all_shards] if drops else []
+
+
+def _signature(video: Video) -> str:
+    """Return a short text that changes when the file of a video appears, changes, goes or may be read or no longer."""
+    if not video.file:
+        return signature(Wanted(path=video.path))
+    path = Path(video.file)
+    return f"{path.stat().st_size}-{path.stat().st_mtime_ns}" if path.is_file() and os.access(path, os.R_OK) else ""

@@ -1,0 +1,102 @@
+"""What stands behind one line of a table, from the outputs alone: the table, the score, and the record beside it."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stepline import paths
+from stepline.errors import ConfigError, MissingError
+from stepline.invocation import Invocation
+from stepline.io import read_json, sha256_file
+
+Cells = Mapping[str, str]
+
+
+def explain(table: Path, entry: str, context: str, release: str) -> str:
+    """Return, as text, all that is known of the numbers of one entry at one window length on one release.
+
+    table: ``results/<study>/<file>.csv``. context: as in paths, such as ``180s``, or ``all``. Raises ConfigError where
+    the table has no such line, MissingError where it has one that was not computed.
+    """
+    study = table.parent.name
+    lines = [row for row in _rows(table) if (row["entry"], row["release"]) == (entry, release)]
+    if not lines:
+        known = sorted({row["entry"] for row in _rows(table) if row["entry"]})
+        raise ConfigError(f"{table} has no line of {entry!r} on {release!r}; its entries are {', '.join(known)}")
+    record = _record(study, release, entry, context, lines)
+    shown = [row for row in lines if row["spec"] == record["spec"]] if record else []
+    shown = [row for row in shown if _context(row) == context] or shown
+    if record is None or not shown:
+        raise MissingError(f"{entry} on {release} at {context} was not computed: {_why(lines)}")
+    score = paths.scores(study, release, entry, record["context"])
+    text = [f"{entry} on {release} at {context}: {shown[0]['method']}, Table {shown[0]['table']} of {study}", ""]
+    metrics = read_json(score)["metrics"]
+    for row in shown:
+        text += [*_number(row), *_videos(metrics.get(row["metric"], {})), ""]
+    return "\n".join([*text, *_made_by(study, table, release, entry, record)])
+
+
+def _rows(table: Path) -> list[dict[str, str]]:
+    if not table.is_file():
+        raise MissingError(f"{table} is not there: run `snakemake --cores 8 {table}`")
+    with open(table, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _context(row: Cells) -> str:
+    return paths.context_label(float(row["context_s"]) if row["context_s"] else None)
+
+
+def _record(study: str, release: str, entry: str, context: str, lines: Sequence[Cells]) -> dict[str, Any] | None:
+    """Return the record of the job at the window length, or of the job that a line prints at that length."""
+    specs = {row["spec"] for row in lines if _context(row) == context}
+    for path in sorted(paths.predictions(study, release, entry, context).parent.glob("*.json")):
+        found: dict[str, Any] = read_json(path)
+        if path.stem == context or found["spec"] in specs:
+            return {**found, "context": path.stem}
+    return None
+
+
+def _why(lines: Sequence[Cells]) -> str:
+    said = dict.fromkeys(f"{row['note']}: {row['command']}" for row in lines if row["status"] == "needs")
+    return "; ".join(said) or "its predictions have no record; run the table again"
+
+
+def _number(row: Cells) -> Iterator[str]:
+    interval = f", 95 % interval {row['ci_low']} to {row['ci_high']}" if row["ci_low"] else ""
+    yield f"{row['metric']} on {row['split']}: {row['value'] or 'no value'}{interval}"
+    paper = f"the paper prints {row['paper']}: " if row["paper"] else ""
+    yield f"  {paper}{row['status']}{': ' if row['note'] else ''}{row['note']}"
+    counts = [
+        f"{row[key]} {key.removeprefix('n_')}" for key in ("n_videos", "n_listed", "n_samples", "n_queries") if row[key]
+    ]
+    yield f"  options: {row['options'] or 'none'}; sees: {row['inputs'] or 'nothing'}; {', '.join(counts)}"
+
+
+def _videos(metric: Mapping[str, Any]) -> Iterator[str]:
+    weights = metric.get("weights", {})
+    total = sum(weights.values()) or 1
+    for video, value in metric.get("per_video", {}).items():
+        yield f"  {video}  {value:.4f}  counts {100 * weights[video] / total:.2f} %"
+
+
+def _made_by(study: str, table: Path, release: str, entry: str, record: Mapping[str, Any]) -> Iterator[str]:
+    place = study, release, entry, record["context"]
+    yield f"spec {record['spec']}: {json.dumps(record['record'], sort_keys=True, ensure_ascii=False)}"
+    yield f"options: {json.dumps(record['options'], sort_keys=True, ensure_ascii=False)}"
+    yield f"method: {record['method']['module']}, source {record['method']['source']}"
+    yield f"Stepline {record['stepline']['version']} at commit {record['stepline']['commit'] or 'not known'}"
+    yield "versions: " + ", ".join(f"{name} {number}" for name, number in record["versions"].items())
+    for name, release_files in record["releases"].items():
+        yield f"release {name}: {release_files['origin'] or 'no public address'}"
+        yield from (f"  {sha256}  {path}" for path, sha256 in release_files["files"].items())
+    yield f"samples: each row of {paths.predictions(*place)}, scored in {paths.scores(*place)}"
+    yield "read, with the sha256 that it had and what became of it:"
+    for name, sha256 in record["inputs"].items():
+        now = sha256_file(name) if Path(name).is_file() else ""
+        yield f"  {sha256}  {name}{'' if now == sha256 else '  (changed since)' if now else '  (gone)'}"
+    started = Invocation(**record["invocation"])
+    yield "to compute it again:"
+    yield f"  {started.command(str(table), {}, '--forcerun', str(paths.predictions(*place)))}"

@@ -1,0 +1,48 @@
+"""The page of a benchmark, and a table as a picture."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepline.benchmark import Benchmark
+from stepline.report.study import HOW_TO_READ, write_figure, write_study
+from stepline.runs.table import table_rows
+from stepline.tables import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def write_report(benchmark: Benchmark[Any], path: Path) -> None:
+    """Write the page to look at: the benchmark's tables, pictures of them, and examples."""
+    rows = [row for file in benchmark.report_tables for row in table_rows(benchmark, file)]
+    shown: dict[str, Any] = {
+        "title": f"{benchmark.title}: {benchmark.about}",
+        "rows": rows,
+        "figures": lambda part: figures(benchmark, part),
+        "how_to_read": benchmark.how_to_read or HOW_TO_READ,
+        "examples": benchmark.examples(),
+        "how_to_read_examples": benchmark.how_to_read_examples,
+        "examples_title": benchmark.examples_title,
+    }
+    write_study(path, **shown | dict(benchmark.page(rows)))
+
+
+def write_picture(benchmark: Benchmark[Any], file: str) -> None:
+    """Write ``results/<study>/<file>.svg``: the first table of the file on the last release that it has."""
+    rows = table_rows(benchmark, file)
+    first = [row for row in rows if row.table == rows[0].table]
+    shown = [row for row in first if row.release == first[-1].release]
+    write_figure(Path("results", benchmark.name, f"{file}.svg"), shown, lambda part: figures(benchmark, part))
+
+
+def figures(benchmark: Benchmark[Any], rows: Sequence[Row]) -> "Mapping[str, Figure]":
+    """Return the pictures of a table on one release, by metric: the benchmark's, else a line per method.
+
+    Counts are not drawn.
+    """
+    from stepline.report.figure_scores import scores
+
+    measured = [row.metric for row in rows if not row.measure.count]
+    metric = next((metric for metric in [*benchmark.drawn, *measured] if metric in measured), "")
+    return benchmark.figures(rows) or ({metric: scores(rows, metric)} if metric else {})

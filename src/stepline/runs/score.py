@@ -1,0 +1,100 @@
+"""Scores of a file of predictions: means, seeds, intervals by videos, denominators, the value of each video."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.benchmark import Values
+from stepline.config import Config
+from stepline.io import write_json
+from stepline.metrics.bootstrap import bootstrap_interval
+from stepline.runs.inputs import Inputs
+from stepline.runs.predictions import read_predictions
+
+
+def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
+    """Write the metrics of a file of predictions, in percent or counts, with what is missing where it has none.
+
+    A value is the mean over seeds of the (weighted) mean over units; a seed all of whose units are left out is 0.
+    ``ci`` is the 95 % bootstrap interval over videos, each with all its units, of the mean over seeds; ``sd`` the
+    standard deviation over seeds, null of one. ``per_video`` is each video's mean over its units and seeds,
+    ``weights`` what it counts, ``n_videos`` the number of those that are not left out.
+    """
+    benchmark = inputs.benchmark
+    read, about = read_predictions(predictions, benchmark.prediction, inputs.spec)
+    made, chosen = benchmark.select(inputs, read)
+    groups = groupby(sorted(made, key=_seed), key=_seed)
+    by_seed = {seed: benchmark.values(inputs, list(group)) for seed, group in groups}
+    first: Mapping[str, Values] = next(iter(by_seed.values()), {})
+    scored = [metric for metric in first if inputs.entry.kind.scores(metric)]
+    drawn = inputs.entry.trained or inputs.entry.kind.drawn
+    results = {
+        metric: _summary({seed: each[metric] for seed, each in by_seed.items()}, inputs.options["metrics"], drawn=drawn)
+        for metric in scored
+    }
+    write_json(
+        path,
+        {
+            "metrics": results,
+            "selection": "; ".join(filter(None, [about["selection"], chosen])),
+            "status": "needs" if about["needs"] else "present",
+            "needs": about["needs"],
+        },
+    )
+
+
+def _seed(prediction: Any) -> int:
+    seed: int = prediction.seed
+    return seed
+
+
+def _summary(by_seed: Mapping[int, Values], options: Config, *, drawn: bool) -> dict[str, Any]:
+    first = next(iter(by_seed.values()))
+    assert all(list(each.videos) == list(first.videos) for each in by_seed.values()), "all seeds have the same units"
+    if not first.drawn:
+        by_seed, drawn = dict([next(iter(by_seed.items()))]), False
+    table = np.array([each.values for each in by_seed.values()], dtype=np.float64)
+    weights = np.ones(table.shape[1]) if first.weights is None else np.asarray(first.weights, dtype=np.float64)
+    per_seed = np.nan_to_num(_mean(table, weights, axis=1))
+    units = _mean(table, np.ones(len(table))[:, None], axis=0)
+    per_video, of_video = _by_video(first.videos, units, weights)
+    low, high = bootstrap_interval(
+        list(per_video.values()),
+        samples=options["bootstrap_samples"],
+        seed=options["bootstrap_seed"],
+        weights=None if len({*of_video}) == 1 else of_video,
+    )
+    return {
+        **first.counts,
+        "value": float(per_seed.mean()),
+        "sd": float(per_seed.std(ddof=1)) if len(per_seed) > 1 else None,
+        "ci": [low, high] if first.interval and not np.isnan(low) else None,
+        "seeds": list(by_seed) if drawn else [],
+        "per_seed": per_seed.tolist(),
+        "per_video": per_video,
+        "weights": dict(zip(per_video, of_video, strict=True)),
+        "n_videos": len(per_video),
+    }
+
+
+def _mean(table: NDArray[np.float64], weights: NDArray[np.float64], *, axis: int) -> NDArray[np.float64]:
+    """Return weighted means of what is there; NaN where nothing is."""
+    there = np.where(np.isnan(table), 0, weights)
+    total = there.sum(axis=axis)
+    return np.asarray((np.nan_to_num(table) * there).sum(axis=axis) / np.where(total > 0, total, np.nan))
+
+
+def _by_video(
+    videos: Sequence[str], units: NDArray[np.float64], weights: NDArray[np.float64]
+) -> tuple[dict[str, float], list[float]]:
+    """Return each video's mean over the units that are not left out, and what it weighs."""
+    kept = ~np.isnan(units)
+    place: dict[str, int] = {}
+    of = [place.setdefault(video, len(place)) for video, here in zip(videos, kept, strict=True) if here]
+    total = np.bincount(of, weights[kept])
+    means = np.bincount(of, units[kept] * weights[kept]) / total
+    return dict(zip(place, means.tolist(), strict=True)), total.tolist()

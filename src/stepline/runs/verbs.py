@@ -1,0 +1,100 @@
+"""The verbs on the jobs of a benchmark, each by its release, entry and window length such as ``180s``, or ``all``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stepline import paths
+from stepline.benchmark import Benchmark, Job, Method, Prediction, UnavailableError
+from stepline.errors import ConfigError
+from stepline.io import sha256_file, write_bytes, write_text
+from stepline.runs.inputs import Inputs
+from stepline.runs.pairs import write_pairs
+from stepline.runs.predictions import write_predictions
+from stepline.runs.record import write_record
+from stepline.runs.report import write_picture
+from stepline.runs.score import score
+from stepline.runs.table import write_table
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """The verbs of one benchmark."""
+
+    benchmark: Benchmark[Any]
+
+    def fit(self, release: str, entry: str, context: str, seed: int) -> None:
+        """Fit with one seed; the checkpoint is empty where something is missing.
+
+        Raises ConfigError where the entry is not fitted, or not with that seed.
+        """
+        job = self.benchmark.job(release, entry, context)
+        if not job.entry.trained:
+            raise ConfigError(f"entry {entry!r} is not fitted")
+        if seed not in job.entry.seeds:
+            key = f"{self.benchmark.name}.{job.entry.kind.options}.seeds"
+            raise ConfigError(f"config: {key}: {seed} is not one of them; add it, or fit with one of them")
+        fit(self.benchmark.inputs(job), seed, paths.fit(self.benchmark.name, release, entry, context, seed))
+
+    def predict(self, release: str, entry: str, context: str) -> None:
+        """Predict, by all fits where the entry is fitted. A file without rows says what is missing."""
+        job = self.benchmark.job(release, entry, context)
+        inputs, fits = self.benchmark.inputs(job), self.benchmark.fits(job) if job.entry.trained else []
+        method = predict(inputs, fits, paths.predictions(self.benchmark.name, release, entry, context))
+        write_record(inputs, method)
+
+    def score(self, release: str, entry: str, context: str) -> None:
+        """Score the predictions."""
+        place = self.benchmark.name, release, entry, context
+        score(
+            self.benchmark.inputs(self.benchmark.job(release, entry, context)),
+            paths.predictions(*place),
+            paths.scores(*place),
+        )
+
+    def table(self, file: str) -> None:
+        """Write a file of tables; raise ConfigError where it is not configured."""
+        self.benchmark.check_table(file)
+        write_table(self.benchmark, file)
+
+    def picture(self, file: str) -> None:
+        """Write a file of tables as a figure; raise ConfigError where it is not configured."""
+        self.benchmark.check_table(file)
+        write_picture(self.benchmark, file)
+
+    def pairs(self) -> None:
+        """Write the differences that the benchmark declares."""
+        write_pairs(self.benchmark)
+
+    def results(self) -> None:
+        """Write the sha256 of all results, as ``sha256sum --check`` reads it."""
+        lines = [f"{sha256_file(path)}  {path}\n" for path in self.benchmark.results]
+        write_text(paths.all_results(self.benchmark.name), "".join(lines))
+
+
+def fit(inputs: Inputs[Any], seed: int, path: Path) -> None:
+    """Write the checkpoint of one seed; an empty one where something is missing."""
+    if inputs.missing("fit"):
+        write_bytes(path, b"")
+    else:
+        _method(inputs.job).fit(inputs, seed, path)
+
+
+def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any, Prediction]:
+    """Write predictions, and return the method that made them. A file without rows says what is missing."""
+    method, needs, made = _method(inputs.job), inputs.missing("predict"), list[Prediction]()
+    if not needs:
+        try:
+            made = list(method.predict(inputs, fits))
+        except UnavailableError as error:
+            needs = error.needs
+    selection = method.selection if made else ""
+    write_predictions(path, inputs.benchmark.prediction, made, spec=inputs.spec, needs=needs, selection=selection)
+    return method
+
+
+def _method(job: Job) -> Method[Any, Prediction]:
+    assert job.entry.kind.method is not None
+    method: Method[Any, Prediction] = job.entry.kind.method()()
+    return method

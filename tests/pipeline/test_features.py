@@ -1,0 +1,67 @@
+"""Which features a data set has, and what decides them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline import paths
+from stepline.backbones.histogram import HistogramSpec
+from stepline.errors import ConfigError
+from stepline.io import write_json
+from stepline.needs import Need
+from stepline.pipeline import Features
+from tests.pipeline.own import made
+
+LISTED = "internvideo-spacewalk"
+
+
+def features(*backbones: str, **mine: Any) -> Features:
+    return made(datasets={"mine": {"videos": "clips", "backbones": [*backbones], **mine}}).features
+
+
+def listed(text: str) -> Features:
+    """Return the features of a backbone for listed clips, with a list that has these lines."""
+    Path("list.csv").write_text(f"video,start_s,end_s\n{text}")
+    return features(LISTED, clips="list.csv")
+
+
+def test_a_backbone_that_is_missing_something_is_not_computed() -> None:
+    found = features("histogram", "s3d-pss")
+    assert found.configured == ["histogram", "s3d-pss"]
+    assert found.computed == ["histogram"]
+    assert found.missing("s3d-pss") == (Need("weights", "s3d"),)
+    assert (found.networks, found.environment("histogram")) == (False, "media")
+
+
+def test_a_folder_that_no_backbone_has_is_one_line() -> None:
+    assert features("histogram").backbone_of("histogram") == "histogram"
+    with pytest.raises(ConfigError, match="^backbone 's3d' is not one of mine: choose from histogram$"):
+        features("histogram").backbone_of("s3d")
+
+
+def test_damage_that_was_found_has_features_made_again() -> None:
+    found = features("histogram")
+    before = found.params("histogram", "000")
+    write_json(paths.damages("mine", "000", found.spec_of("histogram")), {"found": 1})
+    assert json.loads(found.params("histogram", "000")) == json.loads(before) | {"damages": 1}
+
+
+def test_the_listed_clips_are_those_of_the_file_once_each() -> None:
+    found = listed("a,2,3\na,0,1\na,0,1\nb,1,2\n")
+    assert found.clips(LISTED) == {"a": [(0.0, 1.0), (2.0, 3.0)], "b": [(1.0, 2.0)]}
+    assert found.clips("histogram") == {}
+
+
+def test_other_clips_are_described_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Features, "backbone_of", lambda _, folder: folder)
+    monkeypatch.setattr(Features, "spec_of", lambda *_: HistogramSpec())
+    before = listed("a,0,1\n").params(LISTED, "000")
+    assert listed("a,0,1\na,0,1\n").params(LISTED, "000") == before
+    assert listed("a,0,2\n").params(LISTED, "000") != before
+
+
+def test_a_backbone_for_listed_clips_wants_a_list() -> None:
+    with pytest.raises(ConfigError, match=f"^config: {LISTED} describes listed clips, and mine lists none: give"):
+        features(LISTED)

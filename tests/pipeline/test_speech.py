@@ -1,0 +1,44 @@
+"""What decides transcripts, and what their recogniser is missing."""
+
+import pytest
+
+from stepline import paths
+from stepline.asr import engines
+from stepline.availability import write_manifest
+from stepline.errors import MissingError
+from stepline.io import write_json
+from stepline.needs import Need
+from tests.pipeline.own import made
+
+
+def test_a_transcript_that_failed_is_asked_for_again() -> None:
+    before = made().speech.params("000")
+    folder = paths.transcripts("mine", "pocketsphinx")
+    write_json(folder / "a.json", {"failures": 1})
+    assert made().speech.params("000") != before
+    said = {video: {"status": "present", "reason": "", "n_sentences": 0} for video in "ab"}
+    write_manifest(paths.manifest(folder, "000"), said, **made().speech.record)
+    assert made().speech.transcribed
+    said["a"] = {"status": "failed", "reason": "HTTP 503", "failures": 1}
+    write_manifest(paths.manifest(folder, "000"), said, **made().speech.record)
+    assert not made().speech.transcribed
+
+
+def test_what_the_recogniser_is_missing_is_asked_where_transcripts_are_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    deepgram = {"engine": "deepgram"}
+    assert made(asr=deepgram).speech.missing == (Need("key", "DEEPGRAM_API_KEY"),)
+    assert not any("transcripts" in str(path) for path in made(asr=deepgram).summary_inputs())
+    other = deepgram | {"deepgram": {"model": "nova-2"}}
+    assert made(asr=deepgram).summary_params() != made(asr=other).summary_params()
+    with pytest.raises(MissingError, match=r"^strict: mine lacks key:DEEPGRAM_API_KEY$"):
+        made(asr=deepgram, strict=True)
+    said = {video: {"status": "present", "reason": "", "n_sentences": 0} for video in "ab"}
+    manifest = paths.manifest(paths.transcripts("mine", "deepgram"), "000")
+    write_manifest(manifest, said, **made(asr=deepgram).speech.record)
+    assert made(asr=deepgram).speech.missing == ()
+    write_manifest(manifest, {"a": said["a"]}, **made(asr=deepgram).speech.record)
+    assert made(asr=deepgram).speech.missing == (Need("key", "DEEPGRAM_API_KEY"),)
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    assert made().speech.missing == (Need("package", "pocketsphinx"),)

@@ -1,0 +1,112 @@
+"""What has videos fetched again and deleted, one change at a time."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from stepline import paths
+from stepline.availability import Record, write_availability, write_manifest
+from stepline.config import validate
+from stepline.io import write_json, write_text
+from stepline.pipeline import media_params
+from stepline.plans import pipeline
+from tests.pipeline.own import made
+
+
+def test_a_file_that_comes_changes_or_goes_is_looked_for_again(clips: Path) -> None:
+    seen = [made().videos.params("000")]
+    (clips / "c.mp4").write_bytes(b"x")
+    seen.append(made().videos.params("000"))
+    (clips / "c.mp4").write_bytes(b"xy")
+    seen.append(made().videos.params("000"))
+    write_text(paths.shards("mine"), "video,shard\na,000\nb,000\nc,000\n")
+    assert made().videos.params("000") == seen[-1]
+    (clips / "c.mp4").unlink()
+    seen.append(made().videos.params("000"))
+    assert len(set(seen)) == 4
+
+
+def test_a_file_that_may_be_read_by_now_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    readable = made().videos.params("000")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "a.mp4")
+    assert made().videos.params("000") != readable
+
+
+def test_only_the_shard_of_a_change_is_concerned(clips: Path) -> None:
+    before = [made(shard_hours=1e-10).videos.params(shard) for shard in ("000", "001")]
+    (clips / "b.mp4").write_bytes(b"xyz")
+    after = [made(shard_hours=1e-10).videos.params(shard) for shard in ("000", "001")]
+    assert (before[0] == after[0], before[1] == after[1]) == (True, False)
+
+
+def test_what_snakemake_shows_of_a_shard_holds_no_password() -> None:
+    seen = []
+    for password in ("one", "two"):
+        Path("list.csv").write_text(f"video,url\na,http://me:{password}@127.0.0.1/a.mp4\n")
+        seen.append(made(datasets={"mine": {"kind": "list", "videos": "list.csv"}}).videos.params("000"))
+        assert password not in seen[-1]
+    assert seen[0] != seen[1]
+
+
+def record(video: str, *, kept: bool = True) -> None:
+    found = Record(video=video, status="present", path=f"datasets/mine/videos/{video}.mp4", kept=kept)
+    write_availability(paths.videos("mine") / f"{video}.json", [found])
+
+
+def test_a_lost_video_counts_once_and_so_does_its_fetch() -> None:
+    assert made().videos.again("000") == 0
+    record("a")
+    assert made().videos.again("000") == 1
+    Path("datasets/mine/videos/a.mp4").touch()
+    write_json(paths.fetches("mine", "000"), {"again": 1})
+    assert made().videos.again("000") == 1
+    Path("datasets/mine/videos/a.mp4").unlink()
+    assert made().videos.again("000") == 2
+
+
+def test_lost_videos_and_strictness_have_a_shard_looked_for_again() -> None:
+    before = made().videos.params("000")
+    assert made(strict=True).videos.params("000") != before
+    record("a")
+    assert made().videos.params("000") != before
+
+
+def test_a_deleted_video_is_wanted_where_something_is_to_be_computed() -> None:
+    record("a", kept=False)
+    assert made().videos.needed("000")
+    assert made().videos.again("000") == 1
+    for path in made().made_from_videos("000"):
+        write_json(path, {})
+    write_manifest(paths.dropped("mine", "000"), {}, by=media_params(made().config))
+    assert not made().videos.needed("000")
+    assert made().videos.again("000") == 0
+    assert made(media={"limits": {"memory_mb": 9000}}).videos.again("000") == 1
+    assert made(media={"reader": "decord"}).videos.again("000") == 1
+    without = {"mine": {"videos": "clips", "backbones": []}}
+    assert made(media={"reader": "decord"}, datasets=without).videos.again("000") == 0
+    assert made(shots={"threshold": 3}, asr={"engine": "deepgram"}).videos.again("000") == 0
+
+
+def test_what_is_not_kept_is_dropped_before_the_table() -> None:
+    assert made().videos.dropped == []
+    assert made(media={"keep": "none"}).videos.dropped == [paths.dropped("mine", "000")]
+    assert paths.dropped("mine", "000") in made(media={"keep": "none"}).summary_inputs()
+    study = validate({"media": {"keep": "none"}, "spacewalk": {"text_encoders": ["tfidf"]}})
+    assert pipeline(study, "spacewalk").videos.dropped == []
+
+
+def test_a_disk_is_filled_by_what_is_downloaded_and_made() -> None:
+    Path("list.csv").write_text("video,url,duration_s\na,http://127.0.0.1/a.mp4,36000\n")
+    listed = made(datasets={"mine": {"kind": "list", "videos": "list.csv"}})
+    assert [listed.videos.disk_gb(stage, "000") for stage in ("videos", "media", "extract")] == [15, 2, 1]
+    assert made().videos.disk_gb("videos", "000") == 0
+
+
+def test_only_annotated_spans_are_read_where_that_is_configured() -> None:
+    Path("segments.csv").write_text("video,start_s,end_s,label\na,0,2,x\na,1,4,y\n")
+    given = {"datasets": {"mine": {"videos": "clips", "segments": "segments.csv"}}}
+    assert made(**given).videos.spans() == {}
+    annotated = made(**given, media={"spans": "annotated"}).videos
+    assert annotated.spans() == {"a": [[0, 4]]}
+    assert annotated.params("000") != made(**given).videos.params("000")

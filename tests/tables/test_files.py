@@ -1,0 +1,167 @@
+"""Tables as files: CSV and Markdown to the byte."""
+
+import re
+from pathlib import Path
+
+from stepline import tables
+from stepline.benchmark.words import Option, Sees
+from stepline.tables import Number
+from tests.tables.numbers import SAMPLE_LIST, WINDOW, build, cells, number, score
+
+
+def test_the_csv_has_the_columns_in_order_and_empty_unknowns(paper: Path, tmp_path: Path) -> None:
+    seeds = score(11.5, selection="val loss")
+    seeds["metrics"]["accuracy"] |= {"seeds": [0, 1, 2], "sd": 0.25}
+    asked = [
+        number(score=seeds, sees=(WINDOW, Sees("recording", "the whole recording"))),
+        number(entry="r", method="Random", modality="-"),
+    ]
+    found = cells(build(asked, paper), tmp_path)
+    assert tuple(found[0]) == tables.COLUMNS
+    minilm = next(c for c in found if c["method"] == "MiniLM" and c["value"])
+    assert minilm == {
+        "table": "2a", "entry": "minilm", "method": "MiniLM", "modality": "L", "setting": "zero-shot",
+        "context_s": "60", "metric": "accuracy", "value": "11.5000", "paper": "11.22", "rerun": "",
+        "difference": "0.2800", "release": "v0", "split": "test", "protocol": "paper", "inputs": "window;recording",
+        "options": "", "value_sd": "0.2500",
+        "ci_low": "8.0000", "ci_high": "14.0000", "n_videos": "6", "n_listed": "6", "n_samples": "12000",
+        "n_queries": "", "pool_used": "", "pool_listed": "", "seeds": "0;1;2", "spec": "1a2b3c4d",
+        "status": "within", "note": "tolerance ±1: a rerun; selection: val loss", "command": "",
+    }  # fmt: skip
+    assert [c["entry"] for c in found if c["method"] == "Human"] == [""]
+    assert not [c for record in found for c in record.values() if c in ("-", "None", "nan")]
+
+
+def test_a_tiny_negative_difference_is_not_minus_zero(paper: Path, tmp_path: Path) -> None:
+    found = cells(build([number(score=score(11.21999999))], paper), tmp_path)
+    assert [c["difference"] for c in found if c["difference"]] == ["0.0000"]
+
+
+GOLDEN = """\
+## Table 2a: Step recognition, release v0: the paper's methods
+
+| Setting | Method | Modality | w=1 min Acc | w=1 min mAP | w=3 min Acc | unlimited Acc |
+| --- | --- | --- | --- | --- | --- | --- |
+| baseline | Random |  | needs (4.22) |  |  |  |
+| reference | Human | V+L |  |  |  | 67.0 ref |
+| zero-shot | MiniLM | L | 11.22 (11.22) = | 12.00 (12.17) ≈ | 13.00 (12.39) ≠ |  |
+| zero-shot | Broken | L | 98.00 (99.00) ‡ |  |  |  |
+
+## Table 2a: Step recognition, release v0: additional methods
+
+| Setting | Method | Modality | w=2.5 s | unlimited |
+| --- | --- | --- | --- | --- |
+| baseline | **Sample rank: sees THE SAMPLE LIST** |  |  | 67.32 |
+| last-layer | MiniLM | L | 50.00 |  |
+
+## What is missing
+
+| Needs | Numbers | Of | Filled by |
+| --- | --- | --- | --- |
+| nothing that is configured computes it | 1 | Random, baseline (2a) | `add its encoder or context to \
+config.yaml, or an entry to tables.yaml` |
+
+## Table 2a, release v0: how to read it
+
+- **Release**: v0
+- **Split**: test
+- **Protocol**: paper
+- **What a method may see**: its window: MiniLM (zero-shot), Broken (zero-shot), MiniLM (last-layer); \
+THE SAMPLE LIST: Sample rank (baseline)
+- **Oracles**: Sample rank (baseline)
+- **Videos evaluated / listed**: 6 / 6
+- **Samples**: 12000
+- **Seeds**: 0
+- **Intervals**: 95 %, bootstrap over the videos
+- **Subset**: none: the whole split
+
+| Method | Setting | Context | Metric | Value | 95 % interval | Seeds | It may see | Status |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| MiniLM, L | zero-shot | 1 min | Acc | 11.22 | 8.00 to 14.00 | 1 | its window | exact |
+| MiniLM, L | zero-shot | 1 min | mAP | 12.00 | 8.00 to 14.00 | 1 | its window | within |
+| MiniLM, L | zero-shot | 3 min | Acc | 13.00 | 8.00 to 14.00 | 1 | its window | differs |
+| Broken, L | zero-shot | 1 min | Acc | 98.00 | 8.00 to 14.00 | 1 | its window | inconsistent |
+| MiniLM, L | last-layer | 2.5 s | Acc | 50.00 | 8.00 to 14.00 | 1 | its window | ours |
+| Sample rank | baseline | unlimited | Acc | 67.32 | 8.00 to 14.00 | 1 | THE SAMPLE LIST | ours |
+"""
+
+
+def golden_lines() -> list[Number]:
+    return [
+        number(),
+        number(metric="map"),
+        number(context_s=180.0, score=score(13.0)),
+        number(entry="broken", method="Broken", score=score(98.0)),
+        number(entry="own", setting="last-layer", context_s=2.5, score=score(50.0)),
+        number(
+            entry="rank", method="Sample rank", modality="-", setting="baseline", context_s=None,
+            sees=(SAMPLE_LIST,), score=score(67.32),
+        ),
+    ]  # fmt: skip
+
+
+def test_the_markdown_is_laid_out_as_in_the_paper(paper: Path, tmp_path: Path) -> None:
+    tables.write_markdown(build(golden_lines(), paper), tmp_path / "table.md", title="A study")
+    head, body = re.split(r"\n\n(?=## )", (tmp_path / "table.md").read_text(), maxsplit=1)
+    assert head.startswith(
+        "# A study\n\nEach cell: ours (the paper's [its authors' later re-run, on another release]). ="
+    )
+    assert body == GOLDEN
+
+
+def modality_lines() -> list[Number]:
+    ours = {"table": "3b", "modality": "V"}
+    return [
+        number(**ours, setting="last-layer", score=score(9.404)),
+        number(**ours, score=score(9.0)),
+        number(**ours, context_s=180.0, score=score(8.0)),
+    ]
+
+
+def test_a_later_number_stands_in_brackets_and_the_facts_say_what_it_is(paper: Path, tmp_path: Path) -> None:
+    rows = build(modality_lines(), paper)
+    tables.write_markdown(rows, tmp_path / "table.md", title="A study")
+    text = (tmp_path / "table.md").read_text()
+    assert "| reference | People | V |  |  | 50.0 [51.0] ref |" in text
+    assert "| last-layer | MiniLM | V | 9.40 (9.4 [9.81]) = |  |  |" in text
+    assert "| zero-shot | MiniLM | V | 9.00 ([7.84]) | 8.00 |  |" in text
+    assert "- **[Re-run]**: the number of the same cell in the paper's later edition" in text
+    assert "additional methods" not in text
+    assert [c["rerun"] for c in cells(rows, tmp_path)] == ["9.81", "7.84", "", "51.0"]
+    tables.write_markdown(build([number()], paper), tmp_path / "table.md", title="A study")
+    assert "[Re-run]" not in (tmp_path / "table.md").read_text()
+
+
+def test_variants_of_a_method_are_told_apart_by_their_entry(paper: Path) -> None:
+    asked = [
+        number(entry="a", context_s=30.0),
+        number(entry="b", context_s=30.0, options={"k": Option(2)}, score=score(9.0)),
+    ]
+    panel = tables.panels(build(asked, None))[0]
+    assert [(each.method, each.cells[0].text) for each in panel.lines] == [
+        ("MiniLM (a)", "11.22"),
+        ("MiniLM (b)", "9.00"),
+    ]
+
+
+def test_a_study_without_a_paper_is_one_table(tmp_path: Path) -> None:
+    rows = build([number(release="demo", context_s=2.5, paper_release="")], None)
+    tables.write_markdown(rows, tmp_path / "table.md", title="Demo")
+    text = (tmp_path / "table.md").read_text()
+    assert "## Table 2a: Step recognition, release demo\n" in text
+    assert "## What is missing\n\nNothing." in text
+
+
+def test_a_hostile_name_does_not_break_the_markdown(tmp_path: Path) -> None:
+    tables.write_markdown(build([number(method="a|b\n<script>")], None), tmp_path / "table.md", title="Demo")
+    assert "| zero-shot | a\\|b &lt;script> | L |" in (tmp_path / "table.md").read_text()
+
+
+def test_the_same_rows_give_the_same_bytes(paper: Path, tmp_path: Path) -> None:
+    contents = []
+    for name in ("a", "b"):
+        rows = build(golden_lines(), paper)
+        tables.write_csv(rows, tmp_path / f"{name}.csv")
+        tables.write_markdown(rows, tmp_path / f"{name}.md", title="A study")
+        contents.append([(tmp_path / f"{name}.{kind}").read_bytes() for kind in ("csv", "md")])
+    assert contents[0] == contents[1]

@@ -1,0 +1,117 @@
+"""Every status by its rule."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline import tables
+from stepline.benchmark.words import Option
+from stepline.needs import Need
+from tests.tables.numbers import row, score
+
+
+@pytest.mark.parametrize("value", [11.22, 11.2249, 11.2151, 11.215])
+def test_a_value_that_rounds_to_the_printed_digits_is_exact(paper: Path, value: float) -> None:
+    found = row(paper, score=score(value))
+    assert found.status == "exact"
+    assert found.difference == pytest.approx(value - 11.22)
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [(12.22, "within"), (10.22, "within"), (11.2251, "within"), (12.23, "differs"), (10.21, "differs")],
+)
+def test_the_tolerance_decides_between_within_and_differs(paper: Path, value: float, status: str) -> None:
+    found = row(paper, score=score(value))
+    assert found.status == status
+    assert "±1: a rerun" in found.note
+
+
+def test_a_number_without_a_tolerance_differs(paper: Path) -> None:
+    found = row(paper, context_s=180.0, score=score(12.40))
+    assert (found.status, round(found.difference or 0, 2)) == ("differs", 0.01)
+
+
+def test_a_value_without_a_number_of_the_paper_is_ours(paper: Path) -> None:
+    found = row(paper, context_s=30.0)
+    assert (found.status, found.paper, found.difference) == ("ours", None, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"release": "v1"}, "release v1, the paper's numbers were made on v0"),
+        ({"subset": "2 videos"}, "subset: 2 videos"),
+        ({"score": score(n_videos=5)}, "videos: 5 of 6 evaluated"),
+        ({"score": score(pool_used=9, pool_listed=10)}, "pool: 9 of 10 evaluated"),
+        ({"protocol": "beyond"}, "protocol beyond the paper's"),
+        (
+            {"options": {"transcripts": Option("asr", "released"), "k": Option(1)}},
+            "transcripts=asr (published: released)",
+        ),
+    ],
+)
+def test_what_is_not_comparable_says_why_and_has_no_difference(paper: Path, changes: Any, note: str) -> None:
+    found = row(paper, **changes)
+    assert (found.status, found.difference) == ("not comparable", None)
+    assert found.paper == 11.22
+    assert note in found.note
+
+
+def test_an_option_of_which_the_paper_says_nothing_stays_comparable(paper: Path) -> None:
+    found = row(paper, options={"normalise": Option("block"), "b": Option(True, True)})
+    assert (found.status, found.options) == ("exact", "b=true;normalise=block")
+
+
+def test_a_subset_stands_in_the_note_of_our_own_numbers_too(paper: Path) -> None:
+    assert row(paper, context_s=30.0, subset="0.5 of the videos").note == "subset: 0.5 of the videos"
+
+
+@pytest.mark.parametrize("absent", [None, score(None, metrics={}, status="needs", needs=["weights:x", "videos:y"])])
+def test_a_line_without_a_value_needs_something_and_names_the_command(paper: Path, absent: Any) -> None:
+    found = row(
+        paper, score=absent, needs=(Need("weights", "x"), Need("videos", "y")), command="stepline fetch weights/x"
+    )
+    assert (found.status, found.value, found.difference) == ("needs", None, None)
+    assert (found.note, found.command) == ("needs weights:x;videos:y", "stepline fetch weights/x")
+
+
+def test_our_own_line_without_a_value_stays_with_what_it_needs(paper: Path) -> None:
+    absent = score(None, metrics={}, status="needs", needs=["videos:y"])
+    found = row(paper, context_s=30.0, score=absent, needs=(Need("videos", "y"),), command="stepline fetch y/videos")
+    assert (found.status, found.printed, found.needs, found.seeds) == ("needs", "", (Need("videos", "y"),), ())
+
+
+def test_a_line_with_a_value_has_no_command(paper: Path) -> None:
+    assert row(paper, command="stepline fetch weights/x").command == ""
+
+
+def test_a_number_that_cannot_be_right_is_inconsistent_with_its_evidence(paper: Path) -> None:
+    found = row(paper, method="Broken", score=score(99.0))
+    assert (found.status, found.difference) == ("inconsistent", None)
+    assert "more than all" in found.note
+
+
+def test_a_table_that_leaves_out_last_zeros_is_held_to_its_decimals(paper: Path) -> None:
+    asked = {"table": "3b", "modality": "V", "setting": "last-layer"}
+    assert row(paper, **asked, score=score(9.404)).status == "exact"
+    found = row(paper, **asked, score=score(9.41))
+    assert (found.status, found.rerun) == ("within", "9.81")
+    assert found.note == "tolerance ±0.5: a rerun; copied by hand"
+
+
+def test_what_is_noted_of_a_number_that_is_not_known_stands_beside_ours(paper: Path) -> None:
+    found = row(paper, table="3b", modality="V", context_s=180.0, score=score(8.0))
+    assert (found.status, found.note) == ("ours", "damaged")
+
+
+def test_halves_are_rounded_up_also_where_the_float_lies_below() -> None:
+    assert tables.percent(12.975) == "12.98"
+    assert tables.percent(12.974999999999998) == "12.98"
+    assert tables.percent(12.974999) == "12.97"
+    assert tables.percent(100 * 0.12975) == "12.98"
+
+
+def test_a_paper_that_names_no_release_is_compared_on_any(paper: Path) -> None:
+    assert row(paper, release="v1", paper_release="").status == "exact"

@@ -1,0 +1,203 @@
+"""Benchmarks whose folders the configuration names, and the schema that follows from what they declare."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+
+from stepline.config import defaults, load, validate
+from stepline.datasets import pss
+from stepline.datasets.studies import STUDIES
+from stepline.errors import ConfigError
+
+TOY: dict[str, Any] = {
+    "title": "Toy",
+    "releases": {"first": {"fps": 1}, "second": {"fps": 2}},
+    "default_releases": ["first"],
+    "datasets": ["toys"],
+    "features": {"net": {"default": ["histogram", "other"], "description": "A network."}},
+    "entries": {"a": {"kind": "random"}},
+    "tables": {1: {"title": "T", "lines": []}, "both": {"target": "table1"}},
+}
+OPTIONS: dict[str, Any] = {
+    "properties": {
+        "head": {
+            "type": "object",
+            "additionalProperties": False,
+            "default": {},
+            "description": "Of the head.",
+            "properties": {
+                "epochs": {"type": "integer", "default": 3, "description": "Passes."},
+                "seeds": {"$ref": "#/$defs/seeds", "default": [0], "description": "Fits."},
+            },
+        }
+    },
+    "metrics": {"rounded": {"type": "boolean", "default": False, "description": "Whether it is."}},
+}
+NAMED = {"benchmarks": {"toy": "toy"}}
+
+
+def write(folder: Path, changes: dict[str, Any] | None = None, options: dict[str, Any] | None = OPTIONS) -> None:
+    """Write the files of the toy benchmark; a change to None leaves a field out."""
+    folder.mkdir()
+    declared = {key: value for key, value in (TOY | (changes or {})).items() if value is not None}
+    (folder / "tables.yaml").write_text(yaml.safe_dump(declared))
+    if options is not None:
+        (folder / "options.yaml").write_text(yaml.safe_dump(options))
+
+
+def test_a_named_folder_has_a_key_with_the_form_that_it_declares(tmp_path: Path) -> None:
+    write(tmp_path / "toy")
+    config = validate(NAMED | {"toy": {"head": {"epochs": "7"}, "metrics": {"rounded": "true"}}})
+    assert config["benchmarks"] == {"toy": "toy"}
+    assert config["toy"] == {
+        "releases": ["first"],
+        "tables": ["table1"],
+        "features": {"net": ["histogram", "other"]},
+        "subset": None,
+        "entries": {},
+        "metrics": {"rounded": True, "bootstrap_samples": 10000, "bootstrap_seed": 0},
+        "head": {"epochs": 7, "seeds": [0]},
+    }
+    assert validate(json.loads(json.dumps(config))) == config
+    assert defaults("toy", config) == validate(NAMED | {"toy": {}})["toy"]
+
+
+def test_without_options_it_has_what_all_have(tmp_path: Path) -> None:
+    write(tmp_path / "toy", {"features": None, "default_releases": None, "datasets": None}, None)
+    assert validate(NAMED | {"toy": {}})["toy"] == {
+        "releases": ["first", "second"],
+        "tables": ["table1"],
+        "subset": None,
+        "entries": {},
+        "metrics": {"bootstrap_samples": 10000, "bootstrap_seed": 0},
+    }
+
+
+def test_a_named_folder_need_not_be_configured(tmp_path: Path) -> None:
+    write(tmp_path / "toy")
+    assert "toy" not in validate(NAMED)
+
+
+def test_a_path_may_start_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write(tmp_path / "toy")
+    assert "toy" in validate({"benchmarks": {"toy": "~/toy"}, "toy": {}})
+
+
+@pytest.mark.parametrize(
+    ("toy", "line"),
+    [
+        ({"releases": ["third"]}, "config: toy.releases[0]: 'third' is not allowed; choose from first, second"),
+        ({"tables": ["table2"]}, "config: toy.tables[0]: 'table2' is not allowed; choose from table1"),
+        ({"features": {"nett": ["x"]}}, "config: toy.features.nett: unknown key; did you mean 'net'? allowed: net"),
+        ({"head": {"epochs": "x"}}, "config: toy.head.epochs: 'x' is not of type integer"),
+        ({"headd": {}}, "config: toy.headd: unknown key; did you mean 'head'? "),
+    ],
+)
+def test_its_values_are_checked(tmp_path: Path, toy: dict[str, Any], line: str) -> None:
+    write(tmp_path / "toy")
+    with pytest.raises(ConfigError) as error:
+        validate(NAMED | {"toy": toy})
+    assert str(error.value).startswith(line)
+
+
+@pytest.mark.parametrize("name", ["strict", "spacewalk", "demo", "oepp", "tasty", "weights"])
+def test_a_name_that_is_taken(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "toy")
+    with pytest.raises(ConfigError, match=f"^config: benchmarks: '{name}' is taken; choose another name$"):
+        validate({"benchmarks": {name: "toy"}})
+
+
+@pytest.mark.parametrize("name", ["toy", "toys"])
+def test_no_data_set_of_the_users_has_its_name_or_that_of_its_videos(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "toy")
+    with pytest.raises(ConfigError, match=f"^config: datasets: '{name}' is taken"):
+        validate(NAMED | {"datasets": {name: {"videos": "x"}}})
+
+
+@pytest.mark.parametrize(
+    ("benchmarks", "line"),
+    [
+        ({"toy": "nowhere"}, "config: benchmarks.toy: {}/nowhere has no tables.yaml; give a benchmark's folder"),
+        ({"toy": 3}, "config: benchmarks.toy: 3 is not of type string; put it in quotes"),
+        ({"Toy": "toy"}, "config: benchmarks: 'Toy' does not match "),
+        (["toy"], "config: benchmarks: ['toy'] is not of type object"),
+        ({"toy": "a\0b"}, "config: 'a\\x00b' holds a null character"),
+    ],
+)
+def test_a_folder_that_is_none(tmp_path: Path, benchmarks: Any, line: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        validate({"benchmarks": benchmarks, "toy": {}})
+    assert str(error.value).startswith(line.format(tmp_path))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "part"),
+    [
+        ("tables.yaml", "a: [", "not YAML: "),
+        ("tables.yaml", "title: a\ntitle: b\n", "not YAML: line 2: the key 'title' stands twice"),
+        ("tables.yaml", "", "the file: None is not of type object"),
+        ("options.yaml", "", "the file: None is not of type object"),
+        ("options.yaml", "a: [", "not YAML: "),
+        ("options.yaml", "propertys: {}", "propertys: unknown key; did you mean 'properties'?"),
+        ("options.yaml", "properties: {x: 5}", "properties.x: 5 is not of type object"),
+        ("options.yaml", "properties: {x: {type: 'integr'}}", "x.type: 'integr' is not valid under any"),
+        ("options.yaml", "properties: {x: {$ref: '#/$defs/seedz'}}", "$ref: no form has the name 'seedz'"),
+        ("options.yaml", "properties: {x: {$ref: '#/$defs/benchmark'}}", "$ref: a form is part of itself"),
+    ],
+)
+def test_a_file_that_is_wrong_is_one_line(tmp_path: Path, file: str, content: str, part: str) -> None:
+    write(tmp_path / "toy")
+    (tmp_path / "toy" / file).write_text(content)
+    with pytest.raises(ConfigError) as error:
+        validate(NAMED)
+    assert str(error.value).startswith(f"{tmp_path}/toy/{file}: {part}")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"releases": None}, "/tables.yaml: the file: 'releases' is a required property"),
+        ({"releases": []}, "/tables.yaml: releases: "),
+        ({"releases": {1: {}}}, "/tables.yaml: releases: 1 is not of type string; put it in quotes"),
+        ({"relases": []}, "/tables.yaml: relases: unknown key; did you mean 'releases'?"),
+        ({"tables": ["table1"]}, "/tables.yaml: tables: ['table1'] is not of type object"),
+        ({"default_releases": ["third"]}, ": a default is not allowed: releases[0]: 'third'"),
+        (
+            {"features": {"net": {"default": ["a", "a"], "description": "x"}}},
+            ": a default is not allowed: features.net",
+        ),
+    ],
+)
+def test_a_head_that_is_wrong_is_one_line(tmp_path: Path, changes: dict[str, Any], part: str) -> None:
+    write(tmp_path / "toy", changes)
+    with pytest.raises(ConfigError) as error:
+        validate(NAMED)
+    assert str(error.value).startswith(f"{tmp_path}/toy{part}")
+    assert "\n" not in str(error.value)
+
+
+def test_it_is_read_from_a_file_too(tmp_path: Path) -> None:
+    write(tmp_path / "toy")
+    (tmp_path / "config.yaml").write_text("benchmarks: {toy: toy}\ntoy: {}\n")
+    assert load()["toy"]["tables"] == ["table1"]
+
+
+def test_what_the_packages_benchmarks_declare_is_what_they_have() -> None:
+    published = validate({"spacewalk": {}, "pss": {}, "oepp": {}, "demo": {}})
+    assert published["spacewalk"]["tables"] == Spacewalk.all_tables()
+    assert published["pss"]["releases"] == list(pss.DATASETS)
+    assert published["demo"]["releases"] == list(STUDIES["demo"].fps)
+    assert published["spacewalk"]["releases"] == list(STUDIES["spacewalk"].fps)
+
+
+def test_one_key_of_a_feature_leaves_the_others_as_they_are() -> None:
+    features = validate({"oepp": {"features": {"videoclip": {"text": "mpnet"}}}})["oepp"]["features"]
+    assert features["videoclip"] == {"video": "videoclip-oepp", "text": "mpnet"}
+    assert features["mil-nce"] == {"video": "s3d-oepp", "text": "released"}

@@ -1,0 +1,121 @@
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from snakemake.cli import parse_config
+
+from stepline import cli
+from stepline.config import validate
+from stepline.invocation import Invocation, command, current
+from tests.conftest import ROOT, snakemake
+
+TARGET = "results/spacewalk/table2.csv"
+
+
+def started(*configfiles: str, **overrides: Any) -> None:
+    Invocation(configfiles=configfiles, overrides=overrides).keep()
+
+
+def read(line: str) -> dict[str, Any]:
+    """Return what Snakemake reads of a command's ``--config``."""
+    words = shlex.split(line)
+    read: dict[str, Any] = parse_config(words[words.index("--config") + 1 :])
+    return read
+
+
+def test_without_a_configuration_of_ones_own_the_target_is_enough() -> None:
+    assert command(TARGET, {}) == f"snakemake --cores 8 {TARGET}"
+
+
+def test_files_are_named_as_they_are_from_here(tmp_path: Path) -> None:
+    started(str(tmp_path / "walks.yaml"), "/etc/my walks.yaml")
+    assert command(TARGET, {}) == f"snakemake --cores 8 {TARGET} --configfile walks.yaml '/etc/my walks.yaml'"
+
+
+def test_a_change_is_added_to_the_users_own_of_the_same_key_and_a_list_is_given_whole() -> None:
+    started(
+        strict=False, spacewalk={"releases": ["v2"], "llm": {"url": "http://localhost:80/v1"}, "tables": ["table2"]}
+    )
+    changes = {"spacewalk": {"llm": {"model": "NAME"}, "tables": ["table2", "table3"], "subset": None}}
+    assert command(TARGET, changes) == (
+        f"snakemake --cores 8 {TARGET} --config strict=false 'spacewalk={{releases: [v2], "
+        'llm: {url: "http://localhost:80/v1", model: NAME}, tables: [table2, table3], subset: null}\''
+    )
+    assert current().overrides["spacewalk"]["tables"] == ["table2"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "01152020",
+        "x, y: z",
+        "it's",
+        'a "b"',
+        "",
+        "null",
+        "- a",
+        "#a",
+        "*a",
+        "{a}",
+        "a\nb",
+        "é",
+        "1e-5",
+        "~/a b",
+        "a=b",
+        "!x",
+    ],
+)
+def test_text_comes_back_as_it_was(value: str) -> None:
+    assert read(command(TARGET, {"spacewalk": {"a": value, value: ["x", value]}})) == {
+        "spacewalk": {"a": value, value: ["x", value]}
+    }
+
+
+def test_what_snakemake_reads_of_it_is_what_was_meant() -> None:
+    changes = {
+        "shard_hours": 2.5,
+        "strict": True,
+        "spacewalk": {"last_layer": {"learning_rate": 1e-5, "seeds": [3]}, "subset": {"videos": ["01152020"]}},
+        "oepp": {"split_seed": None},
+    }
+    assert validate(read(command(TARGET, changes))) == validate(changes)
+
+
+def test_a_named_file_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLINE_CONFIG", "walks.yaml")
+    assert current() == Invocation(configfiles=(str(tmp_path / "walks.yaml"),))
+    assert cli.main(["--configfile", "other.yaml", "summary", "mine"]) == 2
+    assert current() == Invocation(configfiles=(str(tmp_path / "other.yaml"),))
+    assert command(TARGET, {}).endswith(" --configfile other.yaml")
+
+
+SAYS = """
+from stepline.invocation import command
+print(command("results/demo/table2.csv", {"demo": {"tables": ["table2", "table3"]}}), file=open("said", "w"))
+"""
+
+
+@pytest.mark.slow
+def test_a_job_knows_how_the_run_was_started_and_its_command_runs(tmp_path: Path) -> None:
+    (tmp_path / "my walks.yaml").write_text("demo: {text_encoders: [tfidf], tables: [table2]}")
+    (tmp_path / "src").symlink_to(ROOT / "src")
+    (tmp_path / "says.py").write_text(SAYS)
+    (tmp_path / "Snakefile").write_text(
+        f"include: {str(ROOT / 'Snakefile')!r}\nrule says:\n    output: 'said'\n    shell: 'python says.py'\n"
+    )
+    own = ("--configfile", "my walks.yaml", "--config", "demo={subset: {videos: [soup]}}", "shard_hours=3")
+    done = snakemake("--snakefile", "Snakefile", "--cores", "1", "said", *own, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = (tmp_path / "said").read_text().strip()
+    assert said == (
+        "snakemake --cores 8 results/demo/table2.csv --configfile 'my walks.yaml' "
+        "--config 'demo={subset: {videos: [soup]}, tables: [table2, table3]}' shard_hours=3"
+    )
+    asked = snakemake(*shlex.split(said)[1:], "--dry-run", folder=tmp_path)
+    assert asked.returncode == 0, asked.stderr
+    demo = [json.loads(path.read_text())["demo"] for path in (tmp_path / ".stepline").glob("config-*.json")]
+    assert sorted(each["tables"] for each in demo) == [["table2"], ["table2", "table3"]]
+    assert [each["subset"]["videos"] for each in demo] == [["soup"], ["soup"]]
+    assert [each["text_encoders"] for each in demo] == [["tfidf"], ["tfidf"]]

@@ -1,0 +1,102 @@
+# Studies in Spacewalk-18's form: samples, embeddings of texts, and what shows results besides tables.
+from stepline.benchmarks.spacewalk import presentation
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+
+SPACEWALKS = "|".join(Spacewalk.serves(config))
+
+
+rule samples:
+    input:
+        "datasets/{study}/{release}/release.json",
+    output:
+        "results/{study}/samples/{release}/{task}/{split}.json",
+    log:
+        "logs/samples/{study}.{release}.{task}.{split}.log",
+    conda:
+        "../../envs/core.yaml"
+    message:
+        "samples of {wildcards.study} {wildcards.release}, {wildcards.task} {wildcards.split}"
+    shell:
+        "python -m stepline --log {log} samples {wildcards.study} --release {wildcards.release}"
+        " --task {wildcards.task} --split {wildcards.split}"
+
+
+rule encode:
+    input:
+        lambda wildcards: plan(wildcards).encode_inputs(wildcards.release, wildcards.task, wildcards.video),
+    output:
+        "features/{encoder}/{spec}/manifests/{study}.{release}.{task}.{video}.json",
+    log:
+        "logs/encode/{encoder}/{spec}/{study}.{release}.{task}.{video}.log",
+    conda:
+        lambda wildcards: f"{workflow.basedir}/envs/{'text' if wildcards.encoder in MODELS else 'vision'}.yaml"
+    params:
+        texts=lambda wildcards: plan(wildcards).encode_params(wildcards.task, wildcards.encoder),
+    message:
+        "{wildcards.encoder} on the texts of {wildcards.video}, {wildcards.release} {wildcards.task}"
+    shell:
+        "python -m stepline --log {log} encode {wildcards.study} --release {wildcards.release} --task {wildcards.task}"
+        " --video {wildcards.video} --encoder {wildcards.encoder}"
+
+
+rule figures:
+    input:
+        lambda wildcards: presentation.figure_inputs(plan(wildcards)),
+    output:
+        "results/{study}/figure3.svg",
+        "results/{study}/figure4.svg",
+        "results/{study}/figureA9.svg",
+    log:
+        "logs/figures/{study}.log",
+    wildcard_constraints:
+        study=SPACEWALKS,
+    conda:
+        "../../envs/core.yaml"
+    params:
+        lines=lambda wildcards: presentation.figure_params(plan(wildcards)),
+    message:
+        "results/{wildcards.study}/figure3.svg"
+    shell:
+        "python -m stepline --log {log} figures {wildcards.study}"
+
+
+rule examples:
+    input:
+        lambda wildcards: presentation.example_inputs(plan(wildcards)),
+    output:
+        "results/{study}/examples.html",
+    log:
+        "logs/examples/{study}.log",
+    wildcard_constraints:
+        study=SPACEWALKS,
+    conda:
+        "../../envs/media.yaml"
+    params:
+        methods=lambda wildcards: presentation.example_params(plan(wildcards)),
+    message:
+        "results/{wildcards.study}/examples.html"
+    shell:
+        "python -m stepline --log {log} examples {wildcards.study}"
+
+
+rule durations:
+    input:
+        lambda wildcards: presentation.duration_inputs(plan(wildcards)),
+    output:
+        "results/{study}/tableA1.csv",
+        "results/{study}/tableA1.md",
+        "results/{study}/tableA5.csv",
+        "results/{study}/tableA5.md",
+        "results/{study}/figureA2.svg",
+    log:
+        "logs/durations/{study}.log",
+    wildcard_constraints:
+        study=SPACEWALKS,
+    conda:
+        "../../envs/core.yaml"
+    params:
+        paper=lambda wildcards: presentation.duration_params(plan(wildcards)),
+    message:
+        "results/{wildcards.study}/tableA1.csv"
+    shell:
+        "python -m stepline --log {log} durations {wildcards.study}"
