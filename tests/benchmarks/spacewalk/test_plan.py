@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stepline.benchmarks.spacewalk.plan import Plan
 
 from stepline import paths
 from stepline.asr import engines
 from stepline.availability import Record, write_availability
 from stepline.backbones.registry import presets, spec_of, towers
 from stepline.benchmarks.spacewalk import entries, plan, presentation
+from stepline.benchmarks.spacewalk.plan import Plan
 from stepline.config import validate
 from stepline.datasets.studies import study
 from stepline.errors import ConfigError, StoreError
