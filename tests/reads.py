@@ -77,39 +77,39 @@ def undeclared(traces: Path, folder: Path) -> list[str]:
     if not read:
         return []
     kept.write_text(json.dumps(writers))
-    waited = _waited(folder, writers)
+    ancestors = waited(folder, writers)
     return [
         f"{log} reads {path}, which {' and '.join(by)} wrote"
-        for log in sorted(read.keys() & waited.keys())
+        for log in sorted(read.keys() & ancestors.keys())
         for path in sorted(read[log])
-        if (by := _writers(writers, path))
-        and not waited[log] & {*by}
+        if (by := writers_of(writers, path))
+        and not ancestors[log] & {*by}
         and not any(re.fullmatch(pattern, f"{log} {path}") for pattern in ALLOWED)
     ]
 
 
-def _writers(writers: dict[str, list[str]], path: str) -> list[str]:
+def writers_of(writers: dict[str, list[str]], path: str) -> list[str]:
     """Return the logs of the jobs that wrote a file, or moved a folder with it into place."""
     return next((writers[each] for each in (path, *map(str, Path(path).parents)) if each in writers), [])
 
 
-def _waited(folder: Path, writers: dict[str, list[str]]) -> dict[str, set[str]]:
+def waited(folder: Path, writers: dict[str, list[str]]) -> dict[str, set[str]]:
     """Return by its log each job's own and the logs of all jobs that it waited for: of its declared inputs, and so on."""
     kept = [path for path in (folder / ".snakemake/metadata").rglob("*") if path.is_file()]
     records = [json.loads(path.read_bytes()) for path in kept]
     direct = {
-        log: {by for path in record["input"] for by in _writers(writers, os.path.normpath(path))}
+        log: {by for path in record["input"] for by in writers_of(writers, os.path.normpath(path))}
         for record in records
         for log in record["log"]
     }
-    waited = {log: {log} for log in direct}
-    for found in waited.values():
+    every = {log: {log} for log in direct}
+    for found in every.values():
         todo = [*found]
         while todo:
             more = direct.get(todo.pop(), set()) - found
             found |= more
             todo += more
-    return waited
+    return every
 
 
 def _seen(traces: Path, pid: str, folder: Path) -> tuple[set[str], set[str]]:
@@ -124,7 +124,7 @@ def _seen(traces: Path, pid: str, folder: Path) -> tuple[set[str], set[str]]:
     read, written = ({path for kind, path, *_ in events if kind == wanted} for wanted in ("read", "write"))
     for old, new in (paths for kind, *paths in events if kind == "rename"):
         written |= {new} | {new + path.removeprefix(old) for path in written if path.startswith(f"{old}/")}
-    return read, written
+    return read, {path for path in written if not path.startswith("../")}
 
 
 def _traced(traces: Path, pid: str) -> Iterator[list[str]]:
