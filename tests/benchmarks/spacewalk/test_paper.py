@@ -70,7 +70,7 @@ def numbers(*tables: str, column: str = "paper") -> dict[Key, str]:
     for key, number in chain.from_iterable(read_paper(path, METRICS).items() for path in FILES.values()):
         value = number.printed if column == "paper" else number.rerun
         if key[0] in tables and value:
-            found[key[:-1]] = value
+            found[key[:6]] = value
     return found
 
 
