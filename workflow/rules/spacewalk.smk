@@ -1,7 +1,8 @@
 # Studies in Spacewalk-18's form: samples, embeddings of texts, and what shows results besides tables.
 from stepline.benchmarks.spacewalk import presentation
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
-SPACEWALKS = "|".join(name for name, made in KNOWN.items() if made.studies == ("spacewalk", "demo"))
+SPACEWALKS = "|".join(Spacewalk.serves(config))
 
 
 rule samples:

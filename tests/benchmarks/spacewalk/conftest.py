@@ -16,6 +16,7 @@ from stepline.asr.transcript import Sentence
 from stepline.backbones.histogram import HistogramSpec
 from stepline.benchmark import Job
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+from stepline.benchmarks.spacewalk.checks import check
 from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.kinds import Choice
 from stepline.benchmarks.spacewalk.methods import Chooser
@@ -162,6 +163,7 @@ class MadeUp:
         )
         plan = Spacewalk.configured(config, "demo")
         vars(plan)["released"] = self.study
+        check(plan)
         inputs = made(plan, Job(release="demo", entry=plan.entries["mine"]))
         for part in inputs.parts:
             vars(part)["annotation"] = self.release

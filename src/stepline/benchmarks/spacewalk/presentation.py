@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WINDOWED = (
     "Filled markers are ours, with the 95 % interval by bootstrap over the videos; hollow ones are the paper's. Dashed "
-    "lines are baselines and references whose value has no window length or one only. Slashes mark a broken axis."
+    "lines are methods whose value has no window length, baselines and references. Slashes mark a broken axis."
 )
 LABELS = (
     "The top strip holds the labels, the strips below the predictions. Steps run from dark to light in the order of "

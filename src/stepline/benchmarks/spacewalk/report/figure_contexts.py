@@ -1,6 +1,6 @@
 """Methods against the length of their context: a table on one release."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -16,7 +16,7 @@ AXES = {"accuracy": "accuracy (%)", "map": "mAP (%)"}
 LEARNED = ("zero-shot", "tuned", "last-layer", "all-layer")
 
 
-def _curved(rows: Sequence[Row]) -> list[Row]:
+def _curved(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if row.setting in LEARNED and row.context_s is not None]
 
 
@@ -30,12 +30,12 @@ def contexts(rows: Sequence[Row], style: Mapping[str, tuple[str, str]]) -> Figur
     """Draw a table on one release: value against context, a column per setting, a row per metric.
 
     style: of ``styles``, for all figures that stand together: a method looks the same in each.
-    Filled markers are ours with the 95 % interval, hollow ones the paper's; dashed lines are baselines and references
-    without a context. Where they lie far above the methods, the axis is broken.
+    Filled markers are ours with the 95 % interval, hollow ones the paper's; dashed lines are what has no context, and
+    baselines and references. Where they lie far above the curves, the axis is broken.
     """
     metrics = list(measures(row for row in rows if has_number(row)))
-    settings = [s for s in LEARNED if any(row.setting == s and has_number(row) for row in rows)] or ["zero-shot"]
     curves = _curved(rows)
+    settings = [s for s in LEARNED if any(row.setting == s and has_number(row) for row in curves)] or ["zero-shot"]
     drawn = {row.method for row in curves if has_number(row)}
     style = {method: look for method, look in style.items() if method in drawn}
     lengths = sorted({row.context_s for row in curves if row.context_s is not None and has_number(row)})
@@ -82,10 +82,10 @@ def contexts(rows: Sequence[Row], style: Mapping[str, tuple[str, str]]) -> Figur
 
 
 def _baselines(rows: Sequence[Row], metric: str) -> dict[str, tuple[float, bool]]:
-    """Return name to (value, ours?) of the methods whose value is the same at every context."""
+    """Return name to (value, ours?) of the methods without a curve whose value is the same at every context."""
     found: dict[str, set[tuple[float, bool]]] = {}
     for row in rows:
-        if row.setting not in LEARNED and row.metric == metric and has_number(row):
+        if not _curved([row]) and row.metric == metric and has_number(row):
             value = row.paper if row.value is None else row.value
             assert value is not None
             name = row.method + (" (sample list)" if "sample_list" in row.inputs else "")
@@ -97,8 +97,8 @@ def _baselines(rows: Sequence[Row], metric: str) -> dict[str, tuple[float, bool]
 def _extent(rows: Sequence[Row], metric: str) -> tuple[float, float]:
     values = [
         value
-        for row in rows
-        if row.metric == metric and row.setting in LEARNED
+        for row in _curved(rows)
+        if row.metric == metric
         for value in (row.value, row.paper, row.ci_low, row.ci_high)
         if value is not None
     ]

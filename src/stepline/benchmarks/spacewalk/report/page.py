@@ -111,12 +111,14 @@ def _name(job: Job) -> str:
     return f"{job.entry.method}{setting}{'' if job.context_s is None else f', {job.context}'}"
 
 
-def stages(benchmark: "Spacewalk") -> Stages:
-    """Return what the stages made of the study's videos."""
+def stages(benchmark: "Spacewalk") -> Stages | None:
+    """Return what the stages made of the study's videos; None where they were not asked to."""
     name, shards = benchmark.name, benchmark.pipeline.videos.all_shards
     records: list[Record] = []
     for path in (paths.availability(name, shard) for shard in shards):
         records += read_availability(path).values() if path.exists() else []
+    if not records:
+        return None
     videos = [record.video for record in records if record.status == "present"]
     pictures = read_thumbnails(name, shards)
     return Stages(
