@@ -1,5 +1,7 @@
+import hashlib
 import json
 import subprocess
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -52,8 +54,6 @@ def test_inputs_stand_with_their_sha256(tmp_path: Path) -> None:
 
 
 def test_releases_stand_with_their_origin_and_files(tmp_path: Path) -> None:
-    import hashlib
-
     assert predicted(tiny(tmp_path), "three")["releases"] == {
         "first": {
             "origin": "https://tiny/1/first/numbers.json",
@@ -74,17 +74,14 @@ def test_versions_and_how_the_run_was_started(tmp_path: Path, monkeypatch: pytes
 
 class TestCommit:
     @pytest.fixture
-    def checkout(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def checkout(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         """A checkout in which the package's file is committed."""
         file = tmp_path / "checkout/src/stepline/__init__.py"
         file.parent.mkdir(parents=True)
         file.write_text("")
         folder = tmp_path / "checkout"
-        for words in (
-            ["init", "-q"],
-            ["add", "."],
-            ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"],
-        ):
+        commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]
+        for words in (["init", "-q"], ["add", "."], commit):
             subprocess.run(["git", "-C", str(folder), *words], check=True)
         monkeypatch.setattr(stepline, "__file__", str(file))
         record._commit.cache_clear()

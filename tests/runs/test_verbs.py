@@ -12,6 +12,7 @@ from stepline.runs.verbs import Verbs
 from tests.benchmark.tiny import NUMBERS, Guess, Tiny, declared, tiny, write_banks, write_releases
 
 PLACE = "tiny", "first", "fitted", "all"
+ENTRIES = "three", "drawn", "fitted", "four"
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def read(verbs: Verbs, entry: str) -> tuple[list[Guess], Any]:
 def test_each_verb_writes_its_file(verbs: Verbs) -> None:
     for seed in (0, 5):
         verbs.fit(*PLACE[1:], seed)
-    for entry in ("three", "drawn", "fitted", "four"):
+    for entry in ENTRIES:
         verbs.predict("first", entry, "all")
         verbs.score("first", entry, "all")
     for table in ("table1", "table2"):
@@ -40,12 +41,8 @@ def test_each_verb_writes_its_file(verbs: Verbs) -> None:
     found = {path.relative_to("results/tiny").as_posix() for path in Path("results/tiny").rglob("*") if path.is_file()}
     assert found == {
         *(f"fits/first/fitted/all/{seed}.safetensors" for seed in (0, 5)),
-        *(
-            f"predictions/first/{e}/all.{form}"
-            for e in ("three", "drawn", "fitted", "four")
-            for form in ("json", "parquet")
-        ),
-        *(f"scores/first/{entry}/all.json" for entry in ("three", "drawn", "fitted", "four")),
+        *(f"predictions/first/{entry}/all.{form}" for entry in ENTRIES for form in ("json", "parquet")),
+        *(f"scores/first/{entry}/all.json" for entry in ENTRIES),
         *(f"table{number}.{form}" for number in (1, 2) for form in ("csv", "md")),
         *("table1.svg", "report.html", "all"),
     }
@@ -83,9 +80,7 @@ class TestFit:
     def test_what_cannot_be_fitted_is_one_line(self, verbs: Verbs) -> None:
         with pytest.raises(ConfigError, match="^entry 'three' is not fitted$"):
             verbs.fit("first", "three", "all", 0)
-        with pytest.raises(
-            ConfigError, match=r"^config: tiny.head.seeds: 7 is not one of them; add it, or fit with one"
-        ):
+        with pytest.raises(ConfigError, match=r"^config: tiny.head.seeds: 7 is not one of them; add it, or fit"):
             verbs.fit(*PLACE[1:], 7)
         with pytest.raises(ConfigError, match="^tiny has no entry 'five' on 'first' at 'all'$"):
             verbs.fit("first", "five", "all", 0)
