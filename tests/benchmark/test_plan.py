@@ -83,7 +83,6 @@ class TestShown:
         with pytest.raises(ConfigError, match=r"^config: tiny.tables: 'table2' is not one of table1; add it there$"):
             made.check_table("table2")
         made.check_table("table1")
-        made.check_table("report")
         assert made.targets == ("table1.csv", "report.html")
         assert made.report_inputs() == [Path("results/tiny/table1.csv")]
 
