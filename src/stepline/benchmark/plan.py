@@ -282,16 +282,20 @@ class Benchmark(Configured[AnyEntry]):
         return digest([listed, self.options, missing, words, sha256_file(paper) if paper else ""])
 
     def stale(self) -> Iterator[str]:
-        """Yield a line on each prediction that stays, though its method's source is no longer what it was made by."""
+        """Yield a line on each kind with predictions that stay, though its method's source is no longer the same."""
+        found: dict[str, list[Path]] = {}
         for job in self.jobs():
             path = paths.predictions(self.name, job.release, job.entry.id, job.context)
             record = path.with_suffix(".json")
             made = read_json(record) if path.exists() and record.exists() else {}
             if made.get("spec") == self.spec(job) and made["method"]["source"] != self.source(job.entry):
-                yield (
-                    f"{path} was made by other source of its method: where numbers change, raise the revision of the "
-                    f"kind {job.entry.kind_name!r}; where they do not, remove {record}"
-                )
+                found.setdefault(job.entry.kind_name, []).append(path)
+        for kind, listed in found.items():
+            others = f" and {len(listed) - 1} others" if listed[1:] else ""
+            yield (
+                f"{listed[0]}{others} of the kind {kind!r} were made by other source of their method: where numbers "
+                "change, raise the kind's revision; where they do not, remove the records (.json) beside them"
+            )
 
     @property
     def report_tables(self) -> Sequence[str]:
