@@ -166,7 +166,7 @@ def test_a_killed_fit_goes_on(copied: Path) -> None:
     assert process.returncode == -signal.SIGKILL
     assert not (copied / target).exists()
     state, mark = load_file(kept), np.array([0.125])
-    state["val_loss"][:1] = mark
+    state["found"][:1] = mark
     with safe_open(kept, "numpy") as file:
         save_file(state, kept, metadata=file.metadata())
     assert snakemake("--unlock", folder=copied).returncode == 0
