@@ -10,8 +10,6 @@ import json
 from pathlib import Path
 
 import pytest
-from stepline.benchmarks.spacewalk.entries import KINDS
-from stepline.benchmarks.spacewalk.plan import SCORING
 
 from stepline.asr.engines import REVISION as ASR
 from stepline.backbones.named import REVISION as NAMED
@@ -20,6 +18,7 @@ from stepline.backbones.sentence import sentence_spec
 from stepline.benchmark.source import code_text
 from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.pss.benchmark import Pss
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.media import REVISION as MEDIA
 from stepline.media import SHOTS_REVISION as SHOTS
 
@@ -67,13 +66,13 @@ SOURCES = {
     ],
     "sentence": ["backbones/sentence.py"],
     "kinds": [
-        *(f"{BENCHMARK}/{name}.py" for name in ("features", "items", "material", "samples", "text", "windows")),
+        *(f"{BENCHMARK}/{name}.py" for name in ("features", "inputs", "items", "samples", "text", "windows")),
         *sorted(str(path.relative_to(SOURCE)) for path in (SOURCE / BENCHMARK / "methods").glob("*.py")),
         "features/bank.py",
         *(f"models/{name}.py" for name in ("all_layer", "context", "hmm", "lfb", "linear", "training", "tw_finch")),
     ],
     "scoring": [
-        f"{BENCHMARK}/score.py",
+        *(f"{BENCHMARK}/score.py", "runs/score.py"),
         *(f"metrics/{name}.py" for name in ("accuracy", "average_precision", "bootstrap", "threshold")),
     ],
     "pss kinds": [
@@ -111,8 +110,8 @@ REVISIONS = {
     "shots": SHOTS,
     "asr": ASR,
     "sentence": sentence_spec("minilm").revision,
-    "kinds": {name: kind.revision for name, kind in KINDS.items()},
-    "scoring": SCORING,
+    "kinds": {name: kind.revision for name, kind in Spacewalk.kinds.items()},
+    "scoring": Spacewalk.revision,
     "pss kinds": {name: kind.revision for name, kind in Pss.kinds.items()},
     "pss scoring": Pss.revision,
     "oepp kinds": {name: kind.revision for name, kind in Oepp.kinds.items()},
@@ -126,8 +125,8 @@ WHERE = {
     "shots": "SHOTS_REVISION in media/__init__.py",
     "asr": "REVISION in asr/engines.py",
     "sentence": "revision in sentence_spec",
-    "kinds": "revision of each such kind in KINDS (entries.py)",
-    "scoring": "SCORING in plan.py",
+    "kinds": "revision of each such kind in KINDS (benchmarks/spacewalk/kinds.py)",
+    "scoring": "revision of Spacewalk (benchmarks/spacewalk/benchmark.py)",
     "pss kinds": "revision of each such kind in KINDS (benchmarks/pss/kinds.py)",
     "pss scoring": "revision of Pss (benchmarks/pss/benchmark.py)",
     "oepp kinds": "revision of each such kind in KINDS (benchmarks/oepp/kinds.py)",

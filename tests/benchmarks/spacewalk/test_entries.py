@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from stepline.backbones.weights import WEIGHTS
-from stepline.benchmarks.spacewalk import benchmark as module
+from stepline.benchmarks.spacewalk import missing as module
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.kinds import FOLDER, KINDS, SpacewalkEntry
 from stepline.config import validate
