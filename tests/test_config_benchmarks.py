@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from stepline.benchmarks.spacewalk.entries import TARGETS
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 from stepline.config import defaults, load, validate
 from stepline.datasets import pss
@@ -191,7 +191,7 @@ def test_it_is_read_from_a_file_too(tmp_path: Path) -> None:
 
 def test_what_the_packages_benchmarks_declare_is_what_they_have() -> None:
     published = validate({"spacewalk": {}, "pss": {}, "oepp": {}, "demo": {}})
-    assert published["spacewalk"]["tables"] == list(TARGETS)
+    assert published["spacewalk"]["tables"] == Spacewalk.all_tables()
     assert published["pss"]["releases"] == list(pss.DATASETS)
     assert published["demo"]["releases"] == list(STUDIES["demo"].fps)
     assert published["spacewalk"]["releases"] == list(STUDIES["spacewalk"].fps)

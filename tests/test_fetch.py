@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from stepline.benchmarks.spacewalk.plan import Plan
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 from stepline import fetch
 from stepline.availability import read_availability, write_availability
@@ -174,7 +174,9 @@ def videos(study: Study, server: FileServer) -> Study:
 
 
 def planned(study: Study, **config: object) -> Pipeline:
-    return Plan(validate({"demo": {}} | config), study).pipeline
+    plan = Spacewalk(validate({"demo": {}} | config), "demo")
+    plan.__dict__["released"] = study
+    return plan.pipeline
 
 
 @pytest.fixture

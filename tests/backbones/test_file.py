@@ -5,7 +5,7 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import save_file
-from stepline.benchmarks.spacewalk.entries import load_entries
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 from stepline import config
 from stepline.backbones import file
@@ -42,8 +42,9 @@ def test_the_page_s_lines_enter_it_into_the_table() -> None:
     assert len(lines.splitlines()) <= 10
     written("mine.py", CODE["mine.py"])
     loaded = config.load(written("config.yaml", lines))
-    entries = {entry.id: entry for entry in load_entries("spacewalk", loaded["spacewalk"])}
-    assert (entries["2a-mine"].table, entries["2a-mine"].encoder) == ("2a", "mine")
+    plan = Spacewalk.configured(loaded, "spacewalk")
+    assert plan.entries["2a-mine"].encoder == "mine"
+    assert {table.name for table, line, _ in plan.lines() if line.entry == "2a-mine"} == {"2a"}
     assert loaded["spacewalk"]["video_encoders"] == [*loaded["backbones"]]
     name, declared = next(iter(loaded["backbones"].items()))
     assert file.spec(name, Path(declared["path"])).dimension == 48

@@ -6,7 +6,7 @@ import pytest
 from stepline.datasets import pss
 from stepline.datasets.pss import DATASETS, FILES, RELEASES, SPLIT_FILES, has_release, load, vocabulary
 from stepline.datasets.schema import SPLITS
-from stepline.datasets.studies import released
+from stepline.plans import released
 from stepline.errors import ConfigError, ReleaseError
 from stepline.fetch import fetch_release
 from stepline.io import sha256_file, write_json
@@ -124,4 +124,4 @@ def test_files_without_a_digest_are_looked_for_at_their_place(tmp_path: Path, mo
 
 def test_an_unknown_release_is_one_line_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="release 'x' of pss is not known; choose from youcook2, tasty, tasty-train"):
-        released("pss", "x")
+        released("pss", "x", {})

@@ -3,33 +3,33 @@
 from pathlib import Path
 
 import pytest
-from stepline.benchmarks.pss.plan import Plan
-from stepline.benchmarks.pss.table import table_rows
 
+from stepline.benchmarks.pss.benchmark import Pss
 from stepline.benchmarks.pss.words import Words
 from stepline.config import validate
 from stepline.datasets.pss import RELEASES, load
 from stepline.fetch import fetch_release
+from stepline.runs.table import table_rows
 from stepline.tables import Row
 from tests.benchmarks.pss.test_table import compute
 
 
 @pytest.fixture
-def made(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+def made(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> Pss:
     monkeypatch.setenv("STEPLINE_MIRROR", str(real_data))
     for release in ("youcook2", "tasty"):
         fetch_release(RELEASES, release)
-    return Plan.of(validate({"pss": {"metrics": {"bootstrap_samples": 100}}}), "pss")
+    return Pss.of(validate({"pss": {"metrics": {"bootstrap_samples": 100}}}), "pss")
 
 
-def test_the_splits_are_the_papers(made: Plan) -> None:
+def test_the_splits_are_the_papers(made: Pss) -> None:
     assert [len(load("youcook2", split)) for split in ("train", "val", "test")] == [840, 183, 180]
     assert [len(load("tasty", split)) for split in ("val", "test")] == [400, 400]
     assert sum(len(each.segments) for each in load("youcook2", "test").values()) == 1444
     assert len(made.footage["youcook2"].pipeline.videos.shards) == 1203
 
 
-def test_the_words_of_both_vocabularies_are_found(made: Plan) -> None:
+def test_the_words_of_both_vocabularies_are_found(made: Pss) -> None:
     for dataset, known in (("youcook2", 0.99), ("tasty", 0.98)):
         words = Words.released(dataset)
         ids = [
@@ -41,12 +41,12 @@ def test_the_words_of_both_vocabularies_are_found(made: Plan) -> None:
         assert sum(number != words.ids["UNK"] for number in ids) / len(ids) > known
 
 
-def uniform(made: Plan, target: str) -> list[Row]:
+def uniform(made: Pss, target: str) -> list[Row]:
     compute(made, target)
     return [row for row in table_rows(made, target) if row.setting.startswith("baseline") and row.printed]
 
 
-def test_nine_numbers_are_exact_and_the_others_near(made: Plan) -> None:
+def test_nine_numbers_are_exact_and_the_others_near(made: Pss) -> None:
     found = {(row.method, row.metric): row for row in uniform(made, "table1")}
     assert len(found) == 3 * 5
     for (_, metric), row in found.items():
@@ -59,7 +59,7 @@ def test_nine_numbers_are_exact_and_the_others_near(made: Plan) -> None:
     )
 
 
-def test_tasty_is_reproduced_on_more_videos_than_the_paper_says(made: Plan) -> None:
+def test_tasty_is_reproduced_on_more_videos_than_the_paper_says(made: Pss) -> None:
     rows = [row for row in uniform(made, "table3") if row.release == "tasty"]
     assert {row.status for row in rows if row.split == "test"} == {"differs"}
     assert {row.status for row in rows if row.split == "val+test"} == {"within"}

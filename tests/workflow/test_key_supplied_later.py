@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stepline.benchmarks.spacewalk.plan import Plan
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 from stepline.availability import read_manifest
 from stepline.config import validate
@@ -166,4 +166,4 @@ def test_nobody_reached_is_a_line_that_says_so(keyless: Path, demo_mirror: Path)
 def test_a_key_is_required_where_that_is_asked_for() -> None:
     config = validate({"strict": True, "asr": {"engine": "deepgram"}, "demo": STUDY})
     with pytest.raises(MissingError, match="demo lacks key:DEEPGRAM_API_KEY"):
-        Plan.of(config, "demo")
+        Spacewalk.of(config, "demo")

@@ -14,7 +14,7 @@ from tests.workflow.runs import messages, rows
 
 pytestmark = pytest.mark.slow
 TABLES = [f"results/pss/table{number}.csv" for number in (1, 2, 3, 4)]
-PAGES = ["results/pss/report.html", "results/pss/worked_examples.html"]
+PAGES = ["results/pss/report.html", "results/pss/worked_examples.html", "results/pss/table2.svg"]
 METEOR = {"meteor", "soda_c"}
 
 
@@ -65,6 +65,7 @@ def test_trained_lines_have_seeds_and_their_spread(whole: Path) -> None:
     for row in trained:
         assert row["seeds"] == "0;1"
         assert row["value_sd"]
+        assert row["entry"].startswith(("pdvc-", "soda-", "softsoda-"))
         assert "fitted on 10 of 10 training videos; epoch of the best validation score" in row["note"]
     (options,) = {row["options"] for row in trained if row["modality"] == "TSN" and row["metric"] == "soda_d"}
     chosen = dict(option.split("=") for option in options.split(";"))
@@ -86,7 +87,7 @@ def test_the_page_shows_every_table_and_videos_over_time(whole: Path) -> None:
     page = (whole / PAGES[0]).read_text()
     assert page.count("<figcaption>") == 6 + 3 * len(pss.DATASETS)
     assert "SoftSODA, S3D" in page
-    assert (whole / "results/pss/table2.svg").read_text().startswith("<?xml")
+    assert (whole / PAGES[2]).read_text().startswith("<?xml")
 
 
 def test_only_what_depends_on_a_change_runs_again(whole: Path, tmp_path: Path) -> None:

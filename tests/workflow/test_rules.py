@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from stepline.pipeline import Features, Pipeline, Speech, Videos
-from stepline.plans import Plan
 from tests.conftest import ROOT, snakemake
 from tests.workflow.runs import TABLE, linked, messages, run, spacewalk
+from workflow.helpers import Plan
 
 RULES = {
     name: body
@@ -31,7 +31,7 @@ def test_a_rule_says_what_it_does_and_calls_one_verb(rule: str) -> None:
 
 def test_all_stages_are_rules() -> None:
     stages = {"release", "videos", "media", "shots", "transcribe", "extract", "thumbnails", "drop", "encode"}
-    shown = {"pairs", "figures", "examples", "durations", "results"}
+    shown = {"pairs", "picture", "figures", "examples", "durations", "results"}
     assert stages | shown | {
         "samples",
         "fit",

@@ -2,8 +2,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from stepline.benchmarks.pss.plan import Plan
 
+from stepline.benchmarks.pss.benchmark import Pss
 from stepline.config import validate
 from stepline.datasets import pss
 from stepline.datasets.schema import SPLITS
@@ -26,6 +26,6 @@ def banks(releases: None, tmp_path_factory: pytest.TempPathFactory) -> None:
     write_banks(tmp_path_factory.mktemp("features"), videos)
 
 
-def plan(changes: Mapping[str, Any] | None = None) -> Plan:
+def plan(changes: Mapping[str, Any] | None = None) -> Pss:
     """Return the plan of the small study with some keys changed."""
-    return Plan.of(validate({"pss": {**CONFIG, **(changes or {})}}), "pss")
+    return Pss.of(validate({"pss": {**CONFIG, **(changes or {})}}), "pss")

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stepline.benchmarks.pss.material import Material
-from stepline.benchmarks.pss.predict import fit, lacking, predict
-from stepline.benchmarks.pss.predictions import Prediction, read_predictions
 
-from stepline.benchmarks.pss.methods import make_method, pdvc, procnet, trained
+from stepline.benchmark import Job
+from stepline.benchmarks.pss.inputs import PssInputs
+from stepline.benchmarks.pss.kinds import Segmentation
+from stepline.benchmarks.pss.methods import pdvc, procnet, trained
 from stepline.benchmarks.pss.words import Words
 from stepline.errors import ConfigError, StoreError
 from tests.benchmarks.pss.conftest import plan
@@ -17,52 +17,55 @@ from tests.benchmarks.pss.synthetic import CONFIG as SMALL
 from tests.benchmarks.pss.synthetic import VIDEOS
 
 
-def material(entry: str, dataset: str = "youcook2", **changes: object) -> Material:
+def inputs(entry: str, dataset: str = "youcook2", **changes: object) -> PssInputs:
     made = plan(changes)
-    return Material(made, dataset, made.entries[entry])
+    return made.inputs(Job(release=dataset, entry=made.entries[entry]))
 
 
-def predicted(of: Material, fits: list[Path] | None = None) -> list[Prediction]:
-    predict(of, fits or [], Path("predictions.parquet"))
-    return read_predictions(Path("predictions.parquet"))[0]
+def method(of: PssInputs) -> Any:
+    return of.entry.kind.method()()
+
+
+def predicted(of: PssInputs, *fits: Path) -> list[Segmentation]:
+    return list(method(of).predict(of, fits))
 
 
 @pytest.mark.usefixtures("releases")
 class TestBaselines:
     @pytest.mark.parametrize(("dataset", "n"), [("youcook2", 8), ("tasty", 10)])
     def test_the_average_number_of_segments(self, dataset: str, n: int) -> None:
-        for p in predicted(material("uniform-segments", dataset)):
+        for p in predicted(inputs("uniform-segments", dataset)):
             assert len(p.segments) == n
             assert p.segments[0][0] == 0
             assert p.segments[-1][1] == 61  # floor(60) + 1
             assert {round(end_s - start_s, 9) for start_s, end_s in p.segments} == {round(61 / n, 9)}
 
     def test_the_exact_duration_is_an_option(self) -> None:
-        made = predicted(material("uniform-segments", duration="exact"))
+        made = predicted(inputs("uniform-segments", duration="exact"))
         assert {p.segments[-1][1] for p in made} == {60.0}
 
     @pytest.mark.parametrize(("dataset", "segment_s"), [("youcook2", 19.6), ("tasty", 6)])
     def test_the_average_duration_of_segments(self, dataset: str, segment_s: float) -> None:
-        assert {len(p.segments) for p in predicted(material("uniform-duration", dataset))} == {ceil(60 / segment_s)}
+        assert {len(p.segments) for p in predicted(inputs("uniform-duration", dataset))} == {ceil(60 / segment_s)}
 
     def test_the_annotated_number_of_segments(self) -> None:
-        of = material("uniform-count")
+        of = inputs("uniform-count")
         truth = {each.video: len(each.segments) for each in of.used("test")}
         assert {p.video: len(p.segments) for p in predicted(of)} == truth
 
     def test_more_splits_than_test(self) -> None:
-        made = predicted(material("uniform-count-pooled", "tasty"))
+        made = predicted(inputs("uniform-count-pooled", "tasty"))
         assert Counter(p.split for p in made) == {"val": 4, "test": 4}
 
     def test_the_most_frequent_sentence_is_of_training(self) -> None:
-        of = material("frequent-given")
+        of = inputs("frequent-given")
         counts = Counter(sentence for each in of.used("train") for sentence in each.sentences)
         most = max(counts.values())
         first = min(sentence for sentence, number in counts.items() if number == most)
         for p, each in zip(predicted(of), of.used("test"), strict=True):
             assert p.segments == each.segments
             assert p.sentences == (first,) * len(each.segments)
-        assert {len(p.sentences) for p in predicted(material("frequent-uniform"))} == {8}
+        assert {len(p.sentences) for p in predicted(inputs("frequent-uniform"))} == {8}
 
 
 @pytest.mark.usefixtures("banks")
@@ -73,37 +76,40 @@ class TestTrained:
 
     @pytest.mark.parametrize("entry", ["procnet", "softsoda-s3d", "pdvc-r3d-given"])
     def test_a_fit_predicts_every_test_video_by_every_seed(self, entry: str) -> None:
-        of = material(entry)
-        of = replace(of, entry=replace(of.entry, seeds=(3, 5)))
+        of = inputs(entry)
+        of = replace(of, job=replace(of.job, entry=replace(of.entry, seeds=(3, 5))))
         fits = [Path(f"{seed}.safetensors") for seed in of.entry.seeds]
         for seed, path in zip(of.entry.seeds, fits, strict=True):
-            fit(of, seed, path)
+            method(of).fit(of, seed, path)
         assert fits[0].read_bytes() != fits[1].read_bytes()
-        made = predicted(of, fits)
+        made = predicted(of, *fits)
         assert [(p.seed, p.video) for p in made] == [(seed, each.video) for seed in (3, 5) for each in of.used("test")]
         for p, each in zip(made, of.used("test") * 2, strict=True):
             assert list(p.segments) == sorted(p.segments)
             assert all(0 <= start_s <= end_s <= each.duration_s for start_s, end_s in p.segments)
             assert len(p.scores) == len(p.segments)
-            assert len(p.sentences) == (len(p.segments) if of.entry.made.captions else 0)
+            assert len(p.sentences) == (0 if of.entry.kind.metrics else len(p.segments))
             if entry == "pdvc-r3d-given":
                 assert p.segments == each.segments
+        said = method(of)
+        assert [*said.predict(of, fits)] == made
+        assert said.selection == "fitted on 10 of 10 training videos; epoch of the best validation score"
         again = Path("again.safetensors")
-        fit(of, 3, again)
+        method(of).fit(of, 3, again)
         assert again.read_bytes() == fits[0].read_bytes()
 
     @pytest.mark.parametrize("entry", ["procnet", "soda-s3d", "softsoda-s3d-given"])
     def test_a_fit_reads_no_test_video(self, entry: str) -> None:
-        of = material(entry)
-        fit(of, 0, Path("whole"))
-        without = material(entry)
-        kept, *others = without.procedures("test").values()
-        without.procedures("test")[kept.video] = replace(kept, segments=((0.0, 1.0),), sentences=("serve",))
+        of = inputs(entry)
+        method(of).fit(of, 0, Path("whole"))
+        without = inputs(entry)
+        kept, *others = without.truth("test")
+        without._truth["test"] = [replace(kept, segments=((0.0, 1.0),), sentences=("serve",)), *others]
         for bank in without.banks:
             bank.rows[kept.video] = bank.rows[kept.video] * 0
             for other in others:
                 del bank.blocks[other.video]
-        fit(without, 0, Path("without"))
+        method(without).fit(without, 0, Path("without"))
         assert Path("without").read_bytes() == Path("whole").read_bytes()
         assert [each.video for each in without.used("val")] == [f"youcook2-val-{number}" for number in range(4)]
 
@@ -115,8 +121,8 @@ class TestTrained:
             asked.update(options, model=build(), val_loss=val_loss, size=size)
 
         monkeypatch.setattr(trained, "fit_head", watched)
-        of = material(entry, pdvc={**SMALL["pdvc"], "decay_epochs": [1, 3], "clip": 7, "weight_decay": 0.5})
-        fit(of, 9, Path("f"))
+        of = inputs(entry, pdvc={**SMALL["pdvc"], "decay_epochs": [1, 3], "clip": 7, "weight_decay": 0.5})
+        method(of).fit(of, 9, Path("f"))
         assert (asked["size"], asked["seed"], asked["batch_size"]) == (VIDEOS["train"], 9, 1)
         if entry == "procnet":
             assert (asked["betas"], asked["weight_decay"], asked["learning_rate"]) == ((0.8, 0.999), 0.001, 0.0001)
@@ -134,8 +140,8 @@ class TestTrained:
 
     def test_the_network_is_the_configured_one(self) -> None:
         options = {**SMALL["pdvc"], "gamma": 0.3, "soft_weight": 2.5, "cost": "iou", "dropout": 0.25, "words": 11}
-        of = material("softsoda-s3d", "tasty", pdvc=options)
-        found = vars(pdvc._config(of, Words.released("tasty")))
+        of = inputs("softsoda-s3d", "tasty", pdvc=options)
+        found = vars(pdvc._config(of))
         expected = {key: value for key, value in options.items() if key in found}
         assert len(expected) == 9
         assert {key: found[key] for key in expected} == expected
@@ -143,9 +149,8 @@ class TestTrained:
         assert (found["feature_dim"], found["vocabulary"]) == (6, Words.released("tasty").size)
         assert {found[key] for key in ("hidden", "feedforward", "caption_hidden", "attention_hidden")} == {32}
         assert (found["encoder_layers"], found["decoder_layers"]) == (1, 1)
-        of = material("pdvc-r3d-given")
-        assert pdvc._config(of, Words.released("youcook2")).proposals == "ground_truth"
-        assert pdvc._config(of, Words.released("youcook2")).matcher == "hungarian"
+        of = inputs("pdvc-r3d-given")
+        assert (pdvc._config(of).proposals, pdvc._config(of).matcher) == ("ground_truth", "hungarian")
 
     def test_no_more_segments_than_asked_for_are_trained_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import torch
@@ -157,30 +162,34 @@ class TestTrained:
                 list(losses(build(), torch.arange(VIDEOS["train"])))
 
         monkeypatch.setattr(trained, "fit_head", watched)
-        monkeypatch.setattr(pdvc, "_loss", lambda model, of, each, words, kept: seen.append(list(kept)))
-        fit(material("pdvc-s3d", pdvc={**SMALL["pdvc"], "train_segments": 2}), 0, Path("f"))
+        monkeypatch.setattr(pdvc, "_loss", lambda model, of, each, kept: seen.append(list(kept)))
+        of = inputs("pdvc-s3d", pdvc={**SMALL["pdvc"], "train_segments": 2})
+        method(of).fit(of, 0, Path("f"))
         assert {len(kept) for kept in seen} == {2}
         assert all(kept == sorted(kept) for kept in seen)
         assert {number for kept in seen for number in kept} > {0, 1}
 
     def test_too_few_queries_are_one_line(self) -> None:
+        of = inputs("soda-s3d", pdvc={**SMALL["pdvc"], "queries": 3})
         with pytest.raises(ConfigError, match=r"pss.pdvc.queries: 3 is not allowed; a training video has 4 segments"):
-            fit(material("soda-s3d", pdvc={**SMALL["pdvc"], "queries": 3}), 0, Path("f"))
-        fit(material("softsoda-s3d-given", pdvc={**SMALL["pdvc"], "queries": 3, "epochs": 1}), 0, Path("f"))
+            method(of).fit(of, 0, Path("f"))
+        of = inputs("softsoda-s3d-given", pdvc={**SMALL["pdvc"], "queries": 3, "epochs": 1})
+        method(of).fit(of, 0, Path("f"))
 
     def test_a_learning_rate_that_goes_off_is_one_line(self) -> None:
+        of = inputs("soda-s3d", pdvc={**SMALL["pdvc"], "learning_rate": 1e30})
         with pytest.raises(ConfigError, match=r"^learning_rate 1e\+30: .* give a smaller one$"):
-            fit(material("soda-s3d", pdvc={**SMALL["pdvc"], "learning_rate": 1e30}), 0, Path("f"))
+            method(of).fit(of, 0, Path("f"))
 
     def test_words_of_training_alone(self) -> None:
-        of = material("softsoda-s3d-given", vocabulary="train")
-        assert pdvc._words(of).ids.keys() - {"UNK"} <= Words.released("youcook2").ids.keys()
+        of = inputs("softsoda-s3d-given", vocabulary="train")
+        assert of.words.ids.keys() - {"UNK"} <= Words.released("youcook2").ids.keys()
         said = " ".join(sentence for each in of.used("train") for sentence in each.sentences).lower().split()
-        assert pdvc._words(of).ids.keys() == {word for word in said if said.count(word) > 1} | {"UNK"}
+        assert of.words.ids.keys() == {word for word in said if said.count(word) > 1} | {"UNK"}
 
     def test_a_fit_that_was_cut_off_goes_on_to_the_same_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        of = material("softsoda-s3d")
-        fit(of, 0, Path("whole.safetensors"))
+        of = inputs("softsoda-s3d")
+        method(of).fit(of, 0, Path("whole.safetensors"))
         calls = []
 
         def cut_off(*segments: object, **options: object) -> None:
@@ -192,50 +201,22 @@ class TestTrained:
         original = trained.soda_d
         monkeypatch.setattr(trained, "soda_d", cut_off)
         with pytest.raises(KeyboardInterrupt):
-            fit(of, 0, Path("cut.safetensors"))
+            method(of).fit(of, 0, Path("cut.safetensors"))
         assert not Path("cut.safetensors").exists()
         monkeypatch.setattr(trained, "soda_d", original)
         scored = []
         monkeypatch.setattr(
             trained, "soda_d", lambda *each, **options: scored.append(each) or original(*each, **options)
         )
-        fit(of, 0, Path("cut.safetensors"))
+        method(of).fit(of, 0, Path("cut.safetensors"))
         assert len(scored) == len(of.used("val"))  # of the second epoch alone
         assert Path("cut.safetensors").read_bytes() == Path("whole.safetensors").read_bytes()
 
-    def test_features_stand_side_by_side(self) -> None:
-        of = material("pdvc-tsn")
-        video = of.used("test")[0].video
-        both = of.features(video, 32)
-        assert both.shape == (32, of.dimension) == (32, 12)
-        assert (both[:, :6] == material("pdvc-tsn", features={"tsn": ["tsn-a"]}).features(video, 32)).all()
-        assert (both[:, 6:] == material("pdvc-tsn", features={"tsn": ["tsn-b"]}).features(video, 32)).all()
-
-    def test_a_video_without_features_is_left_out(self) -> None:
-        of = material("pdvc-r3d")
-        bank = of.banks[0]
-        del bank.blocks["youcook2-test-1"]
-        assert [each.video for each in of.used("test")] == [f"youcook2-test-{number}" for number in (0, 2, 3)]
-        assert lacking(of) == []
-        for number in range(4):
-            bank.blocks.pop(f"youcook2-val-{number}")
-        assert lacking(of) == ["features:r3d/youcook2"]
-        fit(of, 0, Path("f"))
-        assert Path("f").read_bytes() == b""
-        predict(of, [Path("f")], Path("p"))
-        assert read_predictions(Path("p")) == ([], {"needs": ["features:r3d/youcook2"], "selection": ""})
-
-    def test_a_bank_with_other_ids_needs_an_import(self) -> None:
-        of = material("pdvc-tsn")
-        for video in list(of.banks[1].blocks):
-            of.banks[1].blocks[f"v_{video}"] = of.banks[1].blocks.pop(video)
-        assert lacking(of) == ["features:tsn-b/youcook2"]
-
     def test_an_absent_checkpoint_is_one_line(self) -> None:
         with pytest.raises(StoreError, match="0.safetensors is not there: run `stepline fit`"):
-            list(make_method(material("procnet"), [Path("0.safetensors")]))
+            predicted(inputs("procnet"), Path("0.safetensors"))
 
     def test_a_damaged_checkpoint_is_one_line(self) -> None:
         Path("0.safetensors").write_bytes(b"x")
         with pytest.raises(StoreError, match="0.safetensors is damaged"):
-            list(make_method(material("procnet"), [Path("0.safetensors")]))
+            predicted(inputs("procnet"), Path("0.safetensors"))

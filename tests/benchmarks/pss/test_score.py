@@ -1,41 +1,49 @@
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from stepline.benchmarks.pss.material import Material
-from stepline.benchmarks.pss.plan import Plan
-from stepline.benchmarks.pss.predict import predict
-from stepline.benchmarks.pss.predictions import Prediction, write_predictions
 
+from stepline.benchmark import Job
 from stepline.benchmarks.pss import score as scoring
-from stepline.benchmarks.pss.score import score
+from stepline.benchmarks.pss.benchmark import Pss
+from stepline.benchmarks.pss.inputs import PssInputs
+from stepline.benchmarks.pss.kinds import Segmentation
 from stepline.io import read_json
 from stepline.metrics.captions import Scores
 from stepline.metrics.soda import soda_c, soda_d
+from stepline.runs.predictions import write_predictions
+from stepline.runs.score import score
 from tests.benchmarks.pss.conftest import plan
 from tests.benchmarks.pss.synthetic import CONFIG
 
 pytestmark = pytest.mark.usefixtures("releases")
 
 
-def scored(predictions: Sequence[Prediction], entry: str = "softsoda-s3d", **metrics: Any) -> dict[str, Any]:
-    made = plan({"metrics": {**CONFIG["metrics"], **metrics}})
-    write_predictions(Path("p.parquet"), predictions, about={"needs": [], "selection": "chosen"})
-    score(Material(made, "youcook2", made.entries[entry]), Path("p.parquet"), Path("s.json"))
+def inputs(entry: str, dataset: str = "youcook2", **changes: Any) -> PssInputs:
+    made = plan(changes)
+    return made.inputs(Job(release=dataset, entry=made.entries[entry]))
+
+
+def scored(made: Sequence[Segmentation], entry: str = "frequent-given", **metrics: Any) -> dict[str, Any]:
+    of = inputs(entry, metrics={**CONFIG["metrics"], **metrics})
+    path = Path("p.parquet")
+    write_predictions(path, Segmentation, made, spec=of.spec, needs=[], selection="chosen")
+    score(of, path, Path("s.json"))
     found: dict[str, Any] = read_json(Path("s.json"))
     return found
 
 
 def truth() -> list[Any]:
-    made = plan()
-    return list(Material(made, "youcook2", made.entries["pdvc-r3d"]).procedures("test").values())
+    return list(inputs("frequent-given").truth("test"))
 
 
-def right(seed: int = 0) -> list[Prediction]:
+def right(seed: int = 0) -> list[Segmentation]:
     return [
-        Prediction(seed=seed, split="test", video=t.video, segments=t.segments, sentences=t.sentences) for t in truth()
+        Segmentation(seed=seed, split="test", video=t.video, segments=t.segments, sentences=t.sentences)
+        for t in truth()
     ]
 
 
@@ -53,7 +61,7 @@ def test_what_is_right_has_everything() -> None:
 
 def test_columns_are_means_over_videos_then_over_seeds() -> None:
     off = [
-        Prediction(seed=1, split="test", video=t.video, segments=((0.0, 30.0), (30.0, 60.0)), sentences=("cut", "fry"))
+        Segmentation(seed=1, split="test", video=t.video, segments=((0.0, 30.0), (30.0, 60.0)), sentences=("cut", "fry"))
         for t in truth()
     ]
     found = scored([*right(), *off])
@@ -63,13 +71,13 @@ def test_columns_are_means_over_videos_then_over_seeds() -> None:
         assert found["metrics"][metric]["per_seed"] == pytest.approx([100, value], abs=1e-4)
         assert found["metrics"][metric]["value"] == pytest.approx((100 + value) / 2, abs=1e-4)
         assert found["metrics"][metric]["sd"] == pytest.approx((100 - value) / 2**0.5, abs=1e-4)
-    assert found["metrics"]["soda_d"]["seeds"] == [0, 1]
-    assert (found["n_videos"], found["n_listed"], found["selection"]) == (4, 4, "chosen")
+    assert (found["metrics"]["soda_d"]["n_videos"], found["metrics"]["soda_d"]["n_listed"]) == (4, 4)
+    assert found["selection"] == "chosen"
 
 
 def test_soda_c_weighs_overlap_by_sentences() -> None:
     mute = [
-        Prediction(seed=0, split="test", video=t.video, segments=t.segments, sentences=("z",) * len(t.segments))
+        Segmentation(seed=0, split="test", video=t.video, segments=t.segments, sentences=("z",) * len(t.segments))
         for t in truth()
     ]
     found = scored(mute)["metrics"]
@@ -81,45 +89,38 @@ def test_soda_c_weighs_overlap_by_sentences() -> None:
 
 def test_a_video_without_prediction_is_zero_or_left_out() -> None:
     some = right()
-    some[1] = Prediction(seed=0, split="test", video=some[1].video, segments=())
+    some[1] = Segmentation(seed=0, split="test", video=some[1].video, segments=())
     zero, drop = scored(some), scored(some, missing="drop")
     assert zero["metrics"]["soda_d"]["value"] == pytest.approx(75, abs=1e-4)
     assert drop["metrics"]["soda_d"]["value"] == pytest.approx(100, abs=1e-4)
     assert drop["metrics"]["rouge_l"]["value"] == pytest.approx(100, abs=1e-4)
-    assert (zero["n_videos"], drop["n_videos"], drop["n_listed"]) == (4, 3, 4)
+    counted = [(each["metrics"]["soda_d"]["n_videos"], each["metrics"]["soda_d"]["n_listed"]) for each in (zero, drop)]
+    assert counted == [(4, 4), (3, 4)]
     assert some[1].video not in drop["metrics"]["soda_d"]["per_video"]
     assert zero["selection"] == "chosen; nothing predicted for 1 of 4 videos and seeds: zero"
 
 
 def test_videos_that_were_not_evaluated_are_counted() -> None:
-    found = scored(right()[:3])
+    found = scored(right()[:3])["metrics"]["soda_d"]
     assert (found["n_videos"], found["n_listed"]) == (3, 4)
-    assert found["metrics"]["soda_d"]["value"] == pytest.approx(100, abs=1e-4)
+    assert found["value"] == pytest.approx(100, abs=1e-4)
 
 
 def test_the_order_of_segments_is_an_option() -> None:
     (first, *_) = truth()
     (start_s, end_s) = first.segments[0]
     both = ((start_s, end_s), (start_s, (start_s + end_s) / 2))
-    p = [Prediction(seed=0, split="test", video=first.video, segments=both, sentences=("cut", "fry"))]
+    p = [Segmentation(seed=0, split="test", video=first.video, segments=both, sentences=("cut", "fry"))]
     for order in ("start", "start_end"):
         expected = soda_d(first.segments, both, order=order).f1  # type: ignore[arg-type]
         assert scored(p, order=order)["metrics"]["soda_d"]["value"] == pytest.approx(100 * expected)
 
 
 def test_segments_alone_have_no_scores_of_sentences() -> None:
-    found = scored([Prediction(seed=0, split="test", video=truth()[0].video, segments=((0.0, 5.0),))], "uniform-count")
+    found = scored([Segmentation(seed=0, split="test", video=truth()[0].video, segments=((0.0, 5.0),))], "uniform-count")
     assert "bleu4" not in found["metrics"]
     assert found["metrics"]["soda_d"]["seeds"] == []
     assert found["metrics"]["soda_d"]["ci"] is None
-
-
-def test_nothing_predicted_has_no_numbers() -> None:
-    write_predictions(Path("p.parquet"), [], about={"needs": ["videos:youcook2"], "selection": ""})
-    made = plan()
-    score(Material(made, "youcook2", made.entries["procnet"]), Path("p.parquet"), Path("s.json"))
-    found = read_json(Path("s.json"))
-    assert (found["status"], found["needs"], found["metrics"]) == ("needs", ["videos:youcook2"], {})
 
 
 def test_the_real_meteor_is_asked_with_roles_as_published(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,9 +138,10 @@ def test_the_real_meteor_is_asked_with_roles_as_published(monkeypatch: pytest.Mo
             return Scores(float(right.mean()), right)
 
     monkeypatch.setattr(scoring, "Meteor", Meteor)
-    monkeypatch.setattr(Plan, "meteor_lacks", ())
+    monkeypatch.setattr(scoring, "_scorers", cache(scoring._scorers.__wrapped__))
+    monkeypatch.setattr(Pss, "missing_of", lambda self, metric: ())
     said = [
-        Prediction(seed=0, split="test", video=t.video, segments=t.segments, sentences=("z",) * len(t.segments))
+        Segmentation(seed=0, split="test", video=t.video, segments=t.segments, sentences=("z",) * len(t.segments))
         for t in truth()
     ]
     found = scored(said)["metrics"]
@@ -149,17 +151,13 @@ def test_the_real_meteor_is_asked_with_roles_as_published(monkeypatch: pytest.Mo
 
 
 def test_lines_of_two_splits_count_both() -> None:
-    made = plan()
-    of = Material(made, "tasty", made.entries["uniform-count-pooled"])
-    predict(of, [], Path("p.parquet"))
-    score(of, Path("p.parquet"), Path("s.json"))
-    found = read_json(Path("s.json"))
-    assert (found["n_videos"], found["n_listed"]) == (8, 8)
-    assert len(found["metrics"]["soda_d"]["per_video"]) == 8
+    of = inputs("uniform-count-pooled", "tasty")
+    found = of.benchmark.values(of, list(of.entry.kind.method()().predict(of, [])))["soda_d"]
+    assert len({*found.videos}) == found.counts["n_listed"] == 8
 
 
 def test_a_seed_that_predicts_nothing_is_zero_also_when_it_may_be_left_out() -> None:
-    nothing = [Prediction(seed=1, split="test", video=t.video, segments=()) for t in truth()]
+    nothing = [Segmentation(seed=1, split="test", video=t.video, segments=()) for t in truth()]
     found = scored([*right(), *nothing], missing="drop")["metrics"]["soda_d"]
     assert found["per_seed"] == pytest.approx([100, 0], abs=1e-4)
     assert found["value"] == pytest.approx(50, abs=1e-4)

@@ -10,6 +10,7 @@ from scipy.stats import kendalltau
 
 from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
+from stepline.benchmarks.spacewalk.kinds import KINDS
 from stepline.benchmarks.spacewalk.methods.baselines import (
     equal_segments,
     linear_after_preview,
@@ -70,7 +71,7 @@ def test_order_alone_has_a_map_of_31_20_on_v2(in_spacewalk: Path, tmp_path: Path
 
 def test_steps_first_occur_in_the_order_of_the_preview(in_spacewalk: Path) -> None:
     """By Kendall's tau between the animations' times and the steps' first occurrence."""
-    release = real_inputs("2a-random", "v2").release
+    release = real_inputs("2a-random", "v2").annotation
     taus: dict[Split, list[float]] = {"train": [], "val": [], "test": []}
     for recording in release.recordings.values():
         first: dict[int, float] = {}
@@ -258,7 +259,7 @@ def test_only_a_method_that_says_so_sees_the_list_of_samples(
             state = {f"{each}weight": rng.standard_normal((size, size)) for each in maps}
             state |= {f"{each}bias": rng.standard_normal(size) for each in maps}
             numpy_files.save_file({k: v.astype(np.float32) for k, v in state.items()}, fits[-1])
-    method = chooser_of(inputs, inputs.entry.windows(inputs.options)[0], fits)
+    method = chooser_of(inputs, 4.0 if inputs.entry.kind.windowed else None, fits)
     same = []
     for number, (video, listed) in enumerate(inputs.items("test").items()):
         assert inputs.entry.task == STEP_RECOGNITION or listed[0].candidates_s
@@ -271,7 +272,7 @@ def test_only_a_method_that_says_so_sees_the_list_of_samples(
             else:
                 assert scores_of_part is not None
                 np.testing.assert_allclose(scores[kept], scores_of_part, rtol=1e-5, atol=1e-7)
-    assert all(same) != ("sample_list" in inputs.entry.inputs)
+    assert all(same) != ("sample_list" in inputs.entry.sees)
 
 
 @pytest.mark.parametrize(("kind", "fields"), [(kind, fields) for kind, each in SEEN.items() for fields in each])
@@ -286,8 +287,8 @@ def test_a_method_reads_train_and_val_where_it_says_so_and_nowhere_else(
     monkeypatch.setattr(
         SpacewalkInputs, "recordings", lambda self, split: read.append(split) or recordings(self, split)
     )
-    context_s, fits = inputs.entry.windows(inputs.options)[0], [tmp_path / "fit"]
+    context_s, fits = 4.0 if inputs.entry.kind.windowed else None, [tmp_path / "fit"]
     if inputs.entry.trained:
         fit(inputs, context_s, 0, *fits)
     chooser_of(inputs, context_s, fits)("d", inputs.items("test")["d"])
-    assert {*read} == {*inputs.entry.inputs} & {"train", "val"}
+    assert {*read} == {*inputs.entry.sees} & {"train", "val"}

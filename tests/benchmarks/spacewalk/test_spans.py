@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from stepline import paths
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.items import read_items
 from stepline.benchmarks.spacewalk.samples import write_samples
 from stepline.benchmarks.spacewalk.text import window
@@ -14,16 +15,16 @@ from stepline.errors import ReleaseError
 from stepline.fetch import fetch_release
 
 
-def plan(spans: str = "annotated", **study: Any) -> Plan:
+def plan(spans: str = "annotated", **study: Any) -> Spacewalk:
     changes = {"video_encoders": ["histogram"], **study}
-    return Plan.of(validate({"media": {"spans": spans}, "spacewalk": changes}), "spacewalk")
+    return Spacewalk.of(validate({"media": {"spans": spans}, "spacewalk": changes}), "spacewalk")
 
 
 @pytest.fixture
 def fetched(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLINE_MIRROR", str(real_data))
     for release in ("v0", "v1", "v2"):
-        fetch_release(plan().study, release)
+        fetch_release(plan().released, release)
 
 
 @pytest.mark.slow
@@ -34,11 +35,11 @@ def test_every_window_and_animation_lies_within_a_span() -> None:
     hours = sum(end_s - start_s for each in spans.values() for start_s, end_s in each) / 3600
     assert 100 < hours < 101
     for name in study.releases:
-        release = study.study.load(name)
-        for task in study.study.tasks[name]:
+        release = study.released.load(name)
+        for task in study.released.tasks[name]:
             longest_s = max(study.options["contexts_s"][task])
-            for split in study.study.splits(name, task):
-                write_samples(study.study, release, task, split, paths.samples("spacewalk", name, task, split))
+            for split in study.released.splits(name, task):
+                write_samples(study.released, release, task, split, paths.samples("spacewalk", name, task, split))
                 for video, items in read_items(release, task, split).items():
                     recording = release.recordings[video]
                     seen = [window(t, longest_s, recording.duration_s) for item in items for t in item.times_s]
@@ -49,7 +50,7 @@ def test_every_window_and_animation_lies_within_a_span() -> None:
 
 @pytest.mark.usefixtures("fetched")
 def test_a_longer_window_reads_more_and_is_looked_for_again() -> None:
-    def hours(study: Plan) -> float:
+    def hours(study: Spacewalk) -> float:
         return sum(end_s - start_s for each in study.pipeline.demand.spans().values() for start_s, end_s in each)
 
     short = plan(contexts_s={"step_recognition": [60], "intra-video_retrieval": [60]})
@@ -80,4 +81,4 @@ def test_where_spans_change_what_an_entry_sees_its_options_say_so() -> None:
         (plan(transcripts="asr"), ["2a-tfidf-zero-shot"]),
     ):
         for name in ("2a-tfidf-zero-shot", "2a-histogram-zero-shot", "2a-random"):
-            assert ("spans" in study.options(study.entries[name])) == (name in named)
+            assert ("spans" in study.shown_options(study.entries[name], "v2")) == (name in named)

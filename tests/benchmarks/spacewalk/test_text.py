@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from stepline.asr.transcript import Sentence
 from stepline.benchmarks.spacewalk.text import RecordingText, load_text, window
 from stepline.datasets.schema import Recording, Segment, Step
-from stepline.datasets.studies import study
 from stepline.errors import ReleaseError
-from tests.benchmarks.spacewalk.conftest import MadeUp
+from tests.benchmarks.spacewalk.conftest import MadeUp, real_inputs
 
 EMPTY = {
     ("09122021", 18), ("09122021", 37), ("01152020", 8), ("01152020", 16), ("01152020", 20), ("01152020", 31),
@@ -33,11 +32,11 @@ def text(*sentences: Sentence, recognised: bool = False) -> RecordingText:
 
 @pytest.mark.parametrize("release", ["v0", "v1", "v2"])
 def test_all_step_texts_follow_from_transcript_and_animation(in_spacewalk: Path, release: str) -> None:
-    chosen = study("spacewalk")
-    loaded = chosen.load(release)
+    plan = real_inputs("2a-random", release).benchmark
+    loaded = plan.released.load(release)
     equal, empty = 0, set()
     for video, made in loaded.recordings.items():
-        read = load_text(chosen, loaded, video, source="released", engine="")
+        read = load_text(plan, loaded, video)
         for number, step in enumerate(made.steps[1:], 1):
             assert step.animation_s is not None
             equal += read.between(*step.animation_s) == step.transcript
@@ -50,12 +49,12 @@ def test_all_step_texts_follow_from_transcript_and_animation(in_spacewalk: Path,
 
 
 def test_transcripts_that_are_not_utf8_are_read(in_spacewalk: Path) -> None:
-    chosen = study("spacewalk")
-    loaded = chosen.load("v2")
+    plan = real_inputs("2a-random", "v2").benchmark
+    loaded = plan.released.load("v2")
     undecodable = set()
     for video in loaded.recordings:
-        path = chosen.folder("v2") / "data/transcripts" / f"{video}.csv"
-        read = load_text(chosen, loaded, video, source="released", engine="").sentences
+        path = plan.released.folder("v2") / "data/transcripts" / f"{video}.csv"
+        read = load_text(plan, loaded, video).sentences
         try:
             path.read_bytes().decode("utf-8")
         except UnicodeDecodeError:
@@ -101,7 +100,7 @@ def test_a_window_has_every_sentence_that_overlaps_it_in_the_transcripts_order(
 
 def test_a_released_transcript_that_changed_since_it_was_fetched_is_one_line(made_up: MadeUp) -> None:
     def read() -> RecordingText:
-        return load_text(made_up.study, made_up.release, "d", source="released", engine="")
+        return made_up.inputs({"kind": "random"}).text("d")
 
     path = made_up.study.folder("demo") / "data/transcripts/d.csv"
     assert read().sentences

@@ -77,7 +77,8 @@ def _check_line(plan: "Spacewalk", table: Table, line: Line) -> None:
         and 0 < len(contexts) == len({*contexts})
     )
     allowed = f"give {', '.join(words)} or different lengths in s, up to {LONGEST_S}"
-    _require(plan, contexts in words or lengths, f"{key}.contexts", contexts, allowed)
+    said = contexts if isinstance(contexts, str) else [*contexts]
+    _require(plan, contexts in words or lengths, f"{key}.contexts", said, allowed)
 
 
 def _check_backbone(plan: "Spacewalk", entry: SpacewalkEntry) -> None:

@@ -15,13 +15,15 @@ from stepline.backbones import internvideo
 from stepline.backbones.parity import internvideo as parity_internvideo
 from stepline.backbones.parity import weights
 from stepline.backbones.registry import presets, towers
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
+from stepline.benchmarks.spacewalk.kinds import KINDS, SpacewalkKind
 from stepline.benchmarks.spacewalk.methods import all_layer
-from stepline.benchmarks.spacewalk.methods.all_layer import _Training, chosen, fit, make
-from stepline.datasets.schema import Split
+from stepline.benchmarks.spacewalk.methods.all_layer import _Training, chosen
+from stepline.datasets.schema import Recording
 from stepline.errors import StoreError
-from stepline.io import read_json, sha256_file
+from stepline.io import sha256_file
 from stepline.models import all_layer as model
-from tests.benchmarks.spacewalk.conftest import FPS, MadeUp, TinyInputs, fit, predict
+from tests.benchmarks.spacewalk.conftest import FPS, MadeUp, TinyInputs, chooser_of, fit, predict, scored
 from tests.media.clips import make as make_video
 
 OPTIONS = {
@@ -34,8 +36,8 @@ OPTIONS = {
     "compute": "float32",
     "seeds": [0],
 }
-KIND = Kind(
-    module="all_layer",
+KIND = SpacewalkKind(
+    method=KINDS["all-layer"].method,
     encoders=("video",),
     grid=False,
     texts="windows",
@@ -69,10 +71,10 @@ class Steps:
 
 
 class Present(TinyInputs):
-    """SpacewalkInputs of which all recordings are there."""
+    """Inputs of which all recordings are there."""
 
-    def recordings(self, split: Split) -> tuple[str, ...]:
-        return self.listed(split)
+    def has(self, unit: Recording) -> bool:
+        return True
 
 
 @pytest.fixture(scope="session")
@@ -101,11 +103,10 @@ def inputs(made_up: MadeUp, tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setitem(towers(), "internvideo-text", replace(towers()["internvideo-text"], dimension=32))
     monkeypatch.setitem(KINDS, "all-layer", KIND)
 
-    def made(entry: dict[str, object] | None = None, **options: object) -> Present:
-        found = made_up.inputs(ENTRY | (entry or {}))
+    def made(entry: dict[str, object] | None = None, **options: object) -> SpacewalkInputs:
+        found = made_up.inputs(ENTRY | (entry or {}), Present, all_layer=OPTIONS | {"seeds": [0]} | options)
         found.benchmark.config["features"]["device"] = "cpu"
-        found.options["all_layer"] = OPTIONS | options
-        return Present(found.plan, found.release, replace(found.entry, seeds=(0,)))
+        return found
 
     records: dict[str, list[Record]] = {}
     for video in made_up.release.recordings:
@@ -260,10 +261,8 @@ def test_a_fit_learns_what_is_planted_and_goes_on_after_a_stop(planted: Any, mon
     fit(found, 2.0, 0, part)
     assert part.read_bytes() == whole.read_bytes()
 
-    predict(found, 2.0, [whole], Path("p.parquet"))
-    predictions, about = read_predictions(Path("p.parquet"))
+    predictions, _ = predict(found, 2.0, [whole], Path("p.parquet"))
     assert [(p.split, p.video) for p in predictions] == [("val", "c"), ("test", "d"), ("test", "e")]
-    assert about["thresholded"]
     right = []
     for each in predictions:
         scores, labels = each.scores, np.array([item.label for item in found.items(each.split)[each.video]])  # type: ignore[arg-type]
@@ -273,8 +272,8 @@ def test_a_fit_learns_what_is_planted_and_goes_on_after_a_stop(planted: Any, mon
         assert np.array_equal(each.chosen, scores[:, 1:].argmax(axis=1) + 1)
         right.append(np.mean((each.chosen == labels)[labels > 0]))
     assert np.mean(right) > 0.5
-    score(found, Path("p.parquet"), Path("score.json"))
-    assert "threshold of the best binary F1 on val" in read_json("score.json")["selection"]
+    selection = scored(found, 2.0, Path("p.parquet"))["selection"]
+    assert "threshold of the best binary F1 on val" in selection
 
 
 @pytest.mark.slow
@@ -285,7 +284,7 @@ def test_retrieval_is_fitted_and_predicted(planted: Any) -> None:
     fit(found, 4.0, 0, path)
     assert len(load_file(path)["loss"]) == 1
     items = found.items("test")["d"][:5]
-    ((_, answers, scores),) = make(found, 4.0, [path])("d", items)
+    ((_, answers, scores),) = chooser_of(found, 4.0, [path])("d", items)
     assert scores is not None
     assert scores.shape == (5, 2)
     assert np.isfinite(scores).all()
@@ -295,4 +294,4 @@ def test_retrieval_is_fitted_and_predicted(planted: Any) -> None:
 def test_a_damaged_fit_is_one_line(inputs: Any) -> None:
     Path("0.safetensors").write_bytes(b"nothing")
     with pytest.raises(StoreError, match=r"0.safetensors is damaged or no checkpoint"):
-        make(inputs(), 4.0, [Path("0.safetensors")])
+        chooser_of(inputs(), 4.0, [Path("0.safetensors")])

@@ -9,7 +9,7 @@ from stepline.benchmarks.spacewalk.items import Item
 from stepline.benchmarks.spacewalk.methods import hmm
 from stepline.datasets.schema import Segment
 from stepline.errors import ConfigError, StoreError
-from tests.benchmarks.spacewalk.conftest import MadeUp, chooser_of, fit, predict
+from tests.benchmarks.spacewalk.conftest import MadeUp, at, chooser_of, fit, predict
 
 safetensors = pytest.importorskip("safetensors.numpy")
 
@@ -61,7 +61,8 @@ def test_the_labelled_part_is_not_known(fitted: tuple[SpacewalkInputs, Path]) ->
     end = round(10 * recording.duration_s)
     unlabelled = Segment(start_s=0, end_s=recording.duration_s, start_frame=0, end_frame=end, label=-1)
     recordings = {**inputs.annotation.recordings, "d": replace(recording, segments=(unlabelled,))}
-    blind = replace(inputs, release=replace(inputs.annotation, recordings=recordings))
+    blind = at(inputs, None)
+    vars(blind)["annotation"] = replace(inputs.annotation, recordings=recordings)
     seen, unseen = (chooser_of(each, None, [path])("d", items) for each in (inputs, blind))
     assert np.array_equal(seen[0][2], unseen[0][2])  # type: ignore[arg-type]
 
@@ -219,11 +220,9 @@ def test_test_recordings_alone_are_predicted_and_no_threshold_is_looked_for(
     fitted: tuple[SpacewalkInputs, Path],
 ) -> None:
     inputs, path = fitted
-    predict(inputs, None, [path], path.with_name("predictions"))
-    made, about = read_predictions(path.with_name("predictions"))
+    made, about = predict(inputs, None, [path], path.with_name("predictions"))
     assert [(each.split, each.video, len(each.ids)) for each in made] == [("test", "d", 40), ("test", "e", 40)]
     assert about["needs"] == []
-    assert about["thresholded"] is False
     said = "highest mean of accuracy and mAP over 3 of 3 training and validation recordings: window_s "
     assert str(about["selection"]).startswith(said)
 

@@ -3,7 +3,7 @@ import pytest
 
 from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
-from stepline.benchmarks.spacewalk.methods import Method, Outcome, late_fusion
+from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, late_fusion
 from tests.benchmarks.spacewalk.conftest import MadeUp, chooser_of
 
 ENTRY = {
@@ -15,7 +15,7 @@ ENTRY = {
 }
 
 
-def scorer(inputs: SpacewalkInputs, *, knows: bool, factor: float = 1.0, offset: float = 0.0) -> Method:
+def scorer(inputs: SpacewalkInputs, *, knows: bool, factor: float = 1.0, offset: float = 0.0) -> Chooser:
     """Return scores of noise, in which the true label is far above where the method knows it."""
 
     def method(video: str, items: list[Item]) -> list[Outcome]:
@@ -29,9 +29,9 @@ def scorer(inputs: SpacewalkInputs, *, knows: bool, factor: float = 1.0, offset:
     return method
 
 
-def fused(inputs: SpacewalkInputs, monkeypatch: pytest.MonkeyPatch, text: Method, video: Method) -> Method:
+def fused(inputs: SpacewalkInputs, monkeypatch: pytest.MonkeyPatch, text: Chooser, video: Chooser) -> Chooser:
     methods = {"2a-tfidf-zero-shot": text, "2a-histogram-zero-shot": video}
-    monkeypatch.setattr(late_fusion, "make_method", lambda part, context_s, fits: methods[part.entry.id])
+    monkeypatch.setattr(late_fusion, "chooser", lambda part, context_s: methods[part.entry.id])
     return chooser_of(inputs, 6.0, [])
 
 

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from stepline import paths  # noqa: E402
 from stepline.backbones.histogram import HistogramSpec  # noqa: E402
 from stepline.benchmarks.spacewalk.features import Features  # noqa: E402
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs  # noqa: E402
 from stepline.benchmarks.spacewalk.methods import lfb as method  # noqa: E402
 from stepline.benchmarks.spacewalk.methods.lfb import _clips, _SegmentFeatures  # noqa: E402
 from stepline.errors import StoreError  # noqa: E402
@@ -49,12 +50,10 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lfb, "HEADS", 2)
 
 
-def inputs(made_up: MadeUp, head: str, **changes: object) -> SegmentInputs:
+def inputs(made_up: MadeUp, head: str, **changes: object) -> SpacewalkInputs:
     last_layer = {"epochs": 2, "batch_size": 16, "learning_rate": 0.01, "seeds": [0, 1]}
-    entry = made_up.inputs(
-        ENTRY | {"settings": {"head": head, "steps": "2a-histogram-zero-shot"}} | changes, last_layer=last_layer
-    )
-    mine = SegmentInputs(entry.plan, entry.release, entry.entry)
+    settings = {"settings": {"head": head, "steps": "2a-histogram-zero-shot"}}
+    mine = made_up.inputs(ENTRY | settings | changes, SegmentInputs, last_layer=last_layer)
     mine.benchmark.config["features"]["device"] = "cpu"
     rows = {
         video: np.random.default_rng(len(video)).random((int(recording.duration_s), 6)).astype(np.float32)

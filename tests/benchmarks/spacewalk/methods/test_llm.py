@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from stepline import paths
+from stepline.benchmark import Job, Option
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.items import Item
 from stepline.benchmarks.spacewalk.methods.llm import _pairs, _steps
 from stepline.benchmarks.spacewalk.text import RecordingText
 from stepline.config import validate
 from stepline.datasets.schema import Recording, Segment, Step
-from stepline.datasets.studies import study
 from stepline.errors import ConfigError, MissingError
-from stepline.io import read_json
-from tests.benchmarks.spacewalk.conftest import MadeUp, TinyInputs, chooser_of, predict, real_inputs
+from tests.benchmarks.spacewalk.conftest import MadeUp, TinyInputs, chooser_of, predict, real_inputs, scored
 from tests.llm_answers import completion, question
 from tests.server import Request, Server
 
@@ -55,8 +55,7 @@ def test_answers_become_predictions_and_are_asked_for_once(
 ) -> None:
     server = serve(answer)
     inputs = asking(made_up.inputs(entry), server)
-    predict(inputs, 6.0, [], Path("p.parquet"))
-    predictions, about = read_predictions(Path("p.parquet"))
+    predictions, about = predict(inputs, 6.0, [], Path("p.parquet"))
     assert [prediction.video for prediction in predictions] == ["d", "e"]
     unread = total = 0
     for prediction in predictions:
@@ -78,12 +77,11 @@ def test_answers_become_predictions_and_are_asked_for_once(
     assert len(server.requests) == asked
     assert Path("p.parquet").read_bytes() == before
 
-    score(inputs, Path("p.parquet"), Path("s.json"))
+    metrics = scored(inputs, 6.0, Path("p.parquet"))["metrics"]
     right = np.concatenate([p.chosen for p in predictions])
     labels = np.concatenate([[i.label for i in inputs.items("test")[p.video]] for p in predictions])
-    scored = read_json("s.json")
-    assert scored["metrics"].keys() == {"accuracy"}
-    assert scored["metrics"]["accuracy"]["value"] == pytest.approx(100 * (right == labels).mean())
+    assert metrics.keys() == {"accuracy"}
+    assert metrics["accuracy"]["value"] == pytest.approx(100 * (right == labels).mean())
 
 
 @pytest.mark.parametrize("entry", [STEPS, PAIRS], ids=["steps", "pairs"])
@@ -138,8 +136,8 @@ class Muted(TinyInputs):
 
 def test_a_recording_without_text_gives_no_example(made_up: MadeUp, serve: Callable[..., Server]) -> None:
     server = serve(lambda request: "0")
-    given = asking(made_up.inputs(STEPS), server)
-    method = chooser_of(Muted(given.plan, given.release, given.entry), 6.0, [])
+    given = asking(made_up.inputs(STEPS, Muted), server)
+    method = chooser_of(given, 6.0, [])
     video, items = next(iter(given.items("test").items()))
     method(video, items[:1])
     assert len(server.requests[0].json["messages"]) == 1 + 2 * 2 + 1
@@ -224,42 +222,47 @@ def test_a_recording_of_the_release(in_spacewalk: Path, serve: Callable[..., Ser
     paths.answers().unlink()
 
 
-def planned(name: str = "spacewalk", strict: bool = False, **llm: object) -> Plan:
+def planned(name: str = "spacewalk", **llm: object) -> Spacewalk:
     given = {"releases": ["v2"], "text_encoders": [], "video_encoders": [], "transcripts": "released", "llm": llm}
-    return Plan(validate({name: given if name == "spacewalk" else given | {"releases": ["demo"]}}), study(name))
+    config = validate({name: given if name == "spacewalk" else given | {"releases": ["demo"]}})
+    return Spacewalk.configured(config, name)
+
+
+def missing(plan: Spacewalk) -> list[str]:
+    """Return what the entry is missing."""
+    return list(map(str, plan.missing(plan.entries["2a-llm"], "v2")))
 
 
 def test_a_model_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     plan = planned()
-    assert plan.lacking(plan.entries["2a-llm"]) == ("config:spacewalk.llm.model=NAME",)
+    assert missing(plan) == ["config:spacewalk.llm.model=NAME"]
     assert "2a-llm" not in {job.entry.id for job in plan.jobs("table2")}
-    command = filled_by(plan, "table2.csv", plan.lacking(plan.entries["2a-llm"]))
+    command = plan.filled_by("table2.csv", plan.missing(plan.entries["2a-llm"], "v2"))
     assert command == "snakemake --cores 8 results/spacewalk/table2.csv --config 'spacewalk={llm: {model: NAME}}'"
-    assert "2a-llm" not in planned("demo").entries
-    assert "2a-llm" in planned("demo", model="m", url="http://localhost/v1").entries
+    assert "2a-llm" not in planned("demo").shown
+    assert "2a-llm" in planned("demo", model="m", url="http://localhost/v1").shown
 
 
 def test_strict_does_not_ask_for_a_model() -> None:
     given = {"releases": ["v2"], "text_encoders": ["tfidf"], "video_encoders": []}
-    Plan.of(validate({"strict": True, "spacewalk": given}), "spacewalk")
+    Spacewalk.of(validate({"strict": True, "spacewalk": given}), "spacewalk")
     with pytest.raises(MissingError, match="key:OPENAI_API_KEY"):
-        Plan.of(validate({"strict": True, "spacewalk": given | {"llm": {"model": "m"}}}), "spacewalk")
+        Spacewalk.of(validate({"strict": True, "spacewalk": given | {"llm": {"model": "m"}}}), "spacewalk")
 
 
 def test_openai_needs_a_key_until_the_predictions_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(model="m")
-    assert plan.lacking(plan.entries["2a-llm"]) == ("key:OPENAI_API_KEY",)
+    assert missing(plan) == ["key:OPENAI_API_KEY"]
     path = paths.predictions("spacewalk", "v2", "2a-llm", "60s")
     path.parent.mkdir(parents=True)
     path.touch()
-    assert planned(model="m").lacking(plan.entries["2a-llm"]) == ()
+    assert missing(planned(model="m")) == []
     path.unlink()
     monkeypatch.setenv("OPENAI_API_KEY", "x")
-    assert planned(model="m").lacking(plan.entries["2a-llm"]) == ()
+    assert missing(planned(model="m")) == []
     monkeypatch.delenv("OPENAI_API_KEY")
-    local = planned(model="m", url="http://localhost:8000/v1")
-    assert local.lacking(local.entries["2a-llm"]) == ()
+    assert missing(planned(model="m", url="http://localhost:8000/v1")) == []
 
 
 def test_what_is_asked_decides_the_spec_and_stands_in_the_options() -> None:
@@ -278,10 +281,10 @@ def test_what_is_asked_decides_the_spec_and_stands_in_the_options() -> None:
         spec(url="http://localhost:8001/v1"),
     }
     assert len(different) == 5
-    assert planned().options(planned().entries["2a-llm"]) == {"transcripts": "released"}
+    released = Option("released", "released")
+    assert planned().shown_options(planned().entries["2a-llm"], "v2") == {"transcripts": released}
     plan = planned(**local)
-    assert plan.entries["2a-llm"].metrics == ("accuracy",)
-    assert plan.options(plan.entries["2a-llm"]) == {"model": "m", "transcripts": "released"}
+    assert plan.shown_options(plan.entries["2a-llm"], "v2") == {"model": Option("m"), "transcripts": released}
 
 
 @pytest.mark.parametrize(
