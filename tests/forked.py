@@ -29,6 +29,7 @@ from tempfile import TemporaryDirectory
 import stepline
 from stepline.backbones.torchvision import make_importable
 from stepline.media import headers, process
+from tests import reads
 from tests.fork_client import ask
 
 ROOT = Path(__file__).parents[1]
@@ -48,6 +49,9 @@ def run(
             files = [file.fileno() for file in (nothing, out, errors)]
             code = ask(str(_server() / "socket"), module, arguments, str(folder), environment, files)
         printed = [path.read_text(encoding="utf-8") for path in paths]
+    if module == "snakemake" and (found := reads.undeclared(_server(), folder)):
+        printed[1] += "\n".join(["", *found])
+        code = code or 1
     return subprocess.CompletedProcess(arguments, code, *printed)
 
 
@@ -60,7 +64,9 @@ def _server() -> Path:
     python.write_text(f"#!{sys.executable} -IS\n{client}; main({str(address)!r}, {sys.executable!r})\n")
     python.chmod(0o755)
     command = [sys.executable, "-W", "ignore", "-c", f"from tests.forked import serve; serve({folder.name!r})"]
-    server = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    server = subprocess.Popen(
+        [*reads.tracing(Path(folder.name)), *command], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     atexit.register(folder.cleanup)
     atexit.register(server.kill)
     assert server.stdout is not None
@@ -98,6 +104,7 @@ def serve(folder: str) -> None:
         sys.executable = f"{folder}/python"
     else:
         os.environ["PATH"] = os.environ["PATH"].replace(folder, os.path.dirname(sys.executable))
+        reads.mark(Path(folder), asked["arguments"])
         sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = [asked["module"], *asked["arguments"]]
     code: object = 0

@@ -82,8 +82,12 @@ def released(name: str, release: str, config: Mapping[str, Any]) -> Released:
 
     config: the one that names benchmarks and data sets of the user's own.
     """
-    whole = validate(config if name in config or name in config.get("datasets", {}) else {**config, name: {}})
-    found = benchmarks(whole)[name].configured(whole, name).released
+    known = benchmarks(validate(config))
+    if name not in known:
+        raise ConfigError(f"study {name!r} is not known; choose from {', '.join(known)}")
+    own = name in config or name in config.get("datasets", {})
+    whole = validate(config if own else {**config, name: {}})
+    found = known[name].configured(whole, name).released
     if release not in found.known:
         raise ConfigError(f"release {release!r} of {name} is not known; choose from {', '.join(found.known)}")
     return found

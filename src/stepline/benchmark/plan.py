@@ -185,6 +185,8 @@ class Benchmark(Configured[AnyEntry]):
             record["features"] = [footage.record(name) for name in self.features(entry)]
         if entry.trained:
             record[entry.kind.options] = self.options[entry.kind.options]
+        if entry.splits != entry.kind.splits:
+            record["splits"] = list(entry.splits)
         return record | dict(self.decides(job))
 
     def spec(self, job: Job) -> str:
@@ -242,8 +244,8 @@ class Benchmark(Configured[AnyEntry]):
         if not path.exists():
             return {"needs": [str(Need("score", job.entry.id))], "metrics": {}}
         score = read_json(path)
-        whole = isinstance(score, dict) and {"needs", "metrics"} <= score.keys()
-        if not whole or not all(isinstance(each, dict) for each in score["metrics"].values()):
+        metrics = score.get("metrics") if isinstance(score, dict) and "needs" in score else None
+        if not isinstance(metrics, dict) or not all(isinstance(each, dict) for each in metrics.values()):
             raise StoreError(f"{path} is no score: remove it and run the same again")
         return score  # type: ignore[no-any-return]
 
@@ -268,6 +270,7 @@ class Benchmark(Configured[AnyEntry]):
                 table.title,
                 table.metrics,
                 asdict(line),
+                self.entries[line.entry].sees,
                 release,
                 list(map(str, self.missing(self.entries[line.entry], release))),
             ]

@@ -198,8 +198,9 @@ def _fetch(parsed: argparse.Namespace) -> None:
     if first == "weights":
         fetch.fetch_weights(rest)
     elif asked not in ("", "videos"):
-        named = any(first in each.studies for each in BENCHMARKS)  # a release of the package's needs no configuration
-        found = released(first, rest, {} if named else load(parsed.configfile))
+        packaged = any(first in each.studies for each in BENCHMARKS)  # these releases need no configuration
+        named = parsed.configfile or os.environ.get("STEPLINE_CONFIG") or Path("config.yaml").exists()
+        found = released(first, rest, load(parsed.configfile) if named and not packaged else {})
         print(f"{parsed.what}: {fetch.release_line(found, rest)}")
     elif not asked:
         config = load(parsed.configfile)

@@ -101,6 +101,12 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         part: Config = self.config["datasets"][self.name]["study"] if is_own else self.config[self.name]
         return part
 
+    @property
+    def releases(self) -> list[str]:
+        """The releases to fetch: all that are configured, as durations are measured in each."""
+        configured: list[str] = self.options["releases"]
+        return configured
+
     def at(self, changes: Config) -> Config:
         """Return changes of the study's part of the configuration where they stand in the whole."""
         is_own = self.name in self.config["datasets"]
