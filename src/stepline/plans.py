@@ -30,10 +30,15 @@ def benchmarks(config: Config) -> dict[str, type[Benchmark[Any]]]:
 
 def plan(config: Config, name: str) -> Benchmark[Any]:
     """Return the plan of a study; raise ConfigError where it is not known, not configured, or impossible."""
+    return benchmark(config, name).of(config, name)
+
+
+def benchmark(config: Config, name: str) -> type[Benchmark[Any]]:
+    """Return the benchmark of a study; raise ConfigError where it is not known."""
     known = benchmarks(config)
     if name not in known:
         raise ConfigError(f"study {name!r} is not known; choose from {', '.join(known)}")
-    return known[name].of(config, name)
+    return known[name]
 
 
 def has_tables(config: Config, name: str) -> bool:

@@ -51,7 +51,7 @@ def prepare(folder: Path, features: Path) -> None:
     write_banks(features, {"youcook2": videos}, names=["resnet34"])
     config = {
         "pss": CONFIG | {"tables": ["table1"], "releases": ["youcook2"]},
-        "spacewalk": SMALL | {"text_encoders": []},
+        "spacewalk": {key: SMALL[key] for key in ("tables", "releases", "subset")} | {"text_encoders": []},
         "datasets": {"mine": {"videos": "videos"}},
     }
     (folder / "config.json").write_text(json.dumps(config))

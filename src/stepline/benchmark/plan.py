@@ -282,19 +282,22 @@ class Benchmark(Configured[AnyEntry]):
         return digest([listed, self.options, missing, words, sha256_file(paper) if paper else ""])
 
     def stale(self) -> Iterator[str]:
-        """Yield a line on each kind with predictions that stay, though its method's source is no longer the same."""
+        """Yield a line on each kind with predictions that stay, though its source is no longer what made them."""
         found: dict[str, list[Path]] = {}
         for job in self.jobs():
             path = paths.predictions(self.name, job.release, job.entry.id, job.context)
             record = path.with_suffix(".json")
             made = read_json(record) if path.exists() and record.exists() else {}
-            if made.get("spec") == self.spec(job) and made["method"]["source"] != self.source(job.entry):
+            if made.get("spec") == self.spec(job) and self.source(job.entry.kind) not in (
+                made["method"]["source"],
+                made["method"].get("accepted"),
+            ):
                 found.setdefault(job.entry.kind_name, []).append(path)
-        for kind, listed in found.items():
-            others = f" and {len(listed) - 1} others" if listed[1:] else ""
+        for kind, stale in found.items():
             yield (
-                f"{listed[0]}{others} of the kind {kind!r} were made by other source of their method: where numbers "
-                "change, raise the kind's revision; where they do not, remove the records (.json) beside them"
+                f"{len(stale)} of the predictions of {self.name}, {stale[0]}{', ...' * (len(stale) > 1)}, were made by "
+                f"other source of the kind {kind!r}: where numbers change, raise its revision; where they do not, run "
+                f"`stepline accept {self.name} {kind}`"
             )
 
     @property

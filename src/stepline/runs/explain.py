@@ -88,7 +88,8 @@ def _made_by(study: str, table: Path, release: str, entry: str, record: Mapping[
     place = study, release, entry, record["context"]
     yield f"spec {record['spec']}: {json.dumps(record['record'], sort_keys=True, ensure_ascii=False)}"
     yield f"options: {json.dumps(record['options'], sort_keys=True, ensure_ascii=False)}"
-    yield f"method: {record['method']['module']}, source {record['method']['source']}"
+    accepted = f", the same as {record['method']['accepted']}" if "accepted" in record["method"] else ""
+    yield f"method: {record['method']['module']}, source {record['method']['source']}{accepted}"
     yield f"Stepline {record['stepline']['version']} at commit {record['stepline']['commit'] or 'not known'}"
     yield "versions: " + ", ".join(f"{name} {number}" for name, number in record["versions"].items())
     for name, release_files in record["releases"].items():
