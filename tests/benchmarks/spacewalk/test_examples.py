@@ -167,7 +167,8 @@ def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
         "contexts_s": {"step_recognition": [30, 50, 90], "intra-video_retrieval": [5, 30]},
     }
     plan = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
-    jobs = [(job.entry.id, job.release, job.context_s) for job in presentation.example_jobs(plan)]
+    found = [(job, plan.missing(job.entry, job.release)) for job in presentation.example_jobs(plan)]
+    jobs = [(job.entry.id, job.release, job.context_s) for job, needs in found if not needs]
     assert jobs == [
         ("2a-tfidf-zero-shot", "v2", 50),
         ("2a-tfidf-train-zero-shot", "v2", 50),
@@ -176,9 +177,12 @@ def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
         ("2b-tfidf-train-zero-shot", "v1", 30),
     ]
     assert paths.predictions("spacewalk", "v1", "2b-tfidf-zero-shot", "30s") in presentation.example_inputs(plan)
-    missing = {entry.id: needs for entry, needs in presentation.examples_missing(plan)}
+    assert not any("2a-internvideo-zero-shot" in path.parts for path in presentation.example_inputs(plan))
+    missing = {job.entry.id: needs for job, needs in found if needs}
     assert missing["2a-internvideo-zero-shot"] == (Need("weights", "internvideo"),)
     assert "2a-human" not in missing
+    more = Spacewalk.of(validate({"spacewalk": {**config, "text_encoders": ["tfidf", "minilm"]}}), "spacewalk")
+    assert presentation.example_params(plan) != presentation.example_params(more)
 
 
 def test_picked_is_right_where_the_answer_is_the_label() -> None:
