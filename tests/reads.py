@@ -21,12 +21,12 @@ PATH = re.compile(r'(?:(?:AT_FDCWD|\d+)<([^>]*)>, )?"((?:[^"\\]|\\.)*)"')
 WRITERS = ".snakemake/writers.json"
 """By file, the logs of the jobs that wrote it, in all runs in the folder."""
 ALLOWED = {
-    r".* \.stepline/.*": "what all jobs keep for each other: sha256 of files, whether a host answers",
+    r".* \.stepline/.*": "kept by all jobs for each other: sha256 of files, whether a host answers",
     r".* datasets/[^/]+/transcripts/[^/]+/answers/.*": "answers that are paid for, by the sha256 of what was asked",
-    r"logs/extract/.*/(.+)\.(\d+)\.log features/[^/]+/[^/]+/\1/\2(\.parts)?/.*": "one decode makes all of a shard's features",
-    r"logs/videos/(.+)\.(\d+)\.log datasets/\1/dropped/\2\.json": "deletion comes after, and says what to bring again",
+    r"logs/extract/.*/(.+)\.(\d+)\.log features/[^/]+/[^/]+/\1/\2(\.parts)?/.*": "one decode makes all of a shard's rows",
+    r"logs/videos/(.+)\.(\d+)\.log datasets/\1/dropped/\2\.json": "what was deleted in an earlier run and comes again",
 }
-"""What a job may read whoever wrote it: pattern of the job's log and the file -> why no order of jobs changes a result."""
+"""What a job may read whoever wrote it: pattern of its log and the file -> why the order of jobs changes no result."""
 
 
 def tracing(traces: Path) -> list[str]:
@@ -74,42 +74,42 @@ def undeclared(traces: Path, folder: Path) -> list[str]:
             read.setdefault(job["log"], set()).update(opened)
             for each in written:
                 writers[each] = sorted({*writers.get(each, []), job["log"]})
-    if read:
-        kept.write_text(json.dumps(writers))
-    waited = _waited(folder, writers)
+    if not read:
+        return []
+    kept.write_text(json.dumps(writers))
+    ancestors = waited(folder, writers)
     return [
         f"{log} reads {path}, which {' and '.join(by)} wrote"
-        for log in sorted(read.keys() & waited.keys())
+        for log in sorted(read.keys() & ancestors.keys())
         for path in sorted(read[log])
-        if (by := _writers(writers, path))
-        and not {log, *waited[log]} & {*by}
+        if (by := writers_of(writers, path))
+        and not ancestors[log] & {*by}
         and not any(re.fullmatch(pattern, f"{log} {path}") for pattern in ALLOWED)
     ]
 
 
-def _writers(writers: dict[str, list[str]], path: str) -> list[str]:
+def writers_of(writers: dict[str, list[str]], path: str) -> list[str]:
     """Return the logs of the jobs that wrote a file, or moved a folder with it into place."""
     return next((writers[each] for each in (path, *map(str, Path(path).parents)) if each in writers), [])
 
 
-def _waited(folder: Path, writers: dict[str, list[str]]) -> dict[str, set[str]]:
-    """Return the logs of the jobs that each job waited for, by its log: those of its declared inputs, and theirs."""
+def waited(folder: Path, writers: dict[str, list[str]]) -> dict[str, set[str]]:
+    """Return by its log each job's own and the logs of all jobs that it waited for: of its declared inputs, and so on."""
     kept = [path for path in (folder / ".snakemake/metadata").rglob("*") if path.is_file()]
     records = [json.loads(path.read_bytes()) for path in kept]
     direct = {
-        log: {by for path in record["input"] for by in _writers(writers, os.path.normpath(path))}
+        log: {by for path in record["input"] for by in writers_of(writers, os.path.normpath(path))}
         for record in records
         for log in record["log"]
     }
-    found: dict[str, set[str]] = {}
-
-    def ancestors(log: str) -> set[str]:
-        if log not in found:
-            found[log] = set()
-            found[log] = direct.get(log, set()).union(*map(ancestors, direct.get(log, set())))
-        return found[log]
-
-    return {log: ancestors(log) for log in direct}
+    every = {log: {log} for log in direct}
+    for found in every.values():
+        todo = [*found]
+        while todo:
+            more = direct.get(todo.pop(), set()) - found
+            found |= more
+            todo += more
+    return every
 
 
 def _seen(traces: Path, pid: str, folder: Path) -> tuple[set[str], set[str]]:
@@ -124,7 +124,7 @@ def _seen(traces: Path, pid: str, folder: Path) -> tuple[set[str], set[str]]:
     read, written = ({path for kind, path, *_ in events if kind == wanted} for wanted in ("read", "write"))
     for old, new in (paths for kind, *paths in events if kind == "rename"):
         written |= {new} | {new + path.removeprefix(old) for path in written if path.startswith(f"{old}/")}
-    return read, written
+    return read, {path for path in written if not path.startswith("../")}
 
 
 def _traced(traces: Path, pid: str) -> Iterator[list[str]]:

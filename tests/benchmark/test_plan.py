@@ -83,7 +83,6 @@ class TestShown:
         with pytest.raises(ConfigError, match=r"^config: tiny.tables: 'table2' is not one of table1; add it there$"):
             made.check_table("table2")
         made.check_table("table1")
-        made.check_table("report")
         assert made.targets == ("table1.csv", "report.html")
         assert made.report_inputs() == [Path("results/tiny/table1.csv")]
 
@@ -367,30 +366,35 @@ class TestScores:
 
 
 class TestStale:
-    def write(self, made: Tiny, **changes: Any) -> Path:
-        path = paths.predictions("tiny", "first", "three", "all")
-        of = made.job("first", "three", "all")
+    def write(self, made: Tiny, entry: str = "three", **changes: Any) -> Path:
+        path = paths.predictions("tiny", "first", entry, "all")
+        of = made.job("first", entry, "all")
         made_by = {"spec": made.spec(of), "method": {"module": "m", "source": made.source(of.entry)}} | changes
         write_text(path, "")
         write_json(path.with_suffix(".json"), made_by)
         return path
 
-    def test_a_prediction_of_other_source_is_named_with_what_to_do(self, tmp_path: Path) -> None:
-        made = tiny(tmp_path)
+    def test_predictions_of_other_source_are_named_by_kind_with_what_to_do(self, tmp_path: Path) -> None:
+        made, other = tiny(tmp_path), {"method": {"module": "m", "source": "00000000"}}
         path = self.write(made)
         assert [*made.stale()] == []
-        self.write(made, method={"module": "m", "source": "00000000"})
+        self.write(made, **other)
         (line,) = made.stale()
         assert line == (
-            f"{path} was made by other source of its method: where numbers change, raise the revision of the kind "
-            f"'constant'; where they do not, remove {path.with_suffix('.json')}"
+            f"{path} of the kind 'constant' were made by other source of their method: where numbers change, raise the "
+            "kind's revision; where they do not, remove the records (.json) beside them"
         )
+        self.write(made, "four", **other)
+        self.write(made, "drawn", **other)
+        constant, drawn = made.stale()
+        assert constant.startswith(f"{path} and 1 others of the kind 'constant' ")
+        assert "of the kind 'drawn'" in drawn
 
     def test_what_is_made_again_anyway_is_not(self, tmp_path: Path) -> None:
-        made = tiny(tmp_path)
-        path = self.write(made, spec="00000000", method={"module": "m", "source": "00000000"})
+        made, other = tiny(tmp_path), {"method": {"module": "m", "source": "00000000"}}
+        path = self.write(made, spec="00000000", **other)
         assert [*made.stale()] == []
-        self.write(made, method={"module": "m", "source": "00000000"})
+        self.write(made, **other)
         path.unlink()
         assert [*made.stale()] == []
 

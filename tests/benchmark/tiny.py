@@ -323,14 +323,14 @@ def write_releases() -> None:
         write_json(folder / "release.json", {"study": "tiny", "release": release, "files": digests})
 
 
-def write_banks(tmp: Path, *videos: str) -> None:
-    """Import a bank ``net`` of both releases with rows of the given videos, of all by default."""
+def write_banks(tmp: Path, *videos: str, name: str = "net", scale: float = 1) -> None:
+    """Import a bank of both releases with rows of the given videos, of all by default: each holds its first number."""
     for release in RELEASES:
-        folder = tmp / f"net-{release}"
+        folder = tmp / f"{name}-{release}"
         folder.mkdir(parents=True)
         for video in videos or NUMBERS:
-            np.save(folder / f"{video}.npy", np.full((60, 2), NUMBERS.get(video, [0])[0], dtype=np.float32))
-        import_folder(Folder(folder), "net", release, 1.0)
+            np.save(folder / f"{video}.npy", np.full((60, 2), scale * NUMBERS[video][0], dtype=np.float32))
+        import_folder(Folder(folder), name, release, 1.0)
 
 
 def job(benchmark: Tiny, entry: str, release: str = "first") -> Job:

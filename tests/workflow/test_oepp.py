@@ -33,7 +33,7 @@ BASE = [name for name in EVENTS if name not in NOVEL]
 
 def run(folder: Path, *targets: str, dry: bool = False, **changes: Any) -> list[str]:
     (folder / "oepp.json").write_text(json.dumps({"oepp": CONFIG | changes}))
-    options = ["--cores", "2", "--configfile", "oepp.json", *(["--dry-run"] if dry else [])]
+    options = ["--cores", "1", "--configfile", "oepp.json", *(["--dry-run"] if dry else [])]
     done = snakemake(*options, "--", *targets, folder=folder)
     assert done.returncode == 0, done.stderr
     return messages(done)
@@ -50,7 +50,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
             write_releases()
             write_coin()
             write_features(tmp_path_factory.mktemp("features"))
-        jobs = run(folder, *TABLES, *LISTS, PAGE)
+        jobs = run(folder, *TABLES, *LISTS, PAGE, "results/oepp/all")
         assert len([job for job in jobs if job.startswith("fit ")]) == 2 + 5 + 2 * 3
 
     return made_once(tmp_path_factory, "oepp-run", compute)

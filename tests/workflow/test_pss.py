@@ -14,14 +14,14 @@ from tests.workflow.runs import messages, rows
 
 pytestmark = pytest.mark.slow
 TABLES = [f"results/pss/table{number}.csv" for number in (1, 2, 3, 4)]
-PAGES = ["results/pss/report.html", "results/pss/worked_examples.html", "results/pss/table2.svg"]
+PAGES = ["results/pss/report.html", "results/pss/worked_examples.html", "results/pss/table2.svg", "results/pss/all"]
 METEOR = {"meteor", "soda_c"}
 
 
 def run(folder: Path, *targets: str, **changes: Any) -> list[str]:
     config = {"pss": CONFIG | changes}
     (folder / "pss.json").write_text(json.dumps(config))
-    done = snakemake("--cores", "2", "--configfile", "pss.json", "--", *targets, folder=folder)
+    done = snakemake("--cores", "1", "--configfile", "pss.json", "--", *targets, folder=folder)
     assert done.returncode == 0, done.stderr
     return messages(done)
 

@@ -13,7 +13,8 @@ from stepline.asr import engines
 from stepline.availability import Record, write_availability
 from stepline.backbones.registry import presets, spec_of, towers
 from stepline.benchmark import Job, Option
-from stepline.benchmarks.spacewalk import benchmark, presentation
+from stepline.benchmarks.spacewalk import demand, presentation
+from stepline.benchmarks.spacewalk import missing as needs
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.kinds import KINDS
 from stepline.config import validate
@@ -37,7 +38,7 @@ def params(changes: dict[str, Any] | None = None, **top: Any) -> dict[str, str]:
     }
     return jobs | {
         "table": made.table_params("table2"),
-        "encode": made.encode_params("step_recognition", "minilm"),
+        "encode": demand.encode_params(made, "step_recognition", "minilm"),
         "videos": made.pipeline.videos.params("000"),
         "transcribe": made.pipeline.speech.params("000"),
         "release": made.release_params("v2"),
@@ -154,7 +155,7 @@ def test_an_unpinned_release_file_that_changes_is_fetched_again(
 
 
 def test_what_recognition_lacks_is_a_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmark, "find_spec", lambda name: None)
+    monkeypatch.setattr(needs, "find_spec", lambda name: None)
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
     config = {"transcripts": "asr", "text_encoders": ["tfidf"], "video_encoders": []}
     made = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
@@ -313,10 +314,10 @@ def test_what_is_trained_on_videos_waits_for_them_and_they_for_it(monkeypatch: p
 
 def test_a_towers_texts_are_the_windows_of_the_entries_that_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
     made = with_weights(monkeypatch, tables=["table2", "table3"])
-    assert made.texts("step_recognition", "internvideo-text") == {"windows": [60, 180, 300], "others": []}
-    assert made.texts("intra-video_retrieval", "egovlp-text") == {"windows": [20], "others": []}
-    assert made.texts("intra-video_retrieval", "internvideo-text") == {"windows": [], "others": []}
-    assert made.texts("step_recognition", "minilm") == {"windows": [], "others": []}
+    assert demand.texts(made, "step_recognition", "internvideo-text") == {"windows": [60, 180, 300], "others": []}
+    assert demand.texts(made, "intra-video_retrieval", "egovlp-text") == {"windows": [20], "others": []}
+    assert demand.texts(made, "intra-video_retrieval", "internvideo-text") == {"windows": [], "others": []}
+    assert demand.texts(made, "step_recognition", "minilm") == {"windows": [], "others": []}
 
 
 def test_retrieval_is_not_trained_where_no_training_samples_were_released(monkeypatch: pytest.MonkeyPatch) -> None:
