@@ -52,9 +52,10 @@ def pipeline(config: Config, name: str) -> Pipeline:
         if name in made.datasets:
             return made.configured(config, study).pipelines[name]
         if name == study:
-            pipelines = made.of(config, study).pipelines
+            pipelines = {} if made.datasets else made.of(config, study).pipelines
             if name not in pipelines:
-                raise ConfigError(f"{name} has no videos of its own: name {' or '.join(pipelines)}")
+                others = f": name {' or '.join(made.datasets)}" if made.datasets else ""
+                raise ConfigError(f"{name} has no videos of its own{others}")
             return pipelines[name]
     return Pipeline.of(config, name)
 
