@@ -369,7 +369,7 @@ class TestStale:
     def write(self, made: Tiny, entry: str = "three", **changes: Any) -> Path:
         path = paths.predictions("tiny", "first", entry, "all")
         of = made.job("first", entry, "all")
-        made_by = {"spec": made.spec(of), "method": {"module": "m", "source": made.source(of.entry)}} | changes
+        made_by = {"spec": made.spec(of), "method": {"module": "m", "source": made.source(of.entry.kind)}} | changes
         write_text(path, "")
         write_json(path.with_suffix(".json"), made_by)
         return path
@@ -381,14 +381,14 @@ class TestStale:
         self.write(made, **other)
         (line,) = made.stale()
         assert line == (
-            f"{path} of the kind 'constant' were made by other source of their method: where numbers change, raise the "
-            "kind's revision; where they do not, remove the records (.json) beside them"
+            f"1 of the predictions of tiny, {path}, were made by other source of the kind 'constant': where numbers "
+            "change, raise its revision; where they do not, run `stepline accept tiny constant`"
         )
         self.write(made, "four", **other)
         self.write(made, "drawn", **other)
         constant, drawn = made.stale()
-        assert constant.startswith(f"{path} and 1 others of the kind 'constant' ")
-        assert "of the kind 'drawn'" in drawn
+        assert constant.startswith(f"2 of the predictions of tiny, {path}, ..., were made by other source of the kind ")
+        assert "of the kind 'drawn': " in drawn
 
     def test_what_is_made_again_anyway_is_not(self, tmp_path: Path) -> None:
         made, other = tiny(tmp_path), {"method": {"module": "m", "source": "00000000"}}

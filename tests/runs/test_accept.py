@@ -25,18 +25,6 @@ def changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     return made
 
 
-def test_a_kind_whose_source_changed_is_a_line_that_says_what_to_do(changed: Tiny) -> None:
-    one, other = sorted(changed.stale())
-    assert one == (
-        "1 of the predictions of tiny, results/tiny/predictions/first/drawn/all.parquet, were made by other source of "
-        "the kind 'drawn': where numbers change, raise its revision; where they do not, run `stepline accept tiny "
-        "drawn`"
-    )
-    assert other.startswith(
-        "3 of the predictions of tiny, results/tiny/predictions/first/three/all.parquet, ..., were "
-    )
-
-
 def test_accepted_predictions_are_not_named_again_and_keep_what_made_them(
     changed: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:

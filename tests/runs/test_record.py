@@ -42,7 +42,7 @@ def test_it_says_what_made_the_predictions(tmp_path: Path) -> None:
     assert found["spec"] == made.spec(job(made, "fitted"))
     assert found["record"] == made.record(job(made, "fitted"))
     assert found["options"] == {"features": "net"}
-    assert found["method"] == {"module": "tests.benchmark.tiny", "source": made.source(made.entries["fitted"])}
+    assert found["method"] == {"module": "tests.benchmark.tiny", "source": made.source(made.kinds["fitted"])}
 
 
 def test_inputs_stand_with_their_sha256(tmp_path: Path) -> None:
