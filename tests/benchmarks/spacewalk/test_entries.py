@@ -136,8 +136,8 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"colour": "red"}, "colour: unknown key; allowed: contexts, encoder"),
         ({"kind": "tf-idf"}, "kind: 'tf-idf' is not allowed; choose from "),
         ({"kind": ["tfidf"]}, "kind: ['tfidf'] is not allowed"),
-        ({"table": 7}, "table: 7 is not allowed; choose from 2a, 2b"),
-        ({"kind": "sample-rank", "table": "2b"}, "table: '2b' is not allowed; choose from 2a"),
+        ({"table": 7}, "table: '7' is not allowed; choose from 2a, 2b"),
+        ({"kind": "sample-rank", "table": "2b", "settings": {}}, "table: '2b' is not allowed; choose from 2a"),
         ({"encoder": "bert"}, "encoder: 'bert' is not allowed; choose from tfidf"),
         ({"encoder": ""}, "encoder: '' is not allowed; choose from tfidf"),
         ({"kind": "zero-shot", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from minilm, mpnet"),
@@ -153,7 +153,7 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"settings": "video"}, "settings: 'video' is not allowed; give keys"),
         (
             {"contexts": 60},
-            "contexts: 60 is not allowed; give text or a list, of a number or null",
+            "contexts: 60 is not allowed; give text or a list of numbers or null",
         ),
         (
             {"contexts": "unlimited"},
@@ -166,7 +166,7 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"contexts": [60, 60.0]}, "contexts: [60, 60.0] is not allowed; give windows or different"),
         ({"contexts": [float("inf")]}, "contexts: [inf] is not allowed"),
         ({"modality": "text"}, "modality: 'text' is not allowed; choose from L"),
-        ({"inputs": "window"}, "inputs: 'window' is not allowed; give a list, of text"),
+        ({"inputs": "window"}, "inputs: 'window' is not allowed; give a list of text"),
         ({"inputs": ["everything"]}, "inputs: 'everything' is not allowed; choose from window, recording"),
         ({"seeds": [4]}, "seeds: [4] is not allowed; it draws nothing"),
         ({"setting": "few-shot"}, "setting: 'few-shot' is not allowed; choose from baseline"),
