@@ -29,7 +29,7 @@ from tempfile import TemporaryDirectory
 import stepline
 from stepline.backbones.torchvision import make_importable
 from stepline.media import headers, process
-from tests import reads
+from tests import reads, traces
 from tests.fork_client import ask
 
 ROOT = Path(__file__).parents[1]
@@ -65,7 +65,7 @@ def _server() -> Path:
     python.chmod(0o755)
     command = [sys.executable, "-W", "ignore", "-c", f"from tests.forked import serve; serve({folder.name!r})"]
     server = subprocess.Popen(
-        [*reads.tracing(Path(folder.name)), *command], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [*traces.tracing(Path(folder.name)), *command], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     atexit.register(folder.cleanup)
     atexit.register(server.kill)
@@ -104,7 +104,7 @@ def serve(folder: str) -> None:
         sys.executable = f"{folder}/python"
     else:
         os.environ["PATH"] = os.environ["PATH"].replace(folder, os.path.dirname(sys.executable))
-        reads.mark(Path(folder), asked["arguments"])
+        traces.mark(Path(folder), asked["arguments"])
         sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = [asked["module"], *asked["arguments"]]
     code: object = 0

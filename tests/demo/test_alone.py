@@ -12,7 +12,7 @@ pytest.importorskip("av")
 pytest.importorskip("pocketsphinx")
 
 from tests import forked
-from tests.reads import WRITERS, waited, writers_of
+from tests.reads import WRITERS, records, waited, writers_of
 
 pytestmark = pytest.mark.slow
 
@@ -26,10 +26,7 @@ def test_a_job_makes_the_same_of_what_it_declares_alone(rule: str, demo_run: Pat
     ancestors = waited(demo_run, writers)
     made = [path for path in demo_run.rglob("*") if path.is_file() and ".snakemake" not in path.parts]
     by = {path: {*writers_of(writers, str(path.relative_to(demo_run)))} for path in made}
-    records = [
-        json.loads(path.read_bytes()) for path in (demo_run / ".snakemake/metadata").rglob("*") if path.is_file()
-    ]
-    commands = {record["log"][0]: record["shellcmd"] for record in records if record["rule"] == rule}
+    commands = {record["log"][0]: record["shellcmd"] for record in records(demo_run) if record["rule"] == rule}
     assert commands
     for log, command in commands.items():
         folder = tmp_path / log
