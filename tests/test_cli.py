@@ -35,6 +35,7 @@ VERBS = [
     "examples",
     "results",
     "explain",
+    "accept",
     "summary",
     "report",
     "search",

@@ -100,7 +100,8 @@ print(command("results/demo/table2.csv", {"demo": {"tables": ["table2", "table3"
 @pytest.mark.slow
 def test_a_job_knows_how_the_run_was_started_and_its_command_runs(tmp_path: Path) -> None:
     (tmp_path / "my walks.yaml").write_text("demo: {text_encoders: [tfidf], tables: [table2]}")
-    (tmp_path / "src").symlink_to(ROOT / "src")
+    for name in ("src", "workflow"):
+        (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "says.py").write_text(SAYS)
     (tmp_path / "Snakefile").write_text(
         f"include: {str(ROOT / 'Snakefile')!r}\nrule says:\n    output: 'said'\n    shell: 'python says.py'\n"
