@@ -23,7 +23,8 @@ from tests.workflow.runs import rows, run
 pytest.importorskip("av")
 pytestmark = pytest.mark.slow
 TABLE, REPORT = "results/demo/table2.csv", "results/demo/report.html"
-COMMAND = f"snakemake --cores 8 --configfile config.demo.yaml -- {TABLE}"
+COMMAND = f"snakemake --cores 8 {TABLE} --config 'demo={{releases: [demo], "
+"""With the options that the run was started with."""
 STUDY: dict[str, Any] = {
     "releases": ["demo"],
     "transcripts": "asr",
@@ -106,10 +107,7 @@ def test_without_the_key_all_else_is_computed(keyless_study: Path) -> None:
     for row in wanting:
         assert (row["status"], row["value"]) == ("needs", "")
         assert "needs key:DEEPGRAM_API_KEY" in row["note"]
-        assert (
-            row["command"]
-            == f"export DEEPGRAM_API_KEY=... && snakemake --cores 8 --configfile config.demo.yaml -- {TABLE}"
-        )
+        assert row["command"].startswith(f"export DEEPGRAM_API_KEY=... && {COMMAND}")
     others = [row for row in lines if not wants_key(row)]
     assert {"Random", "Linear in time", "Equal segments", "Histogram"} <= {row["method"] for row in others}
     assert all(row["value"] and not row["command"] for row in others)
@@ -160,7 +158,7 @@ def test_nobody_reached_is_a_line_that_says_so(keyless: Path, demo_mirror: Path)
     for row in filter(wants_key, rows(keyless, TABLE)):
         assert row["status"] == "needs"
         assert "needs transcripts:demo" in row["note"]
-        assert row["command"] == COMMAND
+        assert row["command"].startswith(COMMAND)
 
 
 def test_a_key_is_required_where_that_is_asked_for() -> None:

@@ -39,7 +39,7 @@ def test_a_metrics_option_scores_again_and_predicts_nothing(small: Path, real_da
     }
     before = {row["method"]: row["value"] for row in rows(small) if row["metric"] == "map"}
     jobs = run(TABLE, *spacewalk(metrics={"average_precision": "uninterpolated"}), folder=small, mirror=real_data)
-    assert len(jobs) == len(predictions) + 1 == 7
+    assert len(jobs) == len(predictions) + 1 == 8
     assert all(job == TABLE or job.startswith("score ") for job in jobs)
     assert {path: path.stat().st_mtime_ns for path in predictions} == predictions
     after = [row for row in rows(small) if row["metric"] == "map" and row["value"]]
