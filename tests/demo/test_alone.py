@@ -38,6 +38,7 @@ def test_a_job_makes_the_same_of_what_it_declares_alone(rule: str, demo_run: Pat
         assert (python, option) == ("python", "-m")
         done = forked.run(module, arguments, folder, environment)
         assert done.returncode == 0, f"{log}: {done.stderr}"
-        outputs = [path.relative_to(demo_run) for path in made if by[path] == {log} and path.suffix != ".log"]
+        own = [path.relative_to(demo_run) for path in made if by[path] == {log} and path.suffix != ".log"]
+        outputs = [path for path in own if not path.match("predictions/*/*/*.json")]  # these say how a run was started
         assert outputs
         assert [path for path in outputs if (folder / path).read_bytes() != (demo_run / path).read_bytes()] == [], log
