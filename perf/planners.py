@@ -9,11 +9,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import torch
 from measure import show
-from stepline.benchmarks.oepp.material import Material
-from stepline.benchmarks.oepp.plan import Plan
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Subset
 
+from stepline.benchmark import Job
+from stepline.benchmarks.oepp.benchmark import Oepp
+from stepline.benchmarks.oepp.inputs import OeppInputs
+from stepline.benchmarks.oepp.methods.observations import Observations
 from stepline.benchmarks.oepp.methods.trained import Samples
 from stepline.benchmarks.oepp.windows import Window, windows
 from stepline.config import validate
@@ -60,9 +62,9 @@ def made(folder: Path) -> tuple[Files, Samples]:
         named = {"id": f"COIN_{number}", "vid": str(number), "source": "COIN", "source_event": "0"}
         videos.append(EventVideo(**named, event="Event", domain="", steps=steps))
     import_folder(Folder(folder), "planted", "openevent", 1.0)
-    plan = Plan.of(validate({"oepp": {"features": {"videoclip": {"video": "planted"}}}}), "oepp")
+    plan = Oepp.of(validate({"oepp": {"features": {"videoclip": {"video": "planted"}}}}), "oepp")
     cut = windows(videos, HORIZON, "repeat_first")
-    observed = Material(plan, "split1", plan.entries["mlp-t3"]).observations(cut)
+    observed = Observations.of(OeppInputs(plan, Job(release="split1", entry=plan.entries["mlp-t3"])), cut)
     text = torch.from_numpy(random.normal(size=(ACTIONS, DIMENSION)).astype(np.float32))
     labels = torch.tensor([[pool.index(action) for action in window.actions] for window in cut])
     rows, index = torch.from_numpy(observed.rows), torch.from_numpy(observed.index)

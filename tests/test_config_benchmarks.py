@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
-from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.config import defaults, load, validate
 from stepline.datasets import pss
 from stepline.datasets.studies import STUDIES

@@ -8,11 +8,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 from stepline import fetch
 from stepline.availability import read_availability, write_availability
 from stepline.backbones.weights import WEIGHTS, Weights
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.config import validate
 from stepline.datasets import shards
 from stepline.datasets.release import ReleaseFile

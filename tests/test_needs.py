@@ -1,7 +1,7 @@
 import pytest
 
 from stepline.errors import StoreError
-from stepline.needs import Need, unique
+from stepline.needs import Need, absent, unique
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,14 @@ def test_a_value_belongs_to_the_configuration_alone() -> None:
 def test_another_text_is_an_error_of_one_line() -> None:
     with pytest.raises(StoreError, match="'moon:dust' is no need"):
         Need.parse("moon:dust")
+
+
+def test_what_is_not_here_is_absent_where_jobs_have_no_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs = Need("java"), Need("package", "pytest"), Need("package", "no_such_package")
+    monkeypatch.setenv("PATH", "")
+    assert absent(*needs) == (needs[0], needs[2])
+    monkeypatch.setenv("STEPLINE_CONDA", "1")
+    assert absent(*needs) == ()
 
 
 def test_each_need_once_in_order() -> None:

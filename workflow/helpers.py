@@ -39,7 +39,7 @@ class Plan(Protocol):
         """Raise ConfigError where a table is not configured."""
 
     def stale(self) -> Iterable[str]:
-        """Yield a line on each prediction whose method's source has changed since."""
+        """Yield a line on each kind with predictions that other source of it made."""
 
     def job(self, release: str, entry: str, context: str) -> Job:
         """Return a job; raise ConfigError where there is none."""

@@ -30,10 +30,15 @@ def benchmarks(config: Config) -> dict[str, type[Benchmark[Any]]]:
 
 def plan(config: Config, name: str) -> Benchmark[Any]:
     """Return the plan of a study; raise ConfigError where it is not known, not configured, or impossible."""
+    return benchmark(config, name).of(config, name)
+
+
+def benchmark(config: Config, name: str) -> type[Benchmark[Any]]:
+    """Return the benchmark of a study; raise ConfigError where it is not known."""
     known = benchmarks(config)
     if name not in known:
         raise ConfigError(f"study {name!r} is not known; choose from {', '.join(known)}")
-    return known[name].of(config, name)
+    return known[name]
 
 
 def has_tables(config: Config, name: str) -> bool:
@@ -47,9 +52,10 @@ def pipeline(config: Config, name: str) -> Pipeline:
         if name in made.datasets:
             return made.configured(config, study).pipelines[name]
         if name == study:
-            pipelines = made.of(config, study).pipelines
+            pipelines = {} if made.datasets else made.of(config, study).pipelines
             if name not in pipelines:
-                raise ConfigError(f"{name} has no videos of its own: name {' or '.join(pipelines)}")
+                others = f": name {' or '.join(made.datasets)}" if made.datasets else ""
+                raise ConfigError(f"{name} has no videos of its own{others}")
             return pipelines[name]
     return Pipeline.of(config, name)
 
@@ -77,8 +83,12 @@ def released(name: str, release: str, config: Mapping[str, Any]) -> Released:
 
     config: the one that names benchmarks and data sets of the user's own.
     """
-    whole = validate(config if name in config or name in config.get("datasets", {}) else {**config, name: {}})
-    found = benchmarks(whole)[name].configured(whole, name).released
+    known = benchmarks(validate(config))
+    if name not in known:
+        raise ConfigError(f"study {name!r} is not known; choose from {', '.join(known)}")
+    own = name in config or name in config.get("datasets", {})
+    whole = validate(config if own else {**config, name: {}})
+    found = known[name].configured(whole, name).released
     if release not in found.known:
         raise ConfigError(f"release {release!r} of {name} is not known; choose from {', '.join(found.known)}")
     return found

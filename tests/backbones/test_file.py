@@ -5,10 +5,10 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import save_file
-from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 from stepline import config
 from stepline.backbones import file
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.errors import ConfigError
 from stepline.io import sha256_file
 from stepline.spec import ClipSpec, TextSpec

@@ -5,29 +5,24 @@ The workflow does not see imported modules: it makes numbers again where a revis
 After a change run ``python -m tests.backbones.test_revisions`` from the repository's root; that writes the file anew.
 """
 
+import ast
 import hashlib
 import json
 from pathlib import Path
 
 import pytest
-from stepline.benchmarks.spacewalk.entries import KINDS
-from stepline.benchmarks.spacewalk.plan import SCORING
 
 from stepline.asr.engines import REVISION as ASR
 from stepline.backbones.named import REVISION as NAMED
 from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
 from stepline.backbones.sentence import sentence_spec
 from stepline.benchmark.source import code_text
-from stepline.benchmarks.oepp.benchmark import Oepp
-from stepline.benchmarks.pss.benchmark import Pss
 from stepline.media import REVISION as MEDIA
 from stepline.media import SHOTS_REVISION as SHOTS
+from stepline.plans import BENCHMARKS
 
 SOURCE = Path(__file__).parents[2] / "src" / "stepline"
 RECORDED = Path(__file__).with_name("revisions.json")
-BENCHMARK = "benchmarks/spacewalk"
-PSS = "benchmarks/pss"
-OEPP = "benchmarks/oepp"
 ROWS = [
     *(f"features/{name}.py" for name in ("clips", "frames", "cache")),
     *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
@@ -66,35 +61,6 @@ SOURCES = {
         )
     ],
     "sentence": ["backbones/sentence.py"],
-    "kinds": [
-        *(f"{BENCHMARK}/{name}.py" for name in ("features", "items", "material", "samples", "text", "windows")),
-        *sorted(str(path.relative_to(SOURCE)) for path in (SOURCE / BENCHMARK / "methods").glob("*.py")),
-        "features/bank.py",
-        *(f"models/{name}.py" for name in ("all_layer", "context", "hmm", "lfb", "linear", "training", "tw_finch")),
-    ],
-    "scoring": [
-        f"{BENCHMARK}/score.py",
-        *(f"metrics/{name}.py" for name in ("accuracy", "average_precision", "bootstrap", "threshold")),
-    ],
-    "pss kinds": [
-        *(f"{PSS}/{name}.py" for name in ("inputs", "words")),
-        *sorted(str(path.relative_to(SOURCE)) for path in (SOURCE / PSS / "methods").glob("*.py")),
-        *("datasets/pss.py", "features/bank.py", "features/resize.py", "metrics/segments.py", "metrics/soda.py"),
-        "runs/inputs.py",
-        *(f"models/{name}.py" for name in ("deformable", "matching", "procnet", "training")),
-        *(f"models/{name}.py" for name in ("pdvc", "pdvc_captions", "pdvc_loss")),
-    ],
-    "pss scoring": [
-        *(f"{PSS}/score.py", "runs/score.py"),
-        *(f"metrics/{name}.py" for name in ("bootstrap", "captions", "dense_captions", "meteor", "segments", "soda")),
-    ],
-    "oepp kinds": [
-        *(f"{OEPP}/{name}.py" for name in ("features", "inputs", "pictures", "prompts", "windows")),
-        *sorted(str(path.relative_to(SOURCE)) for path in (SOURCE / OEPP / "methods").glob("*.py")),
-        *("datasets/oepp.py", "datasets/openevent.py", "features/bank.py"),
-        *(f"models/{name}.py" for name in ("diffusion", "plan_loss", "planners", "training")),
-    ],
-    "oepp scoring": [f"{OEPP}/score.py", "runs/score.py", "metrics/bootstrap.py", "metrics/plans.py"],
 }
 REVISIONS = {
     "histogram": FRAME_BACKBONES["histogram"].spec.revision,
@@ -111,12 +77,6 @@ REVISIONS = {
     "shots": SHOTS,
     "asr": ASR,
     "sentence": sentence_spec("minilm").revision,
-    "kinds": {name: kind.revision for name, kind in KINDS.items()},
-    "scoring": SCORING,
-    "pss kinds": {name: kind.revision for name, kind in Pss.kinds.items()},
-    "pss scoring": Pss.revision,
-    "oepp kinds": {name: kind.revision for name, kind in Oepp.kinds.items()},
-    "oepp scoring": Oepp.revision,
 }
 WHERE = {
     "histogram": "revision of HistogramSpec",
@@ -126,13 +86,57 @@ WHERE = {
     "shots": "SHOTS_REVISION in media/__init__.py",
     "asr": "REVISION in asr/engines.py",
     "sentence": "revision in sentence_spec",
-    "kinds": "revision of each such kind in KINDS (entries.py)",
-    "scoring": "SCORING in plan.py",
-    "pss kinds": "revision of each such kind in KINDS (benchmarks/pss/kinds.py)",
-    "pss scoring": "revision of Pss (benchmarks/pss/benchmark.py)",
-    "oepp kinds": "revision of each such kind in KINDS (benchmarks/oepp/kinds.py)",
-    "oepp scoring": "revision of Oepp (benchmarks/oepp/benchmark.py)",
 }
+
+
+BESIDES = {"spacewalk": ["stepline.benchmarks.spacewalk.samples"], "oepp": ["stepline.datasets.openevent"]}
+"""What other jobs make and methods read."""
+
+
+def reached(package: str, *modules: str) -> list[str]:
+    """Return the files of modules and of what they import.
+
+    Imports are followed within the benchmark's package, but for its declaration, the models, the metrics and the
+    inputs and scores that all share; of data sets and features what is imported itself is named.
+    """
+    followed = (
+        f"stepline.benchmarks.{package}.",
+        "stepline.models.",
+        "stepline.metrics.",
+        "stepline.runs.inputs",
+        "stepline.runs.score",
+    )
+    named = *followed, "stepline.datasets.", "stepline.features."
+    declaration = {f"stepline.benchmarks.{package}.{name}" for name in ("benchmark", "kinds")}
+    found: dict[str, str] = {}
+    waiting = list(modules)
+    while waiting:
+        module = waiting.pop()
+        path = SOURCE.parent / f"{module.replace('.', '/')}.py"
+        if module in found or module in declaration or not module.startswith(named) or not path.is_file():
+            continue
+        found[module] = str(path.relative_to(SOURCE))
+        if module in modules or module.startswith(followed):
+            waiting += imported(path.read_text(encoding="utf-8"))
+    return sorted(found.values())
+
+
+def imported(source: str) -> list[str]:
+    """Return the names of all that a module imports, also within functions."""
+    froms = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    return [name for node in froms for each in node.names for name in (f"{node.module}", f"{node.module}.{each.name}")]
+
+
+for benchmark in BENCHMARKS:
+    package, of = benchmark.folder.name, f"benchmarks/{benchmark.folder.name}"
+    methods = [f"stepline.{of.replace('/', '.')}.methods.{path.stem}" for path in (SOURCE / of).glob("methods/*.py")]
+    kinds, scoring = f"{package} kinds", f"{package} scoring"
+    SOURCES[kinds] = reached(package, *methods, *BESIDES.get(package, ()))
+    SOURCES[scoring] = reached(package, f"stepline.benchmarks.{package}.score", "stepline.runs.score")
+    REVISIONS[kinds] = {name: kind.revision for name, kind in benchmark.kinds.items()}
+    REVISIONS[scoring] = benchmark.revision
+    WHERE[kinds] = f"revision of each such kind in KINDS ({of}/kinds.py)"
+    WHERE[scoring] = f"revision of {benchmark.__name__} ({of}/benchmark.py)"
 
 
 def digest(source: str) -> str:
@@ -162,10 +166,7 @@ def test_every_module_of_a_backbone_is_recorded() -> None:
     assert modules == {Path(path).name for paths in SOURCES.values() for path in paths if path.startswith("backbones")}
     metrics = {f"metrics/{path.name}" for path in (SOURCE / "metrics").glob("*.py")}
     assert metrics - {"metrics/__init__.py", "metrics/agreement.py"} == {
-        path
-        for name in ("scoring", "pss scoring", "oepp scoring")
-        for path in SOURCES[name]
-        if path.startswith("metrics/")
+        path for paths in SOURCES.values() for path in paths if path.startswith("metrics/")
     }
 
 

@@ -1,13 +1,14 @@
 """A tiny benchmark: how far numbers of a few videos are missed by guesses."""
 
 import copy
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import yaml
@@ -34,7 +35,7 @@ from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import Released, ReleaseFile
 from stepline.datasets.schema import SPLITS, Video
 from stepline.features.exchange import Folder, import_folder
-from stepline.io import sha256_file, write_json, write_text
+from stepline.io import write_bytes, write_json, write_text
 from stepline.mirror import Wanted
 from stepline.needs import Need
 from stepline.runs.inputs import Inputs
@@ -43,7 +44,7 @@ VIDEOS = {"train": ("a", "b", "c"), "val": ("d",), "test": ("e", "f")}
 NUMBERS = {"a": [1, 2], "b": [3], "c": [5], "d": [4], "e": [2, 4, 6], "f": [8]}
 """Of each video, in both releases."""
 RELEASES = ("first", "second")
-FILE = "numbers.json"
+FILE, CONTENT = "numbers.json", json.dumps(NUMBERS).encode()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +138,10 @@ def _videos(release: str) -> tuple[Video, ...]:
 
 
 def _files(release: str) -> tuple[ReleaseFile, ...]:
-    return (ReleaseFile(path=FILE, wanted=Wanted(path=f"tiny/{release}/{FILE}"), url=f"https://tiny/1/{release}"),)
+    """Return its one file; that of the first release is pinned."""
+    sha256 = hashlib.sha256(CONTENT).hexdigest() if release == "first" else ""
+    wanted = Wanted(path=f"tiny/{release}/{FILE}", sha256=sha256)
+    return (ReleaseFile(path=FILE, wanted=wanted, url=f"https://tiny/1/{release}/{FILE}"),)
 
 
 class TinyInputs(Inputs["Tiny"]):
@@ -155,8 +159,11 @@ class Tiny(Benchmark[Entry]):
     """The benchmark; ``tiny`` makes a subclass with a folder."""
 
     studies = ("tiny",)
-    datasets = {name: Dataset(name=name, title=name, videos=partial(_videos, name)) for name in RELEASES}
-    kinds = {
+    datasets: ClassVar = {
+        name: Dataset(name=name, title=name, videos=partial(_videos, name), listed_by=f"tiny/{name}")
+        for name in RELEASES
+    }
+    kinds: ClassVar = {
         "constant": Kind(
             method=_constant,
             sees=("train",),
@@ -173,14 +180,13 @@ class Tiny(Benchmark[Entry]):
         "people": Kind(method=None, metrics=("error", "n")),
     }
     prediction = Guess
-    metrics = {
+    metrics: ClassVar = {
         "error": Metric(title="Error", lower_is_better=True),
         "near": Metric(title="Near", options=("within",)),
         "n": Metric(title="Numbers", count=True),
     }
     sees = (VIDEO, TRAIN, Sees("truth", "the numbers", oracle=True))
-    published = {"within": 1}
-    paper_features = {"net": "net"}
+    published: ClassVar = {"within": 1}
 
     @property
     def released(self) -> Released:
@@ -312,19 +318,19 @@ def write_releases() -> None:
     """Write both releases below the current folder, as they stand after they are fetched."""
     for release in RELEASES:
         folder = Path("datasets/tiny") / release
-        write_json(folder / FILE, NUMBERS)
-        digests = {FILE: sha256_file(folder / FILE)}
+        write_bytes(folder / FILE, CONTENT)
+        digests = {FILE: hashlib.sha256(CONTENT).hexdigest()}
         write_json(folder / "release.json", {"study": "tiny", "release": release, "files": digests})
 
 
-def write_banks(tmp: Path, *videos: str) -> None:
-    """Import a bank ``net`` of both releases with rows of the given videos, of all by default."""
+def write_banks(tmp: Path, *videos: str, name: str = "net", scale: float = 1) -> None:
+    """Import a bank of both releases with rows of the given videos, of all by default: each holds its first number."""
     for release in RELEASES:
-        folder = tmp / f"net-{release}"
+        folder = tmp / f"{name}-{release}"
         folder.mkdir(parents=True)
         for video in videos or NUMBERS:
-            np.save(folder / f"{video}.npy", np.full((60, 2), NUMBERS.get(video, [0])[0], dtype=np.float32))
-        import_folder(Folder(folder), "net", release, 1.0)
+            np.save(folder / f"{video}.npy", np.full((60, 2), scale * NUMBERS[video][0], dtype=np.float32))
+        import_folder(Folder(folder), name, release, 1.0)
 
 
 def job(benchmark: Tiny, entry: str, release: str = "first") -> Job:

@@ -6,10 +6,10 @@ import pytest
 from stepline.datasets import pss
 from stepline.datasets.pss import DATASETS, FILES, RELEASES, SPLIT_FILES, has_release, load, vocabulary
 from stepline.datasets.schema import SPLITS
-from stepline.plans import released
 from stepline.errors import ConfigError, ReleaseError
 from stepline.fetch import fetch_release
 from stepline.io import sha256_file, write_json
+from stepline.plans import released
 from tests.benchmarks.pss.synthetic import VIDEOS, write_releases
 
 

@@ -87,3 +87,15 @@ def test_equal_methods_are_never_above_and_one_video_says_nothing() -> None:
     assert np.isnan(one[1:]).all()
     with pytest.raises(ValueError, match="2 and 1 videos cannot be paired"):
         paired_interval([3.0, 4.0], [1.0], samples=50, seed=0)
+
+
+def test_a_difference_of_weighted_videos_is_the_mean_over_their_windows() -> None:
+    first, second, weights = [0.2, 0.9, 0.4], [0.1, 0.5, 0.6], [1, 5, 2]
+    found = paired_interval(first, second, samples=50, seed=5, weights=weights)
+    differences = np.subtract(first, second)
+    draws = np.random.default_rng(5).integers(3, size=(50, 3))
+    means = [np.average(differences[each], weights=np.take(weights, each)) for each in draws]
+    assert found.mean == pytest.approx(np.average(differences, weights=weights))
+    assert found[1:] == pytest.approx((*np.quantile(means, [0.025, 0.975]), np.mean(np.array(means) > 0)))
+    with pytest.raises(ValueError, match="above 0 and one for each of 3 videos"):
+        paired_interval(first, second, samples=50, seed=5, weights=[1, 2])

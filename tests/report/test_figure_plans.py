@@ -6,7 +6,7 @@ from matplotlib.patches import Rectangle
 from stepline.report.figure_plans import RIGHT, TRUE, WRONG, PlannedWindow, horizons, plans
 from stepline.report.figures import render
 from stepline.tables import Number
-from tests.benchmarks.spacewalk.report.test_figures import points
+from tests.report.figures import points
 from tests.tables.numbers import build, number
 
 PAPER = """\

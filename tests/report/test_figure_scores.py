@@ -5,7 +5,7 @@ import pytest
 
 from stepline.report.figure_scores import scores
 from stepline.tables import Number
-from tests.benchmarks.spacewalk.report.test_figures import line
+from tests.report.figures import line
 from tests.tables.numbers import build
 
 BOUND = """\

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 from stepline.availability import read_manifest
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.config import validate
 from stepline.datasets import demo
 from stepline.errors import MissingError

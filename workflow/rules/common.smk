@@ -49,7 +49,7 @@ try:
     helpers = Helpers.of(config, names, workflow.basedir, workflow.resource_settings.cores)
     PLANS, PIPELINES = helpers.plans, helpers.pipelines
     for name, table in targets:
-        if name in PLANS and table:
+        if name in PLANS and table in KNOWN[name].all_tables():
             PLANS[name].check_table(table)
     for line in [line for each in PLANS.values() for line in each.stale()] if workflow.is_main_process else []:
         print(f"warning: {line}", file=sys.stderr)

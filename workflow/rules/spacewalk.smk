@@ -1,5 +1,5 @@
 # Studies in Spacewalk-18's form: samples, embeddings of texts, and what shows results besides tables.
-from stepline.benchmarks.spacewalk import presentation
+from stepline.benchmarks.spacewalk import demand, presentation
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 SPACEWALKS = "|".join(Spacewalk.serves(config))
@@ -23,7 +23,7 @@ rule samples:
 
 rule encode:
     input:
-        lambda wildcards: plan(wildcards).encode_inputs(wildcards.release, wildcards.task, wildcards.video),
+        lambda wildcards: demand.encode_inputs(plan(wildcards), wildcards.release, wildcards.task, wildcards.video),
     output:
         "features/{encoder}/{spec}/manifests/{study}.{release}.{task}.{video}.json",
     log:
@@ -31,7 +31,7 @@ rule encode:
     conda:
         lambda wildcards: f"{workflow.basedir}/envs/{'text' if wildcards.encoder in MODELS else 'vision'}.yaml"
     params:
-        texts=lambda wildcards: plan(wildcards).encode_params(wildcards.task, wildcards.encoder),
+        texts=lambda wildcards: demand.encode_params(plan(wildcards), wildcards.task, wildcards.encoder),
     message:
         "{wildcards.encoder} on the texts of {wildcards.video}, {wildcards.release} {wildcards.task}"
     shell:

@@ -7,7 +7,7 @@ from typing import Self
 
 from stepline.benchmark.declaration import Declaration, Reader
 from stepline.benchmark.declared import Declared
-from stepline.benchmark.entries import AnyEntry, Job, Line, Table
+from stepline.benchmark.entries import AnyEntry, Job, Kind, Line, Table
 from stepline.benchmark.source import source_digest
 from stepline.benchmark.words import Option
 from stepline.config import Config, defaults
@@ -111,8 +111,8 @@ class Configured(Declared[AnyEntry]):
         return tuple(self.options["tables"])
 
     def check_table(self, file: str) -> None:
-        """Raise ConfigError where a file is one of tables, and not configured."""
-        if file in self.all_tables() and file not in self.tables:
+        """Raise ConfigError where a file of tables is not configured."""
+        if file not in self.tables:
             raise ConfigError(
                 f"config: {self.name}.tables: {file!r} is not one of {', '.join(self.tables)}; add it there"
             )
@@ -162,7 +162,8 @@ class Configured(Declared[AnyEntry]):
         """Return the Python package of the benchmark."""
         return cls.__module__.rpartition(".")[0] or cls.__module__
 
-    def source(self, entry: AnyEntry) -> str:
-        """Return the digest of an entry's method, code alone; see `stepline.benchmark.source`."""
-        assert entry.kind.method is not None
-        return source_digest(entry.kind.method, self.package(), self.folder, apart=type(self).__module__)
+    @classmethod
+    def source(cls, kind: Kind) -> str:
+        """Return the digest of a kind's method, code alone; see `stepline.benchmark.source`."""
+        assert kind.method is not None
+        return source_digest(kind.method, cls.package(), cls.folder, apart=cls.__module__)

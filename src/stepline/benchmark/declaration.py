@@ -90,10 +90,10 @@ class Reader:
                 self._fail(f"{where}.table", "it is required: no table names the entry")
             if "same_as" not in content:
                 entries[name] = self._entry(where, name, content, merged)
-        pairs = declared.get("pairs", ())
+        pairs = [tuple(pair) for pair in declared.get("pairs", ())]
         self._check_pairs(file, pairs, entries)
         made = [self._table(file, *of, tables[of[0]], listed) for of, listed in lines.items()]
-        return Declaration(entries, made, list(map(tuple, pairs)))
+        return Declaration(entries, made, pairs)
 
     def _table(self, file: Path, name: str, target: str, content: Mapping[str, Any], lines: Sequence[Line]) -> Table:
         for metric in content["metrics"]:
@@ -142,14 +142,11 @@ class Reader:
             self._choose(f"{where}.inputs", word, self.sees)
         return replace(made, seeds=tuple(self.options[kind.options]["seeds"])) if kind.options else made
 
-    def _check_pairs(self, file: Path, pairs: Sequence[Any], entries: Mapping[str, Entry]) -> None:
+    def _check_pairs(self, file: Path, pairs: Sequence[Pair], entries: Mapping[str, Entry]) -> None:
         predicted = [name for name, entry in entries.items() if entry.kind.method]
         for number, pair in enumerate(pairs):
-            where = f"{file}: pairs[{number}]"
-            if not (isinstance(pair, list) and len(pair) == 4):
-                self._fail(where, f"{pair!r} is not allowed; give two entries, each with its window")
             for name in pair[::2]:
-                self._choose(where, name, predicted)
+                self._choose(f"{file}: pairs[{number}]", name, predicted)
 
     def _check_seeds(self, where: str, seeds: Sequence[Any], kind: Kind) -> None:
         if not kind.drawn:

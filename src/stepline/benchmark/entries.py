@@ -80,7 +80,7 @@ class Entry:
     @cached_property
     def sees(self) -> tuple[str, ...]:
         """Words of all that it may see."""
-        rules = {key: self.kind.rule(key)[0] for key in self.settings}
+        rules = {key: self.kind.rule(key)[0] for key, value in self.settings.items() if value is not None}
         chosen = [rule[self.settings[key]] for key, rule in rules.items() if isinstance(rule, Mapping)]
         return tuple(dict.fromkeys([*self.inputs, *self.kind.sees, *(word for words in chosen for word in words)]))
 

@@ -185,6 +185,8 @@ class Benchmark(Configured[AnyEntry]):
             record["features"] = [footage.record(name) for name in self.features(entry)]
         if entry.trained:
             record[entry.kind.options] = self.options[entry.kind.options]
+        if entry.splits != entry.kind.splits:
+            record["splits"] = list(entry.splits)
         return record | dict(self.decides(job))
 
     def spec(self, job: Job) -> str:
@@ -242,8 +244,8 @@ class Benchmark(Configured[AnyEntry]):
         if not path.exists():
             return {"needs": [str(Need("score", job.entry.id))], "metrics": {}}
         score = read_json(path)
-        whole = isinstance(score, dict) and {"needs", "metrics"} <= score.keys()
-        if not whole or not all(isinstance(each, dict) for each in score["metrics"].values()):
+        metrics = score.get("metrics") if isinstance(score, dict) and "needs" in score else None
+        if not isinstance(metrics, dict) or not all(isinstance(each, dict) for each in metrics.values()):
             raise StoreError(f"{path} is no score: remove it and run the same again")
         return score  # type: ignore[no-any-return]
 
@@ -268,6 +270,7 @@ class Benchmark(Configured[AnyEntry]):
                 table.title,
                 table.metrics,
                 asdict(line),
+                self.entries[line.entry].sees,
                 release,
                 list(map(str, self.missing(self.entries[line.entry], release))),
             ]
@@ -279,16 +282,23 @@ class Benchmark(Configured[AnyEntry]):
         return digest([listed, self.options, missing, words, sha256_file(paper) if paper else ""])
 
     def stale(self) -> Iterator[str]:
-        """Yield a line on each prediction that stays, though its method's source is no longer what it was made by."""
+        """Yield a line on each kind with predictions that stay, though its source is no longer what made them."""
+        found: dict[str, list[Path]] = {}
         for job in self.jobs():
             path = paths.predictions(self.name, job.release, job.entry.id, job.context)
             record = path.with_suffix(".json")
             made = read_json(record) if path.exists() and record.exists() else {}
-            if made.get("spec") == self.spec(job) and made["method"]["source"] != self.source(job.entry):
-                yield (
-                    f"{path} was made by other source of its method: where numbers change, raise the revision of the "
-                    f"kind {job.entry.kind_name!r}; where they do not, remove {record}"
-                )
+            if made.get("spec") == self.spec(job) and self.source(job.entry.kind) not in (
+                made["method"]["source"],
+                made["method"].get("accepted"),
+            ):
+                found.setdefault(job.entry.kind_name, []).append(path)
+        for kind, stale in found.items():
+            yield (
+                f"{len(stale)} of the predictions of {self.name}, {stale[0]}{', ...' * (len(stale) > 1)}, were made by "
+                f"other source of the kind {kind!r}: where numbers change, raise its revision; where they do not, run "
+                f"`stepline accept {self.name} {kind}`"
+            )
 
     @property
     def report_tables(self) -> Sequence[str]:

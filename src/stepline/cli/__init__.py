@@ -158,6 +158,11 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("release", help="as in the column release")
     verb.set_defaults(run=_explain)
 
+    verb = verbs.add_parser("accept", help="note that a method's source, as it is now, gives the predictions at hand")
+    verb.add_argument("study")
+    verb.add_argument("kind", help="as in the KINDS of the benchmark")
+    verb.set_defaults(run=_accept)
+
     verb = verbs.add_parser("summary", help="what the stages made of each video, as CSV and Markdown")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.set_defaults(run=_summary)
@@ -193,8 +198,9 @@ def _fetch(parsed: argparse.Namespace) -> None:
     if first == "weights":
         fetch.fetch_weights(rest)
     elif asked not in ("", "videos"):
-        named = any(first in each.studies for each in BENCHMARKS)  # a release of the package's needs no configuration
-        found = released(first, rest, {} if named else load(parsed.configfile))
+        packaged = any(first in each.studies for each in BENCHMARKS)  # these releases need no configuration
+        named = parsed.configfile or os.environ.get("STEPLINE_CONFIG") or Path("config.yaml").exists()
+        found = released(first, rest, load(parsed.configfile) if named and not packaged else {})
         print(f"{parsed.what}: {fetch.release_line(found, rest)}")
     elif not asked:
         config = load(parsed.configfile)
@@ -334,6 +340,15 @@ def _explain(parsed: argparse.Namespace) -> None:
     from stepline.runs.explain import explain
 
     print(explain(parsed.table, parsed.entry, parsed.context, parsed.release))
+
+
+def _accept(parsed: argparse.Namespace) -> None:
+    from stepline.config import load
+    from stepline.plans import benchmark
+    from stepline.runs.accept import accept
+
+    found = accept(benchmark(load(parsed.configfile), parsed.study), parsed.study, parsed.kind)
+    print(f"{parsed.study}: {found} predictions of the kind {parsed.kind!r} accepted")
 
 
 def _benchmark(parsed: argparse.Namespace) -> "Verbs":

@@ -58,6 +58,12 @@ class PlannedWindow:
     true: tuple[str, ...]
     plans: Mapping[str, tuple[str | None, ...]]
 
+    @property
+    def said(self) -> str:
+        """The same as text."""
+        named = (f"{name}: {', '.join(map(str, steps))}" for name, steps in self.plans.items())
+        return "; ".join([f"{self.title}: {', '.join(self.true)}", *named])
+
 
 WIDTH, NAMES, GAP = 10.0, 1.5, 0.06
 """Inches: the figure's width, the column of the methods' names, and what lies between two boxes."""

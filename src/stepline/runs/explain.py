@@ -8,7 +8,7 @@ from typing import Any
 
 from stepline import paths
 from stepline.errors import ConfigError, MissingError
-from stepline.invocation import Invocation
+from stepline.invocation import Invocation, current
 from stepline.io import read_json, sha256_file
 
 Cells = Mapping[str, str]
@@ -29,7 +29,7 @@ def explain(table: Path, entry: str, context: str, release: str) -> str:
     shown = [row for row in lines if row["spec"] == record["spec"]] if record else []
     shown = [row for row in shown if _context(row) == context] or shown
     if record is None or not shown:
-        raise MissingError(f"{entry} on {release} at {context} was not computed: {_why(lines)}")
+        raise MissingError(f"{entry} on {release} at {context} {_why(study, table, release, entry, context, lines)}")
     score = paths.scores(study, release, entry, record["context"])
     text = [f"{entry} on {release} at {context}: {shown[0]['method']}, Table {shown[0]['table']} of {study}", ""]
     metrics = read_json(score)["metrics"]
@@ -59,9 +59,11 @@ def _record(study: str, release: str, entry: str, context: str, lines: Sequence[
     return None
 
 
-def _why(lines: Sequence[Cells]) -> str:
-    said = dict.fromkeys(f"{row['note']}: {row['command']}" for row in lines if row["status"] == "needs")
-    return "; ".join(said) or "its predictions have no record; run the table again"
+def _why(study: str, table: Path, release: str, entry: str, context: str, lines: Sequence[Cells]) -> str:
+    if said := dict.fromkeys(f"{row['note']}: {row['command']}" for row in lines if row["status"] == "needs"):
+        return f"was not computed: {'; '.join(said)}"
+    again = "--forcerun", str(paths.predictions(study, release, entry, context))
+    return f"has predictions without a record: make them again by `{current().command(str(table), {}, *again)}`"
 
 
 def _number(row: Cells) -> Iterator[str]:
@@ -86,7 +88,8 @@ def _made_by(study: str, table: Path, release: str, entry: str, record: Mapping[
     place = study, release, entry, record["context"]
     yield f"spec {record['spec']}: {json.dumps(record['record'], sort_keys=True, ensure_ascii=False)}"
     yield f"options: {json.dumps(record['options'], sort_keys=True, ensure_ascii=False)}"
-    yield f"method: {record['method']['module']}, source {record['method']['source']}"
+    accepted = f", the same as {record['method']['accepted']}" if "accepted" in record["method"] else ""
+    yield f"method: {record['method']['module']}, source {record['method']['source']}{accepted}"
     yield f"Stepline {record['stepline']['version']} at commit {record['stepline']['commit'] or 'not known'}"
     yield "versions: " + ", ".join(f"{name} {number}" for name, number in record["versions"].items())
     for name, release_files in record["releases"].items():

@@ -35,7 +35,7 @@ def write_record(inputs: Inputs[Any], method: Method[Any, Any]) -> None:
             "spec": inputs.spec,
             "record": benchmark.record(job),
             "options": {key: option.value for key, option in shown.items()},
-            "method": {"module": type(method).__module__, "source": benchmark.source(job.entry)},
+            "method": {"module": type(method).__module__, "source": benchmark.source(job.entry.kind)},
             "inputs": {str(path): sha256_file(path) for path in benchmark.predict_inputs(job) if path.is_file()},
             "releases": {each: _release(benchmark, each) for each in benchmark.reads(job)},
             "invocation": asdict(current()),

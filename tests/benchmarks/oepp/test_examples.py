@@ -9,13 +9,13 @@ pytest.importorskip("matplotlib")
 from stepline import paths
 from stepline.benchmark import Job
 from stepline.benchmarks.oepp.benchmark import Oepp
-from stepline.benchmarks.oepp.examples import SHOWN
 from stepline.benchmarks.oepp.kinds import Plan
 from stepline.benchmarks.oepp.windows import windows
 from stepline.datasets import oepp
 from stepline.metrics.plans import NO_ACTION
 from stepline.runs.predictions import write_predictions
 from stepline.runs.report import write_report
+from stepline.runs.shown import SHOWN
 from stepline.runs.verbs import Verbs
 from tests.benchmarks.oepp.conftest import plan
 from tests.benchmarks.oepp.test_table import compute, measured

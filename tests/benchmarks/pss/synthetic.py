@@ -1,6 +1,7 @@
 """A small PSS: releases and features in which the boundaries of segments are planted."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +61,16 @@ def _video(random: np.random.Generator) -> dict[str, object]:
     return {"duration": 60.0, "timestamps": edges.reshape(n, 2).tolist(), "sentences": sentences}
 
 
-def write_banks(tmp: Path, videos: dict[str, dict[str, tuple[tuple[float, float], ...]]]) -> None:
-    """Import a bank of every name for every data set: a row a second that says whether a segment is on, and noise.
+def write_banks(
+    tmp: Path, videos: dict[str, dict[str, tuple[tuple[float, float], ...]]], names: Sequence[str] = BANKS
+) -> None:
+    """Import a bank of each name for every data set: a row a second that says whether a segment is on, and noise.
 
     videos: by data set and id, the segments.
     """
     random = np.random.default_rng(3)
     for dataset, by_video in videos.items():
-        for name in BANKS:
+        for name in names:
             folder = tmp / f"{name}-{dataset}"
             folder.mkdir()
             for video, segments in by_video.items():

@@ -185,6 +185,13 @@ def test_commands_that_bring_what_is_missing(need: Need, command: str) -> None:
 
 
 def test_the_page_of_worked_examples_is_a_target() -> None:
-    assert plan().targets == ("table1.csv", "table2.csv", "table3.csv", "table4.csv", "report.html", "worked_examples.html")
+    assert plan().targets == (
+        "table1.csv",
+        "table2.csv",
+        "table3.csv",
+        "table4.csv",
+        "report.html",
+        "worked_examples.html",
+    )
     plan().write_examples()
     assert Path("results/pss/worked_examples.html").exists()

@@ -61,7 +61,9 @@ def test_what_is_right_has_everything() -> None:
 
 def test_columns_are_means_over_videos_then_over_seeds() -> None:
     off = [
-        Segmentation(seed=1, split="test", video=t.video, segments=((0.0, 30.0), (30.0, 60.0)), sentences=("cut", "fry"))
+        Segmentation(
+            seed=1, split="test", video=t.video, segments=((0.0, 30.0), (30.0, 60.0)), sentences=("cut", "fry")
+        )
         for t in truth()
     ]
     found = scored([*right(), *off])
@@ -117,7 +119,9 @@ def test_the_order_of_segments_is_an_option() -> None:
 
 
 def test_segments_alone_have_no_scores_of_sentences() -> None:
-    found = scored([Segmentation(seed=0, split="test", video=truth()[0].video, segments=((0.0, 5.0),))], "uniform-count")
+    found = scored(
+        [Segmentation(seed=0, split="test", video=truth()[0].video, segments=((0.0, 5.0),))], "uniform-count"
+    )
     assert "bleu4" not in found["metrics"]
     assert found["metrics"]["soda_d"]["seeds"] == []
     assert found["metrics"]["soda_d"]["ci"] is None

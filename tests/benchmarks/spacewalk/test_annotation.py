@@ -6,19 +6,19 @@ import re
 from pathlib import Path
 
 import pytest
-from stepline.benchmarks.spacewalk.plan import Plan
 
 from stepline import cli, paths
 from stepline.asr import transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record, write_availability, write_manifest
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.config import load
 from stepline.datasets import shards, spacewalk
 from stepline.io import sha256_file, write_json
 from stepline.plans import plan
 from tests.conftest import snakemake
 
-PAGE = (Path(__file__).parents[1] / "docs/annotation.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/annotation.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"`(\w+\.csv)`:\n\n```csv\n(.*?)```", PAGE, re.DOTALL))
 CLIPS = Path("datasets/mine/annotation/clips.csv")
 RELEASE = Path("datasets/mine/release")
@@ -244,7 +244,7 @@ def test_the_benchmark_runs_on_it(capsys: pytest.CaptureFixture[str]) -> None:
 
     stage("samples", "mine", "--release", "release")
     planned = plan(load("mine.yaml"), "mine")
-    assert isinstance(planned, Plan)
+    assert isinstance(planned, Spacewalk)
     for job in planned.jobs("table2"):
         for verb in ("predict", "score"):
             stage(verb, "mine", "--release", "release", "--entry", job.entry.id, "--context", job.context)

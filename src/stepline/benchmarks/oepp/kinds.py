@@ -4,22 +4,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepline.benchmark import Kind, MethodClass, Prediction
+from stepline.benchmarks.oepp.metrics import COUNTED, SPLITS
+from stepline.datasets import oepp
 
-SPLITS = {"val": "val", "base": "test base", "novel": "test novel"}
-"""Where plans are evaluated, and as tables call it."""
-COUNTED = ("events", "actions", "videos", "segments")
-"""What is counted of a release."""
-PARTS: dict[str, tuple[str, ...]] = dict.fromkeys(("total", "train", "val", "base", "novel"), ())
-HORIZON = {"horizon": int}
-"""T, the number of actions of a plan."""
-ANY_HORIZON = {"horizon": (int, None)}
-"""Without it, that of each video."""
-LOSS: dict[str, tuple[str, ...]] = dict.fromkeys(("both", "ce", "mse"), ())
-IMAGES: dict[int, tuple[str, ...]] = {1: (), 3: ()}
-PLANNED: dict[str, Any] = {"splits": tuple(SPLITS), "environment": "text"}
-TRAINED: dict[str, Any] = PLANNED | {
+HORIZON, ANY = {"horizon": int}, {"horizon": (int, None)}
+"""T, the number of actions of a plan; without it, that of each video."""
+ALL = tuple(SPLITS)
+SEEING = ("observations", "action_pool")
+TRAINED: dict[str, Any] = {
     "trains": True,
     "sees": ("observations", "train", "val", "action_pool"),
+    "splits": ALL,
+    "environment": "text",
     "gpu": True,
 }
 
@@ -72,24 +68,21 @@ def _vlm() -> MethodClass:
     return LanguageModel
 
 
+PARTS: dict[str, tuple[str, ...]] = dict.fromkeys(("total", *oepp.PARTS), ())
+LOSS: dict[str, tuple[str, ...]] = dict.fromkeys(("both", "ce", "mse"), ())
+IMAGES: dict[int, tuple[str, ...]] = dict.fromkeys((1, 3), ())
 KINDS = {
     "statistics": Kind(method=None, settings={"part": PARTS}, metrics=COUNTED),
-    "random": Kind(method=_random, sees=("action_pool",), settings=ANY_HORIZON, splits=tuple(SPLITS)),
-    "frequent": Kind(
-        method=_frequent,
-        trains=True,
-        sees=("train_annotation", "action_pool"),
-        settings=ANY_HORIZON,
-        splits=tuple(SPLITS),
-    ),
-    "matching": Kind(method=_matching, sees=("observations", "action_pool"), settings=HORIZON, **PLANNED),
+    "random": Kind(method=_random, sees=("action_pool",), settings=ANY, splits=ALL),
+    "frequent": Kind(method=_frequent, trains=True, sees=("train_annotation", "action_pool"), settings=ANY, splits=ALL),
+    "matching": Kind(method=_matching, sees=SEEING, settings=HORIZON, splits=ALL, environment="text"),
     "mlp": Kind(method=_heads, options="heads", settings={**HORIZON, "loss": LOSS}, **TRAINED),
     "transformer": Kind(method=_heads, options="heads", settings={**HORIZON, "loss": LOSS}, **TRAINED),
     "pdpp": Kind(method=_pdpp, options="pdpp", settings=HORIZON, **TRAINED),
     "vlm": Kind(
         method=_vlm,
-        sees=("observations", "action_pool"),
-        settings={**ANY_HORIZON, "images": IMAGES},
+        sees=SEEING,
+        settings={**ANY, "images": IMAGES},
         splits=("base", "novel"),
         decoded=True,
         environment="vision",

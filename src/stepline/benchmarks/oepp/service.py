@@ -11,6 +11,7 @@ from stepline.needs import Need
 
 PAPER_MODEL = "gpt-4o"
 """The paper's model, which the service also names with a date."""
+PAPERS = Need("config", "oepp.llm.model", PAPER_MODEL)
 KEY = "OPENAI_API_KEY"
 
 

@@ -1,18 +1,14 @@
 """Spacewalk-18: step recognition and intra-video retrieval (Krishnan et al., 2024), on all that has its form."""
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
-from urllib.parse import urlsplit
 
 from stepline import paths
 from stepline.backbones.registry import DOT, presets, tower_of
 from stepline.backbones.sentence import MODELS
-from stepline.backbones.weights import WEIGHTS, locate
 from stepline.benchmark import Benchmark, Job, Line, Option, Table, Values
 from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.checks import check
@@ -21,17 +17,15 @@ from stepline.benchmarks.spacewalk.kinds import (
     FOLDER,
     KINDS,
     METRICS,
-    PACKAGES,
     SEES,
-    TEXT_ENCODERS,
     Choice,
     SpacewalkEntry,
 )
+from stepline.benchmarks.spacewalk.missing import asks_nobody, missing_part, weights
 from stepline.config import Config
 from stepline.datasets import configured
 from stepline.datasets.schema import Split
 from stepline.datasets.studies import STEP_RECOGNITION, Study
-from stepline.io import canonical_json
 from stepline.needs import Need, unique
 from stepline.pipeline import Pipeline
 
@@ -100,6 +94,12 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         is_own = self.name in self.config["datasets"]
         part: Config = self.config["datasets"][self.name]["study"] if is_own else self.config[self.name]
         return part
+
+    @property
+    def releases(self) -> list[str]:
+        """The releases to fetch: all that are configured, as durations are measured in each."""
+        configured: list[str] = self.options["releases"]
+        return configured
 
     def at(self, changes: Config) -> Config:
         """Return changes of the study's part of the configuration where they stand in the whole."""
@@ -180,7 +180,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         if self.name == "spacewalk" and (entry.protocol == "paper" or entry.kind_name == "llm"):
             return True
         configured = ["", *self.options["text_encoders"], *self.options["video_encoders"]]
-        return not self._asks_nobody(entry) and entry.encoder in configured and entry.kind.method is not None
+        return not asks_nobody(self, entry) and entry.encoder in configured and entry.kind.method is not None
 
     def is_reference(self, line: Line) -> bool:
         """Return whether a line is copied from the paper, and nothing is computed."""
@@ -214,42 +214,12 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     def missing_anywhere(self, entry: SpacewalkEntry) -> Sequence[Need]:
         """Return what the entry is missing on any release; nothing where nothing is predicted."""
         if entry.id not in self._anywhere:
-            self._anywhere[entry.id] = unique(need for part in self.parts(entry) for need in self._part_missing(part))
+            self._anywhere[entry.id] = unique(need for part in self.parts(entry) for need in missing_part(self, part))
         return self._anywhere[entry.id]
 
     @cached_property
     def _anywhere(self) -> dict[str, Sequence[Need]]:
         return {}
-
-    def _part_missing(self, entry: SpacewalkEntry) -> Sequence[Need]:
-        encoder, found = entry.encoder, list[Need]()
-        if encoder and encoder not in [*self.options["text_encoders"], *self.options["video_encoders"]]:
-            key = "text_encoders" if encoder in TEXT_ENCODERS else "video_encoders"
-            found.append(Need("config", f"{self.name}.{key}", encoder))
-        found += _absent_packages(encoder)
-        found += [Need("weights", encoder)] if encoder in WEIGHTS and locate(encoder) is None else []
-        found += self.pipeline.features.missing(encoder) if encoder not in ("", *TEXT_ENCODERS) else ()
-        if self.recognised(entry):
-            absent = [*_absent_packages("media"), *self.pipeline.speech.missing]
-            found += absent if absent and not self.pipeline.speech.transcribed else []
-        if self._asks_nobody(entry):
-            found.append(Need("config", f"{self.name}.llm.model", "NAME"))
-        elif entry.kind_name == "llm" and self._must_pay(entry):
-            found.append(Need("key", "OPENAI_API_KEY"))
-        return found
-
-    def _asks_nobody(self, entry: SpacewalkEntry) -> bool:
-        return entry.kind_name == "llm" and self.options["llm"]["model"] is None
-
-    def _must_pay(self, entry: SpacewalkEntry) -> bool:
-        if urlsplit(self.options["llm"]["url"]).hostname != "api.openai.com" or os.environ.get("OPENAI_API_KEY"):
-            return False
-        made = [
-            paths.predictions(self.name, release, entry.id, paths.context_label(context_s))
-            for release in self.releases_of(entry)
-            for context_s in self.windows(entry.id)
-        ]
-        return not all(path.exists() for path in made)
 
     @cached_property
     def wanted(self) -> Mapping[str, SpacewalkEntry]:
@@ -272,11 +242,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     @property
     def weights(self) -> Sequence[str]:
         """The names of the weights of the configured encoders and of what recognises."""
-        known, needs = presets(), [] if self.options["transcripts"] == "released" else [*self.pipeline.speech.missing]
-        found = [name for name in self.options["text_encoders"] if name in WEIGHTS]
-        for name in self.options["video_encoders"]:
-            found += known[name].weights if name in known else _weights(self.pipeline.features.missing(name))
-        return list(dict.fromkeys([*found, *_weights(needs)]))
+        return weights(self)
 
     # What an entry reads, and what decides its result
 
@@ -317,7 +283,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         """Return the named options that matter to the entry's numbers, besides those of a metric."""
         chosen = {}
         for part in self.parts(entry):
-            if part.kind_name == "llm" and not self._asks_nobody(part):
+            if part.kind_name == "llm" and not asks_nobody(self, part):
                 chosen["model"] = Option(self.options["llm"]["model"])
             if self._reads_speech(part):
                 chosen["transcripts"] = Option(self.options["transcripts"], "released")
@@ -377,32 +343,6 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         """Return what a table collects: scores, and the records that videos are deleted, where they are not kept."""
         return [*super().table_inputs(file), *self.pipeline.videos.dropped]
 
-    # Embeddings of texts
-
-    def encode_inputs(self, release: str, task: str, video: str) -> list[Path]:
-        """Return what encoding a recording's texts reads."""
-        (split,) = {str(each.split) for each in self.released.videos() if each.id == video}
-        speech = self.pipeline.speech
-        made = [paths.manifest(speech.folder, speech.videos.shards[video])]
-        inputs = [self.release_manifest(release), paths.samples(self.name, release, task, split)]
-        return [*inputs, *(made if self.options["transcripts"] == "asr" else [])]
-
-    def texts(self, task: str, encoder: str) -> dict[str, Any]:
-        """Return which of a recording's texts an encoder embeds, besides its steps'.
-
-        windows: lengths in seconds of the samples' windows. others: ``sentences``, ``segments``.
-        """
-        users = [part for part in self.ready.values() if part.task == task and self.texts_by(part) == encoder]
-        windowed = [part.id for part in users if part.kind.texts == "windows" and part.blocks.strip("V")]
-        return {
-            "windows": [length_s for length_s in self.windows(*windowed) if length_s],
-            "others": sorted({part.kind.texts for part in users} - {"windows"}),
-        }
-
-    def encode_params(self, task: str, encoder: str) -> str:
-        """Return what decides a recording's embeddings, besides inputs, as text."""
-        return canonical_json(self.texts(task, encoder) | {"transcripts": self.options["transcripts"]})
-
     # Results
 
     def inputs(self, job: Job) -> "SpacewalkInputs":
@@ -457,13 +397,3 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         from stepline.benchmarks.spacewalk.examples import write_study_examples
 
         write_study_examples(self)
-
-
-def _absent_packages(user: str) -> list[Need]:
-    """Return the packages of an encoder or a stage that are not installed; under conda rules bring their own."""
-    wanted = () if os.environ.get("STEPLINE_CONDA") else PACKAGES.get(user, ())
-    return [Need("package", name) for name in wanted if find_spec(name) is None]
-
-
-def _weights(needs: Iterable[Need]) -> list[str]:
-    return [need.what for need in needs if need.kind == "weights"]

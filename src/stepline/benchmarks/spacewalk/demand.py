@@ -1,4 +1,4 @@
-"""What a study asks of its videos: features, clips and spans of its entries."""
+"""What a study asks of its videos and texts: features, clips and spans of its entries, embeddings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stepline import paths
 from stepline.datasets.schema import Video
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
+from stepline.io import canonical_json
 from stepline.media.spans import merged
 from stepline.pipeline import Clips, Demand
 
@@ -118,3 +119,30 @@ class StudyDemand(Demand):
 
     def _lengths(self, ids: Sequence[str]) -> list[float]:
         return [length_s for length_s in self.plan.windows(*ids) if length_s]
+
+
+def encode_inputs(plan: "Spacewalk", release: str, task: str, video: str) -> list[Path]:
+    """Return what encoding a recording's texts reads."""
+    (split,) = {str(each.split) for each in plan.released.videos() if each.id == video}
+    speech = plan.pipeline.speech
+    made = [paths.manifest(speech.folder, speech.videos.shards[video])]
+    inputs = [plan.release_manifest(release), paths.samples(plan.name, release, task, split)]
+    return [*inputs, *(made if plan.options["transcripts"] == "asr" else [])]
+
+
+def encode_params(plan: "Spacewalk", task: str, encoder: str) -> str:
+    """Return what decides a recording's embeddings, besides inputs, as text."""
+    return canonical_json(texts(plan, task, encoder) | {"transcripts": plan.options["transcripts"]})
+
+
+def texts(plan: "Spacewalk", task: str, encoder: str) -> dict[str, Any]:
+    """Return which of a recording's texts an encoder embeds, besides its steps'.
+
+    windows: lengths in seconds of the samples' windows. others: ``sentences``, ``segments``.
+    """
+    users = [part for part in plan.ready.values() if part.task == task and plan.texts_by(part) == encoder]
+    windowed = [part.id for part in users if part.kind.texts == "windows" and part.blocks.strip("V")]
+    return {
+        "windows": [length_s for length_s in plan.windows(*windowed) if length_s],
+        "others": sorted({part.kind.texts for part in users} - {"windows"}),
+    }

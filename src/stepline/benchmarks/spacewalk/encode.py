@@ -6,6 +6,7 @@ from stepline import paths
 from stepline.availability import read_manifest, write_manifest
 from stepline.backbones.registry import text_encoder
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+from stepline.benchmarks.spacewalk.demand import texts
 from stepline.benchmarks.spacewalk.items import read_items
 from stepline.benchmarks.spacewalk.text import load_text
 from stepline.features.text import encode_texts
@@ -14,7 +15,7 @@ from stepline.models.context import SEGMENT_S
 
 
 def encode(plan: Spacewalk, release_name: str, task: str, video: str, encoder_name: str) -> None:
-    """Encode the steps' texts and what else of a recording's the configured tables need, as ``Spacewalk.texts`` says.
+    """Encode the steps' texts and what else of a recording's the configured tables need, as `texts` says.
 
     Writes a manifest; where the recording has no transcript, it carries the reason on.
     """
@@ -25,11 +26,11 @@ def encode(plan: Spacewalk, release_name: str, task: str, video: str, encoder_na
         if made["status"] != "present":
             write_manifest(manifest, {video: {"status": made["status"], "reason": made["reason"]}})
             return
-    release, wanted = plan.released.load(release_name), plan.texts(task, encoder_name)
+    release, wanted = plan.released.load(release_name), texts(plan, task, encoder_name)
     text = load_text(plan, release, video)
     items = read_items(release, task, release.recordings[video].split)[video]
 
-    def texts() -> Iterator[str]:
+    def wanted_texts() -> Iterator[str]:
         for narration, caption in text.step_texts():
             yield from (narration, caption)
         for length_s in wanted["windows"]:
@@ -42,5 +43,5 @@ def encode(plan: Spacewalk, release_name: str, task: str, video: str, encoder_na
 
     write_json(paths.spec_record(spec), spec.record())
     encoder = text_encoder(encoder_name, plan.config)
-    encode_texts(texts(), encoder, paths.text_store(plan.name, video, spec), what=f"{encoder_name} {video}")
+    encode_texts(wanted_texts(), encoder, paths.text_store(plan.name, video, spec), what=f"{encoder_name} {video}")
     write_manifest(manifest, {video: {"status": "present", "reason": ""}}, spec=spec.record())

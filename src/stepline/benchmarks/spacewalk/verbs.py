@@ -73,10 +73,9 @@ def _encode(parsed: argparse.Namespace) -> None:
     from stepline.backbones.registry import towers
     from stepline.backbones.sentence import MODELS
     from stepline.benchmarks.spacewalk.encode import encode
-    from stepline.config import load
     from stepline.datasets.configured import study
 
-    plan = Spacewalk.of(load(parsed.configfile), parsed.study)
+    plan = _study(parsed)
     known = study(plan.config, parsed.study, parsed.release)
     for what, asked, allowed in (
         ("task", parsed.task, known.tasks[parsed.release]),
@@ -90,13 +89,20 @@ def _encode(parsed: argparse.Namespace) -> None:
 
 def _figures(parsed: argparse.Namespace) -> None:
     from stepline.benchmarks.spacewalk.figures import write_figures
-    from stepline.config import load
 
-    write_figures(Spacewalk.of(load(parsed.configfile), parsed.study))
+    write_figures(_study(parsed))
 
 
 def _durations(parsed: argparse.Namespace) -> None:
     from stepline.benchmarks.spacewalk.durations import write_durations
+
+    write_durations(_study(parsed))
+
+
+def _study(parsed: argparse.Namespace) -> Spacewalk:
     from stepline.config import load
 
-    write_durations(Spacewalk.of(load(parsed.configfile), parsed.study))
+    config = load(parsed.configfile)
+    if parsed.study not in (known := Spacewalk.serves(config)):
+        raise ConfigError(f"study {parsed.study!r} is not known; choose from {', '.join(known)}")
+    return Spacewalk.of(config, parsed.study)

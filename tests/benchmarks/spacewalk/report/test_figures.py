@@ -15,24 +15,15 @@ from stepline.benchmarks.spacewalk.report.figure_sizes import sizes
 from stepline.benchmarks.spacewalk.report.figure_windows import windows
 from stepline.needs import Need
 from stepline.report.figures import render
-from stepline.tables import Number, Row
-from tests.tables.numbers import build, number
+from stepline.tables import Row
+from tests.report.figures import line, points
+from tests.tables.numbers import build
 
 PAPER = """\
 table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
 A6,EgoVLP,V+L,last-layer,60,accuracy,6.65,6.34,2,1,a rerun,,
 A6,EgoVLP,V+L,last-layer,1200,accuracy,7.53,,2,1,a rerun,,
 """
-
-
-def line(value: float | None, **changes: Any) -> Number:
-    base: dict[str, Any] = {
-        "table": "A6", "title": "Step recognition by window length", "entry": "a6", "method": "InternVideo",
-        "modality": "V+L", "setting": "last-layer", "release": "v2", "paper_release": "",
-    }  # fmt: skip
-    measured = {"value": value, "sd": None, "ci": [(value or 0) - 1, (value or 0) + 2], "seeds": [0]}
-    score = {"metrics": {"accuracy": measured, "map": measured}, "status": "present"}
-    return number(**(base | {"score": score if value else None} | changes))
 
 
 @pytest.fixture
@@ -44,15 +35,6 @@ def rows(tmp_path: Any) -> list[Row]:
 
 
 PANELS = [("A6", "accuracy", "Steps"), ("A6", "map", "Steps"), ("A7", "accuracy", "Retrieval")]
-
-
-def points(figure: Figure, panel: int) -> dict[tuple[str, bool], list[float]]:
-    """Return by colour and whether it is hollow the values of a panel's curves."""
-    return {
-        (str(curve.get_color()), curve.get_markerfacecolor() == "white"): [float(y) for y in curve.get_ydata()]  # type: ignore[union-attr]
-        for curve in figure.axes[panel].get_lines()
-        if len(curve.get_xdata())  # type: ignore[arg-type]
-    }
 
 
 def test_ours_are_filled_and_the_papers_hollow_on_the_last_release(rows: list[Row]) -> None:
@@ -80,7 +62,7 @@ def test_a_panel_without_numbers_says_so(rows: list[Row]) -> None:
     assert windows([], PANELS).axes[0].get_title() == "(a) Steps"
 
 
-AMOUNTS = {"half": 1000, "all": 2000, "two": 2}
+AMOUNTS = {("A9a", "half"): 1000, ("A9a", "all"): 2000, ("A9b", "two"): 2}
 
 
 def training() -> list[Row]:

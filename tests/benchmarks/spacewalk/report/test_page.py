@@ -1,8 +1,8 @@
 """The page of a study of recordings: self-contained, escaped, deterministic, with every part that it was given."""
 
 import base64
-import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,19 +11,29 @@ import pytest
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
-pa = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
 
-from stepline.report.recordings import Timeline, write_report  # noqa: E402
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from stepline.asr.transcript import Sentence  # noqa: E402
-from stepline.availability import Record  # noqa: E402
-from stepline.benchmarks.spacewalk.report.figure_contexts import contexts, styles  # noqa: E402
-from stepline.benchmarks.spacewalk.report.figure_timeline import timeline as draw_timeline  # noqa: E402
-from stepline.needs import Need  # noqa: E402
-from stepline.report.stages import Stages  # noqa: E402
-from stepline.tables import Number, Row  # noqa: E402
-from tests.tables.numbers import SAMPLE_LIST, build, number  # noqa: E402
+from stepline import paths
+from stepline.asr import transcript
+from stepline.asr.transcript import Sentence
+from stepline.availability import Record, write_availability, write_manifest
+from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
+from stepline.benchmarks.spacewalk.kinds import Choice
+from stepline.benchmarks.spacewalk.report import page as pages
+from stepline.benchmarks.spacewalk.report.figure_contexts import contexts, styles
+from stepline.benchmarks.spacewalk.report.figure_timeline import timeline as draw_timeline
+from stepline.datasets import demo
+from stepline.needs import Need
+from stepline.report import Picture
+from stepline.report.stages import Stages
+from stepline.report.study import write_study
+from stepline.runs.predictions import write_predictions
+from stepline.tables import Number, Row
+from tests.benchmarks.spacewalk.conftest import MadeUp
+from tests.tables.numbers import SAMPLE_LIST, build, number
 
 HOSTILE = "<script>alert('x')</script> & \"co\""
 
@@ -58,26 +68,28 @@ def rows() -> list[Row]:
 
 
 @pytest.fixture
-def timeline(tmp_path: Path) -> Timeline:
-    samples = {"a": [{"frame_index": 30 * i, "label": i // 10, "id": i} for i in range(40)]}
-    (tmp_path / "test.json").write_text(json.dumps(samples))
-    records = [
-        {
-            "seed": seed,
-            "split": "test",
-            "video": "a",
-            "sample": i,
-            "prediction": None if i >= 20 else seed * 9,
-            "scores": [],
-        }
-        for seed in (0, 1)
-        for i in range(40)
-    ]
-    schema = [("seed", pa.int64()), ("split", pa.string()), ("video", pa.string()), ("sample", pa.int64())]
-    schema += [("prediction", pa.int64()), ("scores", pa.list_(pa.float32()))]
-    parquet.write_table(pa.Table.from_pylist(records, schema=pa.schema(schema)), tmp_path / "p.parquet")
-    predictions = {HOSTILE: tmp_path / "p.parquet", "absent": tmp_path / "no.parquet"}
-    return Timeline(release="demo", samples=tmp_path / "test.json", fps=30.0, predictions=predictions)
+def mine(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> SpacewalkInputs:
+    """What an entry of the made-up study reads, at its longest window."""
+    monkeypatch.setattr(type(made_up.study), "load", lambda self, name: made_up.release)
+    given = {"method": HOSTILE, "kind": "tfidf", "encoder": "tfidf", "settings": {"fit": "video"}}
+    inputs = made_up.inputs(given, SpacewalkInputs)
+    return SpacewalkInputs(inputs.benchmark, replace(inputs.job, context_s=6))
+
+
+@pytest.fixture
+def timelines(mine: SpacewalkInputs) -> list[Picture]:
+    """Pictures where the lower of two seeds is right of the first quarter and guesses of the second half."""
+    made = []
+    for video, items in mine.items("test").items():
+        labels, n = np.array([item.label for item in items]), len(items)
+        place = np.arange(n)
+        first = np.where(place < n // 4, labels, np.where(place < n // 2, labels + 1, -1))
+        for seed, chosen in ((1, labels), (0, first)):
+            ids = np.array([item.id for item in items])
+            made.append(Choice(seed=seed, split="test", video=video, ids=ids, chosen=chosen, scores=None))
+    path = paths.predictions("demo", "demo", "mine", "6s")
+    write_predictions(path, Choice, made, spec=mine.spec, needs=(), selection="")
+    return pages.timelines(mine.benchmark)
 
 
 def stages(pictures: dict[int, Path] | None = None) -> Stages:
@@ -91,8 +103,10 @@ def stages(pictures: dict[int, Path] | None = None) -> Stages:
     )
 
 
-def page(path: Path, timeline: Timeline, pictures: dict[int, Path] | None = None) -> str:
-    write_report(path, title=f"Demo {HOSTILE}", rows=rows(), timelines=[timeline], stages=stages(pictures))
+def page(path: Path, timelines: list[Picture], pictures: dict[int, Path] | None = None) -> str:
+    shown = {"figures": lambda part: pages.by_context(part, styles(rows())), "spreads": pages.spreads(rows())}
+    title, examples = f"Demo {HOSTILE}", timelines[:1]
+    write_study(path, title=title, rows=rows(), **shown, examples=examples, stages=stages(pictures))
     return path.read_text()
 
 
@@ -100,22 +114,22 @@ def images(text: str, kind: str) -> list[bytes]:
     return [base64.b64decode(found) for found in re.findall(rf'src="data:image/{kind};base64,([^"]+)"', text)]
 
 
-def test_hostile_text_is_escaped_everywhere(tmp_path: Path, timeline: Timeline) -> None:
-    text = page(tmp_path / "r.html", timeline)
+def test_hostile_text_is_escaped_everywhere(tmp_path: Path, timelines: list[Picture]) -> None:
+    text = page(tmp_path / "r.html", timelines)
     assert "<script" not in text
     assert text.count("&lt;script&gt;") >= 6
     assert "stepline fetch &lt;x&gt;" in text
 
 
-def test_the_page_asks_nothing_of_the_network(tmp_path: Path, timeline: Timeline) -> None:
-    text = page(tmp_path / "r.html", timeline)
+def test_the_page_asks_nothing_of_the_network(tmp_path: Path, timelines: list[Picture]) -> None:
+    text = page(tmp_path / "r.html", timelines)
     assert not re.findall(r'(?:src|href)="(?!data:image/|#)', text)
     assert "url(" not in text
     assert "@import" not in text
 
 
-def test_every_image_has_a_text_and_is_valid_svg(tmp_path: Path, timeline: Timeline) -> None:
-    text = page(tmp_path / "r.html", timeline)
+def test_every_image_has_a_text_and_is_valid_svg(tmp_path: Path, timelines: list[Picture]) -> None:
+    text = page(tmp_path / "r.html", timelines)
     tags = re.findall(r"<img [^>]*>", text)
     assert len(tags) == 3
     assert all(re.search(r'alt="[^"]{20,}"', tag) for tag in tags)
@@ -123,13 +137,15 @@ def test_every_image_has_a_text_and_is_valid_svg(tmp_path: Path, timeline: Timel
         assert ElementTree.fromstring(image).tag == "{http://www.w3.org/2000/svg}svg"
 
 
-def test_the_same_inputs_give_the_same_bytes(tmp_path: Path, timeline: Timeline) -> None:
-    first, second = (page(tmp_path / name, timeline) for name in ("a.html", "b.html"))
+def test_the_same_inputs_give_the_same_bytes(tmp_path: Path, timelines: list[Picture]) -> None:
+    first, second = (page(tmp_path / name, timelines) for name in ("a.html", "b.html"))
     assert first == second
 
 
-def test_the_page_holds_tables_gaps_facts_and_speech_beside_the_script(tmp_path: Path, timeline: Timeline) -> None:
-    text = page(tmp_path / "r.html", timeline)
+def test_the_page_holds_tables_gaps_facts_and_speech_beside_the_script(
+    tmp_path: Path, timelines: list[Picture]
+) -> None:
+    text = page(tmp_path / "r.html", timelines)
     assert '<td class="number ours">42.00</td>' in text
     assert "weights:egovlp" in text
     assert "sees THE SAMPLE LIST" in text
@@ -137,28 +153,55 @@ def test_the_page_holds_tables_gaps_facts_and_speech_beside_the_script(tmp_path:
     assert "<td>x</td><td></td>" in text
 
 
-def test_a_timeline_shows_the_lowest_seed_and_counts_no_guess_as_right(tmp_path: Path, timeline: Timeline) -> None:
-    text = page(tmp_path / "r.html", timeline)
-    assert re.search(r"Labels of 40 samples of a over time[^\"]* 25\.0 %", text)
-    assert "absent" not in text
+def test_a_timeline_shows_the_lowest_seed_and_counts_no_guess_as_right(timelines: list[Picture]) -> None:
+    assert [each.caption for each in timelines] == [f"Recording {video}, release demo" for video in "de"]
+    for each in timelines:
+        assert each.alt.startswith("Labels of 40 samples of ")
+        assert each.alt.endswith(f"Right: {HOSTILE}, zero-shot, 6s 25.0 %.")
 
 
-def test_parts_that_are_not_given_are_left_out(tmp_path: Path) -> None:
-    write_report(tmp_path / "r.html", title="Demo", rows=rows())
+def test_a_timeline_without_predictions_has_labels_alone(mine: SpacewalkInputs) -> None:
+    assert all(each.alt.endswith("Right: none.") for each in pages.timelines(mine.benchmark))
+
+
+def test_parts_that_are_not_given_are_left_out(mine: SpacewalkInputs, tmp_path: Path) -> None:
+    assert pages.stages(mine.benchmark) is None
+    write_study(tmp_path / "r.html", title="Demo", rows=rows(), stages=None)
     text = (tmp_path / "r.html").read_text()
     assert 'id="stages"' not in text
     assert 'id="timelines"' not in text
 
 
-def test_a_shot_has_its_picture(tmp_path: Path, timeline: Timeline) -> None:
+def test_stages_are_read_of_what_is_there(mine: SpacewalkInputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "sentences", lambda video: [("Good day.", 0.5, 1.5)])
+    videos, speech = mine.benchmark.pipeline.videos, mine.benchmark.pipeline.speech
+    shard = videos.shards["d"]
+    records = [Record(video="d", status="present"), Record(video="e", status="gone", reason="private")]
+    write_availability(paths.availability("demo", shard), records)
+    path = paths.shots("demo") / "d.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"start_s": [0.0, 2.0], "end_s": [2.0, 4.0]}), path)
+    made = {"status": "present", "reason": "deleted", "pictures": {"1": "2.jpg"}}
+    write_manifest(paths.manifest(paths.thumbnails("demo"), shard), {"d": made})
+    transcript.write(speech.folder / "d.parquet", [Sentence("Hello.", 0.5, 1.5)])
+    found = pages.stages(mine.benchmark)
+    assert found is not None
+    assert [(each.video, each.status) for each in found.availability] == [("d", "present"), ("e", "gone")]
+    assert (found.shots, found.pictures) == ({"d": [(0.0, 2.0), (2.0, 4.0)]}, {"d": {1: Path("2.jpg")}})
+    assert found.without_pictures == {"d": "deleted"}
+    assert [each.text for each in found.transcripts["d"]] == ["Hello."]
+    assert found.scripts == {"d": [Sentence("Good day.", 0.5, 1.5)]}
+
+
+def test_a_shot_has_its_picture(tmp_path: Path, timelines: list[Picture]) -> None:
     (tmp_path / "1.jpg").write_bytes(b"a picture")
-    text = page(tmp_path / "r.html", timeline, {0: tmp_path / "absent.jpg", 1: tmp_path / "1.jpg"})
+    text = page(tmp_path / "r.html", timelines, {0: tmp_path / "absent.jpg", 1: tmp_path / "1.jpg"})
     assert images(text, "jpeg") == [b"a picture"]
     assert "Middle frame of shot 2 of a" in text
 
 
-def test_why_shots_have_no_pictures_is_said(tmp_path: Path, timeline: Timeline) -> None:
-    text = page(tmp_path / "r.html", timeline)
+def test_why_shots_have_no_pictures_is_said(tmp_path: Path, timelines: list[Picture]) -> None:
+    text = page(tmp_path / "r.html", timelines)
     assert "a: 2 shots" in text
     assert images(text, "jpeg") == []
     assert "<p>deleted &lt;script&gt;" in text
@@ -180,3 +223,12 @@ def test_a_method_looks_the_same_in_every_figure() -> None:
         looks = [(curve.get_color(), curve.get_marker()) for curve in curves]
         assert among[HOSTILE] in looks
         assert (among["TF-IDF"] in looks) == (drawn is not alone)
+
+
+def test_a_method_without_windows_is_a_line_in_each_panel_and_has_none_of_its_own() -> None:
+    unlimited = [replace(row, method="Order", setting="tuned", context_s=None, value=50.0) for row in rows()[:1]]
+    shown = [row for row in rows() if row.metric == unlimited[0].metric] + unlimited
+    panels = [axes for axes in contexts(shown, styles(shown)).axes if axes.get_title()]
+    assert [axes.get_title() for axes in panels] == ["zero-shot", "last-layer"]
+    lines = [list(line.get_ydata()) for axes in contexts(shown, styles(shown)).axes for line in axes.get_lines()]  # type: ignore[arg-type]
+    assert lines.count([50.0, 50.0]) == 2

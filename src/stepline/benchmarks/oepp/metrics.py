@@ -1,0 +1,26 @@
+"""The metrics of OEPP: of plans by split, and what is counted of a release."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from stepline.benchmark import Metric
+from stepline.datasets import oepp
+from stepline.needs import Need
+
+SPLITS = {"val": "val", "base": "test base", "novel": "test novel"}
+"""Where plans are evaluated, and as tables call it."""
+COUNTED = ("events", "actions", "videos", "segments")
+METRICS = {
+    f"{split}_{name}": Metric(title=f"{split.capitalize()} {title}", options=("miou",) if name == "miou" else ())
+    for split in SPLITS
+    for name, title in (("sr", "SR"), ("acc", "Acc"), ("miou", "mIoU"))
+} | {name: Metric(title=name.capitalize(), count=True) for name in COUNTED}
+
+
+def counted(release: str, part: str) -> Mapping[str, Any]:
+    """Return the counts of a part of a release, or of all of it (Table 8), in the form of a score."""
+    if not oepp.is_here(release):
+        return {"needs": [str(Need("release", f"oepp/{release}"))], "metrics": {}}
+    (found,) = (each for each in oepp.statistics(release) if each.part == part)
+    counts = {name: {"value": getattr(found, name)} for name in COUNTED}
+    return {"needs": [], "status": "present", "metrics": counts}

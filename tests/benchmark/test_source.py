@@ -1,0 +1,121 @@
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module, invalidate_caches
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline.benchmark import source
+from stepline.benchmark.source import code_text, source_digest
+
+CODE = 'def f(a, b=2):\n    """Add."""\n    return a + b  # both\n'
+FILES = {
+    "__init__.py": "",
+    "benchmark.py": "from made.kinds import KINDS\nTITLE = 'a'\n",
+    "kinds.py": (
+        "def _first():\n    from made.methods.first import First\n    return First\n\n\n"
+        "def _second():\n    from made.methods.second import Second\n    return Second\n\n\n"
+        "KINDS = (_first, _second)\n"
+    ),
+    "inputs.py": "from made.benchmark import TITLE\nimport made.words\n",
+    "words.py": "WORD = 1\n",
+    "methods/__init__.py": "",
+    "methods/first.py": "from made.inputs import TITLE\nfrom stepline.models.hmm import x\nclass First:\n    N = 1\n",
+    "methods/second.py": "def f():\n    from stepline.models import linear\nclass Second:\n    N = 1\n",
+}
+
+
+class TestCodeText:
+    @pytest.mark.parametrize(
+        "same",
+        [
+            '"""Head."""\ndef f(\n    a,\n    b = 2,\n):\n    return (a + b)\n',
+            "def f(a, b=2):\n    # a comment\n    return a + b\n",
+            'def f(a, b=2):\n    """Another."""\n\n    return a + b\n',
+        ],
+    )
+    def test_comments_docstrings_and_layout_play_no_part(self, same: str) -> None:
+        assert code_text(same) == code_text(CODE)
+
+    @pytest.mark.parametrize("changed", ["return a - b", "return b + a", 'return a + "b"'])
+    def test_code_does(self, changed: str) -> None:
+        assert code_text(CODE) != code_text(CODE.replace("return a + b", changed))
+        assert code_text(CODE) != code_text(CODE.replace("b=2", "b=3"))
+
+
+@pytest.fixture
+def digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
+    """Return what computes the digest of a method of a small package, with some of its files changed."""
+    models = tmp_path / "models"
+    models.mkdir()
+    for name in ("hmm", "linear"):
+        (models / f"{name}.py").write_text("y = 1\n")
+    monkeypatch.setattr(source, "ROOT", tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def compute(number: int = 0, **changes: str) -> str:
+        folder = tmp_path / "made"
+        for name, content in (FILES | changes).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(content)
+        source._read.cache_clear()
+        invalidate_caches()
+        kinds: Any = import_module("made.kinds")
+        return source_digest(kinds.KINDS[number], "made", folder, apart="made.benchmark")
+
+    yield compute
+    source._read.cache_clear()
+    for name in [name for name in sys.modules if name.split(".")[0] == "made"]:
+        del sys.modules[name]
+
+
+def changed(file: str, old: str, new: str) -> dict[str, str]:
+    assert old in FILES[file]
+    return {file: FILES[file].replace(old, new)}
+
+
+class TestDigest:
+    def test_it_is_of_a_methods_module_and_what_that_imports_of_its_package(self, digest: Callable[..., str]) -> None:
+        before = digest()
+        assert len(before) == 8
+        assert digest(**changed("methods/first.py", "N = 1", "N = 2")) != before
+        assert digest(**changed("inputs.py", "import made.words", "")) != before
+        assert digest(**changed("words.py", "1", "2")) != before
+        assert digest() == before
+
+    def test_no_method_counts_for_another(self, digest: Callable[..., str]) -> None:
+        before = digest(0), digest(1)
+        assert before[0] != before[1]
+        change = changed("methods/second.py", "N = 1", "N = 2")
+        assert digest(0, **change) == before[0]
+        assert digest(1, **change) != before[1]
+
+    def test_the_benchmark_itself_and_its_kinds_play_no_part(self, digest: Callable[..., str]) -> None:
+        before = digest()
+        assert digest(**changed("benchmark.py", "'a'", "'b'")) == before
+        assert digest(**changed("kinds.py", "KINDS =", "OTHER = 1\nKINDS =")) == before
+
+    def test_models_count_also_where_they_are_imported_late(self, digest: Callable[..., str], tmp_path: Path) -> None:
+        before = digest(0), digest(1)
+        (tmp_path / "models/linear.py").write_text("y = 2\n")
+        assert digest(0) == before[0]
+        assert digest(1) != before[1]
+
+    def test_a_comment_plays_no_part(self, digest: Callable[..., str]) -> None:
+        assert digest(**changed("methods/first.py", "N = 1", 'N = 1  # a number\n    """Of it."""')) == digest()
+
+    def test_a_method_beside_its_kind_counts(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = []
+        for number in (1, 2):
+            folder = tmp_path / f"alone{number}"
+            folder.mkdir()
+            (folder / "__init__.py").write_text(f"class M:\n    N = {number}\n\n\ndef _m():\n    return M\n")
+            monkeypatch.syspath_prepend(str(tmp_path))
+            module: Any = import_module(folder.name)
+            found.append(source_digest(module._m, folder.name, folder, apart=folder.name))
+        assert found[0] != found[1]
+
+    def test_nothing_is_imported(self, digest: Callable[..., str]) -> None:
+        digest()
+        assert "made.methods.first" not in sys.modules

@@ -1,0 +1,369 @@
+"""What holds for every benchmark: each of the package on each of its studies, and CONTRIBUTING's toy outside of it."""
+
+import copy
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stepline import plans
+from stepline.backbones.weights import WEIGHTS
+from stepline.benchmark import Benchmark, Job, Method
+from stepline.config import Config, defaults, validate
+from stepline.config.check import wrong
+from stepline.config.declarations import declaration, folders
+from stepline.config.schema import schema_of
+from stepline.errors import ConfigError
+from stepline.features.exchange import Folder, import_folder
+from stepline.fetch import fetch_release
+from stepline.mirror import find
+from stepline.needs import Need
+from stepline.plans import BENCHMARKS, benchmarks, plan
+from stepline.runs.predictions import read_predictions, write_predictions
+from stepline.runs.table import table_rows
+from stepline.spec import digest
+from stepline.tables import UNDECLARED, read_paper
+from tests.conftest import ROOT, made_once
+from tests.test_contributing import FILES, MOMENTS
+from workflow.helpers import Plan
+
+STUDIES = [name for each in BENCHMARKS for name in each.studies]
+TOY = "toy"
+ASKED = {name: member for name, member in vars(Plan).items() if not name.startswith("_")}
+"""What the rules may ask."""
+RULES = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk"))
+SAME_COMMAND = {"config", "score", "transcripts"}
+"""What the run itself brings, once it is started by the printed command."""
+Made = Benchmark[Any]
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the toy; its mirror stands beside it."""
+
+    def write(folder: Path) -> None:
+        for name, content in FILES.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(content)
+        (folder / "mirror/toy").mkdir(parents=True)
+        (folder / "mirror/toy/moments.json").write_text(json.dumps(MOMENTS))
+
+    return made_once(tmp_path_factory, "contract-toy", write) / TOY
+
+
+@pytest.fixture(params=[*STUDIES, TOY])
+def config(request: pytest.FixtureRequest, toy: Path) -> Config:
+    """A configuration of one study alone, all by default."""
+    name: str = request.param
+    return validate({"benchmarks": {TOY: str(toy)}, name: {}} if name == TOY else {name: {}})
+
+
+@pytest.fixture
+def made(config: Config) -> Made:
+    """The plan of the study in a folder where nothing is."""
+    return plan(config, study(config))
+
+
+@pytest.fixture
+def supplied(config: Config, toy: Path, real_data: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """The same with weights, banks, keys and options that are made up, and the releases that are at hand."""
+    name = study(config)
+    monkeypatch.setenv("STEPLINE_MIRROR", str(toy.with_name("mirror") if name == TOY else real_data))
+    write_weights()
+    made = plan(config, name)
+    for release in made.releases:
+        if all(find(file.wanted) for file in made.released.release_files(release)):
+            fetch_release(made.released, release)
+    write_banks(made)
+    for need in [need for need in needs(made) if need.kind == "config"]:
+        *blocks, last = need.what.split(".")
+        part = config
+        for block in blocks:
+            part = part[block]
+        part[last] = [*part[last], need.value] if isinstance(part[last], list) else need.value
+    made = plan(validate(json.loads(json.dumps(config))), name)
+    for need in [need for need in needs(made) if need.kind == "key"]:
+        monkeypatch.setenv(need.what, "x")
+    return plan(made.config, name)
+
+
+def write_weights() -> None:
+    """Write files by the names of all weights."""
+    for weights in WEIGHTS.values():
+        for file in weights.files:
+            path = Path("weights", weights.name, file.name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"x")
+
+
+def write_banks(made: Made) -> None:
+    """Import a bank for each name of features that is no backbone's."""
+    for dataset, footage in made.footage.items():
+        for bank in footage.names:
+            if not footage.is_backbone(bank):
+                folder = Path("rows", dataset, bank)
+                folder.mkdir(parents=True)
+                np.save(folder / "a.npy", np.zeros((3, 2), dtype=np.float32))
+                import_folder(Folder(folder), bank, dataset, 1.0)
+
+
+def study(config: Config) -> str:
+    """Return the name of the one that is configured."""
+    (name,) = config.keys() & {*STUDIES, TOY}
+    return str(name)
+
+
+def needs(made: Made) -> dict[Need, str]:
+    """Return all that lines, their entries and metrics are missing, each with a file of tables that shows it."""
+    found = {need: made.tables[0] for metric in made.measured for need in made.missing_of(metric)}
+    for file in made.tables:
+        for _, line, release in made.lines(file):
+            entry = made.entries[line.entry]
+            missing = made.missing(entry, release) if entry.kind.method else ()
+            found |= dict.fromkeys([*made.missing_line(line, release), *missing], file)
+    return found
+
+
+def first_jobs(made: Made) -> list[Job]:
+    """Return of each entry on each release the job at the first window length, of those that can run."""
+    return list({(job.entry.id, job.release): job for job in reversed([*made.jobs()])}.values())
+
+
+def answers(made: Made, jobs: list[Job]) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the answer of every question that the rules may ask, for every job, table and release."""
+    for name, member in ASKED.items():
+        if isinstance(member, property):
+            yield name, getattr(made, name)
+            continue
+        asked = [key for key in inspect.signature(member).parameters if key != "self"]
+        given: list[tuple[Any, ...]] = {
+            (): [()],
+            ("job",): [(job,) for job in jobs],
+            ("file",): [(file,) for file in made.tables],
+            ("release",): [(release,) for release in made.releases],
+            ("release", "entry", "context"): [(job.release, job.entry.id, job.context) for job in jobs],
+        }[tuple(asked)]
+        for arguments in given:
+            found = getattr(made, name)(*arguments)
+            yield name, [*found] if isinstance(found, Iterator) else found
+
+
+class TestWhatRulesAsk:
+    def test_every_question_has_an_answer_for_every_job(self, supplied: Made) -> None:
+        jobs = first_jobs(supplied)
+        listed = {(job.entry.id, job.release) for job in jobs}
+        for entry, release in supplied.pairs():
+            missing = {need.kind for need in supplied.missing(supplied.entries[entry], release)}
+            assert ((entry, release) in listed) == bool(supplied.entries[entry].kind.method and not missing)
+            assert missing <= {"package", "release", "samples"}, entry
+        once, again = list(answers(supplied, jobs)), list(answers(plan(supplied.config, supplied.name), jobs))
+        assert {name for name, _ in once} == ASKED.keys() or not jobs
+        for (name, answer), (_, other) in zip(once, again, strict=True):
+            if name.endswith("_params"):
+                assert isinstance(answer, str)
+                assert answer, name
+                assert answer == other, name
+            elif name.endswith("_inputs") or name == "results":
+                assert answer == other, name
+                assert all(isinstance(path, Path) for path in answer)
+                assert len({*answer}) == len(answer), name
+        assert [answer for name, answer in once if name == "job"] == jobs
+
+    def test_every_target_has_a_rule(self, made: Made) -> None:
+        outputs = re.findall(r'^        "(results/.*)",$', RULES, re.MULTILINE)
+        patterns = [re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(output))) for output in outputs]
+        for path in [*(f"results/{made.name}/{target}" for target in made.targets), *map(str, made.results)]:
+            assert any(pattern.fullmatch(path) for pattern in patterns), path
+
+    def test_every_need_has_a_command_but_those_that_none_fills(self, made: Made) -> None:
+        found = needs(made)
+        for need, file in found.items():
+            command = made.filled_by(f"{file}.csv", [need])
+            if need.kind == "samples":
+                assert command == ""
+                continue
+            *steps, run = command.split(" && ")
+            assert run.startswith(f"snakemake --cores 8 results/{made.name}/{file}.csv"), need
+            assert bool(steps) == (need.kind not in SAME_COMMAND), need
+            assert ("--config" in run) == (need.kind == "config"), need
+            assert all(made.filled_by(f"{file}.csv", [need, other]) == "" for other in found if other.kind == "samples")
+
+
+def params_digest(names: Sequence[str]) -> str:
+    """Return a digest of all that decides the jobs of studies."""
+    made = [plan(validate({name: {}}), name) for name in names]
+    asked = [[*pair] for each in made for pair in answers(each, first_jobs(each)) if pair[0].endswith("_params")]
+    return digest(asked)
+
+
+def test_params_are_the_same_in_every_process() -> None:
+    code = f"from tests.benchmarks.test_contract import params_digest as said; print(said({STUDIES}))"
+    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PYTHONHASHSEED": "1", "PATH": os.environ["PATH"]}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == params_digest(STUDIES)
+
+
+class TestDeclarations:
+    def test_every_metric_of_every_table_is_known_and_has_a_title(self, made: Made) -> None:
+        for table in made.declared.tables:
+            assert table.title
+            assert all(made.metrics[metric].title for metric in table.metrics)
+        assert len({metric.title for metric in made.metrics.values()}) == len(made.metrics)
+
+    def test_a_kind_names_what_the_benchmark_has(self, made: Made) -> None:
+        words = {each.word for each in made.sees}
+        environments = {path.stem for path in (ROOT / "envs").glob("*.yaml")}
+        used = {entry.kind_name for entry in made.entries.values()}
+        for name, kind in made.kinds.items():
+            assert {*kind.sees} <= words
+            for setting in kind.settings:
+                rule, _ = kind.rule(setting)
+                assert rule in (int, str) or {word for chosen in rule.values() for word in chosen} <= words
+            assert {*kind.metrics} <= made.metrics.keys()
+            assert {*kind.splits} <= {*made.splits} or kind.method is None
+            assert {kind.environment, kind.scored_in} <= environments
+            assert not kind.options or made.options[kind.options]["seeds"]
+            assert name in used, f"no entry is of the kind {name}"
+        keys = {key for metric in made.metrics.values() for key in metric.options} | made.published.keys()
+        assert keys <= made.options["metrics"].keys()
+
+    def test_a_kinds_method_predicts_and_fits_where_it_is_trained(self, made: Made) -> None:
+        pytest.importorskip("torch")
+        for kind in made.kinds.values():
+            if kind.method is None:
+                assert not kind.options
+                continue
+            method = kind.method()
+            assert issubclass(method, Method)
+            assert method.predict is not Method.predict
+            assert (method.fit is not Method.fit) or not kind.options
+            assert inspect.signature(method).bind() is not None
+
+    def test_predictions_can_be_columns(self, made: Made) -> None:
+        write_predictions(Path("p.parquet"), made.prediction, [], spec="x", needs=[Need("java")], selection="s")
+        assert read_predictions(Path("p.parquet"), made.prediction, "x") == (
+            [],
+            {"spec": "x", "needs": ["java"], "selection": "s"},
+        )
+
+    def test_the_defaults_are_allowed(self, made: Made) -> None:
+        part = schema_of(folders(made.config))["properties"][made.name]
+        assert wrong(defaults(made.name, made.config), part) == ""
+        assert made.options == made.defaults
+
+    @pytest.mark.parametrize(
+        ("mistake", "where"),
+        [
+            (lambda tables, entries: tables[0].update(metrics=["nope"]), "tables.{table}.metrics"),
+            (lambda tables, entries: tables[0].update(nope=1), "tables.{table}.nope"),
+            (lambda tables, entries: tables[0].pop("title"), "tables.{table}.title"),
+            (lambda tables, entries: tables[0].update(lines=[{"entry": "nope", "method": "M"}]), "lines[0].entry"),
+            (lambda tables, entries: tables[0].update(lines=[{"entry": "x"}]), "lines[0].method"),
+            (
+                lambda tables, entries: tables[0].update(
+                    lines=[{"entry": next(iter(entries)), "method": "M", "releases": ["nope"]}]
+                ),
+                "lines[0].releases",
+            ),
+            *(
+                (lambda tables, entries, key=key, value=value: _each(entries, key, value), f"entries.{{entry}}.{key}")
+                for key, value in {
+                    "kind": "nope",
+                    "features": "nope",
+                    "splits": ["nope"],
+                    "settings": {"nope": 1},
+                    "inputs": ["nope"],
+                    "seeds": [-1],
+                    "nope": 1,
+                }.items()
+            ),
+        ],
+    )
+    def test_a_mistake_is_one_line_that_says_where(
+        self, made: Made, tmp_path: Path, mistake: Callable[..., None], where: str
+    ) -> None:
+        content = copy.deepcopy(declaration(made.folder))
+        mistake(list(content["tables"].values()), content["entries"])
+        (tmp_path / "tables.yaml").write_text(json.dumps(content))
+        own = type("Own", (type(made),), {"folder": tmp_path})
+        with pytest.raises(ConfigError) as error:
+            _ = own(made.config, made.name).declared
+        place = where.format(table=next(iter(content["tables"])), entry=next(iter(content["entries"])))
+        assert str(error.value).startswith(f"{tmp_path / 'tables.yaml'}: ")
+        assert place in str(error.value)
+        assert "\n" not in str(error.value)
+
+
+def _each(entries: dict[str, Any], key: str, value: Any) -> None:
+    next(iter(entries.values()))[key] = value
+
+
+class TestPaper:
+    def test_every_file_of_the_paper_is_of_a_result(self, made: Made) -> None:
+        known = {*made.all_tables(), *(path.stem for path in made.results)}
+        assert {path.stem for path in (made.folder / "paper").glob("*.csv")} <= known
+
+    def test_every_number_is_asked_for_or_shown_as_undeclared(self, made: Made) -> None:
+        for file in made.tables:
+            paper = made.paper_file(file)
+            rows = table_rows(made, file)
+            assert rows
+            assert {row.measure for row in rows} <= {*made.metrics.values()}
+            if paper is None:
+                continue
+            shown = {(row.table, row.method, row.modality, row.setting, row.context_s, row.metric): row for row in rows}
+            published = {
+                key: each for key, each in read_paper(paper, made.metrics).items() if each.printed or each.rerun
+            }
+            for key in published:
+                row = shown[key[:6]]
+                assert row.entry or row.setting == "reference" or row.command == UNDECLARED, key
+            assert {key.table for key in published} <= {table.name for table in made.declared.tables}
+
+
+def test_an_option_of_metrics_decides_the_scores_that_use_it_and_nothing_else(supplied: Made) -> None:
+    jobs = list({(job.entry.kind_name, job.entry.task): job for job in supplied.jobs()}.values())
+    known = schema_of(folders(supplied.config))["properties"][supplied.name]["properties"]["metrics"]["properties"]
+    for key, schema in known.items():
+        config = copy.deepcopy(supplied.config)
+        config[supplied.name]["metrics"][key] = another(supplied.options["metrics"][key], schema)
+        changed = plan(validate(config), supplied.name)
+        deciding = []
+        for job in jobs:
+            used = job.entry.kind.metrics or tuple(supplied.metrics)
+            decides = key.startswith("bootstrap_") or any(
+                key in supplied.options_of(job.entry, metric)
+                or changed.missing_of(metric) != supplied.missing_of(metric)
+                for metric in used
+            )
+            assert (changed.score_params(job) != supplied.score_params(job)) == decides, (key, job.entry.id)
+            assert changed.fit_params(job) == supplied.fit_params(job)
+            assert changed.predict_params(job) == supplied.predict_params(job)
+            deciding.append(decides)
+        assert any(deciding) or not jobs, f"nothing is scored by {key}"
+
+
+def another(value: Any, schema: Config) -> Any:
+    """Return another value that an option may have."""
+    if "enum" in schema:
+        return next(each for each in schema["enum"] if each != value)
+    return not value if isinstance(value, bool) else value + 1
+
+
+def test_names_do_not_depend_on_the_order_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = validate({name: {} for name in STUDIES})
+    before = benchmarks(config)
+    assert len(STUDIES) == len({*STUDIES, TOY}) - 1
+    assert [*before] == STUDIES
+    monkeypatch.setattr(plans, "BENCHMARKS", BENCHMARKS[::-1])
+    assert benchmarks(config) == before
+    datasets = [name for each in BENCHMARKS for name in each.datasets]
+    assert len(datasets) == len({*datasets, *STUDIES} - {*STUDIES})

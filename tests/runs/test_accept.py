@@ -1,0 +1,64 @@
+from pathlib import Path
+
+import pytest
+
+from stepline import cli
+from stepline.errors import ConfigError
+from stepline.io import read_json
+from stepline.runs.accept import accept
+from stepline.runs.explain import explain
+from stepline.runs.verbs import Verbs
+from tests.benchmark.tiny import Tiny, tiny, write_releases
+
+RECORD = Path("results/tiny/predictions/first/three/all.json")
+
+
+@pytest.fixture
+def changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
+    """The benchmark with predictions, and a change of the source of all its kinds since."""
+    made = tiny(tmp_path / "tiny", entries={"drawn": {"seeds": [1]}})
+    write_releases()
+    for release, entry in (("first", "three"), ("second", "three"), ("first", "four"), ("first", "drawn")):
+        Verbs(made).predict(release, entry, "all")
+    assert list(made.stale()) == []
+    monkeypatch.setattr(type(made), "source", classmethod(lambda cls, kind: "5" * 8))
+    return made
+
+
+def test_accepted_predictions_are_not_named_again_and_keep_what_made_them(
+    changed: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = read_json(RECORD)
+    assert accept(type(changed), "tiny", "constant") == 3
+    assert read_json(RECORD)["method"] == before["method"] | {"accepted": "5" * 8}
+    (left,) = changed.stale()
+    assert "'drawn'" in left
+    Verbs(changed).score("first", "three", "all")
+    Verbs(changed).table("table1")
+    assert f"source {before['method']['source']}, the same as 55555555" in explain(
+        Path("results/tiny/table1.csv"), "three", "all", "first"
+    )
+    monkeypatch.setattr(type(changed), "source", classmethod(lambda cls, kind: "6" * 8))
+    assert len(list(changed.stale())) == 2
+
+
+def test_predictions_of_the_source_at_hand_need_no_acceptance(tmp_path: Path) -> None:
+    made = tiny(tmp_path / "tiny")
+    write_releases()
+    Verbs(made).predict("first", "three", "all")
+    assert accept(type(made), "tiny", "constant") == 0
+    assert "accepted" not in read_json(RECORD)["method"]
+
+
+def test_a_kind_of_which_nothing_is_predicted_is_one_line(changed: Tiny) -> None:
+    for kind in ("people", "konstant"):
+        with pytest.raises(ConfigError, match=f"^kind '{kind}' of tiny is not known; choose from constant, drawn, fit"):
+            accept(type(changed), "tiny", kind)
+
+
+def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("config.yaml").write_text("pss: {}\n")
+    assert cli.main(["accept", "pss", "uniform"]) == 0
+    assert capsys.readouterr().out == "pss: 0 predictions of the kind 'uniform' accepted\n"
+    assert cli.main(["accept", "ps", "uniform"]) == 2
+    assert capsys.readouterr().err.startswith("error: study 'ps' is not known; choose from ")

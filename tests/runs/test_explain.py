@@ -1,0 +1,73 @@
+from pathlib import Path
+
+import pytest
+
+from stepline import paths
+from stepline.errors import ConfigError, MissingError
+from stepline.io import sha256_file
+from stepline.runs.explain import explain
+from stepline.runs.verbs import Verbs
+from tests.benchmark.tiny import Tiny, job, tiny, write_releases
+from tests.runs.test_table import compute
+
+TABLE = Path("results/tiny/table1.csv")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Tiny:
+    write_releases()
+    made = tiny(tmp_path, releases=["first"])
+    compute(made, "table1")
+    Verbs(made).table("table1")
+    return made
+
+
+def test_all_that_is_behind_a_line_is_said(made: Tiny) -> None:
+    lines = explain(TABLE, "drawn", "all", "first").splitlines()
+    assert lines[0] == "drawn on first at all: Drawn, Table 1 of tiny"
+    assert "error on test: 3.5000, 95 % interval 2.5000 to 6.5000" in lines
+    assert "near on test: 25.0000, 95 % interval 0.0000 to 33.3333" in lines
+    assert "  options: within=1; sees: nothing; 2 videos, 2 listed" in lines
+    assert "  e  33.3333  counts 75.00 %" in lines
+    assert f"spec {made.spec(job(made, 'drawn'))}: " in "\n".join(lines)
+    release = Path("datasets/tiny/first/release.json")
+    assert f"  {sha256_file(release)}  {release}" in lines
+    assert "release first: https://tiny/1/first/numbers.json" in lines
+    predictions = paths.predictions("tiny", "first", "drawn", "all")
+    assert lines[-1] == f"  snakemake --cores 8 {TABLE} --forcerun {predictions}"
+
+
+def test_what_became_of_inputs_is_said(made: Tiny) -> None:
+    release = Path("datasets/tiny/first/release.json")
+    release.write_text("{}")
+    assert f"{release}  (changed since)" in explain(TABLE, "three", "all", "first")
+    release.unlink()
+    assert f"{release}  (gone)" in explain(TABLE, "three", "all", "first")
+
+
+def test_a_line_of_another_window_is_that_of_its_job(made: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tiny, "contexts", lambda self, table, line: [(60, None), (180, None)])
+    Verbs(made).table("table1")
+    text = explain(TABLE, "three", "180s", "first")
+    assert text.startswith("three on first at 180s: Three")
+    assert text.count("error on test: 2.5000") == 1
+
+
+def test_what_was_not_computed_says_what_it_needs(made: Tiny) -> None:
+    with pytest.raises(MissingError, match="^fitted on first at all was not computed: needs features:net/first: "):
+        explain(TABLE, "fitted", "all", "first")
+
+
+def test_predictions_without_a_record_are_made_again(made: Tiny) -> None:
+    path = paths.predictions("tiny", "first", "three", "all")
+    path.with_suffix(".json").unlink()
+    with pytest.raises(MissingError, match="^three on first at all has predictions without a record: ") as error:
+        explain(TABLE, "three", "all", "first")
+    assert f"`snakemake --cores 8 {TABLE} --forcerun {path}`" in str(error.value)
+
+
+def test_what_no_table_has_is_one_line(made: Tiny) -> None:
+    with pytest.raises(ConfigError, match="^results/tiny/table1.csv has no line of 'x' on 'first'; its entries"):
+        explain(TABLE, "x", "all", "first")
+    with pytest.raises(MissingError, match="^results/tiny/table9.csv is not there: run `snakemake"):
+        explain(Path("results/tiny/table9.csv"), "x", "all", "first")

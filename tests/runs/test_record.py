@@ -1,0 +1,106 @@
+import hashlib
+import json
+import subprocess
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stepline
+from stepline import paths
+from stepline.invocation import Invocation
+from stepline.io import sha256_file
+from stepline.runs import record
+from stepline.runs.verbs import Verbs
+from tests.benchmark.tiny import CONTENT, Tiny, job, tiny, write_banks, write_releases
+
+PLACE = "tiny", "first", "fitted", "all"
+
+
+@pytest.fixture(autouse=True)
+def _banks(tmp_path_factory: pytest.TempPathFactory) -> None:
+    write_releases()
+    write_banks(tmp_path_factory.mktemp("banks"))
+
+
+def predicted(made: Tiny, entry: str = "fitted") -> dict[str, Any]:
+    verbs = Verbs(made)
+    for seed in made.entries[entry].seeds if made.entries[entry].trained else ():
+        verbs.fit("first", entry, "all", seed)
+    verbs.predict("first", entry, "all")
+    path = record.record_path("tiny", job(made, entry))
+    assert path == paths.predictions("tiny", "first", entry, "all").with_suffix(".json")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_it_says_what_made_the_predictions(tmp_path: Path) -> None:
+    made = tiny(tmp_path)
+    found = predicted(made)
+    assert found["spec"] == made.spec(job(made, "fitted"))
+    assert found["record"] == made.record(job(made, "fitted"))
+    assert found["options"] == {"features": "net"}
+    assert found["method"] == {"module": "tests.benchmark.tiny", "source": made.source(made.kinds["fitted"])}
+
+
+def test_inputs_stand_with_their_sha256(tmp_path: Path) -> None:
+    made = tiny(tmp_path)
+    found = predicted(made)["inputs"]
+    assert found == {str(path): sha256_file(path) for path in made.predict_inputs(job(made, "fitted"))}
+    assert len([path for path in found if path.endswith(".safetensors")]) == 2
+    assert [*predicted(made, "three")["inputs"]] == ["datasets/tiny/first/release.json"]
+
+
+def test_releases_stand_with_their_origin_and_files(tmp_path: Path) -> None:
+    assert predicted(tiny(tmp_path), "three")["releases"] == {
+        "first": {
+            "origin": "https://tiny/1/first/numbers.json",
+            "files": {"numbers.json": hashlib.sha256(CONTENT).hexdigest()},
+        }
+    }
+
+
+def test_versions_and_how_the_run_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STEPLINE_INVOCATION", "")
+    Invocation(configfiles=("/c.yaml",), overrides={"tiny": {"subset": None}}).keep()
+    found = predicted(tiny(tmp_path), "three")
+    assert found["invocation"] == {"configfiles": ["/c.yaml"], "overrides": {"tiny": {"subset": None}}}
+    assert found["stepline"]["version"] == stepline.__version__
+    assert found["versions"].keys() == {"python", "numpy", "scikit-learn", "torch"}
+    assert found["versions"]["numpy"] == version("numpy")
+
+
+class TestCommit:
+    @pytest.fixture
+    def checkout(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+        """A checkout in which the package's file is committed."""
+        file = tmp_path / "checkout/src/stepline/__init__.py"
+        file.parent.mkdir(parents=True)
+        file.write_text("")
+        folder = tmp_path / "checkout"
+        commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]
+        for words in (["init", "-q"], ["add", "."], commit):
+            subprocess.run(["git", "-C", str(folder), *words], check=True)
+        monkeypatch.setattr(stepline, "__file__", str(file))
+        record._commit.cache_clear()
+        yield folder
+        record._commit.cache_clear()
+
+    def test_a_checkout_has_one_and_says_where_files_are_changed(self, checkout: Path) -> None:
+        head = subprocess.run(["git", "-C", str(checkout), "rev-parse", "HEAD"], capture_output=True, text=True)
+        assert record._commit() == head.stdout.strip()
+        (checkout / "src/stepline/__init__.py").write_text("x = 1")
+        record._commit.cache_clear()
+        assert record._commit() == f"{head.stdout.strip()}-dirty"
+
+    def test_an_installed_package_or_a_machine_without_git_has_none(
+        self, checkout: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PATH", "")
+        assert record._commit() == ""
+        record._commit.cache_clear()
+        monkeypatch.undo()
+        monkeypatch.setattr(stepline, "__file__", "/nowhere/lib/python/stepline/__init__.py")
+        assert record._commit() == ""

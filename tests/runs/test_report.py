@@ -1,0 +1,65 @@
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline.runs.report import figures, write_picture, write_report
+from stepline.runs.table import table_rows
+from stepline.tables import Row
+from tests.benchmark.tiny import Tiny, tiny, write_releases
+from tests.runs.test_table import compute
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Tiny:
+    write_releases()
+    made = tiny(tmp_path)
+    for file in made.tables:
+        compute(made, file)
+    return made
+
+
+def test_the_page_shows_each_table_on_each_release(made: Tiny) -> None:
+    write_report(made, Path("r.html"))
+    page = Path("r.html").read_text()
+    assert "<title>Tiny: results</title>" in page
+    for table, title in (("1", "Guesses"), ("2", "Others")):
+        for release in ("first", "second"):
+            assert f"Table {table} on {release}: {title}" in page
+    write_report(made, Path("again.html"))
+    assert Path("again.html").read_text() == page
+
+
+def test_a_benchmark_says_what_else_it_shows(made: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tiny, "about", "of numbers")
+    monkeypatch.setattr(Tiny, "how_to_read", "Read it.")
+    monkeypatch.setattr(Tiny, "page", lambda self, rows: {"examples_title": f"{len(rows)} rows"})
+    write_report(made, Path("r.html"))
+    page = Path("r.html").read_text()
+    assert "Tiny: of numbers" in page
+    assert "Read it." in page
+
+
+def test_a_table_is_drawn_by_the_first_metric_that_is_named(made: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row for row in table_rows(made, "table1") if row.release == "first"]
+    assert [*figures(made, rows)] == ["error"]
+    monkeypatch.setattr(Tiny, "drawn", ("n", "near"))
+    assert [*figures(made, rows)] == ["near"]
+
+
+def test_a_benchmark_can_draw_itself(made: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    def own(self: Tiny, rows: Sequence[Row]) -> Mapping[str, Any]:
+        return {row.metric: None for row in rows}
+
+    monkeypatch.setattr(Tiny, "figures", own)
+    assert [*figures(made, table_rows(made, "table1"))] == ["error", "near"]
+
+
+def test_a_picture_is_of_the_first_table_of_its_file(made: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    original = Tiny.figures
+    monkeypatch.setattr(Tiny, "figures", lambda self, rows: drawn.append(rows) or original(self, rows))
+    write_picture(made, "table1")
+    assert Path("results/tiny/table1.svg").read_text().startswith("<?xml")
+    assert {(row.table, row.release) for row in drawn[0]} == {("1", "second")}

@@ -1,0 +1,180 @@
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepline.benchmark import Values
+from stepline.errors import StoreError
+from stepline.io import read_json
+from stepline.metrics.bootstrap import bootstrap_interval
+from stepline.needs import Need
+from stepline.runs.predictions import write_predictions
+from stepline.runs.score import _summary, score
+from tests.benchmark.tiny import Guess, Tiny, TinyInputs, job, tiny, write_releases
+
+OPTIONS = {"bootstrap_samples": 100, "bootstrap_seed": 0}
+NAN = float("nan")
+VALUE = st.one_of(st.floats(-100, 100), st.just(NAN))
+
+
+def values(numbers: Sequence[float], videos: Sequence[str], **fields: Any) -> Values:
+    return Values(videos=videos, values=np.array(numbers, dtype=np.float64), **fields)
+
+
+def straight(
+    by_seed: Mapping[int, Sequence[float]], videos: Sequence[str], weights: Sequence[float]
+) -> tuple[list[float], dict[str, float], dict[str, float]]:
+    """Return values by seed, by video, and what videos weigh, one number after the other."""
+    per_seed = []
+    for row in by_seed.values():
+        pairs = [(value, weight) for value, weight in zip(row, weights, strict=True) if value == value]
+        total = sum(weight for _, weight in pairs)
+        per_seed.append(sum(value * weight for value, weight in pairs) / total if pairs else 0.0)
+    units = []
+    for column in zip(*by_seed.values(), strict=True):
+        there = [value for value in column if value == value]
+        units.append(sum(there) / len(there) if there else NAN)
+    per_video, of_video = {}, {}
+    for video in dict.fromkeys(videos):
+        mine = [(u, w) for u, w, v in zip(units, weights, videos, strict=True) if v == video and u == u]
+        if mine:
+            of_video[video] = sum(w for _, w in mine)
+            per_video[video] = sum(u * w for u, w in mine) / of_video[video]
+    return per_seed, per_video, of_video
+
+
+@st.composite
+def scored(draw: st.DrawFn) -> tuple[dict[int, list[float]], list[str], list[float] | None]:
+    n = draw(st.integers(1, 6))
+    videos = draw(st.lists(st.sampled_from("abc"), min_size=n, max_size=n))
+    seeds = draw(st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True))
+    weights = draw(st.none() | st.lists(st.integers(1, 4).map(float), min_size=n, max_size=n))
+    return {seed: draw(st.lists(VALUE, min_size=n, max_size=n)) for seed in seeds}, videos, weights
+
+
+class TestSummary:
+    @given(scored())
+    def test_it_is_what_one_number_after_the_other_gives(
+        self, drawn: tuple[dict[int, list[float]], list[str], list[float] | None]
+    ) -> None:
+        rows, videos, weights = drawn
+        given = {"weights": None if weights is None else np.array(weights), "counts": {"n_listed": 9}}
+        found = _summary({s: values(row, videos, **given) for s, row in rows.items()}, OPTIONS, drawn=True)
+        per_seed, per_video, of_video = straight(rows, videos, weights or [1.0] * len(videos))
+        assert found["per_seed"] == pytest.approx(per_seed)
+        assert found["value"] == pytest.approx(np.mean(per_seed))
+        assert found["per_video"] == pytest.approx(per_video)
+        assert found["weights"] == of_video
+        assert (found["n_videos"], found["n_listed"], found["seeds"]) == (len(per_video), 9, list(rows))
+        if len(rows) == 1:
+            assert found["sd"] is None
+        else:
+            assert found["sd"] == pytest.approx(np.std(per_seed, ddof=1))
+        if len(per_video) < 2:
+            assert found["ci"] is None
+        else:
+            interval = bootstrap_interval([*per_video.values()], samples=100, seed=0, weights=[*of_video.values()])
+            assert found["ci"] == pytest.approx(interval)
+
+    def test_weights_are_those_of_units(self) -> None:
+        found = _summary({0: values([0, 100], "ab", weights=np.array([3.0, 1.0]))}, OPTIONS, drawn=False)
+        assert (found["value"], found["weights"]) == (25, {"a": 3, "b": 1})
+
+    def test_what_is_nan_is_left_out_of_seeds_and_videos(self) -> None:
+        found = _summary({1: values([NAN, 10, 20], "abb"), 2: values([NAN, NAN, 40], "abb")}, OPTIONS, drawn=True)
+        assert found["per_seed"] == [15, 40]
+        assert (found["per_video"], found["n_videos"]) == ({"b": 20}, 1)
+
+    def test_a_seed_without_any_unit_is_zero(self) -> None:
+        found = _summary({1: values([100, 100], "ab"), 2: values([NAN, NAN], "ab")}, OPTIONS, drawn=True)
+        assert (found["per_seed"], found["value"]) == ([100, 0], 50)
+        assert found["per_video"] == {"a": 100, "b": 100}
+
+    def test_what_no_seed_decides_is_counted_once(self) -> None:
+        by_seed = {seed: values([1, 3], "ab", drawn=False) for seed in (1, 2)}
+        found = _summary(by_seed, OPTIONS, drawn=True)
+        assert (found["per_seed"], found["seeds"], found["sd"]) == ([2], [], None)
+
+    def test_entries_that_draw_nothing_have_no_seeds(self) -> None:
+        assert _summary({0: values([1], "a")}, OPTIONS, drawn=False)["seeds"] == []
+
+    def test_units_that_depend_on_other_videos_have_no_interval(self) -> None:
+        assert _summary({0: values([1, 2], "ab")}, OPTIONS, drawn=False)["ci"] is not None
+        assert _summary({0: values([1, 2], "ab", interval=False)}, OPTIONS, drawn=False)["ci"] is None
+
+    def test_the_interval_is_drawn_as_configured(self) -> None:
+        by_seed = {0: values(range(9), "abcdefghi")}
+        first, other = (_summary(by_seed, OPTIONS | {"bootstrap_seed": seed}, drawn=False)["ci"] for seed in (0, 1))
+        assert first != other
+
+    def test_seeds_of_other_units_are_no_score(self) -> None:
+        with pytest.raises(AssertionError, match="all seeds have the same units"):
+            _summary({0: values([1, 2], "ab"), 1: values([1, 2], "ba")}, OPTIONS, drawn=True)
+
+
+class TestScore:
+    @pytest.fixture(autouse=True)
+    def _releases(self) -> None:
+        write_releases()
+
+    def inputs(self, folder: Path, entry: str = "drawn", **options: Any) -> TinyInputs:
+        made = tiny(folder, metrics=OPTIONS | options)
+        return made.inputs(job(made, entry))
+
+    def scored(self, of: TinyInputs, made: Sequence[Guess], needs: Sequence[Need] = ()) -> dict[str, Any]:
+        write_predictions(Path("p"), Guess, made, spec=of.spec, needs=needs, selection="chosen")
+        score(of, Path("p"), Path("s.json"))
+        found: dict[str, Any] = read_json(Path("s.json"))
+        return found
+
+    def guesses(self, *seeds: int) -> list[Guess]:
+        """Return each seed as the guess at all test numbers, the seeds mixed."""
+        places = (("e", 0), ("e", 1), ("e", 2), ("f", 0))
+        return [
+            Guess(seed=seed, split="test", video=video, place=place, value=seed)
+            for video, place in places
+            for seed in seeds
+        ]
+
+    def test_each_metric_of_the_kind_has_its_summary(self, tmp_path: Path) -> None:
+        found = self.scored(self.inputs(tmp_path), self.guesses(4, 2))
+        error = found["metrics"]["error"]
+        assert (error["per_seed"], error["seeds"], error["n_listed"]) == ([3, 2], [2, 4], 2)
+        assert error["per_video"] == pytest.approx({"e": (2 + 4 / 3) / 2, "f": 5})
+        assert found["metrics"].keys() == {"error", "near"}
+        assert (found["status"], found["needs"], found["selection"]) == ("present", [], "chosen")
+
+    def test_a_kind_is_scored_by_its_metrics_alone(self, tmp_path: Path) -> None:
+        assert self.scored(self.inputs(tmp_path, "three"), self.guesses(0))["metrics"].keys() == {"error"}
+
+    def test_options_of_metrics_are_the_configured_ones(self, tmp_path: Path) -> None:
+        near = [
+            self.scored(self.inputs(tmp_path, within=within), self.guesses(4))["metrics"]["near"]["value"]
+            for within in (1, 2)
+        ]
+        assert near == [25, 75]
+
+    def test_what_is_chosen_on_val_comes_first_and_is_said(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def select(self: Tiny, inputs: TinyInputs, made: Sequence[Guess]) -> tuple[Sequence[Guess], str]:
+            return [each for each in made if each.video == "f"], "f alone"
+
+        monkeypatch.setattr(Tiny, "select", select)
+        found = self.scored(self.inputs(tmp_path), self.guesses(4))
+        assert found["selection"] == "chosen; f alone"
+        assert (found["metrics"]["error"]["value"], found["metrics"]["error"]["n_videos"]) == (4, 1)
+
+    def test_nothing_predicted_has_no_numbers_and_says_why(self, tmp_path: Path) -> None:
+        found = self.scored(self.inputs(tmp_path), [], [Need("videos", "first")])
+        assert found == {"status": "needs", "needs": ["videos:first"], "metrics": {}, "selection": "chosen"}
+
+    def test_predictions_of_another_configuration_are_not_scored(self, tmp_path: Path) -> None:
+        self.scored(self.inputs(tmp_path), self.guesses(1))
+        other = tiny(tmp_path, entries={"drawn": {"seeds": [9]}})
+        with pytest.raises(StoreError, match="^p was made by another configuration: run `stepline predict` again$"):
+            score(other.inputs(job(other, "drawn")), Path("p"), Path("s.json"))

@@ -1,0 +1,58 @@
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from stepline import paths
+from stepline.benchmark import Prediction
+from stepline.runs.predictions import write_predictions
+from stepline.runs.shown import lowest_seed, timelines
+from tests.benchmark.tiny import Tiny, tiny, write_releases
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spans(Prediction):
+    """Segments of a video."""
+
+    segments: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Annotated:
+    duration_s: float
+    segments: tuple[tuple[float, float], ...]
+
+
+TRUTH = {video: Annotated(60, ((0, 5), (10, 20))) for video in "efgh"}
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tiny:
+    write_releases()
+    monkeypatch.setattr(Tiny, "prediction", Spans)
+    made = tiny(tmp_path)
+    for entry, release, videos in (("three", "first", "efgh"), ("drawn", "first", "f"), ("three", "second", "e")):
+        spans = [
+            Spans(seed=seed, split="test", video=video, segments=((0, float(seed)),))
+            for seed in (7, 2)
+            for video in videos
+        ]
+        spec = made.spec(made.job(release, entry, "all"))
+        path = paths.predictions("tiny", release, entry, "all")
+        write_predictions(path, Spans, spans, spec=spec, needs=[], selection="")
+    return made
+
+
+def test_of_each_entry_its_lowest_seed_is_shown(made: Tiny) -> None:
+    found = lowest_seed(made, "first", ["three", "drawn", "four", "nobody"])
+    assert {entry: [(each.seed, each.video) for each in listed] for entry, listed in found.items()} == {
+        "three": [(2, "e"), (2, "f"), (2, "g"), (2, "h")],
+        "drawn": [(2, "f")],
+    }
+
+
+def test_videos_stand_over_time_with_what_is_annotated(made: Tiny) -> None:
+    pictures = timelines(made, {"drawn": "Drawn", "three": "Three"}, lambda release: TRUTH)
+    assert [picture.caption for picture in pictures] == ["e, first", "f, first", "g, first", "e, second"]
+    assert pictures[1].alt == "Segments of f over time: annotated 2; Drawn 1; Three 1"
+    assert pictures[0].alt == "Segments of e over time: annotated 2; Three 1"

@@ -1,0 +1,188 @@
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline import paths
+from stepline.errors import ConfigError, StoreError
+from stepline.io import write_json, write_text
+from stepline.needs import Need
+from stepline.runs.table import table_rows, write_table
+from stepline.runs.verbs import Verbs
+from stepline.tables import Row
+from tests.benchmark.tiny import Tiny, declared, tiny, write_banks, write_releases
+
+FIRST = {"releases": ["first"]}
+PAPER = (
+    "table,method,modality,setting,context_s,metric,release,"
+    "paper,rerun,decimals,tolerance,tolerance_source,evidence,note\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def _releases() -> None:
+    write_releases()
+
+
+def compute(made: Tiny, file: str) -> None:
+    """Predict and score what is missing nothing and is not trained."""
+    for each in made.jobs(file):
+        if not each.entry.trained:
+            Verbs(made).predict(each.release, each.entry.id, each.context)
+            Verbs(made).score(each.release, each.entry.id, each.context)
+
+
+def by_line(rows: list[Row]) -> dict[tuple[str, str], Row]:
+    return {(row.entry, row.metric): row for row in rows}
+
+
+def one_table(**content: Any) -> dict[str, Any]:
+    return declared(tables={"table1": {"title": "T", "metrics": ["error"]} | content})
+
+
+class TestLines:
+    def test_each_line_has_its_metrics_on_each_of_its_releases(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path)
+        compute(made, "table1")
+        found = [(row.entry, row.release, row.metric) for row in table_rows(made, "table1")]
+        assert found == [
+            ("three", "first", "error"),
+            ("drawn", "first", "error"),
+            ("drawn", "first", "near"),
+            ("fitted", "first", "error"),
+            ("fitted", "first", "near"),
+            ("three", "second", "error"),
+            ("fitted", "second", "error"),
+            ("fitted", "second", "near"),
+        ]
+
+    def test_a_number_says_what_it_is(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, **FIRST)
+        compute(made, "table1")
+        row = by_line(table_rows(made, "table1"))["drawn", "near"]
+        assert (row.value, row.seeds, row.n_videos, row.n_listed) == (25, (1, 2), 2, 2)
+        assert (row.status, row.split, row.title, row.options) == ("ours", "test", "Guesses", "within=1")
+        assert row.spec == made.spec(made.job("first", "drawn", "all"))
+        assert row.note == "selection: guessed"
+        assert row.per_video == pytest.approx({"e": 100 / 3, "f": 0})
+
+    def test_what_a_line_and_the_benchmark_note_stands_beside(self, tmp_path: Path) -> None:
+        lines = [{"entry": "people", "method": "P", "note": "counted"}]
+        made = tiny(tmp_path, one_table(metrics=["n"], lines=lines), **FIRST)
+        (row,) = table_rows(made, "table1")
+        assert (row.value, row.note, row.spec, row.subset) == (9, "counted; numbers are whole", "", "")
+
+    def test_entries_of_one_line_each(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, **FIRST)
+        compute(made, "table2")
+        rows = table_rows(made, "table2")
+        assert [(row.entry, row.method, row.inputs) for row in rows] == [
+            ("four", "Four", ("train", "truth")),
+            ("three", "Three, again", ("train",)),
+        ]
+
+    def test_a_reference_is_the_papers_number(self, tmp_path: Path) -> None:
+        write_text(tmp_path / "paper/table1.csv", f"{PAPER}1,People,,reference,,error,first,0.5,,1,,,,\n")
+        found = by_line(table_rows(tiny(tmp_path, **FIRST), "table1"))
+        row = found["people", "error"]
+        assert (row.status, row.value, row.needs) == ("reference", 0.5, ())
+
+    def test_a_line_shows_its_job_at_another_window(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Tiny, "contexts", lambda self, table, line: [(60, None), (180, None)])
+        made = tiny(tmp_path, one_table(lines=[{"entry": "three", "method": "Three"}]), **FIRST)
+        compute(made, "table1")
+        assert [(row.context_s, row.value) for row in table_rows(made, "table1")] == [(60, 2.5), (180, 2.5)]
+
+    def test_two_equal_lines_are_one_line(self, tmp_path: Path) -> None:
+        lines = [{"entry": "three", "method": "A"}, {"entry": "drawn", "method": "A"}]
+        with pytest.raises(ConfigError, match="^entries 'three' and 'drawn' give the same line"):
+            table_rows(tiny(tmp_path, one_table(lines=lines), **FIRST), "table1")
+
+
+class TestMissing:
+    def test_what_is_missing_has_its_needs_and_a_command(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, **FIRST)
+        row = by_line(table_rows(made, "table1"))["fitted", "error"]
+        assert (row.status, row.value, row.needs) == ("needs", None, (Need("features", "net/first"),))
+        assert row.command == (
+            "stepline bank import FOLDER --name net --dataset first --hop-s 1 && "
+            "snakemake --cores 8 results/tiny/table1.csv"
+        )
+
+    def test_a_metric_that_is_missing_something_alone_has_no_number(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, metrics={"within": 0}, **FIRST)
+        compute(made, "table1")
+        found = by_line(table_rows(made, "table1"))
+        assert found["drawn", "error"].value == 3.5
+        assert found["drawn", "near"].needs == (Need("config", "tiny.metrics.within", "1"),)
+        assert found["drawn", "near"].command.endswith("--config 'tiny={metrics: {within: 1}}'")
+
+    def test_a_score_that_no_job_of_this_run_made_waits_for_the_next(self, tmp_path: Path) -> None:
+        row = by_line(table_rows(tiny(tmp_path, **FIRST), "table1"))["three", "error"]
+        assert (row.needs, row.command) == ((Need("score", "three"),), "snakemake --cores 8 results/tiny/table1.csv")
+
+    def test_what_turned_out_to_be_missing_is_needed(self, tmp_path: Path) -> None:
+        content = one_table(lines=[{"entry": "asking", "method": "A"}])
+        content["entries"]["asking"] = {"kind": "asking"}
+        made = tiny(tmp_path, content, **FIRST)
+        compute(made, "table1")
+        (row,) = table_rows(made, "table1")
+        assert (row.status, row.needs) == ("needs", (Need("key", "TINY_KEY"),))
+        assert row.command.startswith("export TINY_KEY=... && ")
+
+    def test_a_damaged_score_is_one_line(self, tmp_path: Path) -> None:
+        write_text(paths.scores("tiny", "first", "three", "all"), "[]")
+        with pytest.raises(StoreError, match=r"three/all.json is no score: remove it"):
+            table_rows(tiny(tmp_path, **FIRST), "table1")
+
+    def test_a_score_without_a_number_that_the_table_asks_for_is_one_line(self, tmp_path: Path) -> None:
+        write_text(tmp_path / "paper/table1.csv", f"{PAPER}1,Three,,baseline,,error,first,0.5,,1,,,,\n")
+        score = {"needs": [], "status": "present", "metrics": {}, "selection": ""}
+        write_json(paths.scores("tiny", "first", "three", "all"), score)
+        with pytest.raises(StoreError, match="the scores of entry 'three' on first hold no 'error': score it again"):
+            table_rows(tiny(tmp_path, **FIRST), "table1")
+
+
+class TestCompared:
+    @pytest.fixture(autouse=True)
+    def _paper(self, tmp_path: Path) -> None:
+        write_text(tmp_path / "paper/table1.csv", f"{PAPER}1,Drawn,,,,near,first,25.0,,1,,,,\n")
+
+    def near(self, folder: Path, **options: Any) -> Row:
+        made = tiny(folder, **FIRST | options)
+        compute(made, "table1")
+        return by_line(table_rows(made, "table1"))["drawn", "near"]
+
+    def test_the_published_option_is_compared_and_another_is_not(self, tmp_path: Path) -> None:
+        assert self.near(tmp_path).status == "exact"
+        row = self.near(tmp_path, metrics={"within": 2})
+        assert row.status == "not comparable"
+        assert "within=2 (published: 1)" in row.note
+
+    def test_a_subset_is_named(self, tmp_path: Path) -> None:
+        row = self.near(tmp_path, subset={"fraction": 0.5, "seed": 0})
+        assert (row.status, row.n_videos, row.n_listed) == ("not comparable", 1, 2)
+        assert "subset: 0.5 of each split, seed 0" in row.note
+
+    def test_another_release_is_not(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Tiny, "paper_release", "zeroth")
+        assert self.near(tmp_path).status == "not comparable"
+
+
+def test_files_of_others_are_named_beside_the_number(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    write_banks(tmp_path_factory.mktemp("banks"))
+    row = by_line(table_rows(tiny(tmp_path, **FIRST), "table1"))["fitted", "error"]
+    assert row.needs == (Need("score", "fitted"),)
+    assert "imported files: features/net/imported-" in row.note
+
+
+def test_the_file_has_the_entry_of_each_line(tmp_path: Path) -> None:
+    made = tiny(tmp_path)
+    compute(made, "table1")
+    write_table(made, "table1")
+    with open("results/tiny/table1.csv", newline="") as file:
+        assert [row["entry"] for row in csv.DictReader(file)][:3] == ["three", "drawn", "drawn"]
+    text = Path("results/tiny/table1.md").read_text()
+    assert text.startswith("# Tiny: Table 1\n")
+    assert "## Table 1: Guesses, release second" in text

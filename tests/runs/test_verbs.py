@@ -1,0 +1,126 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline import paths
+from stepline.errors import ConfigError, MissingError, StoreError
+from stepline.io import read_json
+from stepline.runs.predictions import read_predictions
+from stepline.runs.report import write_report
+from stepline.runs.verbs import Verbs
+from tests.benchmark.tiny import NUMBERS, Guess, Tiny, declared, tiny, write_banks, write_releases
+
+PLACE = "tiny", "first", "fitted", "all"
+ENTRIES = "three", "drawn", "fitted", "four"
+
+
+@pytest.fixture
+def verbs(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Verbs:
+    write_releases()
+    write_banks(tmp_path_factory.mktemp("banks"))
+    return Verbs(tiny(tmp_path, releases=["first"]))
+
+
+def read(verbs: Verbs, entry: str) -> tuple[list[Guess], Any]:
+    path = paths.predictions("tiny", "first", entry, "all")
+    return read_predictions(path, Guess, verbs.benchmark.spec(verbs.benchmark.job("first", entry, "all")))
+
+
+def test_each_verb_writes_its_file(verbs: Verbs) -> None:
+    for seed in (0, 5):
+        verbs.fit(*PLACE[1:], seed)
+    for entry in ENTRIES:
+        verbs.predict("first", entry, "all")
+        verbs.score("first", entry, "all")
+    for table in ("table1", "table2"):
+        verbs.table(table)
+    verbs.picture("table1")
+    write_report(verbs.benchmark, Path("results/tiny/report.html"))
+    verbs.results()
+    found = {path.relative_to("results/tiny").as_posix() for path in Path("results/tiny").rglob("*") if path.is_file()}
+    assert found == {
+        *(f"fits/first/fitted/all/{seed}.safetensors" for seed in (0, 5)),
+        *(f"predictions/first/{entry}/all.{form}" for entry in ENTRIES for form in ("json", "parquet")),
+        *(f"scores/first/{entry}/all.json" for entry in ENTRIES),
+        *(f"table{number}.{form}" for number in (1, 2) for form in ("csv", "md")),
+        *("table1.svg", "report.html", "all"),
+    }
+    assert len(Path("results/tiny/all").read_text().splitlines()) == 5
+
+
+class TestFit:
+    def test_each_seed_has_its_checkpoint(self, verbs: Verbs) -> None:
+        for seed in (0, 5):
+            verbs.fit(*PLACE[1:], seed)
+        assert [float(paths.fit(*PLACE, seed).read_text()) for seed in (0, 5)] == [2.75, 7.75]
+        verbs.predict("first", "fitted", "all")
+        made, about = read(verbs, "fitted")
+        assert [(each.seed, each.video, each.value) for each in made[::4]] == [(0, "e", 2.75), (5, "e", 7.75)]
+        assert about["selection"] == "guessed"
+
+    def test_it_is_empty_where_something_is_missing(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+        original = Tiny.inputs
+
+        def without(self: Tiny, job: Any) -> Any:
+            inputs = original(self, job)
+            del inputs.banks[0].blocks["d"]
+            return inputs
+
+        monkeypatch.setattr(Tiny, "inputs", without)
+        for seed in (0, 5):
+            verbs.fit(*PLACE[1:], seed)
+        assert paths.fit(*PLACE, 0).read_bytes() == b""
+        verbs.predict("first", "fitted", "all")
+        assert read(verbs, "fitted")[0] == []
+        assert read(verbs, "fitted")[1]["needs"] == ["features:net/first"]
+        verbs.score("first", "fitted", "all")
+        assert read_json(paths.scores(*PLACE))["status"] == "needs"
+
+    def test_what_cannot_be_fitted_is_one_line(self, verbs: Verbs) -> None:
+        with pytest.raises(ConfigError, match="^entry 'three' is not fitted$"):
+            verbs.fit("first", "three", "all", 0)
+        with pytest.raises(ConfigError, match=r"^config: tiny.head.seeds: 7 is not one of them; add it, or fit"):
+            verbs.fit(*PLACE[1:], 7)
+        with pytest.raises(ConfigError, match="^tiny has no entry 'five' on 'first' at 'all'$"):
+            verbs.fit("first", "five", "all", 0)
+
+
+class TestPredict:
+    def test_every_unit_by_every_seed(self, verbs: Verbs) -> None:
+        verbs.predict("first", "drawn", "all")
+        made, about = read(verbs, "drawn")
+        assert [(each.seed, each.video, each.place) for each in made] == [
+            (seed, video, place) for seed in (1, 2) for video in "ef" for place in range(len(NUMBERS[video]))
+        ]
+        assert {key: about[key] for key in ("needs", "selection")} == {"needs": [], "selection": "guessed"}
+
+    def test_what_turns_out_to_be_missing_is_no_error(self, tmp_path: Path) -> None:
+        write_releases()
+        asking = {"kind": "asking", "table": "table1", "method": "A"}
+        verbs = Verbs(tiny(tmp_path, declared(entries={"asking": asking})))
+        verbs.predict("first", "asking", "all")
+        made, about = read(verbs, "asking")
+        assert (made, about["needs"], about["selection"]) == ([], ["key:TINY_KEY"], "")
+
+    def test_what_is_missing_before_is_one_line(self, tmp_path: Path) -> None:
+        write_releases()
+        with pytest.raises(MissingError, match="^entry 'fitted' on 'first' needs features:net/first$"):
+            Verbs(tiny(tmp_path)).predict("first", "fitted", "all")
+
+
+class TestScore:
+    def test_predictions_must_be_there_and_of_this_configuration(self, verbs: Verbs, tmp_path: Path) -> None:
+        with pytest.raises(StoreError, match="all.parquet is not there: run `stepline predict`"):
+            verbs.score("first", "drawn", "all")
+        verbs.predict("first", "drawn", "all")
+        other = Verbs(tiny(tmp_path, entries={"drawn": {"seeds": [3]}}))
+        with pytest.raises(StoreError, match="all.parquet was made by another configuration"):
+            other.score("first", "drawn", "all")
+
+
+def test_a_table_that_is_not_configured_is_one_line(tmp_path: Path) -> None:
+    verbs = Verbs(tiny(tmp_path, tables=["table2"]))
+    for verb in (verbs.table, verbs.picture):
+        with pytest.raises(ConfigError, match=r"^config: tiny.tables: 'table1' is not one of table2; add it there$"):
+            verb("table1")
