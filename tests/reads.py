@@ -14,6 +14,7 @@ ALLOWED = {
     r".* \.stepline/.*": "kept by all jobs for each other: sha256 of files, whether a host answers",
     r".* datasets/[^/]+/transcripts/[^/]+/answers/.*": "answers that are paid for, by the sha256 of what was asked",
     r"logs/extract/.*/(.+)\.(\d+)\.log features/[^/]+/[^/]+/\1/\2(\.parts)?/.*": "one decode is for all backbones",
+    r".* features/[^/]+/[^/]+/[^/]+/texts/[^/]+(\.swap\.lock|/.*)": "jobs add texts to one store: each finds its own",
     r".* datasets/[^/]+/shards\.csv": "a video keeps its shard, and one without is given the same by all",
     r"logs/videos/(.+)\.(\d+)\.log datasets/\1/dropped/\2\.json": "what was deleted in an earlier run and comes again",
 }
