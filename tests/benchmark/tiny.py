@@ -175,7 +175,7 @@ class Tiny(Benchmark[Entry]):
             metrics=("error",),
         ),
         "drawn": Kind(method=_drawn, drawn=True),
-        "fitted": Kind(method=_fitted, options="head", trains=True, sees=("video", "train")),
+        "fitted": Kind(method=_fitted, options="head", sees=("video", "train")),
         "asking": Kind(method=_asking, metrics=("error",)),
         "people": Kind(method=None, metrics=("error", "n")),
     }

@@ -15,6 +15,7 @@ from stepline.config.declarations import declaration, files_of
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.subset import describe, select
 from stepline.errors import ConfigError
+from stepline.io import canonical_json
 from stepline.mirror import signature
 from stepline.spec import digest
 
@@ -146,6 +147,22 @@ class Configured(Declared[AnyEntry]):
     def pairs(self, file: str | None = None) -> list[tuple[str, str]]:
         """Return each entry with each configured release on which a table, or any configured one, shows it."""
         return list(dict.fromkeys((line.entry, release) for _, line, release in self.lines(file)))
+
+    def check_lines(self) -> None:
+        """Raise ConfigError where two entries give the same line of a table."""
+        named: dict[str, str] = {}
+        for table, line, release in self.lines():
+            entry = self.entries[line.entry]
+            options = self.shown_options(entry, release) if entry.kind.method else {}
+            shown = {key: option.value for key, option in options.items()}
+            for context_s, _ in self.contexts(table, line):
+                said = [table.name, release, line.method, line.modality, line.setting, context_s, shown]
+                other = named.setdefault(canonical_json(said), line.entry)
+                if other != line.entry:
+                    raise ConfigError(
+                        f"config: {self.name}.entries: {other} and {line.entry} give the same line of table "
+                        f"{table.name}; give one of them another method"
+                    )
 
     @cached_property
     def shown(self) -> dict[str, AnyEntry]:

@@ -21,9 +21,9 @@ class Kind:
     key the allowed values, each with the words of what it lets the method see; ``int``, any number from 1; ``str``, the
     id of another entry. A tuple of one of these and None is a setting that may be left out. metrics: what its
     predictions can be scored by; () is every metric. splits: where its entries are evaluated, unless they say it.
-    drawn: whether it draws, so that an entry has ``seeds``. trains: whether it reads training videos. decoded: whether
-    its jobs read the videos themselves. environment: the conda environment of its jobs; scored_in: that of its scores.
-    gpu: whether its jobs use a GPU where there is one.
+    drawn: whether it draws, so that an entry has ``seeds``. decoded: whether its jobs read the videos themselves.
+    environment: the conda environment of its jobs; scored_in: that of its scores. gpu: whether its jobs use a GPU where
+    there is one.
     """
 
     method: Callable[[], MethodClass] | None
@@ -34,7 +34,6 @@ class Kind:
     metrics: tuple[str, ...] = ()
     splits: tuple[str, ...] = ("test",)
     drawn: bool = False
-    trains: bool = False
     decoded: bool = False
     environment: str = "core"
     scored_in: str = "core"
@@ -73,9 +72,14 @@ class Entry:
         return bool(self.kind.options)
 
     @property
-    def task(self) -> str:
-        """The task that it predicts; "" in a benchmark of one."""
-        return ""
+    def record(self) -> dict[str, Any]:
+        """What of it decides predictions."""
+        return {
+            "kind": self.kind_name,
+            "revision": self.kind.revision,
+            "settings": dict(self.settings),
+            "seeds": list(self.seeds),
+        }
 
     @cached_property
     def sees(self) -> tuple[str, ...]:

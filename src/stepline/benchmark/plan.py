@@ -34,6 +34,7 @@ class Benchmark(Configured[AnyEntry]):
         plan = cls.configured(config, name)
         plan.check_features()
         plan.check()
+        plan.check_lines()
         if config["strict"]:
             lists = [plan.missing(plan.entries[entry], release) for entry, release in plan.pairs()]
             lists += [tuple(plan.missing_of(metric)) for metric in plan.measured]
@@ -174,11 +175,8 @@ class Benchmark(Configured[AnyEntry]):
         record: dict[str, Any] = {
             "study": self.name,
             "release": job.release,
-            "kind": entry.kind_name,
-            "revision": entry.kind.revision,
-            "settings": dict(entry.settings),
-            "seeds": list(entry.seeds),
             "subset": self.options["subset"],
+            **entry.record,
         }
         if self.datasets:
             footage = self.footage[self.dataset(job.release)]

@@ -22,18 +22,19 @@ class Metric:
 class Sees:
     """What a method may see: a word, as it stands in the column ``inputs``, and its text.
 
-    oracle: no system would have it.
+    oracle: no system would have it. split: of the release, where it is one.
     """
 
     word: str
     text: str
     oracle: bool = False
+    split: str = ""
 
 
 VIDEO = Sees("video", "the video")
 DURATION = Sees("duration", "the video's duration")
-TRAIN = Sees("train", "the training recordings")
-VAL = Sees("val", "the validation recordings")
+TRAIN = Sees("train", "the training recordings", split="train")
+VAL = Sees("val", "the validation recordings", split="val")
 UNKNOWN = object()
 """The published value of an option that the paper does not say."""
 

@@ -99,19 +99,25 @@ class Inputs(Generic[AnyBenchmark]):
         return benchmark.chosen(benchmark.datasets.get(benchmark.dataset(self.release), benchmark.released))
 
     def splits(self, stage: Stage) -> list[str]:
-        """Return the splits that a stage reads: where it is evaluated, and those that fitting reads."""
+        """Return the splits that a stage reads: where predictions are evaluated, and those that the entry sees."""
         evaluated = [] if stage == "fit" else list(self.entry.splits)
-        return [*evaluated, *(["train"] if self.entry.kind.trains else []), *(["val"] if self.entry.trained else [])]
+        seen = [each.split for each in self.benchmark.seen(self.entry) if each.split]
+        return list(dict.fromkeys([*evaluated, *seen, *(["val"] if self.entry.trained else [])]))
 
     def missing(self, stage: Stage) -> tuple[Need, ...]:
-        """Return what keeps a stage from computing: a split of which no unit has all that is read.
+        """Return what keeps a stage from computing: a split that the subset, or what is absent, leaves empty."""
+        splits = self.splits(stage)
+        if empty := [split for split in splits if not self.chosen(split)]:
+            return tuple(Need("split", split) for split in empty)
+        without = [split for split in splits if not self.used(split)]
+        return self.absent(without) if without else ()
 
-        That is where there are no videos, or where an imported bank has none of the release's.
+    def absent(self, splits: Sequence[str]) -> tuple[Need, ...]:
+        """Return what is missing where no unit of some splits has all that is read.
+
+        It is videos, or the release's videos in an imported bank.
         """
-        without = [split for split in self.splits(stage) if not self.used(split)]
-        if not without:
-            return ()
-        listed = {unit.video for split in without for unit in self.truth(split)}
+        listed = {unit.video for split in splits for unit in self.truth(split)}
         banks = dict(zip(self.benchmark.features(self.entry), self.banks, strict=True))
         dataset = self.benchmark.dataset(self.release)
         strange = [name for name in self.imported if listed and not listed & banks[name].videos]

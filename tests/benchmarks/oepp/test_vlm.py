@@ -60,7 +60,6 @@ def inputs(server: Server, videos: dict[str, Path], images: int, used: Mapping[s
         settings={"images": images},
         seeds=(0,),
         splits=tuple(used),
-        kind=SimpleNamespace(trains=False),
         trained=False,
     )
     return SimpleNamespace(
@@ -70,6 +69,7 @@ def inputs(server: Server, videos: dict[str, Path], images: int, used: Mapping[s
         video_file=videos.get,
         used=used.__getitem__,
         late=lambda split: [],
+        splits=lambda stage: [],
     )
 
 

@@ -44,7 +44,7 @@ class Oepp(Benchmark[Entry]):
         Sees("observations", "the start and end observations"),
         TRAIN,
         VAL,
-        Sees("train_annotation", "the training annotation"),
+        Sees("train_annotation", "the training annotation", split="train"),
         Sees("action_pool", "the action pool"),
     )
     published: ClassVar = {"miou": "sample"}

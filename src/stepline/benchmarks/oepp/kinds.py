@@ -12,7 +12,6 @@ HORIZON, ANY = {"horizon": int}, {"horizon": (int, None)}
 ALL = tuple(SPLITS)
 SEEING = ("observations", "action_pool")
 TRAINED: dict[str, Any] = {
-    "trains": True,
     "sees": ("observations", "train", "val", "action_pool"),
     "splits": ALL,
     "environment": "text",
@@ -74,7 +73,7 @@ IMAGES: dict[int, tuple[str, ...]] = dict.fromkeys((1, 3), ())
 KINDS = {
     "statistics": Kind(method=None, settings={"part": PARTS}, metrics=COUNTED),
     "random": Kind(method=_random, sees=("action_pool",), settings=ANY, splits=ALL),
-    "frequent": Kind(method=_frequent, trains=True, sees=("train_annotation", "action_pool"), settings=ANY, splits=ALL),
+    "frequent": Kind(method=_frequent, sees=("train_annotation", "action_pool"), settings=ANY, splits=ALL),
     "matching": Kind(method=_matching, sees=SEEING, settings=HORIZON, splits=ALL, environment="text"),
     "mlp": Kind(method=_heads, options="heads", settings={**HORIZON, "loss": LOSS}, **TRAINED),
     "transformer": Kind(method=_heads, options="heads", settings={**HORIZON, "loss": LOSS}, **TRAINED),

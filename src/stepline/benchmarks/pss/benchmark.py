@@ -61,7 +61,7 @@ class Pss(Benchmark[Entry]):
 
     def reads(self, job: Job) -> Sequence[str]:
         """Return the releases that are read: the training videos of Tasty are one of their own."""
-        train = [pss.SPLIT_FILES[job.release]["train"][0]] if job.entry.kind.trains else []
+        train = [pss.SPLIT_FILES[job.release]["train"][0]] if "train" in job.entry.sees else []
         return list(dict.fromkeys([job.release, *train]))
 
     def decides(self, job: Job) -> Mapping[str, Any]:

@@ -50,7 +50,6 @@ KINDS = {
     "uniform": Kind(method=_uniform, metrics=SEGMENTS, settings={"by": BY}),
     "frequent": Kind(
         method=_frequent,
-        trains=True,
         sees=("train",),
         settings={"proposals": {"uniform": ("duration",), "ground_truth": ("segments",)}},
         scored_in="meteor",
@@ -58,7 +57,6 @@ KINDS = {
     "pdvc": Kind(
         method=_pdvc,
         options="pdvc",
-        trains=True,
         sees=("video", "train", "val"),
         settings={"matcher": MATCHERS, "proposals": {"learned": (), "ground_truth": ("segments",)}},
         gpu=True,
@@ -68,7 +66,6 @@ KINDS = {
     "procnet": Kind(
         method=_procnet,
         options="procnet",
-        trains=True,
         sees=("video", "train", "val"),
         metrics=SEGMENTS,
         gpu=True,

@@ -307,11 +307,8 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     def _decides(self, entry: SpacewalkEntry, release: str) -> Mapping[str, Any]:
         encoders = filter(None, (entry.backbone, self.texts_by(entry)))
         record = {
+            **entry.record,
             "task": entry.task,
-            "kind": entry.kind_name,
-            "revision": entry.kind.revision,
-            "settings": dict(entry.settings),
-            "seeds": list(entry.seeds),
             "options": {key: option.value for key, option in self.shown_options(entry, release).items()},
             "blocks": entry.blocks,
             "encoders": [self.pipeline.features.spec_of(name).record() for name in encoders],

@@ -7,7 +7,6 @@ from stepline.backbones.sentence import MODELS
 from stepline.benchmark import Line, Table
 from stepline.benchmarks.spacewalk.kinds import BLOCKS, TEXT_ENCODERS, SpacewalkEntry
 from stepline.errors import ConfigError
-from stepline.io import canonical_json
 
 if TYPE_CHECKING:
     from stepline.benchmarks.spacewalk.benchmark import Spacewalk
@@ -28,7 +27,6 @@ def check(plan: "Spacewalk") -> None:
             _check_backbone(plan, plan.entries[name])
     for name in plan.options["video_encoders"]:
         _check_known(plan, "video_encoders", name)
-    _check_unique(plan)
 
 
 def _require(plan: "Spacewalk", holds: bool, key: str, value: Any, allowed: str) -> None:
@@ -97,17 +95,3 @@ def _check_known(plan: "Spacewalk", key: str, name: str) -> None:
         plan.pipeline.features.missing(name)
     except ConfigError as error:
         raise ConfigError(f"config: {plan.name}.{key}: {error}") from None
-
-
-def _check_unique(plan: "Spacewalk") -> None:
-    named: dict[str, str] = {}
-    for table, line, release in plan.lines():
-        shown = {key: each.value for key, each in plan.shown_options(plan.entries[line.entry], release).items()}
-        for context_s, _ in plan.contexts(table, line):
-            said = [table.name, release, line.method, line.modality, line.setting, context_s, shown]
-            other = named.setdefault(canonical_json(said), line.entry)
-            if other != line.entry:
-                raise ConfigError(
-                    f"config: {plan.name}.entries: {other} and {line.entry} give the same line of table {table.name}; "
-                    "give one of them another method"
-                )

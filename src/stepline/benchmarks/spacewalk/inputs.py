@@ -1,6 +1,6 @@
 """What methods and scores of Spacewalk-18 read: the recordings, samples, text and features of one release."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from stepline.availability import read_manifest
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.items import Item, read_items
 from stepline.benchmarks.spacewalk.text import RecordingText, load_text
-from stepline.datasets.schema import Recording, Release, Split
+from stepline.datasets.schema import Recording, Release
 from stepline.datasets.studies import STEP_RECOGNITION
 from stepline.features.bank import Bank
 from stepline.features.text import TextStore
@@ -36,7 +36,7 @@ class SpacewalkInputs(Inputs[Spacewalk]):
         """Return the recordings of a split."""
         return [self.annotation.recordings[video] for video in self.annotation.splits[split]]  # type: ignore[index]
 
-    def recordings(self, split: Split) -> list[str]:
+    def recordings(self, split: str) -> list[str]:
         """Return the ids of a split's recordings, within the subset, of which all that the entry reads is there."""
         return [each.video for each in self.used(split)]
 
@@ -53,45 +53,30 @@ class SpacewalkInputs(Inputs[Spacewalk]):
         made = [path for path in self.benchmark.pipeline.speech.manifests if path.exists()]
         return {video: record for path in made for video, record in read_manifest(path).items()}
 
-    def splits(self, stage: Stage) -> list[Split]:  # type: ignore[override]
-        """Return the splits that must not be empty: those that the entry sees, and of predictions test."""
-        found: list[Split] = [] if stage == "fit" else ["test"]
-        found += ["train"] if "train" in self.entry.sees else []
-        chosen = self.entry.trained or "val" in self.benchmark.splits_of(self.entry, "predict")
-        return [*found, *(["val"] if chosen else [])]  # type: ignore[list-item]
-
     def missing(self, stage: Stage) -> tuple[Need, ...]:
-        """Return what keeps a stage from computing: a split that the subset or absent videos leave empty.
-
-        Or one without samples: of a step, where the entry is fitted to steps.
-        """
-        splits = self.splits(stage)
-        without = [split for split in splits if not self.benchmark.videos & {*self.annotation.splits[split]}]
-        if without:
-            return tuple(Need("split", split) for split in without)
-        if not all(map(self.used, splits)):
-            return (self._absent,)
-        used = [split for split in splits if split == "test" or self.entry.trained]
+        """Return also which split is without samples: of a step, where the entry is fitted to steps."""
+        if needs := super().missing(stage):
+            return needs
+        used = [split for split in self.splits(stage) if split == "test" or self.entry.trained]
         place = f"{self.release}/{self.entry.task}"
         return tuple(Need("samples", f"{place}/{split}") for split in used if not self._is_sampled(split))
 
-    @property
-    def _absent(self) -> Need:
-        """What is missing where no recording is there: videos, or transcripts where the recogniser failed."""
+    def absent(self, _splits: Sequence[str]) -> tuple[Need, ...]:
+        """Return what is missing where no recording is there: videos, or transcripts where the recogniser failed."""
         read = any(self.benchmark.recognised(part.entry) for part in self.parts)
         failed = read and any(each["status"] == "failed" and "failures" in each for each in self._transcribed.values())
-        return Need("transcripts" if failed else "videos", self.benchmark.name)
+        return (Need("transcripts" if failed else "videos", self.benchmark.name),)
 
-    def _is_sampled(self, split: Split) -> bool:
+    def _is_sampled(self, split: str) -> bool:
         items = self.items(split)
         fitted = split != "test" and self.entry.task == STEP_RECOGNITION
         return any(item.label > 0 or not fitted for video in self.recordings(split) for item in items[video])
 
     # What an entry reads of a recording
 
-    def items(self, split: Split) -> dict[str, list[Item]]:
+    def items(self, split: str) -> dict[str, list[Item]]:
         """Return the samples of a split by recording."""
-        return read_items(self.annotation, self.entry.task, split)
+        return read_items(self.annotation, self.entry.task, split)  # type: ignore[arg-type]
 
     def text(self, video: str) -> RecordingText:
         """Return the text of a recording from the configured source."""

@@ -35,7 +35,7 @@ class Planner(Method[OeppInputs, Plan]):
                     if plan is not None:
                         yield Plan(seed=seed, split=split, video=window.video, index=window.index, plan=plan)
         said = [self.said(), _left_out(inputs)]
-        if inputs.entry.kind.trains:
+        if "train" in inputs.splits("fit"):
             said.append(f"fitted on {len(inputs.used('train'))} of {len(inputs.truth('train'))} training windows")
         if inputs.entry.trained:
             said.append("epoch of the best success rate on val")
