@@ -72,6 +72,11 @@ class Entry:
         return bool(self.kind.options)
 
     @property
+    def task(self) -> str:
+        """The task that it predicts; "" in a benchmark of one."""
+        return ""
+
+    @property
     def record(self) -> dict[str, Any]:
         """What of it decides predictions."""
         return {
