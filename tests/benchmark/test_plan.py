@@ -65,6 +65,12 @@ class TestConfiguration:
         assert made.feature_options(made.entries["fitted"]) == expected
         assert tiny(tmp_path).feature_options(made.entries["fitted"]) == {"features": Option("net", "net")}
 
+    def test_two_entries_with_one_line_are_one_line(self, tmp_path: Path) -> None:
+        lines = [{"entry": "three", "method": "A"}, {"entry": "drawn", "method": "A"}]
+        one_table = declared(tables={"table1": {"title": "T", "metrics": ["error"], "lines": lines}})
+        with pytest.raises(ConfigError, match="entries: three and drawn give the same line of table 1; give one of"):
+            self.of(tiny(tmp_path, one_table))
+
 
 class TestShown:
     def test_lines_stand_on_configured_releases_and_tables(self, tmp_path: Path) -> None:

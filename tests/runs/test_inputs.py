@@ -50,7 +50,7 @@ class TestTruth:
 
     @pytest.mark.parametrize(
         ("entry", "fit", "predict"),
-        [("three", [], ["test"]), ("fitted", ["train", "val"], ["test", "train", "val"])],
+        [("three", ["train"], ["test", "train"]), ("fitted", ["train", "val"], ["test", "train", "val"])],
     )
     def test_a_fit_reads_no_evaluated_split(
         self, tmp_path: Path, entry: str, fit: list[str], predict: list[str]
@@ -61,7 +61,14 @@ class TestTruth:
     def test_splits_are_those_of_the_entry(self, tmp_path: Path) -> None:
         pooled = {"kind": "constant", "settings": {"number": 3}, "splits": ["val", "test"]}
         made = tiny(tmp_path, declared(entries={"three": pooled}))
-        assert made.inputs(job(made, "three")).splits("predict") == ["val", "test"]
+        assert made.inputs(job(made, "three")).splits("predict") == ["val", "test", "train"]
+
+    def test_a_split_that_the_subset_leaves_empty_is_missing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        of = inputs(tmp_path, subset={"fraction": 0.5, "seed": 0})
+        monkeypatch.setattr(Tiny, "chosen", lambda self, dataset: frozenset({"a"}))
+        assert (of.missing("fit"), of.missing("predict")) == ((), (Need("split", "test"),))
 
 
 class TestFeatures:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from stepline import paths
-from stepline.errors import ConfigError, StoreError
+from stepline.errors import StoreError
 from stepline.io import write_json, write_text
 from stepline.needs import Need
 from stepline.runs.table import table_rows, write_table
@@ -93,11 +93,6 @@ class TestLines:
         made = tiny(tmp_path, one_table(lines=[{"entry": "three", "method": "Three"}]), **FIRST)
         compute(made, "table1")
         assert [(row.context_s, row.value) for row in table_rows(made, "table1")] == [(60, 2.5), (180, 2.5)]
-
-    def test_two_equal_lines_are_one_line(self, tmp_path: Path) -> None:
-        lines = [{"entry": "three", "method": "A"}, {"entry": "drawn", "method": "A"}]
-        with pytest.raises(ConfigError, match="^entries 'three' and 'drawn' give the same line"):
-            table_rows(tiny(tmp_path, one_table(lines=lines), **FIRST), "table1")
 
 
 class TestMissing:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from stepline import tables
-from stepline.benchmark.words import Option, Sees
-from stepline.errors import ConfigError, StoreError
+from stepline.benchmark.words import Sees
+from stepline.errors import StoreError
 from tests.tables.numbers import METRICS, SAMPLE_LIST, WINDOW, build, number, row, score
 
 
@@ -61,12 +61,6 @@ def test_every_number_of_the_paper_is_a_line_on_every_release(paper: Path) -> No
 def test_a_release_without_the_task_gets_no_lines_of_its_table(paper: Path) -> None:
     rows = build([number(), number(table="2b", release="v2")], paper)
     assert not [r for r in rows if r.table == "2a" and r.release == "v2"]
-
-
-def test_equal_keys_are_an_error_that_names_both_entries(paper: Path) -> None:
-    with pytest.raises(ConfigError, match=r"'minilm' and 'other' give the same line \(2a, MiniLM, L, zero-shot, 60"):
-        build([number(), number(entry="other")], paper)
-    assert build([number(), number(entry="other", options={"k": Option(2)})], paper)
 
 
 def test_a_score_without_the_metric_is_an_error_that_names_it(paper: Path) -> None:

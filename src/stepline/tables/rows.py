@@ -1,18 +1,18 @@
 """Rows of a table: the paper's number beside ours, one row per number, with a status."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from stepline.benchmark.words import Metric, Sees
-from stepline.errors import ConfigError, StoreError
+from stepline.errors import StoreError
 from stepline.needs import Need
 from stepline.tables.number import Number
 from stepline.tables.paper import PaperKey, Published, read_paper
 from stepline.tables.status import Status, judge
-from stepline.tables.text import number_text, value_text
+from stepline.tables.text import value_text
 
 COLUMNS = (
     *("table", "entry", "method", "modality", "setting", "context_s", "metric", "value", "paper", "rerun"),
@@ -78,13 +78,6 @@ class Row:
         """What the method may see, as words."""
         return tuple(each.word for each in self.sees)
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        """What is unique in a table: table, method, modality, setting, context_s, metric, release, split, options."""
-        context = number_text(self.context_s)
-        group = (self.table, self.method, self.modality, self.setting)
-        return (*group, context, self.metric, self.release, self.split, self.options)
-
 
 def build(
     numbers: Sequence[Number],
@@ -104,8 +97,8 @@ def build(
     (the paper's order, then ours), context and metric.
 
     What can have no value is left out: a reference that the paper does not have, and a metric of which neither the
-    score nor the paper has a value (a method without class scores has no mAP). Raises ConfigError where two numbers
-    have the same key, StoreError where a score lacks a number that the paper has.
+    score nor the paper has a value (a method without class scores has no mAP). Raises StoreError where a score lacks a
+    number that the paper has.
     """
     published = read_paper(paper, metrics) if paper else {}
     by_release, by_split = any(key.release for key in published), any(key.split for key in published)
@@ -134,7 +127,6 @@ def build(
             here = key.table == table and key.release in ("", release)
             if here and (printed.printed or printed.rerun) and key not in known:
                 rows.append(row(_undeclared(key, beside), printed))
-    _check_unique(rows)
     releases = list(dict.fromkeys(number.release for number in numbers))
     methods = list(dict.fromkeys([*(key[:4] for key in published), *(paper_key(number)[:4] for number in numbers)]))
 
@@ -178,17 +170,6 @@ def _undeclared(key: PaperKey, beside: Sequence[Number]) -> Number:
         note="" if reference else "nothing that is configured computes it",
         command="" if reference else UNDECLARED,
     )
-
-
-def _check_unique(rows: Iterable[Row]) -> None:
-    seen: dict[tuple[str, ...], Row] = {}
-    for row in rows:
-        other = seen.setdefault(row.key, row)
-        if other is not row:
-            raise ConfigError(
-                f"entries {other.entry!r} and {row.entry!r} give the same line ({', '.join(filter(None, row.key))}): "
-                "give one of them another method, setting or option"
-            )
 
 
 def _row(

@@ -184,11 +184,6 @@ def test_a_job_is_found_without_the_transcripts_that_other_entries_read(
         assert Spacewalk.of(config, "spacewalk").job("v1", entry, context).entry.id == entry
 
 
-def test_two_entries_with_one_line_are_refused() -> None:
-    with pytest.raises(ConfigError, match="2a-tfidf-zero-shot and 2a-tfidf-train-zero-shot give the same line"):
-        params({"entries": {"2a-tfidf-train-zero-shot": {"method": "TF-IDF"}}})
-
-
 @pytest.mark.parametrize(
     "damaged", [paths.videos("spacewalk") / f"{RECORDING}.json", paths.availability("spacewalk", "000")]
 )
