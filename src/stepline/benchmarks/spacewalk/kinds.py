@@ -88,7 +88,7 @@ class SpacewalkEntry(Entry):
     method: str
     modality: str
     setting: str
-    protocol: str
+    protocol: str = "paper"
     encoder: str = ""
 
     @property
