@@ -34,6 +34,14 @@ def test_files_are_named_as_they_are_from_here(tmp_path: Path) -> None:
     assert command(TARGET, {}) == f"snakemake --cores 8 {TARGET} --configfile walks.yaml '/etc/my walks.yaml'"
 
 
+def test_a_snakefile_of_another_folder_is_named(tmp_path: Path) -> None:
+    Invocation(snakefile="/opt/stepline/Snakefile", configfiles=(str(tmp_path / "walks.yaml"),)).keep()
+    assert command(TARGET, {}) == (
+        f"snakemake --snakefile /opt/stepline/Snakefile --cores 8 {TARGET} --configfile walks.yaml"
+    )
+    assert current().verb("accept", "toy", "middle") == "stepline --configfile walks.yaml accept toy middle"
+
+
 def test_a_change_is_added_to_the_users_own_of_the_same_key_and_a_list_is_given_whole() -> None:
     started(
         strict=False, spacewalk={"releases": ["v2"], "llm": {"url": "http://localhost:80/v1"}, "tables": ["table2"]}

@@ -16,8 +16,12 @@ VARIABLE = "STEPLINE_INVOCATION"
 
 @dataclass(frozen=True, kw_only=True)
 class Invocation:
-    """Configuration files, absolute paths, and the values of ``snakemake --config`` by top-level key."""
+    """Configuration files and the Snakefile, absolute paths, and the values of ``snakemake --config`` by top-level key.
 
+    snakefile: "" is that of the folder.
+    """
+
+    snakefile: str = ""
     configfiles: tuple[str, ...] = ()
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
@@ -31,19 +35,25 @@ class Invocation:
         changes: values by key, nested as in the configuration. Those of an object are added to the user's own
         overrides, any other value, a list too, replaces them. options: further ones of snakemake.
         """
-        words = ["snakemake", "--cores", "8", target, *options]  # --configfile takes all words behind it
+        named = ["--snakefile", _shown(self.snakefile)] if self.snakefile else []
+        words = ["snakemake", *named, "--cores", "8", target, *options]  # --configfile takes all words behind it
         if self.configfiles:
             words += ["--configfile", *map(_shown, self.configfiles)]
         if merged := _merged(self.overrides, changes):
             words += ["--config", *(f"{key}={_flow(value)}" for key, value in merged.items())]
         return shlex.join(words)
 
+    def verb(self, *words: str) -> str:
+        """Return the shell command of one of Stepline's verbs with the user's configuration file."""
+        named = ["--configfile", _shown(self.configfiles[-1])] if self.configfiles else []
+        return shlex.join(["stepline", *named, *words])
+
 
 def current() -> Invocation:
     """Return the run's: what was kept, else the configuration file that ``STEPLINE_CONFIG`` names, if any."""
     if kept := os.environ.get(VARIABLE):
         content = json.loads(kept)
-        return Invocation(configfiles=tuple(content["configfiles"]), overrides=content["overrides"])
+        return Invocation(**content | {"configfiles": tuple(content["configfiles"])})
     named = os.environ.get("STEPLINE_CONFIG")
     return Invocation(configfiles=(os.path.abspath(named),) if named else ())
 

@@ -16,14 +16,14 @@ from stepline.config import validate
 from stepline.datasets import demo
 from stepline.errors import MissingError
 from tests.asr.deepgram_answers import KEY, keyed, listened, pcm
-from tests.conftest import made_once
+from tests.conftest import ROOT, made_once
 from tests.server import Reply, Request, Server
 from tests.workflow.runs import rows, run
 
 pytest.importorskip("av")
 pytestmark = pytest.mark.slow
 TABLE, REPORT = "results/demo/table2.csv", "results/demo/report.html"
-COMMAND = f"snakemake --cores 8 {TABLE} --config 'demo={{releases: [demo], "
+COMMAND = f"snakemake --snakefile {ROOT / 'Snakefile'} --cores 8 {TABLE} --config 'demo={{releases: [demo], "
 """With the options that the run was started with."""
 STUDY: dict[str, Any] = {
     "releases": ["demo"],

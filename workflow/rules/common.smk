@@ -33,7 +33,11 @@ envvars:
 
 # Printed commands say again how this run was started. It is no parameter: nothing reruns for it.
 started = workflow.config_settings
-Invocation(configfiles=tuple(map(str, started.configfiles)), overrides=started.config).keep()
+Invocation(
+    snakefile="" if os.path.samefile(workflow.basedir, ".") else str(workflow.main_snakefile),
+    configfiles=tuple(map(str, started.configfiles)),
+    overrides=started.config,
+).keep()
 
 try:
     mirror_root()
@@ -62,7 +66,8 @@ except SteplineError as error:
 CONFIG = os.path.abspath(f".stepline/config-{digest(config)}.json")
 if not os.path.exists(CONFIG):
     write_text(CONFIG, canonical_json(config))
-environment = {"STEPLINE_CONFIG": CONFIG, "PYTHONPATH": f"{workflow.basedir}/src"}
+users = "" if use_conda else os.environ.get("PYTHONPATH", "")
+environment = {"STEPLINE_CONFIG": CONFIG, "PYTHONPATH": f"{workflow.basedir}/src{users and os.pathsep}{users}"}
 prefix = "".join(f"export {name}={shlex.quote(value)}; " for name, value in environment.items())
 if not use_conda:
     prefix += f"export PATH={shlex.quote(os.path.dirname(sys.executable))}:$PATH; "
