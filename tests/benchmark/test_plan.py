@@ -62,7 +62,7 @@ class TestConfiguration:
         made = tiny(tmp_path, head={"epochs": 5, "seeds": [9]}, features={"net": ["net", "histogram"]})
         assert made.changed("head") == {"epochs": Option(5, 3)}
         expected = {"features": Option("net+histogram", "net"), "epochs": Option(5, 3)}
-        assert made.feature_options(made.entries["fitted"]) == expected
+        assert made.shown_options(made.entries["fitted"], "first") == expected
         assert tiny(tmp_path).feature_options(made.entries["fitted"]) == {"features": Option("net", "net")}
 
     def test_two_entries_with_one_line_are_one_line(self, tmp_path: Path) -> None:

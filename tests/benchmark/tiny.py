@@ -197,10 +197,6 @@ class Tiny(Benchmark[Entry]):
         """Return what a job reads."""
         return TinyInputs(self, job)
 
-    def shown_options(self, entry: Entry, release: str) -> Mapping[str, Any]:
-        """Return the features and what of training is not as published."""
-        return self.feature_options(entry) if entry.features else {}
-
     def values(self, inputs: TinyInputs, made: Sequence[Guess]) -> Mapping[str, Values]:
         """Return how far each guess is off, and whether it is near."""
         truth = {(each.video, each.place): each.value for split in SPLITS for each in inputs.truth(split)}
@@ -217,9 +213,9 @@ class Tiny(Benchmark[Entry]):
         off = metric == "near" and self.options["metrics"]["within"] == 0
         return [Need("config", "tiny.metrics.within", "1")] if off else []
 
-    def counted(self, entry: Entry, release: str) -> Mapping[str, Any]:
+    def counted(self, entry: Entry, release: str) -> Mapping[str, float]:
         """Return how many numbers there are, of what people would count."""
-        return {"needs": [], "metrics": {"n": {"value": sum(map(len, NUMBERS.values()))}}}
+        return {"n": sum(map(len, NUMBERS.values()))}
 
     def is_reference(self, line: Line) -> bool:
         """Return whether a line is copied from the paper."""

@@ -57,11 +57,22 @@ class Configured(Declared[AnyEntry]):
         }
         return {key: pair for key, pair in sorted(pairs.items()) if pair.differs and key != "seeds"}
 
-    def feature_options(self, entry: AnyEntry) -> dict[str, Option]:
-        """Return the names of the entry's features, and what of its training is not as published."""
-        published = self.defaults["features"][entry.features]
-        named = Option("+".join(self.features(entry)), "+".join(published))
-        return {"features": named} | (self.changed(entry.kind.options) if entry.trained else {})
+    def shown_options(self, entry: AnyEntry, release: str) -> Mapping[str, Option]:
+        """Return the named options that matter to the entry's numbers, besides those of a metric.
+
+        They are the names of its features, if it has some, and what of its training is not as published; a benchmark
+        adds its own.
+        """
+        shown = dict[str, Option]()
+        if entry.features:
+            published = self.defaults["features"][entry.features]
+            shown["features"] = Option("+".join(self.features(entry)), "+".join(published))
+        return shown | (self.changed(entry.kind.options) if entry.trained else {})
+
+    def options_shown(self, line: Line, release: str) -> Mapping[str, Option]:
+        """Return the named options of a line; none where nothing is predicted."""
+        entry = self.entries[line.entry]
+        return self.shown_options(entry, release) if entry.kind.method else {}
 
     # Releases
 
@@ -152,9 +163,7 @@ class Configured(Declared[AnyEntry]):
         """Raise ConfigError where two entries give the same line of a table."""
         named: dict[str, str] = {}
         for table, line, release in self.lines():
-            entry = self.entries[line.entry]
-            options = self.shown_options(entry, release) if entry.kind.method else {}
-            shown = {key: option.value for key, option in options.items()}
+            shown = {key: option.value for key, option in self.options_shown(line, release).items()}
             for context_s, _ in self.contexts(table, line):
                 said = [table.name, release, line.method, line.modality, line.setting, context_s, shown]
                 other = named.setdefault(canonical_json(said), line.entry)
@@ -184,3 +193,8 @@ class Configured(Declared[AnyEntry]):
         """Return the digest of a kind's method, code alone; see `stepline.benchmark.source`."""
         assert kind.method is not None
         return source_digest(kind.method, cls.package(), cls.folder, apart=cls.__module__)
+
+    @classmethod
+    def scoring_source(cls) -> str:
+        """Return the digest of what `values` and `select` import, code alone."""
+        return digest([source_digest(hook, cls.package(), cls.folder, apart="") for hook in (cls.values, cls.select)])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 from stepline.benchmark.entries import AnyEntry, Entry, Job, Kind, Line, Table
 from stepline.benchmark.method import Prediction
 from stepline.benchmark.values import Values
-from stepline.benchmark.words import Metric, Option, Sees
+from stepline.benchmark.words import Metric, Sees
 from stepline.config import Config
 from stepline.config.declarations import declaration
 from stepline.datasets.dataset import Dataset
@@ -144,13 +144,6 @@ class Declared(Generic[AnyEntry]):
         """Return what else a stage (``fit``, ``predict`` or ``score``) reads: records of jobs."""
         return ()
 
-    def shown_options(self, entry: AnyEntry, release: str) -> Mapping[str, Option]:
-        """Return the named options that matter to the entry's numbers, besides those of a metric.
-
-        Those of training are left out where they are the published ones.
-        """
-        return {}
-
     def options_of(self, entry: AnyEntry, metric: str) -> Sequence[str]:
         """Return the keys of ``metrics`` that decide a metric of an entry."""
         return self.metrics[metric].options
@@ -172,8 +165,11 @@ class Declared(Generic[AnyEntry]):
         """Return whether a line is copied from the paper, and nothing is computed."""
         return False
 
-    def counted(self, entry: AnyEntry, release: str) -> Mapping[str, Any]:
-        """Return the score of an entry of which nothing is predicted: counts of the release, by metric."""
+    def counted(self, entry: AnyEntry, release: str) -> Mapping[str, float]:
+        """Return the value of each metric of an entry of which nothing is predicted, such as counts of the release.
+
+        Raises UnavailableError where the release is not there.
+        """
         raise NotImplementedError
 
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:

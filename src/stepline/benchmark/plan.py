@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from stepline import paths
+from stepline.benchmark.checks import check_class
 from stepline.benchmark.configured import Configured
 from stepline.benchmark.entries import AnyEntry, Job, Line, Table
 from stepline.config import Config
@@ -32,6 +33,7 @@ class Benchmark(Configured[AnyEntry]):
     def of(cls, config: Config, name: str) -> Self:
         """Return the plan of a study; raise ConfigError where it is not configured, or impossible."""
         plan = cls.configured(config, name)
+        check_class(plan)
         plan.check_features()
         plan.check()
         plan.check_lines()
@@ -271,13 +273,16 @@ class Benchmark(Configured[AnyEntry]):
                 self.entries[line.entry].sees,
                 release,
                 list(map(str, self.missing(self.entries[line.entry], release))),
+                self.entries[line.entry].kind.metrics,
+                {key: [option.value, option.differs] for key, option in self.options_shown(line, release).items()},
             ]
             for table, line, release in self.lines(file)
         ]
         paper = self.paper_file(file)
         missing = [str(need) for metric in self.measured for need in self.missing_of(metric)]
         words = [[asdict(metric) for metric in self.metrics.values()], [asdict(each) for each in self.sees], self.title]
-        return digest([listed, self.options, missing, words, sha256_file(paper) if paper else ""])
+        compared = [dict(self.published), self.paper_release, sha256_file(paper) if paper else ""]
+        return digest([listed, self.options, missing, words, compared])
 
     def stale(self) -> Iterator[str]:
         """Yield a line on each kind with predictions that stay, though its source is no longer what made them."""

@@ -15,7 +15,7 @@ MODELS = "stepline.models"
 """Modules that are part of the methods that import them."""
 
 
-def source_digest(method: Callable[[], Any], package: str, folder: Path, *, apart: str) -> str:
+def source_digest(method: Callable[..., Any], package: str, folder: Path, *, apart: str) -> str:
     """Return the first 8 hex digits of the sha256 of a method's source; comments, docstrings and layout play no part.
 
     method: of a `Kind`. package: of the benchmark, whose files are in ``folder``. apart: the module with the benchmark

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stepline.benchmark.method import Prediction
-from stepline.errors import StoreError
+from stepline.errors import ConfigError, StoreError
 from stepline.io import atomic_path, canonical_json
 from stepline.needs import Need
 
@@ -34,7 +34,7 @@ def write_predictions(
     about = {"spec": spec, "needs": list(map(str, needs)), "selection": selection}
     hints = _hints(kind)
     schema = pa.schema([(name, _type(hint)) for name, hint in hints.items()], {"about": canonical_json(about)})
-    columns = [pa.array([_plain(getattr(each, field.name)) for each in made], field.type) for field in schema]
+    columns = [_column(kind, field, [_plain(getattr(each, field.name)) for each in made]) for field in schema]
     with atomic_path(path) as part:
         pq.write_table(pa.table(columns, schema=schema), part)
 
@@ -89,6 +89,13 @@ def _type(hint: Any) -> pa.DataType:
     if get_origin(hint) is tuple and len(inner := {*get_args(hint)} - {...}) == 1:
         return pa.list_(_type(inner.pop()))
     raise TypeError(f"{hint} cannot be a column of predictions")
+
+
+def _column(kind: type[Prediction], field: pa.Field, values: Sequence[Any]) -> pa.Array:
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ConfigError(f"{kind.__name__}.{field.name}: a method yields what is not of its type: {error}") from None
 
 
 def _plain(value: Any) -> Any:

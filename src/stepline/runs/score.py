@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from stepline.benchmark import Values
 from stepline.config import Config
+from stepline.errors import ConfigError
 from stepline.io import write_json
 from stepline.metrics.bootstrap import bootstrap_interval
 from stepline.runs.inputs import Inputs
@@ -30,6 +31,15 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
     groups = groupby(sorted(made, key=_seed), key=_seed)
     by_seed = {seed: benchmark.values(inputs, list(group)) for seed, group in groups}
     first: Mapping[str, Values] = next(iter(by_seed.values()), {})
+    for metric in first:
+        if metric not in benchmark.metrics:
+            known = ", ".join(benchmark.metrics)
+            raise ConfigError(f"{type(benchmark).__name__}.values: {metric!r} is no metric; choose from {known}")
+        if any(list(each[metric].videos) != list(first[metric].videos) for each in by_seed.values()):
+            raise ConfigError(
+                f"{type(benchmark).__name__}.values: {metric!r} of {inputs.entry.id} has other units with another "
+                "seed: give a value for each, NaN leaves one out"
+            )
     scored = [metric for metric in first if inputs.entry.kind.scores(metric)]
     drawn = inputs.entry.trained or inputs.entry.kind.drawn
     results = {
@@ -40,6 +50,7 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
         path,
         {
             "metrics": results,
+            "source": benchmark.scoring_source(),
             "selection": "; ".join(filter(None, [about["selection"], chosen])),
             "status": "needs" if about["needs"] else "present",
             "needs": about["needs"],
@@ -54,7 +65,6 @@ def _seed(prediction: Any) -> int:
 
 def _summary(by_seed: Mapping[int, Values], options: Config, *, drawn: bool) -> dict[str, Any]:
     first = next(iter(by_seed.values()))
-    assert all(list(each.videos) == list(first.videos) for each in by_seed.values()), "all seeds have the same units"
     if not first.drawn:
         by_seed, drawn = dict([next(iter(by_seed.items()))]), False
     table = np.array([each.values for each in by_seed.values()], dtype=np.float64)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from stepline.benchmark import Benchmark, Job, Line, Option, Table
+from stepline.benchmark import Benchmark, Job, Line, Option, Table, UnavailableError
 from stepline.needs import Need, unique
 from stepline.tables import Number, Row, build, write_csv, write_markdown
 
@@ -32,9 +32,9 @@ def _numbers(
     imported: list[str] = []
     if not needs and not benchmark.is_reference(line):
         imported = benchmark.imported(entry, release)
-        found = benchmark.read_score(job) if entry.kind.method else benchmark.counted(entry, release)
+        found = benchmark.read_score(job) if entry.kind.method else _counted(benchmark, entry, release)
         score, needs = found, tuple(map(Need.parse, found["needs"]))
-    options = dict(benchmark.shown_options(entry, release)) if entry.kind.method else {}
+    options = dict(benchmark.options_shown(line, release))
     for metric in table.metrics:
         if not entry.kind.scores(metric):
             continue
@@ -62,6 +62,15 @@ def _numbers(
             reference=benchmark.is_reference(line),
             subset=benchmark.subset if entry.kind.method else "",
         )
+
+
+def _counted(benchmark: Benchmark[Any], entry: Any, release: str) -> Mapping[str, Any]:
+    """Return the counts of a release in the form of a score."""
+    try:
+        counts = benchmark.counted(entry, release)
+    except UnavailableError as error:
+        return {"needs": list(map(str, error.needs)), "metrics": {}}
+    return {"needs": [], "status": "present", "metrics": {metric: {"value": n} for metric, n in counts.items()}}
 
 
 def _scored_by(benchmark: Benchmark[Any], entry: Any, metric: str) -> dict[str, Option]:

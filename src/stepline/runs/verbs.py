@@ -89,6 +89,10 @@ def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any
             made = list(method.predict(inputs, fits))
         except UnavailableError as error:
             needs = error.needs
+        seeds = {each.seed for each in made}
+        if seeds and seeds != {*inputs.entry.seeds}:
+            said = f"the seeds {sorted(seeds)}, not with {sorted(inputs.entry.seeds)}"
+            raise ConfigError(f"the method of {inputs.entry.id} predicted with {said}, those of its entry")
     selection = method.selection if made else ""
     write_predictions(path, inputs.benchmark.prediction, made, spec=inputs.spec, needs=needs, selection=selection)
     return method

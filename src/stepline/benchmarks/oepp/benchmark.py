@@ -146,7 +146,7 @@ class Oepp(Benchmark[Entry]):
             shown["similarity"] = Option(options["matching"]["similarity"])
         return shown | (self.changed("loss", entry.kind.options) if entry.trained else {})
 
-    def counted(self, entry: Entry, release: str) -> Mapping[str, Any]:
+    def counted(self, entry: Entry, release: str) -> Mapping[str, float]:
         """Return the counts of a part of the release, or of all of it (Table 8)."""
         return counted(release, entry.settings["part"])
 

@@ -1,9 +1,8 @@
 """The metrics of OEPP: of plans by split, and what is counted of a release."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from stepline.benchmark import Metric
+from stepline.benchmark import Metric, UnavailableError
 from stepline.datasets import oepp
 from stepline.needs import Need
 
@@ -17,10 +16,9 @@ METRICS = {
 } | {name: Metric(title=name.capitalize(), count=True) for name in COUNTED}
 
 
-def counted(release: str, part: str) -> Mapping[str, Any]:
-    """Return the counts of a part of a release, or of all of it (Table 8), in the form of a score."""
+def counted(release: str, part: str) -> Mapping[str, float]:
+    """Return the counts of a part of a release, or of all of it (Table 8)."""
     if not oepp.is_here(release):
-        return {"needs": [str(Need("release", f"oepp/{release}"))], "metrics": {}}
+        raise UnavailableError(Need("release", f"oepp/{release}"))
     (found,) = (each for each in oepp.statistics(release) if each.part == part)
-    counts = {name: {"value": getattr(found, name)} for name in COUNTED}
-    return {"needs": [], "status": "present", "metrics": counts}
+    return {name: getattr(found, name) for name in COUNTED}

@@ -78,7 +78,7 @@ class Pss(Benchmark[Entry]):
         if not entry.features:
             uniform = entry.settings.get("proposals", "uniform") == "uniform"
             return {"duration": Option(self.options["duration"], "ceil_seconds")} if uniform else {}
-        shown = self.feature_options(entry)
+        shown = dict(super().shown_options(entry, release))
         length = Option(*(options["length"][release] for options in (self.options, self.defaults)))
         shown |= {"length": length} if length.differs and entry.kind_name != "procnet" else {}
         return shown | (

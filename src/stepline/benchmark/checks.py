@@ -1,0 +1,35 @@
+"""Whether what a benchmark's class says of its kinds and metrics fits together."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from stepline.config.declarations import declaration
+from stepline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from stepline.benchmark.configured import Configured
+
+
+def check_class(plan: "Configured[Any]") -> None:
+    """Raise ConfigError, which names the attribute and what is allowed, where a word is not known."""
+
+    def choose(where: str, words: Iterable[str], known: Iterable[str]) -> None:
+        names = list(known)
+        for word in words:
+            if word not in names:
+                allowed = f"choose from {', '.join(names)}" if names else "there is none"
+                raise ConfigError(f"{type(plan).__name__}.{where}: {word!r} is not allowed; {allowed}")
+
+    options, sees = plan.options, [each.word for each in plan.sees]
+    blocks = [key for key, block in options.items() if isinstance(block, dict) and "seeds" in block]
+    for name, kind in plan.kinds.items():
+        rules = [kind.rule(key)[0] for key in kind.settings]
+        shown = [word for rule in rules if isinstance(rule, Mapping) for words in rule.values() for word in words]
+        choose(f"kinds[{name!r}].sees", [*kind.sees, *shown], sees)
+        choose(f"kinds[{name!r}].metrics", kind.metrics, plan.metrics)
+        choose(f"kinds[{name!r}].splits", kind.splits if kind.method else (), plan.splits)
+        choose(f"kinds[{name!r}].options", filter(None, [kind.options]), blocks)
+    for name, metric in plan.metrics.items():
+        choose(f"metrics[{name!r}].options", metric.options, options["metrics"])
+    choose("published", plan.published, options["metrics"])
+    choose("paper_release", filter(None, [plan.paper_release]), declaration(plan.folder)["releases"])
