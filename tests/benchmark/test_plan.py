@@ -63,7 +63,7 @@ class TestConfiguration:
         assert made.changed("head") == {"epochs": Option(5, 3)}
         expected = {"features": Option("net+histogram", "net"), "epochs": Option(5, 3)}
         assert made.shown_options(made.entries["fitted"], "first") == expected
-        assert tiny(tmp_path).feature_options(made.entries["fitted"]) == {"features": Option("net", "net")}
+        assert tiny(tmp_path).shown_options(made.entries["fitted"], "first") == {"features": Option("net", "net")}
 
     def test_two_entries_with_one_line_are_one_line(self, tmp_path: Path) -> None:
         lines = [{"entry": "three", "method": "A"}, {"entry": "drawn", "method": "A"}]
@@ -346,6 +346,15 @@ class TestDecides:
         before, after = tiny(tmp_path / "before"), tiny(tmp_path / "after", content)
         assert before.table_params("table1") != after.table_params("table1")
         assert before.table_params("table2") == after.table_params("table2")
+
+    @pytest.mark.parametrize(("attribute", "value"), [("published", {}), ("paper_release", "second")])
+    def test_what_it_is_compared_with_does_too(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attribute: str, value: Any
+    ) -> None:
+        made = tiny(tmp_path)
+        params = made.table_params("table1")
+        monkeypatch.setattr(Tiny, attribute, value)
+        assert made.table_params("table1") != params
 
     def test_the_papers_numbers_and_what_is_missing_do_too(self, tmp_path: Path) -> None:
         made = tiny(tmp_path)

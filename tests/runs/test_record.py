@@ -66,7 +66,7 @@ def test_versions_and_how_the_run_was_started(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("STEPLINE_INVOCATION", "")
     Invocation(configfiles=("/c.yaml",), overrides={"tiny": {"subset": None}}).keep()
     found = predicted(tiny(tmp_path), "three")
-    assert found["invocation"] == {"configfiles": ["/c.yaml"], "overrides": {"tiny": {"subset": None}}}
+    assert found["invocation"] == {"snakefile": "", "configfiles": ["/c.yaml"], "overrides": {"tiny": {"subset": None}}}
     assert found["stepline"]["version"] == stepline.__version__
     assert found["versions"].keys() == {"python", "numpy", "scikit-learn", "torch"}
     assert found["versions"]["numpy"] == version("numpy")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepline.benchmark import Values
-from stepline.errors import StoreError
+from stepline.errors import ConfigError, StoreError
 from stepline.io import read_json
 from stepline.metrics.bootstrap import bootstrap_interval
 from stepline.needs import Need
@@ -111,10 +111,6 @@ class TestSummary:
         first, other = (_summary(by_seed, OPTIONS | {"bootstrap_seed": seed}, drawn=False)["ci"] for seed in (0, 1))
         assert first != other
 
-    def test_seeds_of_other_units_are_no_score(self) -> None:
-        with pytest.raises(AssertionError, match="all seeds have the same units"):
-            _summary({0: values([1, 2], "ab"), 1: values([1, 2], "ba")}, OPTIONS, drawn=True)
-
 
 class TestScore:
     @pytest.fixture(autouse=True)
@@ -170,8 +166,20 @@ class TestScore:
         assert (found["metrics"]["error"]["value"], found["metrics"]["error"]["n_videos"]) == (4, 1)
 
     def test_nothing_predicted_has_no_numbers_and_says_why(self, tmp_path: Path) -> None:
-        found = self.scored(self.inputs(tmp_path), [], [Need("videos", "first")])
+        of = self.inputs(tmp_path)
+        found = self.scored(of, [], [Need("videos", "first")])
+        assert found.pop("source") == of.benchmark.scoring_source()
         assert found == {"status": "needs", "needs": ["videos:first"], "metrics": {}, "selection": "chosen"}
+
+    def test_seeds_of_other_units_are_one_line(self, tmp_path: Path) -> None:
+        made = [each for each in self.guesses(2, 4) if (each.seed, each.video) != (4, "f")]
+        with pytest.raises(ConfigError, match="'error' of drawn has other units with another seed: give a value for"):
+            self.scored(self.inputs(tmp_path), made)
+
+    def test_a_metric_that_is_not_declared_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Tiny, "values", lambda self, inputs, made: {"eror": values([1], "a")})
+        with pytest.raises(ConfigError, match="values: 'eror' is no metric; choose from error, near, n"):
+            self.scored(self.inputs(tmp_path), self.guesses(2))
 
     def test_predictions_of_another_configuration_are_not_scored(self, tmp_path: Path) -> None:
         self.scored(self.inputs(tmp_path), self.guesses(1))

@@ -9,7 +9,7 @@ from stepline.io import read_json
 from stepline.runs.predictions import read_predictions
 from stepline.runs.report import write_report
 from stepline.runs.verbs import Verbs
-from tests.benchmark.tiny import NUMBERS, Guess, Tiny, declared, tiny, write_banks, write_releases
+from tests.benchmark.tiny import NUMBERS, Drawn, Guess, Tiny, declared, tiny, write_banks, write_releases
 
 PLACE = "tiny", "first", "fitted", "all"
 ENTRIES = "three", "drawn", "fitted", "four"
@@ -25,6 +25,10 @@ def verbs(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Verbs:
 def read(verbs: Verbs, entry: str) -> tuple[list[Guess], Any]:
     path = paths.predictions("tiny", "first", entry, "all")
     return read_predictions(path, Guess, verbs.benchmark.spec(verbs.benchmark.job("first", entry, "all")))
+
+
+def guess(**changes: Any) -> Guess:
+    return Guess(**{"seed": 1, "split": "test", "video": "e", "place": 0, "value": 1.0} | changes)
 
 
 def test_each_verb_writes_its_file(verbs: Verbs) -> None:
@@ -94,6 +98,17 @@ class TestPredict:
             (seed, video, place) for seed in (1, 2) for video in "ef" for place in range(len(NUMBERS[video]))
         ]
         assert {key: about[key] for key in ("needs", "selection")} == {"needs": [], "selection": "guessed"}
+
+    def test_a_seed_that_is_left_out_is_one_line(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Drawn, "predict", lambda self, inputs, fits: [guess(seed=1)])
+        with pytest.raises(ConfigError, match=r"^the method of drawn predicted with the seeds \[1\], not with \[1, "):
+            verbs.predict("first", "drawn", "all")
+
+    def test_a_value_of_another_type_is_one_line(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = [guess(seed=seed, value="many") for seed in (1, 2)]
+        monkeypatch.setattr(Drawn, "predict", lambda self, inputs, fits: made)
+        with pytest.raises(ConfigError, match=r"^Guess\.value: a method yields what is not of its type: .*many"):
+            verbs.predict("first", "drawn", "all")
 
     def test_what_turns_out_to_be_missing_is_no_error(self, tmp_path: Path) -> None:
         write_releases()
