@@ -1,6 +1,6 @@
 """Benchmarks: what one declares, and what follows for all of them. docs/architecture.md says how the parts fit."""
 
-from stepline.benchmark.entries import Entry, Job, Kind, Line, MethodClass, Table
+from stepline.benchmark.entries import Entry, Imported, Job, Kind, Line, MethodClass, Table
 from stepline.benchmark.method import Method, Prediction, UnavailableError
 from stepline.benchmark.plan import Benchmark
 from stepline.benchmark.values import Values
@@ -14,6 +14,7 @@ __all__ = [
     "VIDEO",
     "Benchmark",
     "Entry",
+    "Imported",
     "Job",
     "Kind",
     "Line",

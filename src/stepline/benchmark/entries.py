@@ -3,12 +3,26 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import Any, TypeVar
 
 from stepline import paths
 from stepline.benchmark.method import Method
 
 MethodClass = type[Method[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The class ``name`` of a module, for `Kind.method`: it is imported when it is called, so that plans stay light."""
+
+    module: str
+    name: str
+
+    def __call__(self) -> MethodClass:
+        """Return the class."""
+        found: MethodClass = getattr(import_module(self.module), self.name)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

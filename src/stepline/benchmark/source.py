@@ -10,6 +10,8 @@ from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
+from stepline.benchmark.entries import Imported
+
 ROOT = Path(__file__).parents[1]
 MODELS = "stepline.models"
 """Modules that are part of the methods that import them."""
@@ -19,12 +21,14 @@ def source_digest(method: Callable[[], Any], package: str, folder: Path, *, apar
     """Return the first 8 hex digits of the sha256 of a method's source; comments, docstrings and layout play no part.
 
     method: of a `Kind`. package: of the benchmark, whose files are in ``folder``. apart: the module with the benchmark
-    itself, which reads no video: neither it nor the module of ``method`` counts, as both lead to all methods; they do
-    where the method stands there itself. Nothing is imported.
+    itself, which reads no video: neither it nor the module of ``method``, or ``kinds``, counts, as both lead to all
+    methods; they do where the method stands there itself. Nothing is imported.
     """
-    own = method.__module__
-    tree = ast.parse(textwrap.dedent(inspect.getsource(method)))
-    imported = _imported(tree, method.__globals__["__package__"])
+    if isinstance(method, Imported):
+        own, imported = f"{package}.kinds", iter([method.module])
+    else:
+        own, tree = method.__module__, ast.parse(textwrap.dedent(inspect.getsource(method)))
+        imported = _imported(tree, method.__globals__["__package__"])
     waiting = [name for name in imported if _file(name, package, folder)] or [own]
     left_out = {apart, own} - {*waiting}
     found: dict[str, str] = {}

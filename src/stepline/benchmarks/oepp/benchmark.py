@@ -37,6 +37,8 @@ class Oepp(Benchmark[Entry]):
     folder = Path(__file__).parent
     studies = ("oepp",)
     released = oepp.RELEASES
+    releases: ClassVar = ["split1"]
+    """The releases to fetch; the other one is rebuilt."""
     datasets = oepp.DATASETS
     kinds = KINDS
     splits = tuple(SPLITS)
@@ -59,16 +61,7 @@ class Oepp(Benchmark[Entry]):
         "The top row holds the true actions, the rows below plans of the lowest seed; ✓ marks a right step."
     )
     examples_title = "Plans"
-
-    @property
-    def releases(self) -> list[str]:
-        """The releases to fetch; the other one is rebuilt."""
-        return ["split1"]
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """What is made where no target is named."""
-        return (*super().targets, "table9.csv", "table10.csv")
+    also_made = ("table9.csv", "table10.csv")
 
     @property
     def rebuild_options(self) -> str:

@@ -1,23 +1,19 @@
 """How plans are made."""
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
-from stepline.benchmark import Kind, MethodClass, Prediction
+from stepline.benchmark import Imported, Kind, Prediction
 from stepline.benchmarks.oepp.metrics import COUNTED, SPLITS
 from stepline.datasets import oepp
 
+METHODS = f"{__package__}.methods"
 HORIZON, ANY = {"horizon": int}, {"horizon": (int, None)}
 """T, the number of actions of a plan; without it, that of each video."""
-ALL = tuple(SPLITS)
 SEEING = ("observations", "action_pool")
-TRAINED: dict[str, Any] = {
-    "trains": True,
-    "sees": ("observations", "train", "val", "action_pool"),
-    "splits": ALL,
-    "environment": "text",
-    "gpu": True,
-}
+PARTS: dict[str, tuple[str, ...]] = dict.fromkeys(("total", *oepp.PARTS), ())
+LOSS: dict[str, tuple[str, ...]] = dict.fromkeys(("both", "ce", "mse"), ())
+IMAGES: dict[int, tuple[str, ...]] = dict.fromkeys((1, 3), ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,55 +28,28 @@ class Plan(Prediction):
     plan: tuple[int, ...]
 
 
-def _random() -> MethodClass:
-    from stepline.benchmarks.oepp.methods.random import Random
-
-    return Random
-
-
-def _frequent() -> MethodClass:
-    from stepline.benchmarks.oepp.methods.frequent import MostFrequent
-
-    return MostFrequent
-
-
-def _matching() -> MethodClass:
-    from stepline.benchmarks.oepp.methods.matching import Matching
-
-    return Matching
-
-
-def _heads() -> MethodClass:
-    from stepline.benchmarks.oepp.methods.heads import Heads
-
-    return Heads
-
-
-def _pdpp() -> MethodClass:
-    from stepline.benchmarks.oepp.methods.pdpp import Pdpp
-
-    return Pdpp
-
-
-def _vlm() -> MethodClass:
-    from stepline.benchmarks.oepp.methods.vlm import LanguageModel
-
-    return LanguageModel
-
-
-PARTS: dict[str, tuple[str, ...]] = dict.fromkeys(("total", *oepp.PARTS), ())
-LOSS: dict[str, tuple[str, ...]] = dict.fromkeys(("both", "ce", "mse"), ())
-IMAGES: dict[int, tuple[str, ...]] = dict.fromkeys((1, 3), ())
+PLANNED = partial(Kind, splits=tuple(SPLITS))
+TRAINED = partial(
+    PLANNED, trains=True, sees=("observations", "train", "val", "action_pool"), environment="text", gpu=True
+)
+HEADS = TRAINED(method=Imported(f"{METHODS}.heads", "Heads"), options="heads", settings={**HORIZON, "loss": LOSS})
 KINDS = {
     "statistics": Kind(method=None, settings={"part": PARTS}, metrics=COUNTED),
-    "random": Kind(method=_random, sees=("action_pool",), settings=ANY, splits=ALL),
-    "frequent": Kind(method=_frequent, trains=True, sees=("train_annotation", "action_pool"), settings=ANY, splits=ALL),
-    "matching": Kind(method=_matching, sees=SEEING, settings=HORIZON, splits=ALL, environment="text"),
-    "mlp": Kind(method=_heads, options="heads", settings={**HORIZON, "loss": LOSS}, **TRAINED),
-    "transformer": Kind(method=_heads, options="heads", settings={**HORIZON, "loss": LOSS}, **TRAINED),
-    "pdpp": Kind(method=_pdpp, options="pdpp", settings=HORIZON, **TRAINED),
+    "random": PLANNED(method=Imported(f"{METHODS}.random", "Random"), sees=("action_pool",), settings=ANY),
+    "frequent": PLANNED(
+        method=Imported(f"{METHODS}.frequent", "MostFrequent"),
+        trains=True,
+        sees=("train_annotation", "action_pool"),
+        settings=ANY,
+    ),
+    "matching": PLANNED(
+        method=Imported(f"{METHODS}.matching", "Matching"), sees=SEEING, settings=HORIZON, environment="text"
+    ),
+    "mlp": HEADS,
+    "transformer": HEADS,
+    "pdpp": TRAINED(method=Imported(f"{METHODS}.pdpp", "Pdpp"), options="pdpp", settings=HORIZON),
     "vlm": Kind(
-        method=_vlm,
+        method=Imported(f"{METHODS}.vlm", "LanguageModel"),
         sees=SEEING,
         settings={**ANY, "images": IMAGES},
         splits=("base", "novel"),

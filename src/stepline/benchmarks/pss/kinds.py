@@ -1,10 +1,12 @@
 """How predictions of PSS are made."""
 
 from dataclasses import dataclass
+from functools import partial
 
-from stepline.benchmark import Kind, MethodClass, Prediction
+from stepline.benchmark import Imported, Kind, Prediction
 from stepline.benchmarks.pss.metrics import SEGMENTS
 
+METHODS = f"{__package__}.methods"
 BY = {"segments": ("duration",), "duration": ("duration",), "count": ("duration", "segment_count")}
 MATCHERS = dict.fromkeys(("hungarian", "soda", "soft_soda"), ())
 
@@ -22,56 +24,21 @@ class Segmentation(Prediction):
     sentences: tuple[str, ...] = ()
 
 
-def _uniform() -> MethodClass:
-    from stepline.benchmarks.pss.methods.uniform import Uniform
-
-    return Uniform
-
-
-def _frequent() -> MethodClass:
-    from stepline.benchmarks.pss.methods.frequent import MostFrequent
-
-    return MostFrequent
-
-
-def _pdvc() -> MethodClass:
-    from stepline.benchmarks.pss.methods.pdvc import PdvcMethod
-
-    return PdvcMethod
-
-
-def _procnet() -> MethodClass:
-    from stepline.benchmarks.pss.methods.procnet import ProcNetMethod
-
-    return ProcNetMethod
-
-
+TRAINED = partial(Kind, trains=True, sees=("video", "train", "val"), gpu=True, environment="text")
 KINDS = {
-    "uniform": Kind(method=_uniform, metrics=SEGMENTS, settings={"by": BY}),
+    "uniform": Kind(method=Imported(f"{METHODS}.uniform", "Uniform"), metrics=SEGMENTS, settings={"by": BY}),
     "frequent": Kind(
-        method=_frequent,
+        method=Imported(f"{METHODS}.frequent", "MostFrequent"),
         trains=True,
         sees=("train",),
         settings={"proposals": {"uniform": ("duration",), "ground_truth": ("segments",)}},
         scored_in="meteor",
     ),
-    "pdvc": Kind(
-        method=_pdvc,
+    "pdvc": TRAINED(
+        method=Imported(f"{METHODS}.pdvc", "PdvcMethod"),
         options="pdvc",
-        trains=True,
-        sees=("video", "train", "val"),
         settings={"matcher": MATCHERS, "proposals": {"learned": (), "ground_truth": ("segments",)}},
-        gpu=True,
-        environment="text",
         scored_in="meteor",
     ),
-    "procnet": Kind(
-        method=_procnet,
-        options="procnet",
-        trains=True,
-        sees=("video", "train", "val"),
-        metrics=SEGMENTS,
-        gpu=True,
-        environment="text",
-    ),
+    "procnet": TRAINED(method=Imported(f"{METHODS}.procnet", "ProcNetMethod"), options="procnet", metrics=SEGMENTS),
 }
