@@ -14,9 +14,10 @@ FILES = {
     "__init__.py": "",
     "benchmark.py": "from made.kinds import KINDS\nTITLE = 'a'\n",
     "kinds.py": (
+        "from stepline.benchmark import Imported\n\n\n"
         "def _first():\n    from made.methods.first import First\n    return First\n\n\n"
         "def _second():\n    from made.methods.second import Second\n    return Second\n\n\n"
-        "KINDS = (_first, _second)\n"
+        "KINDS = (_first, _second, Imported('made.methods.first', 'First'))\n"
     ),
     "inputs.py": "from made.benchmark import TITLE\nimport made.words\n",
     "words.py": "WORD = 1\n",
@@ -101,6 +102,11 @@ class TestDigest:
         (tmp_path / "models/linear.py").write_text("y = 2\n")
         assert digest(0) == before[0]
         assert digest(1) != before[1]
+
+    def test_a_class_by_its_name_counts_as_one_that_a_function_imports(self, digest: Callable[..., str]) -> None:
+        change = changed("kinds.py", "KINDS =", "OTHER = 1\nKINDS =")
+        assert digest(2) == digest(0) == digest(2, **change)
+        assert digest(2, **changed("words.py", "1", "2")) != digest(2)
 
     def test_a_comment_plays_no_part(self, digest: Callable[..., str]) -> None:
         assert digest(**changed("methods/first.py", "N = 1", 'N = 1  # a number\n    """Of it."""')) == digest()
