@@ -20,7 +20,8 @@ import pytest
 
 from stepline.download import retry
 from stepline.errors import DownloadError, MissingError, StoreError
-from stepline.llm import Content, Conversation, Service, ask
+from stepline.llm import ask
+from stepline.service import Content, Conversation, Service
 from tests.llm_answers import KEY, completion, question
 from tests.server import CUT, Reply, Request, Server
 
@@ -288,7 +289,8 @@ def test_a_kill_keeps_what_was_answered(tmp_path: Path) -> None:
     questions = [str(n) for n in range(4)]
     code = textwrap.dedent(f"""
         from pathlib import Path
-        from stepline.llm import Service, ask
+        from stepline.llm import ask
+        from stepline.service import Service
         talk = [[{{"role": "system", "content": "be brief"}}, {{"role": "user", "content": q}}] for q in {questions}]
         ask(Service(url="URL", model="small", max_tokens=1, concurrency=1), talk, Path("{STORE}"), what="x")
     """)

@@ -3,9 +3,7 @@
 https://platform.openai.com/docs/api-reference/chat/create
 """
 
-import hashlib
 import json
-import os
 import re
 import sqlite3
 import threading
@@ -14,57 +12,21 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import httpx
 
 from stepline.download import WorthRetryingError, may_pass, retried, retry_after, unreachable
 from stepline.errors import DownloadError, MissingError, StoreError
-from stepline.io import canonical_json
 from stepline.progress import progress
+from stepline.service import KEY, Conversation, Service, api_key, is_openai
 
-KEY = "OPENAI_API_KEY"
-"""The environment variable with the service's key, for services that want one. It is never written anywhere."""
 ATTEMPTS = 6
 LONGEST_WAIT_S = 600.0
 """A service that asks for more is asked in another run."""
 TIMEOUT_S = 600.0
 LOCKED_S = 60.0
 """Longest wait for another job that writes answers."""
-
-Content = str | list[dict[str, Any]]
-"""Text, or parts in order: ``{"type": "text", "text": ...}`` and ``{"type": "image_url", "image_url": {"url": ...}}``,
-of a picture as a data URI."""
-Conversation = list[dict[str, Content]]
-"""Messages with ``role`` (system, user or assistant) and ``content``."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Service:
-    """A model and where it is asked.
-
-    url: up to ``/chat/completions``. model: as the service names it. max_tokens: of an answer, at temperature 0
-    (Spacewalk-18, Appendix E.5); None sends neither, as models that think first take neither. concurrency: requests at
-    once.
-    """
-
-    url: str
-    model: str
-    max_tokens: int | None
-    concurrency: int
-
-    def request(self, conversation: Conversation) -> dict[str, Any]:
-        """Return the body of a request."""
-        limit = {} if self.max_tokens is None else {"temperature": 0, "max_tokens": self.max_tokens}
-        return {"model": self.model, "messages": conversation, **limit}
-
-    def identity(self, conversation: Conversation) -> str:
-        """Return the sha256 of the request, with its pictures, and its address.
-
-        Two services may give other models the same name.
-        """
-        asked = [self.url.rstrip("/"), self.request(conversation)]
-        return hashlib.sha256(canonical_json(asked).encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +82,7 @@ class _Asker:
 
     def __init__(self, service: Service, database: sqlite3.Connection) -> None:
         self._service, self._database = service, database
-        self._key = os.environ.get(KEY, "").strip()
+        self._key = api_key()
         self._ended = threading.Event()
 
     def answers(self, conversations: Iterable[tuple[str, Conversation]]) -> Generator[tuple[str, str], None, None]:
@@ -197,11 +159,6 @@ class _Asker:
             refused = f"the key in {KEY} is refused" if self._key else f"{KEY} is unset"
             raise MissingError(f"{refused}: {host}{reason}")
         raise DownloadError(f"{host}{reason}")
-
-
-def is_openai(url: str) -> bool:
-    """Return whether ``url`` is OpenAI's own service, which answers nobody without a key."""
-    return httpx.URL(url).host == "api.openai.com"
 
 
 def _answer(response: httpx.Response) -> Answer:

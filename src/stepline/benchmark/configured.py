@@ -132,7 +132,7 @@ class Configured(Declared[AnyEntry]):
     @property
     def targets(self) -> tuple[str, ...]:
         """What is made where no target is named."""
-        return (*(f"{table}.csv" for table in self.tables), "report.html")
+        return (*(f"{table}.csv" for table in self.tables), "report.html", *self.also_made)
 
     @property
     def results(self) -> list[Path]:

@@ -58,6 +58,8 @@ class Declared(Generic[AnyEntry]):
     """Of the scoring code: raise it with a change that gives other numbers."""
     datasets: ClassVar[Mapping[str, Dataset]] = {}
     """The data sets with its videos, where features are computed from them."""
+    also_made: ClassVar[tuple[str, ...]] = ()
+    """Files that are made besides tables and page where no target is named."""
     published: ClassVar[Mapping[str, Any]] = {}
     """The paper's values of the options of metrics, as far as it says them."""
     paper_release: ClassVar[str] = ""

@@ -123,6 +123,13 @@ class Inputs(Generic[AnyBenchmark]):
         strange = [name for name in self.imported if listed and not listed & banks[name].videos]
         return tuple(Need("features", f"{name}/{dataset}") for name in strange) or (Need("videos", dataset),)
 
+    @property
+    def device(self) -> str:
+        """Where models run, ``cpu`` or ``cuda``; raise StoreError where ``features.device`` is not there."""
+        from stepline.features.network import device_of
+
+        return device_of(self.benchmark.config["features"]["device"]).type
+
     # Features
 
     @property

@@ -1,13 +1,13 @@
 """OEPP: procedure planning for events that were not trained on (Wu et al., 2024)."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stepline import paths
+from stepline import paths, service
 from stepline.benchmark import TRAIN, VAL, Benchmark, Entry, Job, Line, Option, Sees, Table, Values
-from stepline.benchmarks.oepp import service
 from stepline.benchmarks.oepp.features import check_text, feature_options, missing_text, text_record
 from stepline.benchmarks.oepp.kinds import KINDS, Plan
 from stepline.benchmarks.oepp.metrics import METRICS, SPLITS, counted
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 BY_HORIZON = ("3", "6")
 """The tables whose lines differ by the horizon."""
+PAPER_MODEL = "gpt-4o"
+"""The paper's model of Table 7, which its service also names with a date."""
 
 
 class Oepp(Benchmark[Entry]):
@@ -35,6 +37,8 @@ class Oepp(Benchmark[Entry]):
     folder = Path(__file__).parent
     studies = ("oepp",)
     released = oepp.RELEASES
+    releases: ClassVar = ["split1"]
+    """The releases to fetch; the other one is rebuilt."""
     datasets = oepp.DATASETS
     kinds = KINDS
     splits = tuple(SPLITS)
@@ -57,16 +61,7 @@ class Oepp(Benchmark[Entry]):
         "The top row holds the true actions, the rows below plans of the lowest seed; ✓ marks a right step."
     )
     examples_title = "Plans"
-
-    @property
-    def releases(self) -> list[str]:
-        """The releases to fetch; the other one is rebuilt."""
-        return ["split1"]
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """What is made where no target is named."""
-        return (*super().targets, "table9.csv", "table10.csv")
+    also_made = ("table9.csv", "table10.csv")
 
     @property
     def rebuild_options(self) -> str:
@@ -105,17 +100,24 @@ class Oepp(Benchmark[Entry]):
         if not entry.kind.decoded:
             return missing_text(entry, self.options)
         made = paths.predictions(self.name, release, entry.id, paths.context_label(None))
-        return service.missing(self.options["llm"], made=made.exists())
+        return service.missing(self.name, self.options["llm"], [made])
+
+    @property
+    def other_model(self) -> str:
+        """The vision-language model that is asked where it is not the paper's; else ""."""
+        model: str = self.options["llm"]["model"] or ""
+        return "" if re.fullmatch(rf"{PAPER_MODEL}(-\d{{4}}-\d\d-\d\d)?", model) else model
 
     def named(self, line: Line) -> Sequence[Line]:
         """Return a line; of another vision-language model than the paper's, by its own name too."""
-        other = service.other_model(self.options["llm"])
-        return (replace(line, method=other), line) if other and self.entries[line.entry].kind.decoded else (line,)
+        other = self.entries[line.entry].kind.decoded and self.other_model
+        return (replace(line, method=other), line) if other else (line,)
 
     def missing_line(self, line: Line, release: str) -> tuple[Need, ...]:
         """Return what a line is missing; where another model is asked, that of the paper is missing it."""
         of_paper = line.method not in {each.method for each in self.named(line)[:1]}
-        return (service.PAPERS,) if of_paper else super().missing_line(line, release)
+        papers = Need("config", "oepp.llm.model", PAPER_MODEL)
+        return (papers,) if of_paper else super().missing_line(line, release)
 
     def decides(self, job: Job) -> Mapping[str, Any]:
         """Return what else decides plans: windows, vectors of actions, the loss, the service, the split."""
@@ -141,7 +143,8 @@ class Oepp(Benchmark[Entry]):
         if release == REBUILT and options["split_seed"] is not None:
             shown["split_seed"] = Option(options["split_seed"])
         if entry.kind.decoded:
-            shown["model"] = service.model_option(options["llm"])
+            model = options["llm"]["model"]
+            shown["model"] = Option(model, PAPER_MODEL if self.other_model else model)
         if entry.kind_name == "matching":
             shown["similarity"] = Option(options["matching"]["similarity"])
         return shown | (self.changed("loss", entry.kind.options) if entry.trained else {})

@@ -70,13 +70,14 @@ def _vlm() -> MethodClass:
 PARTS: dict[str, tuple[str, ...]] = dict.fromkeys(("total", *oepp.PARTS), ())
 LOSS: dict[str, tuple[str, ...]] = dict.fromkeys(("both", "ce", "mse"), ())
 IMAGES: dict[int, tuple[str, ...]] = dict.fromkeys((1, 3), ())
+HEADS = Kind(method=_heads, options="heads", settings={**HORIZON, "loss": LOSS}, **TRAINED)
 KINDS = {
     "statistics": Kind(method=None, settings={"part": PARTS}, metrics=COUNTED),
     "random": Kind(method=_random, sees=("action_pool",), settings=ANY, splits=ALL),
     "frequent": Kind(method=_frequent, sees=("train_annotation", "action_pool"), settings=ANY, splits=ALL),
     "matching": Kind(method=_matching, sees=SEEING, settings=HORIZON, splits=ALL, environment="text"),
-    "mlp": Kind(method=_heads, options="heads", settings={**HORIZON, "loss": LOSS}, **TRAINED),
-    "transformer": Kind(method=_heads, options="heads", settings={**HORIZON, "loss": LOSS}, **TRAINED),
+    "mlp": HEADS,
+    "transformer": HEADS,
     "pdpp": Kind(method=_pdpp, options="pdpp", settings=HORIZON, **TRAINED),
     "vlm": Kind(
         method=_vlm,

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from stepline.llm import Conversation
 from stepline.metrics.plans import NO_ACTION
+from stepline.service import Conversation
 
 SYSTEM = (
     "You are a helpful assistant, an expert in answering questions about action planning in instructional videos. "

@@ -25,7 +25,7 @@ def add(verbs: "SubParsers") -> None:
     action.set_defaults(run=_rebuild)
 
     action = actions.add_parser("list", help="events by cluster, and the actions that OpenEvent words otherwise")
-    action.set_defaults(run=lambda _: _list())
+    action.set_defaults(run=_list)
 
     action = actions.add_parser("import", help="a bank from the files of OEPP's authors, or of P3IV's")
     action.add_argument(
@@ -55,8 +55,8 @@ def _rebuild(parsed: argparse.Namespace) -> None:
     parts = openevent.rebuild(released, events, sources, seed=parsed.seed)
     lines = openevent.compare(released, events, sources)
     absent = "" if crosstask else "CrossTask's release is not here: run `stepline fetch oepp/crosstask`"
-    lost = sum(line.in_release - line.rebuilt for line in lines)
-    without = f"made without {lost} of {sum(line.in_release for line in lines)} videos" if lost else ""
+    made, wanted = sum(line.rebuilt for line in lines), sum(line.in_release for line in lines)
+    without = f"made without {wanted - made} of {wanted} videos" if made < wanted else ""
     oepp.write_rebuilt(parts, seed=parsed.seed, without="; ".join(filter(None, [without, absent])))
 
     path = RESULTS / "rebuilt.csv"
@@ -67,12 +67,11 @@ def _rebuild(parsed: argparse.Namespace) -> None:
         known = {"event", "source", "in_release", "renamed"} if reason else {*names}
         rows.append([*(str(v) if n in known else "" for n, v in zip(names, astuple(line), strict=True)), reason])
     write_lines(path, [*names, "reason"], rows)
-    made, wanted = sum(line.rebuilt for line in lines), sum(line.in_release for line in lines)
     same = sum(line.same_segments for line in lines)
     print(f"{path}: {made} of {wanted} videos rebuilt, {same} with the released segments{absent and f'; {absent}'}")
 
 
-def _list() -> None:
+def _list(_: argparse.Namespace) -> None:
     from stepline.benchmarks.oepp.listings import write_listings
 
     write_listings()

@@ -43,11 +43,7 @@ class Pss(Benchmark[Entry]):
     )
     drawn = ("soda_d", "cider")
     settings = ("baseline",)
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """What is made where no target is named."""
-        return (*super().targets, "worked_examples.html")
+    also_made = ("worked_examples.html",)
 
     def check(self) -> None:
         """Raise ConfigError where ProcNet's sizes are impossible."""

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from stepline import paths
+from stepline import paths, service
 from stepline.backbones.registry import DOT, presets, tower_of
 from stepline.backbones.sentence import MODELS
 from stepline.benchmark import Benchmark, Job, Line, Option, Table, Values
@@ -314,7 +314,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
             "encoders": [self.pipeline.features.spec_of(name).record() for name in encoders],
         }
         if entry.kind_name == "llm":
-            record["llm"] = {key: value for key, value in self.options["llm"].items() if key != "concurrency"}
+            record["llm"] = service.record(self.options["llm"])
         return record | (self.pipeline.speech.record if self.recognised(entry) else {})
 
     def splits_of(self, entry: SpacewalkEntry, stage: str) -> tuple[Split, ...]:

@@ -4,9 +4,8 @@ import os
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from stepline import paths
+from stepline import paths, service
 from stepline.backbones.registry import presets
 from stepline.backbones.weights import WEIGHTS, locate
 from stepline.benchmarks.spacewalk.kinds import TEXT_ENCODERS, SpacewalkEntry
@@ -36,28 +35,19 @@ def missing_part(plan: "Spacewalk", entry: SpacewalkEntry) -> Sequence[Need]:
     if plan.recognised(entry):
         absent = [*_absent_packages("media"), *plan.pipeline.speech.missing]
         found += absent if absent and not plan.pipeline.speech.transcribed else []
-    if asks_nobody(plan, entry):
-        found.append(Need("config", f"{plan.name}.llm.model", "NAME"))
-    elif entry.kind_name == "llm" and _must_pay(plan, entry):
-        found.append(Need("key", "OPENAI_API_KEY"))
+    if entry.kind_name == "llm":
+        made = (
+            paths.predictions(plan.name, release, entry.id, paths.context_label(context_s))
+            for release in plan.releases_of(entry)
+            for context_s in plan.windows(entry.id)
+        )
+        found += service.missing(plan.name, plan.options["llm"], made)
     return found
 
 
 def asks_nobody(plan: "Spacewalk", entry: SpacewalkEntry) -> bool:
     """Return whether an entry is a language model's and none is named."""
     return entry.kind_name == "llm" and plan.options["llm"]["model"] is None
-
-
-def _must_pay(plan: "Spacewalk", entry: SpacewalkEntry) -> bool:
-    """Return whether predictions are still to be asked for, from a service with a key that is not there."""
-    if urlsplit(plan.options["llm"]["url"]).hostname != "api.openai.com" or os.environ.get("OPENAI_API_KEY"):
-        return False
-    made = [
-        paths.predictions(plan.name, release, entry.id, paths.context_label(context_s))
-        for release in plan.releases_of(entry)
-        for context_s in plan.windows(entry.id)
-    ]
-    return not all(path.exists() for path in made)
 
 
 def _absent_packages(user: str) -> list[Need]:

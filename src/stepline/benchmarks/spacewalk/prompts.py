@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
-from stepline.llm import Conversation
+from stepline.service import Conversation
 
 SYSTEM = {
     STEP_RECOGNITION: (

@@ -11,7 +11,6 @@ from stepline.benchmarks.oepp.inputs import OeppInputs
 from stepline.benchmarks.oepp.methods.observations import Observations
 from stepline.benchmarks.oepp.methods.planner import Planner
 from stepline.benchmarks.oepp.windows import Window
-from stepline.features.network import device_of
 from stepline.models.training import fit_head, loaded, restore
 from stepline.spec import digest
 
@@ -36,7 +35,7 @@ class Samples:
         """Return windows of a split that are ``used``."""
         import torch
 
-        observed, device = Observations.of(inputs, windows), device_of(inputs.benchmark.config["features"]["device"])
+        observed, device = Observations.of(inputs, windows), inputs.device
         labels = torch.tensor(inputs.labels(split, windows), device=device)
         rows, index = (torch.from_numpy(each).to(device) for each in (observed.rows, observed.index))
         return cls(rows, index, torch.from_numpy(vectors(inputs, split)).to(device), labels)
@@ -87,7 +86,7 @@ class Trained(Planner, Generic[Model]):
             batch_size=block["batch_size"],
             learning_rate=block["learning_rate"],
             seed=seed,
-            device=train.rows.device.type,
+            device=inputs.device,
             fused=True,
             resume=digest([inputs.spec, [[each.video, each.index] for each in inputs.used("train")]]),
             what=f"{inputs.entry.id}, seed {seed}",
@@ -105,6 +104,6 @@ class Trained(Planner, Generic[Model]):
         assert fit is not None
         samples = Samples.of(inputs, split, windows)
         with loaded(fit) as parameters:
-            model = restore(self.build(inputs, samples), parameters, samples.rows.device.type)
+            model = restore(self.build(inputs, samples), parameters, inputs.device)
         with torch.inference_mode():
             return [tuple(plan) for plan in read_out(self.vectors(inputs, model, samples), samples.text).tolist()]

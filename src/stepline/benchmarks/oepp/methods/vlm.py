@@ -12,11 +12,12 @@ from stepline.benchmarks.oepp.methods.planner import Planner
 from stepline.benchmarks.oepp.pictures import observed_s, pictures
 from stepline.benchmarks.oepp.prompts import conversation, read_plan
 from stepline.benchmarks.oepp.windows import Window
-from stepline.llm import Conversation, Service, ask
+from stepline.llm import ask
 from stepline.media.decode import MediaError
 from stepline.metrics.plans import NO_ACTION
 from stepline.needs import Need
 from stepline.progress import progress
+from stepline.service import Conversation, Service
 
 log = logging.getLogger(__name__)
 

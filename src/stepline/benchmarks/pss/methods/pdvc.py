@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stepline.benchmarks.pss.inputs import PssInputs
-from stepline.benchmarks.pss.methods.trained import Trained, device, fit_videos, missed
+from stepline.benchmarks.pss.methods.trained import Trained, features, fractions
 from stepline.datasets.pss import Procedure
 from stepline.errors import ConfigError
 
 if TYPE_CHECKING:
     import torch
 
-    from stepline.models.pdvc import Decoded, Pdvc, PdvcConfig
+    from stepline.models.pdvc import Pdvc, PdvcConfig
 
 DECAY = 0.5
 """What the learning rate is multiplied by after each of the decay epochs."""
@@ -28,38 +28,13 @@ class PdvcMethod(Trained["Pdvc"]):
 
         Raises ConfigError where a training video has more segments than there are queries.
         """
-        import torch
-
-        options = inputs.options["pdvc"]
-        config = _config(inputs)
-        most = options["train_segments"]
+        config, most = _config(inputs), inputs.options["pdvc"]["train_segments"]
         longest = max(len(each.segments) for each in inputs.used("train"))
         if config.proposals == "learned" and min(longest, most or longest) > config.queries:
             raise ConfigError(
                 f"config: pss.pdvc.queries: {config.queries} is not allowed; a training video has {longest} segments"
             )
-
-        def loss(model: "Pdvc", procedure: Procedure) -> torch.Tensor:
-            n = len(procedure.segments)
-            kept = sorted(torch.randperm(n)[:most].tolist()) if most and n > most else range(n)
-            return _loss(model, inputs, procedure, kept)
-
-        def val_loss(model: "Pdvc", videos: Sequence[Procedure]) -> float:
-            if config.proposals == "learned":
-                return missed(videos, lambda each: _decoded(model, inputs, each)[0])
-            found = [float(_loss(model, inputs, each, range(len(each.segments)))) for each in videos]
-            return float(np.mean(found))
-
-        fit_videos(
-            inputs,
-            seed,
-            path,
-            lambda: self.build(inputs),
-            loss,
-            val_loss,
-            clip=options["clip"],
-            factor=lambda epochs: DECAY ** sum(epochs >= each for each in options["decay_epochs"]),
-        )
+        super().fit(inputs, seed, path)
 
     def build(self, inputs: PssInputs) -> "Pdvc":
         """Return a model of the configured size."""
@@ -67,11 +42,36 @@ class PdvcMethod(Trained["Pdvc"]):
 
         return Pdvc(_config(inputs))
 
-    def decode(self, model: "Pdvc", inputs: PssInputs, procedure: Procedure) -> dict[str, Any]:
-        """Return the segments of a video, their scores and sentences."""
-        segments, decoded = _decoded(model, inputs, procedure)
+    def loss(self, model: "Pdvc", inputs: PssInputs, procedure: Procedure) -> "torch.Tensor":
+        """Return the loss on a video's segments and sentences, of long videos on as many as are configured, drawn."""
+        import torch
+
+        n, most = len(procedure.segments), inputs.options["pdvc"]["train_segments"]
+        return _loss(
+            model, inputs, procedure, sorted(torch.randperm(n)[:most].tolist()) if most and n > most else range(n)
+        )
+
+    def val_loss(self, model: "Pdvc", inputs: PssInputs, videos: Sequence[Procedure]) -> float:
+        """Return 1 less the mean SODA-D F1, with given segments the mean loss."""
+        if model.config.proposals == "learned":
+            return super().val_loss(model, inputs, videos)
+        return float(np.mean([float(_loss(model, inputs, each, range(len(each.segments)))) for each in videos]))
+
+    def training(self, inputs: PssInputs) -> dict[str, Any]:
+        """Return the largest norm of the gradient, and the decay of the step size after some epochs."""
+        options = inputs.options["pdvc"]
         return {
-            "segments": segments,
+            "clip": options["clip"],
+            "factor": lambda epochs: DECAY ** sum(epochs >= each for each in options["decay_epochs"]),
+        }
+
+    def decode(self, model: "Pdvc", inputs: PssInputs, procedure: Procedure) -> dict[str, Any]:
+        """Return the segments of a video, given ones as they were given, their scores and sentences."""
+        given = None if model.config.proposals == "learned" else fractions(inputs, procedure)
+        decoded = model.decode(_features(inputs, procedure), duration_s=procedure.duration_s, segments=given)
+        seconds = (decoded.segments.double().cpu() * procedure.duration_s).tolist()
+        return {
+            "segments": tuple(map(tuple, seconds)) if given is None else procedure.segments,
             "scores": tuple(decoded.scores.tolist()),
             "sentences": tuple(map(inputs.words.decode, decoded.captions)),
         }
@@ -105,18 +105,7 @@ def _config(inputs: PssInputs) -> "PdvcConfig":
 
 
 def _features(inputs: PssInputs, procedure: Procedure) -> "torch.Tensor":
-    import torch
-
-    length = inputs.options["length"][inputs.release]
-    return torch.from_numpy(inputs.resized(procedure.video, length)).to(device(inputs))
-
-
-def _segments(inputs: PssInputs, procedure: Procedure, kept: Sequence[int]) -> "torch.Tensor":
-    """Return some of a video's segments as fractions of its duration, (n, 2)."""
-    import torch
-
-    fractions = torch.tensor([procedure.segments[each] for each in kept]) / procedure.duration_s
-    return fractions.clamp(0, 1).to(device(inputs))
+    return features(inputs, procedure, inputs.options["length"][inputs.release])
 
 
 def _loss(model: "Pdvc", inputs: PssInputs, procedure: Procedure, kept: Sequence[int]) -> "torch.Tensor":
@@ -129,20 +118,7 @@ def _loss(model: "Pdvc", inputs: PssInputs, procedure: Procedure, kept: Sequence
         row[: len(each)] = torch.tensor(each)
     return model.loss(
         _features(inputs, procedure),
-        _segments(inputs, procedure, kept),
-        captions.to(device(inputs)),
+        fractions(inputs, procedure)[list(kept)],
+        captions.to(inputs.device),
         duration_s=procedure.duration_s,
     )
-
-
-def _decoded(
-    model: "Pdvc", inputs: PssInputs, procedure: Procedure
-) -> "tuple[tuple[tuple[float, float], ...], Decoded]":
-    """Return a video's segments in seconds, given ones as they were given, and all that the model says of it."""
-    learned = model.config.proposals == "learned"
-    given = None if learned else _segments(inputs, procedure, range(len(procedure.segments)))
-    decoded = model.decode(_features(inputs, procedure), duration_s=procedure.duration_s, segments=given)
-    if not learned:
-        return procedure.segments, decoded
-    seconds = (decoded.segments.double().cpu() * procedure.duration_s).tolist()
-    return tuple((start_s, end_s) for start_s, end_s in seconds), decoded

@@ -34,7 +34,8 @@ from stepline.benchmarks.spacewalk.text import RecordingText
 from stepline.benchmarks.spacewalk.windows import window
 from stepline.datasets.schema import Recording
 from stepline.datasets.studies import STEP_RECOGNITION
-from stepline.llm import Service, ask
+from stepline.llm import ask
+from stepline.service import Service
 
 N_EXAMPLES = 5
 

@@ -1,0 +1,78 @@
+"""A service that answers for a language model: what is asked of it, what it is missing, what decides its answers.
+
+The workflow asks too: nothing heavy is imported.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from stepline.config import Config
+from stepline.io import canonical_json
+from stepline.needs import Need
+
+KEY = "OPENAI_API_KEY"
+"""The environment variable with the service's key, for services that want one. It is never written anywhere."""
+Content = str | list[dict[str, Any]]
+"""Text, or parts in order: ``{"type": "text", "text": ...}`` and ``{"type": "image_url", "image_url": {"url": ...}}``,
+of a picture as a data URI."""
+Conversation = list[dict[str, Content]]
+"""Messages with ``role`` (system, user or assistant) and ``content``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """A model and where it is asked.
+
+    url: up to ``/chat/completions``. model: as the service names it. max_tokens: of an answer, at temperature 0
+    (Spacewalk-18, Appendix E.5); None sends neither, as models that think first take neither. concurrency: requests at
+    once.
+    """
+
+    url: str
+    model: str
+    max_tokens: int | None
+    concurrency: int
+
+    def request(self, conversation: Conversation) -> dict[str, Any]:
+        """Return the body of a request."""
+        limit = {} if self.max_tokens is None else {"temperature": 0, "max_tokens": self.max_tokens}
+        return {"model": self.model, "messages": conversation, **limit}
+
+    def identity(self, conversation: Conversation) -> str:
+        """Return the sha256 of the request, with its pictures, and its address.
+
+        Two services may give other models the same name.
+        """
+        asked = [self.url.rstrip("/"), self.request(conversation)]
+        return hashlib.sha256(canonical_json(asked).encode()).hexdigest()
+
+
+def api_key() -> str:
+    """Return the service's key from the environment, "" where it is unset."""
+    return os.environ.get(KEY, "").strip()
+
+
+def is_openai(url: str) -> bool:
+    """Return whether ``url`` is OpenAI's own service, which answers nobody without a key."""
+    return urlsplit(url).hostname == "api.openai.com"
+
+
+def missing(study: str, options: Config, made: Iterable[Path]) -> list[Need]:
+    """Return the model or the key that a study is missing.
+
+    options: its block ``llm``. made: the predictions that need answers; where all of them are there, nothing is asked.
+    """
+    if options["model"] is None:
+        return [Need("config", f"{study}.llm.model", "NAME")]
+    unpaid = is_openai(options["url"]) and not api_key() and not all(path.exists() for path in made)
+    return [Need("key", KEY)] if unpaid else []
+
+
+def record(options: Config) -> dict[str, Any]:
+    """Return what decides answers: all of the block ``llm`` but how many requests are made at once."""
+    return {name: value for name, value in options.items() if name != "concurrency"}
