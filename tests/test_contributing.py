@@ -12,49 +12,92 @@ import pytest
 
 from tests.conftest import ROOT
 
-FILES = dict(re.findall(r"<!-- test: (\S+) -->\n```\w+\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL))
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 MOMENTS = {
+    "train": [{"video": "c", "duration_s": 100, "start_s": 40, "end_s": 80}],
+    "val": [{"video": "d", "duration_s": 10, "start_s": 1, "end_s": 2}],
     "test": [
         {"video": "a", "duration_s": 100, "start_s": 20, "end_s": 80},
         {"video": "b", "duration_s": 50, "start_s": 5, "end_s": 20},
-    ]
+    ],
 }
 
 
+def files(mark: str) -> dict[str, str]:
+    """Return the files of CONTRIBUTING by name that stand below a mark."""
+    return dict(re.findall(rf"<!-- {mark}: (\S+) -->\n```\w+\n(.*?)```", CONTRIBUTING, re.DOTALL))
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the toy and its moments."""
+    folder = tmp_path_factory.mktemp("toy")
+    for name, content in files("test").items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content.replace("STEPLINE/", f"{ROOT}/"))
+    (folder / "mirror/toy").mkdir(parents=True)
+    (folder / "mirror/toy/moments.json").write_text(json.dumps(MOMENTS))
+    return folder
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("STEPLINE_")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    environment = kept | {"PATH": path, "STEPLINE_MIRROR": "mirror"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def rows(folder: Path, table: str) -> dict[tuple[str, str], dict[str, str]]:
+    with open(folder / f"results/toy/{table}.csv", newline="", encoding="utf-8") as file:
+        return {(row["entry"], row["metric"]): row for row in csv.DictReader(file)}
+
+
 def test_the_toy_is_short() -> None:
-    assert sum(content.count("\n") for content in FILES.values()) < 120
+    assert sum(content.count("\n") for content in files("test").values()) < 120
 
 
 @pytest.mark.slow
-def test_the_toy_runs_as_it_is_printed(tmp_path: Path) -> None:
-    for name, content in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(content.replace("STEPLINE/", f"{ROOT}/"))
-    (tmp_path / "mirror/toy").mkdir(parents=True)
-    (tmp_path / "mirror/toy/moments.json").write_text(json.dumps(MOMENTS))
-
-    def run() -> subprocess.CompletedProcess[str]:
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("STEPLINE_")}
-        path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
-        return subprocess.run(
-            ["bash", "-e", "run.sh"],
-            cwd=tmp_path,
-            env=kept | {"PATH": path},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    done = run()
-    assert done.returncode == 0, done.stderr
-    with open(tmp_path / "results/toy/table1.csv", newline="", encoding="utf-8") as file:
-        rows = {(row["entry"], row["metric"]): row for row in csv.DictReader(file)}
-    assert {key: (row["value"], row["status"]) for key, row in rows.items()} == {
+def test_the_toy_runs_as_it_is_printed(toy: Path) -> None:
+    done = run(toy, "bash", "-e", "run.sh")
+    found = rows(toy, "table1")
+    assert {key: (row["value"], row["status"]) for key, row in found.items()} == {
         ("middle", "iou"): ("59.5238", "differs"),
         ("middle", "recall"): ("50.0000", "exact"),
         ("whole", "iou"): ("45.0000", "ours"),
         ("whole", "recall"): ("50.0000", "ours"),
     }
-    assert rows["middle", "iou"]["inputs"] == "duration"
+    assert found["middle", "iou"]["inputs"] == "duration"
     assert "iou on test: 59.5238" in done.stdout
-    assert "Nothing to be done" in run().stderr
+    assert "Nothing to be done" in run(toy, "bash", "-e", "run.sh").stderr
+
+
+@pytest.mark.slow
+def test_the_fuller_toy_runs(toy: Path) -> None:
+    for name, content in files("more").items():
+        before = (toy / name).read_text() if name.endswith("__init__.py") else ""
+        (toy / name).write_text(before + content)
+    tables = [f"results/toy/{name}.csv" for name in ("table1", "table2", "pairs")]
+    snakemake = "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "1", *tables, "--configfile", "toy.yaml"
+    run(toy, *snakemake)
+    found = rows(toy, "table1")
+    assert {entry: row["value"] for (entry, metric), row in found.items() if metric == "iou"} == {
+        "middle": "59.5238",
+        "learned": "33.3333",
+        "rounded": "87.5000",
+        "network": "",
+    }
+    assert (found["learned", "iou"]["seeds"], found["rounded", "iou"]["inputs"]) == ("0;1", "moment")
+    assert found["network", "iou"]["needs"] == "package:toy_network"
+    assert rows(toy, "table2")["statistics", "videos"]["value"] == "2"
+    with open(toy / "results/toy/pairs.csv", newline="", encoding="utf-8") as file:
+        assert [(row["metric"], row["difference"]) for row in csv.DictReader(file)] == [
+            ("iou", "-26.1905"),
+            ("recall", "0.0000"),
+        ]
+    run(toy, *snakemake, "--config", "toy={metrics: {threshold: 0.3}, place: {keep: 0.5}}")
+    again = rows(toy, "table1")
+    assert again["middle", "recall"]["options"] == "threshold=0.3 (published: 0.5)"
+    assert again["learned", "iou"]["options"] == "keep=0.5 (published: 0.8)"
+    assert again["middle", "iou"]["options"] == ""

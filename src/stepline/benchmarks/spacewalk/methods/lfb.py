@@ -17,7 +17,6 @@ from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
 from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, SpacewalkMethod, without_irrelevant
 from stepline.datasets.schema import Split
-from stepline.features.network import device_of
 from stepline.models.context import SEGMENT_S, Block, Segments, average, concatenation
 from stepline.models.lfb import Clips, apply_lfb, fit_lfb
 from stepline.models.linear import Matching, apply_linear, fit_linear
@@ -43,7 +42,7 @@ class LongTermFeatureBank(SpacewalkMethod):
         if head in POOLS:
             fit_linear(_pooled(head, train, context_s), _pooled(head, val, context_s), path, **options)
             return
-        fit_lfb(head, train, val, path, context_s=context_s, device=_device(inputs), **options)
+        fit_lfb(head, train, val, path, context_s=context_s, device=inputs.device, **options)
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
         """Return the method at windows of ``context_s`` seconds: the best step, Irrelevant left to a threshold."""
@@ -105,14 +104,10 @@ def _apply(
     def mapped(path: Path) -> NDArray[np.float32]:
         if pooled is not None:
             return apply_linear(path, pooled)
-        return apply_lfb(head, path, bank, times_s, context_s=context_s, device=_device(inputs))
+        return apply_lfb(head, path, bank, times_s, context_s=context_s, device=inputs.device)
 
     outcomes: list[Outcome] = []
     for seed, path in zip(inputs.entry.seeds, fits, strict=True):
         scores = mapped(path) @ steps.T
         outcomes.append((seed, scores.argmax(axis=1) + 1, without_irrelevant(scores)))
     return outcomes
-
-
-def _device(inputs: SpacewalkInputs) -> str:
-    return device_of(inputs.benchmark.config["features"]["device"]).type
