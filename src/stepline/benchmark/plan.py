@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from stepline import paths
-from stepline.benchmark.configured import Configured
+from stepline.benchmark.declared import Declared
 from stepline.benchmark.entries import AnyEntry, Job, Line, Table
 from stepline.config import Config
 from stepline.errors import ConfigError, MissingError, StoreError
@@ -25,7 +25,7 @@ FORMAT = 1
 """Of files of predictions: raise it with a change of what they hold besides a benchmark's own columns."""
 
 
-class Benchmark(Configured[AnyEntry]):
+class Benchmark(Declared[AnyEntry]):
     """A benchmark under one configuration, with its jobs."""
 
     @classmethod

@@ -47,11 +47,8 @@ class Verbs:
     def score(self, release: str, entry: str, context: str) -> None:
         """Score the predictions."""
         place = self.benchmark.name, release, entry, context
-        score(
-            self.benchmark.inputs(self.benchmark.job(release, entry, context)),
-            paths.predictions(*place),
-            paths.scores(*place),
-        )
+        inputs = self.benchmark.inputs(self.benchmark.job(release, entry, context))
+        score(inputs, paths.predictions(*place), paths.scores(*place))
 
     def table(self, file: str) -> None:
         """Write a file of tables; raise ConfigError where it is not configured."""
@@ -66,6 +63,10 @@ class Verbs:
     def pairs(self) -> None:
         """Write the differences that the benchmark declares."""
         write_pairs(self.benchmark)
+
+    def examples(self) -> None:
+        """Write the benchmark's page of examples; raise ConfigError where it has none."""
+        self.benchmark.write_examples()
 
     def results(self) -> None:
         """Write the sha256 of all results, as ``sha256sum --check`` reads it."""
