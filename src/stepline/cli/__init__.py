@@ -141,8 +141,8 @@ def _parser() -> argparse.ArgumentParser:
     ):
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("study")
-        for each in takes:
-            verb.add_argument(f"--{each}", **OPTIONS[each])
+        for option in takes:
+            verb.add_argument(f"--{option}", **OPTIONS[option])
         verb.set_defaults(run=_of_study, takes=takes)
 
     verb = verbs.add_parser("explain", help="what stands behind one line of a table")

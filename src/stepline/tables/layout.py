@@ -188,7 +188,7 @@ def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
         ("Intervals", "95 %, bootstrap over the videos" if any(row.ci_low is not None for row in done) else ""),
         ("[Re-run]", next((row.rerun_note for row in rows if row.rerun), "")),
         ("Selection", _by_method(done, lambda row: row.selection)),
-        ("Options", _by_part(done, lambda row: row.options.replace(";", ", "))),
+        ("Options", _by_part(done, lambda row: row.options_text.replace(";", ", "))),
         ("Subset", _by_method(rows, lambda row: row.subset) or "none: the whole split"),
     ]
     return [(term, text) for term, text in terms if text]

@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from stepline.benchmark.words import Metric, Sees
+from stepline.benchmark.words import Metric
 from stepline.errors import ConfigError, StoreError
-from stepline.needs import Need
 from stepline.tables.number import Number
 from stepline.tables.paper import PaperKey, Published, read_paper
 from stepline.tables.status import Status, judge
@@ -19,35 +18,24 @@ COLUMNS = (
     *("difference", "release", "split", "protocol", "inputs", "options", "value_sd", "ci_low", "ci_high", "n_videos"),
     *("n_listed", "n_samples", "n_queries", "pool_used", "pool_listed", "seeds", "spec", "status", "note", "command"),
 )
+COUNTS = ("n_videos", "n_listed", "n_samples", "n_queries", "pool_used", "pool_listed")
 UNDECLARED = "add its encoder or context to config.yaml, or an entry to tables.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Row(Number):
     """A row of the table; ``COLUMNS`` are its CSV form. None and "" are unknown.
 
     entry: "" of a number of the paper that nothing computes. rerun: the number of the paper's later edition, as
     printed; rerun_note: what that is. measure: the metric; column: its place among the benchmark's. rank: of the
-    setting, where a table is laid out. printed: the paper's number as printed. title: of the table. selection: how the
-    settings were chosen. per_video: the value of each video. Values in percent, those of counts whole numbers.
+    setting, where a table is laid out. printed: the paper's number as printed. selection: how the settings were chosen.
+    per_video: the value of each video. Values in percent, those of counts whole numbers.
     """
 
-    table: str
-    entry: str
-    method: str
-    modality: str
-    setting: str
-    context_s: float | None
-    metric: str
     value: float | None
     paper: float | None
     rerun: str
     difference: float | None
-    release: str
-    split: str
-    protocol: str
-    sees: tuple[Sees, ...]
-    options: str
     value_sd: float | None
     ci_low: float | None
     ci_high: float | None
@@ -58,20 +46,19 @@ class Row:
     pool_used: int | None
     pool_listed: int | None
     seeds: tuple[int, ...]
-    spec: str
     status: Status
-    note: str
-    command: str
-    title: str
     measure: Metric
     column: int
     rank: int
     rerun_note: str
     printed: str
-    needs: tuple[Need, ...]
-    subset: str
     selection: str
     per_video: Mapping[str, float]
+
+    @property
+    def options_text(self) -> str:
+        """The named options, sorted: ``key=value``, by semicolons."""
+        return ";".join(f"{key}={value_text(option.value)}" for key, option in sorted(self.options.items()))
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -83,7 +70,7 @@ class Row:
         """What is unique in a table: table, method, modality, setting, context_s, metric, release, split, options."""
         context = number_text(self.context_s)
         group = (self.table, self.method, self.modality, self.setting)
-        return (*group, context, self.metric, self.release, self.split, self.options)
+        return (*group, context, self.metric, self.release, self.split, self.options_text)
 
 
 def build(
@@ -141,7 +128,7 @@ def build(
     def order(row: Row) -> tuple[Any, ...]:
         method = methods.index((row.table, row.method, row.modality, row.setting))
         context = float("inf") if row.context_s is None else row.context_s
-        return row.table, releases.index(row.release), method, context, row.metric, row.options
+        return row.table, releases.index(row.release), method, context, row.metric, row.options_text
 
     return sorted(rows, key=order)
 
@@ -211,46 +198,28 @@ def _row(
     if measured and selection:
         remarks.append(f"selection: {selection}")
     low, high = measured.get("ci") or (None, None)
-    named = sorted(number.options.items())
     return Row(
-        table=number.table,
-        entry=number.entry,
-        method=number.method,
-        modality=_modality(number),
-        setting=number.setting,
-        context_s=number.context_s,
-        metric=number.metric,
+        **vars(number)
+        | {
+            "modality": _modality(number),
+            "note": "; ".join(filter(None, [*remarks, number.note])),
+            "command": number.command if status == "needs" else "",
+            **{count: counts.get(count) for count in COUNTS},
+        },
         value=value,
         paper=paper.value if paper else None,
         rerun=paper.rerun if paper else "",
         difference=difference,
-        release=number.release,
-        split=number.split,
-        protocol=number.protocol,
-        sees=number.sees,
-        options=";".join(f"{key}={value_text(option.value)}" for key, option in named),
         value_sd=measured.get("sd"),
         ci_low=low,
         ci_high=high,
-        n_videos=counts.get("n_videos"),
-        n_listed=counts.get("n_listed"),
-        n_samples=counts.get("n_samples"),
-        n_queries=counts.get("n_queries"),
-        pool_used=counts.get("pool_used"),
-        pool_listed=counts.get("pool_listed"),
         seeds=tuple(measured.get("seeds", ())),
-        spec=number.spec,
         status=status,
-        note="; ".join(filter(None, [*remarks, number.note])),
-        command=number.command if status == "needs" else "",
-        title=number.title,
         measure=metrics[number.metric],
         column=list(metrics).index(number.metric),
         rank=settings.index(number.setting) if number.setting in settings else len(settings),
         rerun_note=rerun,
         printed=paper.printed if paper else "",
-        needs=number.needs,
-        subset=number.subset,
         selection=selection if measured else "",
         per_video=measured.get("per_video") or {},
     )
