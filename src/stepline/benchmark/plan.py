@@ -80,8 +80,7 @@ class Benchmark(Declared[AnyEntry]):
 
     def decoding(self) -> list[Path]:
         """Return the predictions of the jobs that read the videos themselves."""
-        jobs = [job for job in self.jobs() if job.entry.kind.decoded]
-        return [paths.predictions(self.name, job.release, job.entry.id, job.context) for job in jobs]
+        return [self.predictions(job) for job in self.jobs() if job.entry.kind.decoded]
 
     def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
         """Return the releases that must be there before the entry's jobs are known.
@@ -213,6 +212,14 @@ class Benchmark(Declared[AnyEntry]):
         """Return the checkpoints of a job, one per seed."""
         return [paths.fit(self.name, job.release, job.entry.id, job.context, seed) for seed in job.entry.seeds]
 
+    def predictions(self, job: Job) -> Path:
+        """Return the file of a job's predictions; the record of what made them stands beside it."""
+        return paths.predictions(self.name, job.release, job.entry.id, job.context)
+
+    def scores(self, job: Job) -> Path:
+        """Return the file of a job's scores."""
+        return paths.scores(self.name, job.release, job.entry.id, job.context)
+
     def _inputs(self, job: Job, stage: str) -> list[Path]:
         inputs = list(map(self.release_manifest, self.reads(job)))
         if self.datasets:
@@ -240,19 +247,15 @@ class Benchmark(Declared[AnyEntry]):
 
         One that is absent waits for the next run: what its entry reads came after this one had listed its jobs.
         """
-        path = paths.scores(self.name, job.release, job.entry.id, job.context)
+        path = self.scores(job)
         if not path.exists():
             return {"needs": [str(Need("score", job.entry.id))], "metrics": {}}
-        score = read_json(path)
-        metrics = score.get("metrics") if isinstance(score, dict) and "needs" in score else None
-        if not isinstance(metrics, dict) or not all(isinstance(each, dict) for each in metrics.values()):
-            raise StoreError(f"{path} is no score: remove it and run the same again")
-        return score  # type: ignore[no-any-return]
+        return read_score(path)
 
     def table_inputs(self, file: str) -> list[Path]:
         """Return what a table collects: scores, releases that are counted, and the records that videos are deleted."""
         jobs = list(self.jobs(file))
-        scores = [paths.scores(self.name, job.release, job.entry.id, job.context) for job in jobs]
+        scores = [*map(self.scores, jobs)]
         counted = [
             self.release_manifest(release)
             for _, line, release in self.lines(file)
@@ -285,14 +288,13 @@ class Benchmark(Declared[AnyEntry]):
         """Yield a line on each kind with predictions that stay, though its source is no longer what made them."""
         found: dict[str, list[Path]] = {}
         for job in self.jobs():
-            path = paths.predictions(self.name, job.release, job.entry.id, job.context)
+            path = self.predictions(job)
             record = path.with_suffix(".json")
-            made = read_json(record) if path.exists() and record.exists() else {}
-            if made.get("spec") == self.spec(job) and self.source(job.entry.kind) not in (
-                made["method"]["source"],
-                made["method"].get("accepted"),
-            ):
-                found.setdefault(job.entry.kind_name, []).append(path)
+            made = read_json(record) if path.exists() and record.exists() else None
+            if isinstance(made, dict) and made.get("spec") == self.spec(job) and isinstance(made.get("method"), dict):
+                known = {made["method"].get("source"), made["method"].get("accepted")}
+                if self.source(job.entry.kind) not in known:
+                    found.setdefault(job.entry.kind_name, []).append(path)
         for kind, stale in found.items():
             yield (
                 f"{len(stale)} of the predictions of {self.name}, {stale[0]}{', ...' * (len(stale) > 1)}, were made by "
@@ -308,6 +310,15 @@ class Benchmark(Declared[AnyEntry]):
     def report_inputs(self) -> list[Path]:
         """Return what the page shows: its tables."""
         return [Path("results", self.name, f"{file}.csv") for file in self.report_tables]
+
+
+def read_score(path: Path) -> dict[str, Any]:
+    """Return the score in a file; raise StoreError where it is damaged."""
+    score = read_json(path)
+    metrics = score.get("metrics") if isinstance(score, dict) and "needs" in score else None
+    if not isinstance(metrics, dict) or not all(isinstance(each, dict) for each in metrics.values()):
+        raise StoreError(f"{path} is no score: remove it and run the same again")
+    return score  # type: ignore[no-any-return]
 
 
 def _put(changes: Config, options: Config, need: Need) -> None:

@@ -1,4 +1,4 @@
-"""The source of a method: its module, and what that imports of its benchmark and of the models."""
+"""The source of a method: its module, and what that imports of its benchmark, of the models and of the metrics."""
 
 import ast
 import hashlib
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-MODELS = "stepline.models"
-"""Modules that are part of the methods that import them."""
+SHARED = ("models", "metrics")
+"""Packages of Stepline whose modules are part of the methods that import them."""
 
 
 def source_digest(method: Callable[[], Any], package: str, folder: Path, *, apart: str) -> str:
@@ -71,7 +71,7 @@ def _is_docstring(statement: ast.stmt) -> bool:
 
 
 def _file(module: str, package: str, folder: Path) -> Path | None:
-    for prefix, place in ((package, folder), (MODELS, ROOT / "models")):
+    for prefix, place in ((package, folder), *((f"stepline.{name}", ROOT / name) for name in SHARED)):
         if module == prefix or module.startswith(f"{prefix}."):
             path = place.joinpath(*module.removeprefix(prefix).split("."))
             return next((file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()), None)

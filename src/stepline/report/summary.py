@@ -128,7 +128,9 @@ def write_summary(pipeline: Pipeline) -> None:
     if made.needs:
         parts.append(f"The rest needs {', '.join(map(str, made.needs))}: `{made.command}`, then the same run again.")
     write_text(folder / "videos.md", "\n\n".join(parts) + "\n")
-    write_lines(folder / "videos.csv", made.columns, ([(row | needs)[column] for column in made.columns] for row in made.rows))
+    write_lines(
+        folder / "videos.csv", made.columns, ([(row | needs)[column] for column in made.columns] for row in made.rows)
+    )
 
 
 def headline(made: Summary) -> str:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from stepline import paths
+from stepline.benchmark.plan import read_score
 from stepline.errors import ConfigError, MissingError
 from stepline.invocation import Invocation, current
-from stepline.io import read_json, sha256_file
+from stepline.io import sha256_file
+from stepline.runs.record import read_record
 
 Cells = Mapping[str, str]
 
@@ -18,7 +20,8 @@ def explain(table: Path, entry: str, context: str, release: str) -> str:
     """Return, as text, all that is known of the numbers of one entry at one window length on one release.
 
     table: ``results/<study>/<file>.csv``. context: as in paths, such as ``180s``, or ``all``. Raises ConfigError where
-    the table has no such line, MissingError where it has one that was not computed.
+    the table has no such line, MissingError where it has one that was not computed, StoreError where a record or the
+    score is damaged.
     """
     study = table.parent.name
     lines = [row for row in _rows(table) if (row["entry"], row["release"]) == (entry, release)]
@@ -32,7 +35,7 @@ def explain(table: Path, entry: str, context: str, release: str) -> str:
         raise MissingError(f"{entry} on {release} at {context} {_why(study, table, release, entry, context, lines)}")
     score = paths.scores(study, release, entry, record["context"])
     text = [f"{entry} on {release} at {context}: {shown[0]['method']}, Table {shown[0]['table']} of {study}", ""]
-    metrics = read_json(score)["metrics"]
+    metrics = read_score(score)["metrics"]
     for row in shown:
         text += [*_number(row), *_videos(metrics.get(row["metric"], {})), ""]
     return "\n".join([*text, *_made_by(study, table, release, entry, record)])
@@ -53,7 +56,7 @@ def _record(study: str, release: str, entry: str, context: str, lines: Sequence[
     """Return the record of the job at the window length, or of the job that a line prints at that length."""
     specs = {row["spec"] for row in lines if _context(row) == context}
     for path in sorted(paths.predictions(study, release, entry, context).parent.glob("*.json")):
-        found: dict[str, Any] = read_json(path)
+        found = read_record(path)
         if path.stem == context or found["spec"] in specs:
             return {**found, "context": path.stem}
     return None

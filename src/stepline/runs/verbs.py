@@ -41,14 +41,13 @@ class Verbs:
         """Predict, by all fits where the entry is fitted. A file without rows says what is missing."""
         job = self.benchmark.job(release, entry, context)
         inputs, fits = self.benchmark.inputs(job), self.benchmark.fits(job) if job.entry.trained else []
-        method = predict(inputs, fits, paths.predictions(self.benchmark.name, release, entry, context))
+        method = predict(inputs, fits, self.benchmark.predictions(job))
         write_record(inputs, method)
 
     def score(self, release: str, entry: str, context: str) -> None:
         """Score the predictions."""
-        place = self.benchmark.name, release, entry, context
-        inputs = self.benchmark.inputs(self.benchmark.job(release, entry, context))
-        score(inputs, paths.predictions(*place), paths.scores(*place))
+        job = self.benchmark.job(release, entry, context)
+        score(self.benchmark.inputs(job), self.benchmark.predictions(job), self.benchmark.scores(job))
 
     def table(self, file: str) -> None:
         """Write a file of tables; raise ConfigError where it is not configured."""
