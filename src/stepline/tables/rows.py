@@ -98,16 +98,9 @@ def build(
     by_release, by_split = any(key.release for key in published), any(key.split for key in published)
 
     def paper_key(number: Number) -> PaperKey:
-        return PaperKey(
-            table=number.table,
-            method=number.method,
-            modality=_modality(number),
-            setting=number.setting,
-            context_s=number.context_s,
-            metric=number.metric,
-            release=number.release if by_release else "",
-            split=number.split if by_split else "",
-        )
+        own = {field: getattr(number, field) for field in PaperKey._fields}
+        own |= {"modality": _modality(number)} | ({} if by_release else {"release": ""})
+        return PaperKey(**own | ({} if by_split else {"split": ""}))
 
     numbers = [number for number in numbers if paper_key(number) in published or not _is_empty(number)]
     row = partial(_row, metrics=metrics, settings=settings, rerun=rerun)
@@ -149,17 +142,11 @@ def _undeclared(key: PaperKey, beside: Sequence[Number]) -> Number:
     """Return a number that the paper alone has. beside: those asked for of the same table and release."""
     reference = key.setting == "reference"
     splits = (number.split for number in beside if number.metric == key.metric)
+    here = {"release": beside[0].release, "split": key.split or next(splits, beside[0].split)}
     return Number(
-        table=key.table,
+        **key._asdict() | here,
         title=beside[0].title,
         entry="",
-        method=key.method,
-        modality=key.modality,
-        setting=key.setting,
-        context_s=key.context_s,
-        metric=key.metric,
-        release=beside[0].release,
-        split=key.split or next(splits, beside[0].split),
         paper_release=beside[0].paper_release,
         reference=reference,
         note="" if reference else "nothing that is configured computes it",
