@@ -1,13 +1,22 @@
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stepline.benchmark import Line
+from stepline.benchmark import Entry, Line
 from stepline.errors import ConfigError
 from tests.benchmark.tiny import declared, tiny
 
+THREE = {"kind": "constant", "settings": {"number": 3}, "method": "Three"}
 LINE = {"entry": "three", "method": "Three"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed(Entry):
+    """An entry that knows its table."""
+
+    table: str = ""
 
 
 def wrong(folder: Path, content: dict[str, Any] | None = None, **options: Any) -> str:
@@ -114,7 +123,7 @@ class TestEntries:
             ({"kind": None}, "kind: None is not allowed; choose from constant, "),
             (
                 {"kin": "constant"},
-                "kin: unknown key; did you mean 'kind'? allowed: contexts, features, inputs, kind, method, modality, note, ",
+                "kin: unknown key; did you mean 'kind'? allowed: contexts, features, inputs, kind, ",
             ),
             ({"inputs": ["moon"]}, "inputs: 'moon' is not allowed; choose from video, train, truth"),
             ({"inputs": "video"}, "inputs: 'video' is not of type array"),
@@ -239,3 +248,11 @@ class TestSameAs:
     def test_a_mistake_is_one_line(self, tmp_path: Path, content: dict[str, Any], line: str) -> None:
         new = {"table": "table1"} | content
         assert wrong(tmp_path, declared(entries={"again": new})).startswith(f"tables.yaml: entries.again.{line}")
+
+
+def test_a_table_that_an_entry_has_as_a_field_of_its_own_is_known_too(tmp_path: Path) -> None:
+    tables = {**declared()["tables"], "table1": {"title": "T", "metrics": ["error"], "lines": []}}
+    made = tiny(tmp_path, declared(entries={"three": THREE | {"table": "table9"}}) | {"tables": tables})
+    type(made).entry = Placed
+    with pytest.raises(ConfigError, match="entries.three.table: 'table9' is not allowed; choose from table1, table2$"):
+        _ = made.declared

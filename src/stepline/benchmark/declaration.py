@@ -108,7 +108,7 @@ def _schema(
         needed += ["method"] if "table" in content else []
         listed[name] = form | {"required": [*form.get("required", ()), *needed]}
     made = {name for name, kind in benchmark.kinds.items() if kind.method}
-    predicted = _one_of(name for name, content in entries.items() if content.get("kind") in made)
+    predicted = _one_of(name for name, content in entries.items() if str(content.get("kind")) in made)
     return {
         "properties": {
             "entries": {"properties": listed},
@@ -120,29 +120,26 @@ def _schema(
 
 def _form(benchmark: "Declared[Any]", kind: Kind, shown: Schema, whole: Schema) -> Schema:
     """Return what an entry of a kind may hold. shown: of its line. whole: the id of another entry."""
-    form, settings = _fields(benchmark.entry), {}
+    form, settings = _fields(benchmark.entry), dict[str, Schema]()
     for key in kind.settings:
         rule, optional = kind.rule(key)
-        number = {"type": ["integer", "null"] if optional else "integer", "minimum": 1}
-        known = whole["enum"] if rule is str else () if rule is int else [*rule]
-        settings[key] = number if rule is int else {"enum": [*known, None] if optional else known}
-    form["properties"] = (
-        shown
-        | form["properties"]
-        | {
-            "kind": _one_of(benchmark.kinds),
-            "features": _one_of(["", *benchmark.options.get("features", ())]),
-            "seeds": _list({"type": "integer", "minimum": 0}) | {"minItems": 1, "uniqueItems": True},
-            "splits": _list(_one_of(benchmark.splits)),
-            "settings": {
-                "type": "object",
-                "additionalProperties": False,
-                "properties": settings,
-                "required": [key for key in settings if not kind.rule(key)[1]],
-            },
-        }
-    )
-    form["required"] += ["kind", *(["settings"] if form["properties"]["settings"]["required"] else [])]
+        if rule is int:
+            settings[key] = {"type": ["integer", "null"] if optional else "integer", "minimum": 1}
+        else:
+            settings[key] = _one_of([*(whole["enum"] if rule is str else rule), *([None] if optional else [])])
+    form["properties"] |= shown | {
+        "kind": _one_of(benchmark.kinds),
+        "features": _one_of(["", *benchmark.options.get("features", ())]),
+        "seeds": _list({"type": "integer", "minimum": 0}) | {"minItems": 1, "uniqueItems": True},
+        "splits": _list(_one_of(benchmark.splits)),
+        "settings": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": settings,
+            "required": [key for key in settings if not kind.rule(key)[1]],
+        },
+    }
+    form["required"] += ["kind"]
     return form
 
 
@@ -187,7 +184,8 @@ def _merged(declared: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
             merged[name]["settings"] = before.get("settings", {}) | content["settings"]
     for name, content in merged.items():
         like = merged.get(str(content.get("same_as")), {})
-        merged[name] = {key: value for key, value in like.items() if key in SHOWN - {"contexts"}} | content
+        own = content if "same_as" in content else {"settings": {}} | content
+        merged[name] = {key: value for key, value in like.items() if key in SHOWN - {"contexts"}} | own
         if "table" in content:
             merged[name]["table"] = str(content["table"])
     return merged

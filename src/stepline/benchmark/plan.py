@@ -292,8 +292,8 @@ class Benchmark(Declared[AnyEntry]):
             record = path.with_suffix(".json")
             made = read_json(record) if path.exists() and record.exists() else None
             if isinstance(made, dict) and made.get("spec") == self.spec(job) and isinstance(made.get("method"), dict):
-                known = {made["method"].get("source"), made["method"].get("accepted")}
-                if self.source(job.entry.kind) not in known:
+                source, accepted = made["method"].get("source"), made["method"].get("accepted")
+                if source and self.source(job.entry.kind) not in (source, accepted):
                     found.setdefault(job.entry.kind_name, []).append(path)
         for kind, stale in found.items():
             yield (

@@ -7,19 +7,16 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stepline import __version__, paths
 from stepline.cli import backbone, bank, search, weights
-from stepline.config import load
+from stepline.config import Config, load
 from stepline.datasets.configured import dataset
 from stepline.errors import ConfigError, DownloadError, SteplineError
 from stepline.invocation import Invocation
 from stepline.mirror import mirror_root
 from stepline.plans import BENCHMARKS, benchmark, configured, has_tables, pipeline, plan, released, to_fetch
-
-if TYPE_CHECKING:
-    from stepline.media.process import Limits
 
 log = logging.getLogger("stepline")
 
@@ -214,27 +211,26 @@ def _fetch_each(items: dict[str, Callable[[], str]]) -> None:
 
 def _media(parsed: argparse.Namespace) -> None:
     from stepline.media.prepare import prepare
+    from stepline.media.process import Limits
 
-    name, shard = _shard(parsed)
-    folder = paths.media(name)
-    prepare(paths.availability(name, shard), folder, paths.manifest(folder, shard), limits=_limits(parsed))
+    config, name, shard = _shard(parsed)
+    folder, limits = paths.media(name), Limits(**config["media"]["limits"])
+    prepare(paths.availability(name, shard), folder, paths.manifest(folder, shard), limits=limits)
 
 
 def _shots(parsed: argparse.Namespace) -> None:
     from stepline.shots import detect
 
-    name, shard = _shard(parsed)
+    config, name, shard = _shard(parsed)
     media, folder = paths.media(name), paths.shots(name)
-    options = load(parsed.configfile)["shots"]
-    detect(paths.manifest(media, shard), media, folder, paths.manifest(folder, shard), **options)
+    detect(paths.manifest(media, shard), media, folder, paths.manifest(folder, shard), **config["shots"])
 
 
 def _transcribe(parsed: argparse.Namespace) -> None:
     from stepline.asr.transcribe import transcribe
 
-    name, shard = _shard(parsed)
-    asr = load(parsed.configfile)["asr"]
-    engine = asr["engine"]
+    config, name, shard = _shard(parsed)
+    asr, engine = config["asr"], config["asr"]["engine"]
     media, folder = paths.media(name), paths.transcripts(name, engine)
     manifest = paths.manifest(folder, shard)
     transcribe(paths.manifest(media, shard), media, folder, manifest, engine=engine, **asr.get(engine, {}))
@@ -243,26 +239,20 @@ def _transcribe(parsed: argparse.Namespace) -> None:
 def _extract(parsed: argparse.Namespace) -> None:
     from stepline.features.extract import extract
     from stepline.features.work import works
+    from stepline.media.process import Limits
 
-    config = load(parsed.configfile)
-    name, shard = _shard(parsed)
+    config, name, shard = _shard(parsed)
     made = pipeline(config, name)
     todo = works(made, made.features.backbone_of(parsed.backbone), shard)
     manifest = paths.features_manifest(name, shard, todo[0].spec)
-    lock, limits = paths.features_lock(name, shard), _limits(parsed)
+    lock, limits = paths.features_lock(name, shard), Limits(**config["media"]["limits"])
     extract(paths.availability(name, shard), todo, manifest, lock=lock, limits=limits, options=config["features"])
-
-
-def _limits(parsed: argparse.Namespace) -> "Limits":
-    from stepline.media.process import Limits
-
-    return Limits(**load(parsed.configfile)["media"]["limits"])
 
 
 def _thumbnails(parsed: argparse.Namespace) -> None:
     from stepline.report.thumbnails import write_thumbnails
 
-    name, shard = _shard(parsed)
+    _, name, shard = _shard(parsed)
     folder = paths.thumbnails(name)
     write_thumbnails(paths.availability(name, shard), paths.shots(name), folder, paths.manifest(folder, shard))
 
@@ -270,15 +260,16 @@ def _thumbnails(parsed: argparse.Namespace) -> None:
 def _drop(parsed: argparse.Namespace) -> None:
     from stepline.fetch import drop_videos
 
-    name, shard = _shard(parsed)
-    drop_videos(pipeline(load(parsed.configfile), name), shard)
+    config, name, shard = _shard(parsed)
+    drop_videos(pipeline(config, name), shard)
 
 
-def _shard(parsed: argparse.Namespace) -> tuple[str, str]:
-    name = dataset(load(parsed.configfile), parsed.dataset).name
+def _shard(parsed: argparse.Namespace) -> tuple[Config, str, str]:
+    config = load(parsed.configfile)
+    name = dataset(config, parsed.dataset).name
     if not parsed.shard.isdecimal():
         raise ConfigError(f"shard {parsed.shard!r} is not a number such as 000")
-    return name, parsed.shard
+    return config, name, parsed.shard
 
 
 def _of_study(parsed: argparse.Namespace) -> None:

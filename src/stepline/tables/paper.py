@@ -86,13 +86,9 @@ def _read(columns: Sequence[str], cells: Sequence[str]) -> tuple[PaperKey, Publi
     if len(cells) != len(columns):
         raise ValueError(f"it has {len(cells)} cells, the first line {len(columns)}")
     record = dict(zip(columns, cells, strict=True))
-    context_s = float(record["context_s"]) if record["context_s"] else None
-    beside: dict[str, Any] = {
-        "release": record.get("release", ""),
-        "split": record.get("split", ""),
-        "context_s": context_s,
-    }
-    key = PaperKey(**{name: beside[name] if name in beside else record[name] for name in PaperKey._fields})
+    values: dict[str, Any] = {"release": "", "split": ""} | record
+    values["context_s"] = float(record["context_s"]) if record["context_s"] else None
+    key = PaperKey(**{name: values[name] for name in PaperKey._fields})
     number = Published(
         printed=record["paper"],
         rerun=record["rerun"],
