@@ -59,9 +59,20 @@ def read(benchmark: "Declared[Any]") -> Declaration:
             shown = {key: value for key, value in content.items() if key in SHOWN}
             line = _line(shown | {"entry": content.get("same_as", name)}, tables[table])
             lines.setdefault((table, content.get("target", files[table])), []).append(line)
+    made = [
+        Table(
+            name=name.removeprefix("table"),
+            file=file,
+            title=tables[name]["title"],
+            metrics=tuple(tables[name]["metrics"]),
+            lines=tuple(listed),
+            task=tables[name].get("task", ""),
+        )
+        for (name, file), listed in lines.items()
+    ]
     return Declaration(
         {name: _entry(benchmark, name, entries[name]) for name in _whole(entries)},
-        [_table(*of, tables[of[0]], listed) for of, listed in lines.items()],
+        made,
         [tuple(pair) for pair in pairs],
     )
 
@@ -149,11 +160,6 @@ def _entry(benchmark: "Declared[Any]", name: str, content: Mapping[str, Any]) ->
     values = {"splits": kind.splits} | {key: _value(content[key]) for key in given}
     made: Entry = benchmark.entry(**values | {"id": name, "kind": kind, "kind_name": content["kind"]})
     return replace(made, seeds=tuple(benchmark.options[kind.options]["seeds"])) if kind.options else made
-
-
-def _table(name: str, file: str, content: Mapping[str, Any], lines: Sequence[Line]) -> Table:
-    values = {key: _value(content[key]) for key in ("title", "metrics", "task") if key in content}
-    return Table(name=name.removeprefix("table"), file=file, lines=tuple(lines), **values)
 
 
 def _line(content: Mapping[str, Any], table: Mapping[str, Any]) -> Line:
