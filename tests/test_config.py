@@ -72,7 +72,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"spacewalk": {"entries": {"x": {"method": 3}}}},
         ["spacewalk.entries.x.method: 3 is not of type string; put it in quotes"],
     ),
-    "a dataset without videos": ({"datasets": {"mine": {}}}, ["datasets.mine: 'videos' is a required property"]),
+    "a dataset without videos": ({"datasets": {"mine": {}}}, ["datasets.mine.videos: it is required"]),
     "a dataset's unknown key": (
         {"datasets": {"mine": {"videos": "x", "segment": "y"}}},
         ["datasets.mine.segment: unknown key; did you mean 'segments'?"],
@@ -89,7 +89,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         ["datasets.mine.backbones[0]: 3 is not of type string; put it in quotes"],
     ),
     "a network's name": ({"backbones": {"My Net": {"path": "x.py"}}}, ["backbones: 'My Net' does not match"]),
-    "a network without a file": ({"backbones": {"mine": {}}}, ["backbones.mine: 'path' is a required property"]),
+    "a network without a file": ({"backbones": {"mine": {}}}, ["backbones.mine.path: it is required"]),
     "a precision": (
         {"features": {"compute": "int8"}},
         ["features.compute: 'int8' is not allowed; choose from float32, bfloat16, float16"],

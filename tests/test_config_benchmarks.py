@@ -163,7 +163,7 @@ def test_a_file_that_is_wrong_is_one_line(tmp_path: Path, file: str, content: st
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"releases": None}, "/tables.yaml: the file: 'releases' is a required property"),
+        ({"releases": None}, "/tables.yaml: releases: it is required"),
         ({"releases": []}, "/tables.yaml: releases: "),
         ({"releases": {1: {}}}, "/tables.yaml: releases: 1 is not of type string; put it in quotes"),
         ({"relases": []}, "/tables.yaml: relases: unknown key; did you mean 'releases'?"),

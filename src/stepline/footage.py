@@ -29,15 +29,12 @@ class _Demand(Demand):
     names: tuple[str, ...]
     reading: Callable[[], list[Path]]
 
+    sound = False
+
     @property
     def wants_videos(self) -> bool:
         """Whether features are computed, or predictions read videos."""
         return bool(self.names or self.reading())
-
-    @property
-    def sound(self) -> bool:
-        """No."""
-        return False
 
     @property
     def backbones(self) -> Sequence[str]:

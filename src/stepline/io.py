@@ -1,11 +1,13 @@
 """Files that are either whole or absent: write aside, fsync, rename."""
 
+import csv
 import hashlib
+import io
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +57,13 @@ def write_bytes(path: Path | str, content: bytes) -> None:
 def write_text(path: Path | str, content: str) -> None:
     """Write ``content`` to ``path`` atomically, as UTF-8."""
     write_bytes(path, content.encode())
+
+
+def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows below their header as CSV; a float in full, so that it is read as it was."""
+    content = io.StringIO()
+    csv.writer(content, lineterminator="\n").writerows([header, *rows])
+    return content.getvalue()
 
 
 def write_json(path: Path | str, value: Any) -> None:

@@ -72,8 +72,8 @@ def test_pairs_are_made_again_for_metrics_and_what_is_missing(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("pair", "line"),
     [
-        (["tree", None, *THREE], "pairs[0]: 'tree' is not allowed; choose from three, drawn, fitted, four"),
-        ([*THREE, "people", None], "pairs[0]: 'people' is not allowed; choose from three, drawn, fitted, four"),
+        (["tree", None, *THREE], "pairs[0][0]: 'tree' is not allowed; choose from three, drawn, fitted, four"),
+        ([*THREE, "people", None], "pairs[0][2]: 'people' is not allowed; choose from three, drawn, fitted, four"),
         (["three", "drawn"], "pairs[0]: ['three', 'drawn'] is too short"),
         (["three", "60", *DRAWN], "pairs[0][1]: '60' is not of type number or null"),
     ],

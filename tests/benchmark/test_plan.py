@@ -9,6 +9,7 @@ from stepline import paths
 from stepline.benchmark import Option
 from stepline.config import validate
 from stepline.errors import ConfigError, MissingError, StoreError
+from stepline.invocation import Invocation
 from stepline.io import write_json, write_text
 from stepline.needs import Need
 from tests.benchmark.tiny import Tiny, declared, job, tiny, write_banks, write_releases
@@ -399,11 +400,28 @@ class TestStale:
             f"1 of the predictions of tiny, {path}, were made by other source of the kind 'constant': where numbers "
             "change, raise its revision; where they do not, run `stepline accept tiny constant`"
         )
+        Invocation(configfiles=("/c.yaml",)).keep()
+        (line,) = made.stale()
+        assert line.endswith("run `stepline --configfile /c.yaml accept tiny constant`")
         self.write(made, "four", **other)
         self.write(made, "drawn", **other)
         constant, drawn = made.stale()
         assert constant.startswith(f"2 of the predictions of tiny, {path}, ..., were made by other source of the kind ")
         assert "of the kind 'drawn': " in drawn
+
+    def test_scores_by_other_scoring_code_are_named(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path)
+        self.write(made)
+        score = paths.scores("tiny", "first", "three", "all")
+        write_json(score, {"needs": [], "metrics": {}, "source": made.scoring_source()})
+        assert [*made.stale()] == []
+        write_json(score, {"needs": [], "metrics": {}, "source": "00000000"})
+        assert [*made.stale()] == [
+            f"1 of the scores of tiny, {score}, were made by other scoring code: where numbers change, raise "
+            "`OwnTiny.revision`; where they do not, run `stepline accept tiny scores`"
+        ]
+        write_json(score, {"needs": [], "metrics": {}, "source": "00000000", "accepted": made.scoring_source()})
+        assert [*made.stale()] == []
 
     def test_what_is_made_again_anyway_is_not(self, tmp_path: Path) -> None:
         made, other = tiny(tmp_path), {"method": {"module": "m", "source": "00000000"}}

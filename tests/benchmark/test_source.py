@@ -8,6 +8,7 @@ import pytest
 
 from stepline.benchmark import source
 from stepline.benchmark.source import code_text, source_digest
+from stepline.io import write_text
 
 CODE = 'def f(a, b=2):\n    """Add."""\n    return a + b  # both\n'
 FILES = {
@@ -21,7 +22,10 @@ FILES = {
     "inputs.py": "from made.benchmark import TITLE\nimport made.words\n",
     "words.py": "WORD = 1\n",
     "methods/__init__.py": "",
-    "methods/first.py": "from made.inputs import TITLE\nfrom stepline.models.hmm import x\nclass First:\n    N = 1\n",
+    "methods/first.py": (
+        "from made.inputs import TITLE\nfrom stepline.models.hmm import x\nfrom stepline.metrics import soda\n"
+        "class First:\n    N = 1\n"
+    ),
     "methods/second.py": "def f():\n    from stepline.models import linear\nclass Second:\n    N = 1\n",
 }
 
@@ -47,10 +51,8 @@ class TestCodeText:
 @pytest.fixture
 def digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
     """Return what computes the digest of a method of a small package, with some of its files changed."""
-    models = tmp_path / "models"
-    models.mkdir()
-    for name in ("hmm", "linear"):
-        (models / f"{name}.py").write_text("y = 1\n")
+    for name in ("models/hmm", "models/linear", "metrics/plans", "metrics/soda"):
+        write_text(tmp_path / f"{name}.py", "y = 1\n")
     monkeypatch.setattr(source, "ROOT", tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -101,6 +103,13 @@ class TestDigest:
         (tmp_path / "models/linear.py").write_text("y = 2\n")
         assert digest(0) == before[0]
         assert digest(1) != before[1]
+
+    def test_metrics_count_where_they_are_imported(self, digest: Callable[..., str], tmp_path: Path) -> None:
+        before = digest(0), digest(1)
+        (tmp_path / "metrics/soda.py").write_text("y = 2\n")
+        (tmp_path / "metrics/plans.py").write_text("y = 2\n")
+        assert digest(0) != before[0]
+        assert digest(1) == before[1]
 
     def test_a_comment_plays_no_part(self, digest: Callable[..., str]) -> None:
         assert digest(**changed("methods/first.py", "N = 1", 'N = 1  # a number\n    """Of it."""')) == digest()

@@ -266,7 +266,7 @@ class TestDeclarations:
             (lambda tables, entries: tables[0].update(nope=1), "tables.{table}.nope"),
             (lambda tables, entries: tables[0].pop("title"), "tables.{table}.title"),
             (lambda tables, entries: tables[0].update(lines=[{"entry": "nope", "method": "M"}]), "lines[0].entry"),
-            (lambda tables, entries: tables[0].update(lines=[{"entry": "x"}]), "lines[0].method"),
+            (lambda tables, entries: tables[0].update(lines=[{"entry": next(iter(entries))}]), "lines[0].method"),
             (
                 lambda tables, entries: tables[0].update(
                     lines=[{"entry": next(iter(entries)), "method": "M", "releases": ["nope"]}]

@@ -16,7 +16,7 @@ from stepline.report import Picture, study
 from stepline.report.figure_scores import scores
 from stepline.report.figures import render
 from stepline.report.study import write_figure, write_study
-from stepline.tables import Row, groups
+from stepline.tables import Row, groups, measures
 from tests.tables.numbers import PAPER, SAMPLE_LIST, build, number, score
 
 
@@ -26,8 +26,14 @@ def rows() -> list[Row]:
 
 
 def page(path: Path, rows: Sequence[Row], **more: Any) -> str:
-    write_study(path / "report.html", title="A study", rows=rows, **more)
+    texts = dict.fromkeys(("how_to_read", "examples", "examples_title", "how_to_read_examples"), "")
+    write_study(path / "report.html", rows, **{"title": "A study", "figures": first_metric} | texts | more)
     return (path / "report.html").read_text()
+
+
+def first_metric(part: Sequence[Row]) -> dict[str, Figure]:
+    metric = next(iter(measures(part)))
+    return {metric: scores(part, metric)}
 
 
 def captions(text: str) -> list[str]:
@@ -81,11 +87,11 @@ def test_of_many_values_the_highest_is_said(tmp_path: Path, monkeypatch: pytest.
 
 def test_the_first_figure_of_rows_is_a_file(tmp_path: Path) -> None:
     svg = tmp_path / "table.svg"
-    write_figure(svg, rows())
+    write_figure(svg, rows(), first_metric)
     first = next(iter(groups(rows()).values()))
     assert svg.read_bytes() == render(scores(first, "accuracy"))
     assert b"<dc:date" not in svg.read_bytes()
-    write_figure(svg, build([number(score=None)], None))
+    write_figure(svg, build([number(score=None)], None), first_metric)
     assert svg.read_bytes() == render(Figure())
 
 

@@ -50,6 +50,21 @@ def test_predictions_of_the_source_at_hand_need_no_acceptance(tmp_path: Path) ->
     assert "accepted" not in read_json(RECORD)["method"]
 
 
+def test_accepted_scores_keep_their_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tiny(tmp_path / "tiny")
+    write_releases()
+    Verbs(made).predict("first", "three", "all")
+    Verbs(made).score("first", "three", "all")
+    score = Path("results/tiny/scores/first/three/all.json")
+    before, time = read_json(score), score.stat().st_mtime_ns
+    assert accept(type(made), "tiny", "scores") == 0
+    monkeypatch.setattr(type(made), "scoring_source", classmethod(lambda cls: "5" * 8))
+    assert len(list(made.stale())) == 1
+    assert accept(type(made), "tiny", "scores") == 1
+    assert (read_json(score), score.stat().st_mtime_ns) == (before | {"accepted": "5" * 8}, time)
+    assert list(made.stale()) == []
+
+
 def test_a_kind_of_which_nothing_is_predicted_is_one_line(changed: Tiny) -> None:
     for kind in ("people", "konstant"):
         with pytest.raises(ConfigError, match=f"^kind '{kind}' of tiny is not known; choose from constant, drawn, fit"):

@@ -1,10 +1,13 @@
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from stepline import paths
-from stepline.errors import ConfigError, MissingError
-from stepline.io import sha256_file
+from stepline.errors import ConfigError, MissingError, StoreError
+from stepline.io import read_json, sha256_file, write_json
+from stepline.runs.accept import accept
 from stepline.runs.explain import explain
 from stepline.runs.verbs import Verbs
 from tests.benchmark.tiny import Tiny, job, tiny, write_releases
@@ -64,6 +67,35 @@ def test_predictions_without_a_record_are_made_again(made: Tiny) -> None:
     with pytest.raises(MissingError, match="^three on first at all has predictions without a record: ") as error:
         explain(TABLE, "three", "all", "first")
     assert f"`snakemake --cores 8 {TABLE} --forcerun {path}`" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda made: made.pop("method"), "method: it is required"),
+        (lambda made: made["method"].pop("source"), "method.source: it is required"),
+        (lambda made: made.update(releases={"first": []}), r"releases.first: \[\] is not of type object"),
+        (lambda made: made["invocation"].update(cores=8), "invocation.cores: unknown key; allowed: configfiles, over"),
+    ],
+)
+def test_a_record_in_another_form_is_one_line(made: Tiny, change: Callable[[Any], Any], why: str) -> None:
+    predictions = paths.predictions("tiny", "first", "three", "all")
+    path = predictions.with_suffix(".json")
+    record = read_json(path)
+    change(record)
+    write_json(path, record)
+    for verb in (lambda: explain(TABLE, "three", "all", "first"), lambda: accept(type(made), "tiny", "constant")):
+        with pytest.raises(StoreError, match=rf"^{path} is damaged or of another version of Stepline \({why}") as error:
+            verb()
+        assert str(error.value).endswith(f"again by `snakemake --cores 8 {predictions} --forcerun {predictions}`")
+    assert list(made.stale()) == []
+
+
+def test_a_damaged_score_is_one_line(made: Tiny) -> None:
+    path = paths.scores("tiny", "first", "three", "all")
+    write_json(path, {"needs": []})
+    with pytest.raises(StoreError, match=f"^{path} is no score: remove it"):
+        explain(TABLE, "three", "all", "first")
 
 
 def test_what_no_table_has_is_one_line(made: Tiny) -> None:

@@ -62,7 +62,7 @@ class TestLines:
         compute(made, "table1")
         row = by_line(table_rows(made, "table1"))["drawn", "near"]
         assert (row.value, row.seeds, row.n_videos, row.n_listed) == (25, (1, 2), 2, 2)
-        assert (row.status, row.split, row.title, row.options) == ("ours", "test", "Guesses", "within=1")
+        assert (row.status, row.split, row.title, row.options_text) == ("ours", "test", "Guesses", "within=1")
         assert row.spec == made.spec(made.job("first", "drawn", "all"))
         assert row.note == "selection: guessed"
         assert row.per_video == pytest.approx({"e": 100 / 3, "f": 0})

@@ -61,7 +61,7 @@ def test_what_is_not_comparable_says_why_and_has_no_difference(paper: Path, chan
 
 def test_an_option_of_which_the_paper_says_nothing_stays_comparable(paper: Path) -> None:
     found = row(paper, options={"normalise": Option("block"), "b": Option(True, True)})
-    assert (found.status, found.options) == ("exact", "b=true;normalise=block")
+    assert (found.status, found.options_text) == ("exact", "b=true;normalise=block")
 
 
 def test_a_subset_stands_in_the_note_of_our_own_numbers_too(paper: Path) -> None:

@@ -7,23 +7,6 @@ from stepline.benchmark.values import Values
 from stepline.benchmark.words import DURATION, TRAIN, UNKNOWN, VAL, VIDEO, Metric, Option, Sees
 
 __all__ = [
-    "DURATION",
-    "TRAIN",
-    "UNKNOWN",
-    "VAL",
-    "VIDEO",
-    "Benchmark",
-    "Entry",
-    "Job",
-    "Kind",
-    "Line",
-    "Method",
-    "MethodClass",
-    "Metric",
-    "Option",
-    "Prediction",
-    "Sees",
-    "Table",
-    "UnavailableError",
-    "Values",
-]
+    "DURATION", "TRAIN", "UNKNOWN", "VAL", "VIDEO", "Benchmark", "Entry", "Job", "Kind", "Line", "Method",
+    "MethodClass", "Metric", "Option", "Prediction", "Sees", "Table", "UnavailableError", "Values",
+]  # fmt: skip

@@ -7,10 +7,10 @@ from stepline.config.declarations import declaration
 from stepline.errors import ConfigError
 
 if TYPE_CHECKING:
-    from stepline.benchmark.configured import Configured
+    from stepline.benchmark.declared import Declared
 
 
-def check_class(plan: "Configured[Any]") -> None:
+def check_class(plan: "Declared[Any]") -> None:
     """Raise ConfigError, which names the attribute and what is allowed, where a word is not known."""
 
     def choose(where: str, words: Iterable[str], known: Iterable[str]) -> None:

@@ -2,30 +2,26 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from pathlib import Path
-from typing import Any, NoReturn, get_type_hints
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from stepline.benchmark.entries import Entry, Kind, Line, Table
-from stepline.benchmark.shapes import fits, said
-from stepline.config import Config
+from stepline.config.check import wrong
 from stepline.config.declarations import TABLES, declaration, files_of
+from stepline.config.schema import Schema
 from stepline.errors import ConfigError
 
-LINE = get_type_hints(Line)
-SHOWN = LINE.keys() - {"entry"}
+if TYPE_CHECKING:
+    from stepline.benchmark.declared import Declared
+
+SHOWN = get_type_hints(Line).keys() - {"entry"}
 """What an entry may say of its own line, beside the name of its table."""
-TABLE: dict[str, Any] = {
-    "title": str,
-    "metrics": tuple[str, ...],
-    "lines": tuple[Mapping[str, Any], ...],
-    "releases": tuple[str, ...],
-    "target": str,
-    "task": str,
-}
-"""The fields of a table."""
-NAMES: dict[str, Any] = {"table": str | int, "same_as": str, "target": str}
+NAMES = {"table", "same_as", "target"}
 """What an entry has besides its own fields and those of its line: target is the file of the line, by default its
 table's."""
+OTHERWISE = {"id", "kind", "kind_name", "name", "file", "lines"}
+"""Fields of entries and tables that YAML gives in another form."""
+TYPES = {str: "string", int: "integer", float: "number", NoneType: "null", Mapping: "object"}
 
 Pair = tuple[str, float | None, str, float | None]
 
@@ -42,165 +38,133 @@ class Declaration:
     pairs: Sequence[Pair]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reader:
-    """Reads a declaration for one study.
-
-    entry: the class of its entries. kinds, metrics, sees, splits: the names that are known. options: the study's part
-    of the configuration; key: where it stands there, such as ``pss``.
-    """
-
-    folder: Path
-    entry: type[Entry]
-    kinds: Mapping[str, Kind]
-    metrics: Iterable[str]
-    sees: Iterable[str]
-    splits: Iterable[str]
-    options: Config
-    key: str
-
-    def read(self) -> Declaration:
-        """Return the declaration; raise ConfigError, one line, where it is wrong."""
-        declared, file = declaration(self.folder), self.folder / TABLES
-        tables = {str(name): content for name, content in declared["tables"].items()}
-        for name, content in tables.items():
-            self._check_fields(f"{file}: tables.{name}", content, TABLE, {"title", "metrics"})
-        files = {name: _file(name, content) for name, content in tables.items()}
-        merged = _merged(declared["entries"], self.options["entries"])
-        lines = {
-            (name, files[name]): [
-                self._line(f"{file}: tables.{name}.lines[{number}]", line, content, merged)
-                for number, line in enumerate(content.get("lines", ()))
-            ]
-            for name, content in tables.items()
-        }
-        entries = {}
-        for name, content in merged.items():
-            changed = name in self.options["entries"]
-            where = f"config: {self.key}.entries.{name}" if changed else f"{file}: entries.{name}"
-            if "same_as" in content:
-                self._check_same(where, content, merged)
-            if "table" in content:
-                self._choose(f"{where}.table", table := str(content["table"]), tables)
-                target = content.get("target", files[table])
-                self._choose(f"{where}.target", target, files_of(declared))
-                line = self._line(where, _shown(name, content, merged), tables[table], merged)
-                lines.setdefault((table, target), []).append(line)
-            elif name not in declared["entries"]:
-                self._fail(f"{where}.table", "it is required: no table names the entry")
-            if "same_as" not in content:
-                entries[name] = self._entry(where, name, content, merged)
-        pairs = [tuple(pair) for pair in declared.get("pairs", ())]
-        self._check_pairs(file, pairs, entries)
-        made = [self._table(file, *of, tables[of[0]], listed) for of, listed in lines.items()]
-        return Declaration(entries, made, pairs)
-
-    def _table(self, file: Path, name: str, target: str, content: Mapping[str, Any], lines: Sequence[Line]) -> Table:
-        for metric in content["metrics"]:
-            self._choose(f"{file}: tables.{name}.metrics", metric, self.metrics)
-        return Table(
+def read(benchmark: "Declared[Any]") -> Declaration:
+    """Return the declaration; raise ConfigError, one line, where it is wrong."""
+    declared, changes = declaration(benchmark.folder), benchmark.options["entries"]
+    tables = {str(name): content for name, content in declared["tables"].items()}
+    entries = _merged(declared["entries"], changes)
+    schema, pairs = _schema(benchmark, declared, tables, entries), declared.get("pairs", [])
+    own = {name: content for name, content in entries.items() if name not in changes}
+    changed = {name: content for name, content in entries.items() if name in changes}
+    _check(benchmark, f"{benchmark.folder / TABLES}: ", {"entries": own, "tables": tables, "pairs": pairs}, schema)
+    _check(benchmark, f"config: {benchmark.name}.", {"entries": changed}, schema)
+    files = {name: content.get("target", f"table{name.removeprefix('table')}") for name, content in tables.items()}
+    lines = {
+        (name, files[name]): [_line(line, content) for line in content.get("lines", ())]
+        for name, content in tables.items()
+    }
+    for name, content in entries.items():
+        if "table" in content:
+            table = content["table"]
+            shown = {key: value for key, value in content.items() if key in SHOWN}
+            line = _line(shown | {"entry": content.get("same_as", name)}, tables[table])
+            lines.setdefault((table, content.get("target", files[table])), []).append(line)
+    made = [
+        Table(
             name=name.removeprefix("table"),
-            file=target,
-            title=content["title"],
-            metrics=tuple(content["metrics"]),
-            lines=tuple(lines),
-            task=content.get("task", ""),
+            file=file,
+            title=tables[name]["title"],
+            metrics=tuple(tables[name]["metrics"]),
+            lines=tuple(listed),
+            task=tables[name].get("task", ""),
         )
+        for (name, file), listed in lines.items()
+    ]
+    return Declaration(
+        {name: _entry(benchmark, name, entries[name]) for name in _whole(entries)},
+        made,
+        [tuple(pair) for pair in pairs],
+    )
 
-    def _line(
-        self, where: str, content: Mapping[str, Any], table: Mapping[str, Any], entries: Mapping[str, Any]
-    ) -> Line:
-        self._check_fields(where, content, LINE, {"entry", "method"})
-        self._choose(f"{where}.entry", content["entry"], _whole(entries))
-        content = {"releases": table.get("releases", ())} | dict(content)
-        for release in content["releases"]:
-            self._choose(f"{where}.releases", release, declaration(self.folder)["releases"])
-        return Line(**{key: _value(each) for key, each in content.items()})
 
-    def _check_same(self, where: str, content: Mapping[str, Any], entries: Mapping[str, Any]) -> None:
-        self._choose(f"{where}.same_as", content["same_as"], _whole(entries))
-        if fixed := sorted(content.keys() - SHOWN - NAMES.keys()):
-            self._fail(f"{where}.{fixed[0]}", f"not allowed beside same_as; change {content['same_as']}")
-
-    def _entry(self, where: str, name: str, content: Mapping[str, Any], entries: Mapping[str, Any]) -> Entry:
-        own = get_type_hints(self.entry) | {"kind": str}
-        own = {key: hint for key, hint in own.items() if key not in ("id", "kind_name")}
-        required = {each.name for each in fields(self.entry) if each.default is each.default_factory is MISSING}
-        self._check_fields(where, content, {key: LINE[key] for key in SHOWN} | NAMES | own, required & own.keys())
-        self._choose(f"{where}.kind", content["kind"], self.kinds)
-        kind = self.kinds[content["kind"]]
-        if "seeds" in content:
-            self._check_seeds(f"{where}.seeds", content["seeds"], kind)
-        if content.get("features"):
-            self._choose(f"{where}.features", content["features"], self.options.get("features", {}))
-        for split in content.get("splits", ()):
-            self._choose(f"{where}.splits", split, self.splits)
-        self._check_settings(f"{where}.settings", content.get("settings", {}), kind, entries)
-        values = {key: _value(each) for key, each in content.items() if key in own}
-        made = self.entry(**{"splits": kind.splits} | values | {"id": name, "kind": kind, "kind_name": content["kind"]})
-        for word in made.sees:
-            self._choose(f"{where}.inputs", word, self.sees)
-        return replace(made, seeds=tuple(self.options[kind.options]["seeds"])) if kind.options else made
-
-    def _check_pairs(self, file: Path, pairs: Sequence[Pair], entries: Mapping[str, Entry]) -> None:
-        predicted = [name for name, entry in entries.items() if entry.kind.method]
-        for number, pair in enumerate(pairs):
-            for name in pair[::2]:
-                self._choose(f"{file}: pairs[{number}]", name, predicted)
-
-    def _check_seeds(self, where: str, seeds: Sequence[Any], kind: Kind) -> None:
-        if not kind.drawn:
+def _check(benchmark: "Declared[Any]", where: str, content: Mapping[str, Any], schema: Schema) -> None:
+    if error := wrong(content, schema):
+        raise ConfigError(f"{where}{error}")
+    words = [each.word for each in benchmark.sees]
+    for name, entry in content["entries"].items():
+        if "same_as" in entry:
+            if fixed := sorted(entry.keys() - SHOWN - NAMES):
+                why = f"not allowed beside same_as; change {entry['same_as']}"
+                raise ConfigError(f"{where}entries.{name}.{fixed[0]}: {why}")
+            continue
+        kind = benchmark.kinds[entry["kind"]]
+        if "seeds" in entry and not kind.drawn:
             why = f"its seeds are `{kind.options}.seeds`" if kind.options else "it draws nothing"
-            self._fail(where, f"{seeds!r} is not allowed; {why}")
-        if min(seeds, default=-1) < 0 or len({*seeds}) < len(seeds):
-            self._fail(where, f"{seeds!r} is not allowed; give a list of different numbers from 0")
-
-    def _check_settings(self, where: str, settings: Mapping[str, Any], kind: Kind, entries: Mapping[str, Any]) -> None:
-        self._known(where, settings, kind.settings)
-        for key in kind.settings:
-            rule, optional = kind.rule(key)
-            value = settings.get(key)
-            if optional and value is None:
-                continue
-            if rule is int:
-                if not (type(value) is int and value > 0):
-                    self._fail(f"{where}.{key}", f"{value!r} is not allowed; give a number from 1")
-            else:
-                self._choose(f"{where}.{key}", value, _whole(entries) if rule is str else rule)
-
-    def _check_fields(self, where: str, content: Any, hints: Mapping[str, Any], required: Iterable[str]) -> None:
-        if not isinstance(content, dict):
-            self._fail(where, f"{content!r} is not allowed; give {said(Mapping)}")
-        self._known(where, content, hints)
-        for key in sorted({*required} - content.keys()):
-            self._fail(f"{where}.{key}", "it is required")
-        for key, value in content.items():
-            if not fits(value, hints[key]):
-                self._fail(f"{where}.{key}", f"{value!r} is not allowed; give {said(hints[key])}")
-
-    def _known(self, where: str, content: Mapping[str, Any], known: Iterable[str]) -> None:
-        if unknown := sorted(map(str, content.keys() - {*known})):
-            self._fail(f"{where}.{unknown[0]}", f"unknown key; allowed: {', '.join(sorted(known)) or 'none'}")
-
-    def _choose(self, where: str, value: Any, known: Iterable[Any]) -> None:
-        if value not in (names := list(known)):
-            self._fail(where, f"{value!r} is not allowed; choose from {', '.join(map(str, names)) or 'nothing'}")
-
-    def _fail(self, where: str, why: str) -> NoReturn:
-        raise ConfigError(f"{where}: {why}")
+            raise ConfigError(f"{where}entries.{name}.seeds: {entry['seeds']!r} is not allowed; {why}")
+        if odd := [word for word in _entry(benchmark, name, entry).sees if word not in words]:
+            known = ", ".join(words)
+            raise ConfigError(f"{where}entries.{name}.inputs: {odd[0]!r} is not allowed; choose from {known}")
 
 
-def _shown(name: str, content: Mapping[str, Any], entries: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the line of an entry; what it does not say of itself, beside windows, is that of the one that it is the
-    same as."""
-    like = entries[content["same_as"]] if "same_as" in content else {}
-    shown = {key: value for key, value in like.items() if key in SHOWN - {"contexts"}} | dict(content)
-    return {key: value for key, value in shown.items() if key in SHOWN} | {"entry": content.get("same_as", name)}
+def _schema(
+    benchmark: "Declared[Any]", declared: dict[str, Any], tables: Mapping[str, Any], entries: Mapping[str, Any]
+) -> Schema:
+    """Return what the parts of the declaration may hold."""
+    line, table, whole = _fields(Line), _fields(Table), _one_of(_whole(entries))
+    line["properties"] |= {"entry": whole, "releases": _list(_one_of(declared["releases"]))}
+    table["properties"] |= {
+        "lines": _list(line),
+        "metrics": _list(_one_of(benchmark.metrics)),
+        "releases": line["properties"]["releases"],
+        "target": {"type": "string"},
+    }
+    shown = {key: form for key, form in line["properties"].items() if key in SHOWN}
+    shown |= {"table": _one_of(tables), "same_as": whole, "target": _one_of(files_of(declared))}
+    forms = {name: _form(benchmark, kind, shown, whole) for name, kind in benchmark.kinds.items()}
+    unknown = {"properties": {"kind": _one_of(benchmark.kinds)}, "required": ["kind"]}
+    listed = {}
+    for name, content in entries.items():
+        form = {"properties": shown} if "same_as" in content else forms.get(str(content.get("kind")), unknown)
+        needed = ["table"] if name not in declared["entries"] else []
+        needed += ["method"] if "table" in content else []
+        listed[name] = form | {"required": [*form.get("required", ()), *needed]}
+    made = {name for name, kind in benchmark.kinds.items() if kind.method}
+    predicted = _one_of(name for name, content in entries.items() if str(content.get("kind")) in made)
+    return {
+        "properties": {
+            "entries": {"properties": listed},
+            "tables": {"additionalProperties": table},
+            "pairs": {"items": {"prefixItems": [predicted, {}, predicted, {}]}},
+        }
+    }
 
 
-def _file(name: str, table: Mapping[str, Any]) -> str:
-    target: str = table.get("target", f"table{name.removeprefix('table')}")
-    return target
+def _form(benchmark: "Declared[Any]", kind: Kind, shown: Schema, whole: Schema) -> Schema:
+    """Return what an entry of a kind may hold. shown: of its line. whole: the id of another entry."""
+    form, settings = _fields(benchmark.entry), dict[str, Schema]()
+    for key in kind.settings:
+        rule, optional = kind.rule(key)
+        if rule is int:
+            settings[key] = {"type": ["integer", "null"] if optional else "integer", "minimum": 1}
+        else:
+            settings[key] = _one_of([*(whole["enum"] if rule is str else rule), *([None] if optional else [])])
+    form["properties"] |= shown | {
+        "kind": _one_of(benchmark.kinds),
+        "features": _one_of(["", *benchmark.options.get("features", ())]),
+        "seeds": _list({"type": "integer", "minimum": 0}) | {"minItems": 1, "uniqueItems": True},
+        "splits": _list(_one_of(benchmark.splits)),
+        "settings": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": settings,
+            "required": [key for key in settings if not kind.rule(key)[1]],
+        },
+    }
+    form["required"] += ["kind"]
+    return form
+
+
+def _entry(benchmark: "Declared[Any]", name: str, content: Mapping[str, Any]) -> Entry:
+    kind = benchmark.kinds[content["kind"]]
+    given = {each.name for each in fields(benchmark.entry)} & content.keys()
+    values = {"splits": kind.splits} | {key: _value(content[key]) for key in given}
+    made: Entry = benchmark.entry(**values | {"id": name, "kind": kind, "kind_name": content["kind"]})
+    return replace(made, seeds=tuple(benchmark.options[kind.options]["seeds"])) if kind.options else made
+
+
+def _line(content: Mapping[str, Any], table: Mapping[str, Any]) -> Line:
+    whole = {"releases": table.get("releases", ()), **content}
+    return Line(**{key: _value(value) for key, value in whole.items()})
 
 
 def _value(value: Any) -> Any:
@@ -215,7 +179,8 @@ def _whole(entries: Mapping[str, Any]) -> list[str]:
 def _merged(declared: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return declared entries with changes, whose keys replace the declared ones.
 
-    ``settings`` merge by key, unless the kind is another one.
+    ``settings`` merge by key, unless the kind is another one. What an entry does not say of its line, beside windows,
+    is that of the one that it is the same as.
     """
     merged = {name: dict(content) for name, content in declared.items()}
     for name, content in changes.items():
@@ -223,4 +188,39 @@ def _merged(declared: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
         merged[name] = before | content
         if isinstance(content.get("settings"), dict) and content.get("kind") in (None, before.get("kind")):
             merged[name]["settings"] = before.get("settings", {}) | content["settings"]
+    for name, content in merged.items():
+        like = merged.get(str(content.get("same_as")), {})
+        own = content if "same_as" in content else {"settings": {}} | content
+        merged[name] = {key: value for key, value in like.items() if key in SHOWN - {"contexts"}} | own
+        if "table" in content:
+            merged[name]["table"] = str(content["table"])
     return merged
+
+
+def _fields(of: type[Any]) -> Schema:
+    """Return what YAML may say of the fields of a dataclass."""
+    hints, said = get_type_hints(of), [each for each in fields(of) if each.name not in OTHERWISE]
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {each.name: _type(hints[each.name]) for each in said},
+        "required": [each.name for each in said if each.default is each.default_factory is MISSING],
+    }
+
+
+def _type(hint: Any) -> Schema:
+    origin, inner = get_origin(hint) or hint, get_args(hint)
+    if origin in (Union, UnionType):
+        parts = [_type(each) for each in inner]
+        return {key: value for part in parts for key, value in part.items()} | {
+            "type": [part["type"] for part in parts]
+        }
+    return _list(_type(inner[0])) if origin is tuple else {"type": TYPES[origin]}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _one_of(values: Iterable[Any]) -> Schema:
+    return {"enum": list(values)}

@@ -1,22 +1,29 @@
-"""What a benchmark declares, and what it may say of itself: `Benchmark` has the rest."""
+"""A benchmark under one configuration: what it declares, may say of itself, and is configured to be."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
+from stepline.benchmark.declaration import Declaration, read
 from stepline.benchmark.entries import AnyEntry, Entry, Job, Kind, Line, Table
 from stepline.benchmark.method import Prediction
+from stepline.benchmark.source import scoring_digest, source_digest
 from stepline.benchmark.values import Values
-from stepline.benchmark.words import Metric, Sees
-from stepline.config import Config
-from stepline.config.declarations import declaration
+from stepline.benchmark.words import Metric, Option, Sees
+from stepline.config import Config, defaults
+from stepline.config.declarations import declaration, files_of
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import Released, how_to_bring
 from stepline.datasets.schema import SPLITS
+from stepline.datasets.subset import describe, select
 from stepline.errors import ConfigError
+from stepline.io import canonical_json
+from stepline.mirror import signature
 from stepline.needs import Need
 from stepline.pipeline import how_to_fill
+from stepline.spec import digest
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction
@@ -66,7 +73,10 @@ class Declared(Generic[AnyEntry]):
     """The release on which the paper's numbers were made; "" is the one that a line stands for."""
     drawn: ClassVar[tuple[str, ...]] = ()
     """The metrics of which a table's picture is drawn: the first that it has, else its first metric."""
-    how_to_read: ClassVar[str] = ""
+    how_to_read: ClassVar[str] = (
+        "Filled markers are ours, with the 95 % interval by bootstrap over the videos; hollow ones are the paper's. A "
+        "star marks a method that sees more than any system would have."
+    )
     """How pictures of tables are read, and how examples are."""
     how_to_read_examples: ClassVar[str] = ""
     examples_title: ClassVar[str] = "Timelines"
@@ -210,4 +220,169 @@ class Declared(Generic[AnyEntry]):
             return f"stepline bank import FOLDER --name {name} --dataset {dataset} --hop-s 1"
         if need.kind == "release":
             return how_to_bring(*need.what.split("/"))
+        if need.kind == "package" and not type(self).__module__.startswith("stepline."):
+            return f"pip install {need.what}"
         return how_to_fill(need)
+
+    # What the configuration says of it
+
+    @classmethod
+    def configured(cls, config: Config, name: str) -> Self:
+        """Return the plan without a look at what is missing; raise ConfigError where it is not configured."""
+        if name not in config:
+            raise ConfigError(
+                f"config: study {name!r} is not configured; add a key `{name}:` or name another --configfile"
+            )
+        return cls(config, name)
+
+    @cached_property
+    def defaults(self) -> Config:
+        """The same with the published values alone."""
+        return defaults(self.name, self.config)
+
+    @property
+    def subset(self) -> str:
+        """What part of the videos is evaluated, in words; "" where all are."""
+        return describe(self.options["subset"])
+
+    def chosen(self, dataset: Dataset) -> frozenset[str]:
+        """Return the videos of a data set that the configured subset holds."""
+        return frozenset(select(dataset.videos(), self.options["subset"]))
+
+    def changed(self, *blocks: str) -> dict[str, Option]:
+        """Return the options in blocks of the configuration that are not the published ones; seeds aside."""
+        pairs = {
+            key: Option(mine, self.defaults[block][key])
+            for block in blocks
+            for key, mine in self.options[block].items()
+        }
+        return {key: pair for key, pair in sorted(pairs.items()) if pair.differs and key != "seeds"}
+
+    def shown_options(self, entry: AnyEntry, release: str) -> Mapping[str, Option]:
+        """Return the named options that matter to the entry's numbers, besides those of a metric.
+
+        They are the names of its features, if it has some, and what of its training is not as published; a benchmark
+        adds its own.
+        """
+        shown = dict[str, Option]()
+        if entry.features:
+            published = self.defaults["features"][entry.features]
+            shown["features"] = Option("+".join(self.features(entry)), "+".join(published))
+        return shown | (self.changed(entry.kind.options) if entry.trained else {})
+
+    def options_shown(self, line: Line, release: str) -> Mapping[str, Option]:
+        """Return the named options of a line; none where nothing is predicted."""
+        entry = self.entries[line.entry]
+        return self.shown_options(entry, release) if entry.kind.method else {}
+
+    @property
+    def releases(self) -> list[str]:
+        """The releases to fetch: those that jobs of the configured tables read."""
+        jobs = (Job(release=release, entry=self.entries[entry]) for entry, release in self.pairs())
+        return list(dict.fromkeys(each for job in jobs for each in (job.release, *self.reads(job))))
+
+    def release_manifest(self, release: str) -> Path:
+        """Return the record of a release's files."""
+        return self.released.folder(release) / "release.json"
+
+    def release_params(self, release: str) -> str:
+        """Return what decides a release's files, as text: its pins, and unpinned files in the mirror."""
+        listed = self.released.release_files(release)
+        return digest([[f.path, f.wanted.sha256 or signature(f.wanted)] for f in listed])
+
+    @cached_property
+    def declared(self) -> Declaration:
+        """All its entries and tables."""
+        return read(self)
+
+    @cached_property
+    def entries(self) -> Mapping[str, AnyEntry]:
+        """All entries, by id."""
+        return self.declared.entries  # type: ignore[return-value]
+
+    @classmethod
+    def all_tables(cls) -> list[str]:
+        """Return the names of all its files of tables."""
+        return files_of(declaration(cls.folder))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The configured tables, files of ``results/<name>/``."""
+        return tuple(self.options["tables"])
+
+    def check_table(self, file: str) -> None:
+        """Raise ConfigError where a file of tables is not configured."""
+        if file not in self.tables:
+            raise ConfigError(
+                f"config: {self.name}.tables: {file!r} is not one of {', '.join(self.tables)}; add it there"
+            )
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What is made where no target is named."""
+        return (*(f"{table}.csv" for table in self.tables), "report.html", *self.also_made)
+
+    @property
+    def results(self) -> list[Path]:
+        """All that is made of it."""
+        made = [*self.tables, *(["pairs"] if self.declared.pairs else [])]
+        names = {*self.targets, *(f"{name}.{form}" for name in made for form in ("csv", "md"))}
+        return [Path("results", self.name, name) for name in sorted(names)]
+
+    def paper_file(self, file: str) -> Path | None:
+        """Return the paper's numbers of a table; None where it has none."""
+        path = self.folder / "paper" / f"{file}.csv"
+        return path if path.exists() else None
+
+    def lines(self, file: str | None = None) -> Iterator[tuple[Table, Line, str]]:
+        """Yield the lines of a file of tables, or of all configured ones, with each release on which they stand."""
+        for table in self.declared.tables:
+            if table.file in ([file] if file else self.tables):
+                for line in table.lines:
+                    for release in self.options["releases"]:
+                        if self.stands(table, line, release):
+                            yield table, line, release
+
+    def pairs(self, file: str | None = None) -> list[tuple[str, str]]:
+        """Return each entry with each configured release on which a table, or any configured one, shows it."""
+        return list(dict.fromkeys((line.entry, release) for _, line, release in self.lines(file)))
+
+    def check_lines(self) -> None:
+        """Raise ConfigError where two entries give the same line of a table."""
+        named: dict[str, str] = {}
+        for table, line, release in self.lines():
+            shown = {key: option.value for key, option in self.options_shown(line, release).items()}
+            for context_s, _ in self.contexts(table, line):
+                said = [table.name, release, line.method, line.modality, line.setting, context_s, shown]
+                other = named.setdefault(canonical_json(said), line.entry)
+                if other != line.entry:
+                    raise ConfigError(
+                        f"config: {self.name}.entries: {other} and {line.entry} give the same line of table "
+                        f"{table.name}; give one of them another method"
+                    )
+
+    @cached_property
+    def shown(self) -> dict[str, AnyEntry]:
+        """The entries of the configured tables, by id."""
+        return {name: self.entries[name] for name, _ in self.pairs()}
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The metrics of the configured tables."""
+        return tuple(dict.fromkeys(metric for table, _, _ in self.lines() for metric in table.metrics))
+
+    @classmethod
+    def source(cls, kind: Kind) -> str:
+        """Return the digest of a kind's method, code alone; see `stepline.benchmark.source`."""
+        assert kind.method is not None
+        return source_digest(kind.method, cls._package(), cls.folder, apart=cls.__module__)
+
+    @classmethod
+    def scoring_source(cls) -> str:
+        """Return the digest of `values` and `select` and what they import, code alone."""
+        leading = {cls.__module__, *(kind.method.__module__ for kind in cls.kinds.values() if kind.method)}
+        return scoring_digest((cls.values, cls.select), cls._package(), cls.folder, apart=leading)
+
+    @classmethod
+    def _package(cls) -> str:
+        return cls.__module__.rpartition(".")[0] or cls.__module__

@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepline import paths
 from stepline.benchmark.entries import Job, Line, Table
 from stepline.spec import digest
 
@@ -39,9 +38,7 @@ def pairs(benchmark: "Benchmark[Any]") -> list[tuple[Side, Side]]:
 def inputs(benchmark: "Benchmark[Any]") -> list[Path]:
     """Return the scores that pairs are compared by."""
     jobs = [side.job for pair in pairs(benchmark) for side in pair]
-    scored = [job for job in jobs if not benchmark.missing(job.entry, job.release)]
-    found = [paths.scores(benchmark.name, job.release, job.entry.id, job.context) for job in scored]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(benchmark.scores(job) for job in jobs if not benchmark.missing(job.entry, job.release)))
 
 
 def params(benchmark: "Benchmark[Any]") -> str:

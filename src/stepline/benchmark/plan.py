@@ -11,22 +11,24 @@ from typing import Any, Self
 
 from stepline import paths
 from stepline.benchmark.checks import check_class
-from stepline.benchmark.configured import Configured
+from stepline.benchmark.declared import Declared
 from stepline.benchmark.entries import AnyEntry, Job, Line, Table
 from stepline.config import Config
 from stepline.errors import ConfigError, MissingError, StoreError
 from stepline.footage import Footage
-from stepline.invocation import command
+from stepline.invocation import command, current
 from stepline.io import canonical_json, read_json, sha256_file
 from stepline.needs import Need, unique
 from stepline.pipeline import Pipeline
 from stepline.spec import digest
 
+SCORES = "scores"
+"""What `stepline accept` calls them."""
 FORMAT = 1
 """Of files of predictions: raise it with a change of what they hold besides a benchmark's own columns."""
 
 
-class Benchmark(Configured[AnyEntry]):
+class Benchmark(Declared[AnyEntry]):
     """A benchmark under one configuration, with its jobs."""
 
     @classmethod
@@ -83,8 +85,7 @@ class Benchmark(Configured[AnyEntry]):
 
     def decoding(self) -> list[Path]:
         """Return the predictions of the jobs that read the videos themselves."""
-        jobs = [job for job in self.jobs() if job.entry.kind.decoded]
-        return [paths.predictions(self.name, job.release, job.entry.id, job.context) for job in jobs]
+        return [self.predictions(job) for job in self.jobs() if job.entry.kind.decoded]
 
     def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
         """Return the releases that must be there before the entry's jobs are known.
@@ -213,6 +214,14 @@ class Benchmark(Configured[AnyEntry]):
         """Return the checkpoints of a job, one per seed."""
         return [paths.fit(self.name, job.release, job.entry.id, job.context, seed) for seed in job.entry.seeds]
 
+    def predictions(self, job: Job) -> Path:
+        """Return the file of a job's predictions; the record of what made them stands beside it."""
+        return paths.predictions(self.name, job.release, job.entry.id, job.context)
+
+    def scores(self, job: Job) -> Path:
+        """Return the file of a job's scores."""
+        return paths.scores(self.name, job.release, job.entry.id, job.context)
+
     def _inputs(self, job: Job, stage: str) -> list[Path]:
         inputs = list(map(self.release_manifest, self.reads(job)))
         if self.datasets:
@@ -240,19 +249,15 @@ class Benchmark(Configured[AnyEntry]):
 
         One that is absent waits for the next run: what its entry reads came after this one had listed its jobs.
         """
-        path = paths.scores(self.name, job.release, job.entry.id, job.context)
+        path = self.scores(job)
         if not path.exists():
             return {"needs": [str(Need("score", job.entry.id))], "metrics": {}}
-        score = read_json(path)
-        metrics = score.get("metrics") if isinstance(score, dict) and "needs" in score else None
-        if not isinstance(metrics, dict) or not all(isinstance(each, dict) for each in metrics.values()):
-            raise StoreError(f"{path} is no score: remove it and run the same again")
-        return score  # type: ignore[no-any-return]
+        return read_score(path)
 
     def table_inputs(self, file: str) -> list[Path]:
         """Return what a table collects: scores, releases that are counted, and the records that videos are deleted."""
         jobs = list(self.jobs(file))
-        scores = [paths.scores(self.name, job.release, job.entry.id, job.context) for job in jobs]
+        scores = [*map(self.scores, jobs)]
         counted = [
             self.release_manifest(release)
             for _, line, release in self.lines(file)
@@ -285,22 +290,25 @@ class Benchmark(Configured[AnyEntry]):
         return digest([listed, self.options, missing, words, compared])
 
     def stale(self) -> Iterator[str]:
-        """Yield a line on each kind with predictions that stay, though its source is no longer what made them."""
+        """Yield a line on what stays though its source changed: predictions by their kind, and scores."""
         found: dict[str, list[Path]] = {}
         for job in self.jobs():
-            path = paths.predictions(self.name, job.release, job.entry.id, job.context)
-            record = path.with_suffix(".json")
-            made = read_json(record) if path.exists() and record.exists() else {}
-            if made.get("spec") == self.spec(job) and self.source(job.entry.kind) not in (
-                made["method"]["source"],
-                made["method"].get("accepted"),
-            ):
-                found.setdefault(job.entry.kind_name, []).append(path)
-        for kind, stale in found.items():
+            path, score = self.predictions(job), self.scores(job)
+            made = _content(path.with_suffix(".json")) if path.exists() else {}
+            method = made.get("method")
+            if made.get("spec") == self.spec(job) and isinstance(method, dict):
+                if _differs(method, self.source(job.entry.kind)):
+                    found.setdefault(job.entry.kind_name, []).append(path)
+                if _differs(_content(score), self.scoring_source()):
+                    found.setdefault(SCORES, []).append(score)
+        for name, stale in found.items():
+            scored = name == SCORES
+            what, by = ("scores", "scoring code") if scored else ("predictions", f"source of the kind {name!r}")
+            raised = f"`{type(self).__name__}.revision`" if scored else "its revision"
             yield (
-                f"{len(stale)} of the predictions of {self.name}, {stale[0]}{', ...' * (len(stale) > 1)}, were made by "
-                f"other source of the kind {kind!r}: where numbers change, raise its revision; where they do not, run "
-                f"`stepline accept {self.name} {kind}`"
+                f"{len(stale)} of the {what} of {self.name}, {stale[0]}{', ...' * (len(stale) > 1)}, were made by other "
+                f"{by}: where numbers change, raise {raised}; where they do not, run "
+                f"`{current().verb('accept', self.name, name)}`"
             )
 
     @property
@@ -313,6 +321,15 @@ class Benchmark(Configured[AnyEntry]):
         return [Path("results", self.name, f"{file}.csv") for file in self.report_tables]
 
 
+def read_score(path: Path) -> dict[str, Any]:
+    """Return the score in a file; raise StoreError where it is damaged."""
+    score = read_json(path)
+    metrics = score.get("metrics") if isinstance(score, dict) and "needs" in score else None
+    if not isinstance(metrics, dict) or not all(isinstance(each, dict) for each in metrics.values()):
+        raise StoreError(f"{path} is no score: remove it and run the same again")
+    return score  # type: ignore[no-any-return]
+
+
 def _put(changes: Config, options: Config, need: Need) -> None:
     """Add to ``changes`` what makes a key of ``options`` hold the value that is needed; to a list it is added."""
     *blocks, last = need.what.split(".")[1:]
@@ -320,3 +337,14 @@ def _put(changes: Config, options: Config, need: Need) -> None:
         changes, options = changes.setdefault(block, {}), options[block]
     before = changes.get(last, options.get(last))
     changes[last] = [*before, need.value] if isinstance(before, list) else need.value
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """Return what a file of JSON holds; nothing where it is absent or no object."""
+    content = read_json(path) if path.exists() else None
+    return content if isinstance(content, dict) else {}
+
+
+def _differs(made: Mapping[str, Any], source: str) -> bool:
+    """Return whether a record names a source, and neither it nor the accepted one is ``source``."""
+    return bool(made.get("source")) and source not in (made["source"], made.get("accepted"))

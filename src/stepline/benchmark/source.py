@@ -1,21 +1,21 @@
-"""The source of a method: its module, and what that imports of its benchmark and of the models."""
+"""The source of methods and of scoring: modules, with what they import of their benchmark, of models and of metrics."""
 
 import ast
 import hashlib
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-MODELS = "stepline.models"
-"""Modules that are part of the methods that import them."""
+SHARED = ("models", "metrics")
+"""Packages of Stepline whose modules are part of the methods that import them."""
 
 
-def source_digest(method: Callable[..., Any], package: str, folder: Path, *, apart: str) -> str:
+def source_digest(method: Callable[[], Any], package: str, folder: Path, *, apart: str) -> str:
     """Return the first 8 hex digits of the sha256 of a method's source; comments, docstrings and layout play no part.
 
     method: of a `Kind`. package: of the benchmark, whose files are in ``folder``. apart: the module with the benchmark
@@ -23,17 +23,40 @@ def source_digest(method: Callable[..., Any], package: str, folder: Path, *, apa
     where the method stands there itself. Nothing is imported.
     """
     own = method.__module__
-    tree = ast.parse(textwrap.dedent(inspect.getsource(method)))
-    imported = _imported(tree, method.__globals__["__package__"])
-    waiting = [name for name in imported if _file(name, package, folder)] or [own]
-    left_out = {apart, own} - {*waiting}
+    waiting = [name for name in _imported_by(method) if _file(name, package, folder)] or [own]
+    return _digest(_texts(waiting, package, folder, {apart, own} - {*waiting}))
+
+
+def scoring_digest(hooks: Iterable[Callable[..., Any]], package: str, folder: Path, *, apart: Collection[str]) -> str:
+    """Return the same of functions that score, their own code and what they import.
+
+    apart: modules that do not count, as they lead to all methods.
+    """
+    texts = []
+    for hook in hooks:
+        own = code_text(textwrap.dedent(inspect.getsource(hook)))
+        texts += [own, *_texts([*_imported_by(hook)], package, folder, apart)]
+    return _digest(texts)
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:8]
+
+
+def _imported_by(function: Any) -> Iterator[str]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    return _imported(tree, function.__globals__["__package__"])
+
+
+def _texts(waiting: list[str], package: str, folder: Path, left_out: Collection[str]) -> list[str]:
+    """Return the code of modules, and of those that they import, in the order of their names."""
     found: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
         if name not in found and name not in left_out and (path := _file(name, package, folder)):
             found[name], others = _read(path, name)
             waiting += others
-    return hashlib.sha256("\n".join(found[name] for name in sorted(found)).encode()).hexdigest()[:8]
+    return [found[name] for name in sorted(found)]
 
 
 def code_text(source: str) -> str:
@@ -71,7 +94,7 @@ def _is_docstring(statement: ast.stmt) -> bool:
 
 
 def _file(module: str, package: str, folder: Path) -> Path | None:
-    for prefix, place in ((package, folder), (MODELS, ROOT / "models")):
+    for prefix, place in ((package, folder), *((f"stepline.{name}", ROOT / name) for name in SHARED)):
         if module == prefix or module.startswith(f"{prefix}."):
             path = place.joinpath(*module.removeprefix(prefix).split("."))
             return next((file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()), None)

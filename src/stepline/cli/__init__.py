@@ -7,20 +7,27 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from stepline import __version__, paths
 from stepline.cli import backbone, bank, search, weights
+from stepline.config import Config, load
+from stepline.datasets.configured import dataset
 from stepline.errors import ConfigError, DownloadError, SteplineError
 from stepline.invocation import Invocation
 from stepline.mirror import mirror_root
-from stepline.plans import BENCHMARKS
-
-if TYPE_CHECKING:
-    from stepline.media.process import Limits
-    from stepline.runs.verbs import Verbs
+from stepline.plans import BENCHMARKS, benchmark, configured, has_tables, pipeline, plan, released, to_fetch
 
 log = logging.getLogger("stepline")
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "release": {"required": True},
+    "entry": {"required": True, "help": "as named in tables.yaml"},
+    "context": {"default": "all", "help": "window length such as 180s; default: %(default)s"},
+    "seed": {"type": int, "required": True},
+    "table": {"default": "table2", "help": "default: %(default)s"},
+}
+"""Of the verbs of a study."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -119,37 +126,21 @@ def _parser() -> argparse.ArgumentParser:
             verb.add_argument("--backbone", required=True)
         verb.set_defaults(run=call)
 
-    for name, call, text in (
-        ("fit", _fit, "a head, trained on cached features with one seed"),
-        ("predict", _predict, "predictions of an entry"),
-        ("score", _score, "metrics from predictions alone"),
-    ):
-        verb = verbs.add_parser(name, help=text)
-        _release(verb)
-        verb.add_argument("--entry", required=True, help="as named in tables.yaml")
-        verb.add_argument("--context", default="all", help="window length such as 180s; default: %(default)s")
-        if name == "fit":
-            verb.add_argument("--seed", type=int, required=True)
-        verb.set_defaults(run=call)
-
-    verb = verbs.add_parser("table", help="scores and the paper's numbers, as CSV and Markdown")
-    verb.add_argument("study")
-    verb.add_argument("--table", default="table2", help="default: %(default)s")
-    verb.set_defaults(run=_table)
-
-    verb = verbs.add_parser("picture", help="a table as a figure (SVG)")
-    verb.add_argument("study")
-    verb.add_argument("--table", default="table2", help="default: %(default)s")
-    verb.set_defaults(run=_picture)
-
-    for name, call, text in (
-        ("pairs", _pairs, "differences between methods, video by video"),
-        ("examples", _examples, "a page of examples: of methods, or of the paper by hand"),
-        ("results", _results, "the sha256 of all results, as `sha256sum --check` reads it"),
+    for name, takes, text in (
+        ("fit", ("release", "entry", "context", "seed"), "a head, trained on cached features with one seed"),
+        ("predict", ("release", "entry", "context"), "predictions of an entry"),
+        ("score", ("release", "entry", "context"), "metrics from predictions alone"),
+        ("table", ("table",), "scores and the paper's numbers, as CSV and Markdown"),
+        ("picture", ("table",), "a table as a figure (SVG)"),
+        ("pairs", (), "differences between methods, video by video"),
+        ("examples", (), "a page of examples: of methods, or of the paper by hand"),
+        ("results", (), "the sha256 of all results, as `sha256sum --check` reads it"),
     ):
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("study")
-        verb.set_defaults(run=call)
+        for option in takes:
+            verb.add_argument(f"--{option}", **OPTIONS[option])
+        verb.set_defaults(run=_of_study, takes=takes)
 
     verb = verbs.add_parser("explain", help="what stands behind one line of a table")
     verb.add_argument("table", type=Path, help="results/STUDY/TABLE.csv")
@@ -160,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
 
     verb = verbs.add_parser("accept", help="note that a method's source, as it is now, gives the predictions at hand")
     verb.add_argument("study")
-    verb.add_argument("kind", help="as in the KINDS of the benchmark")
+    verb.add_argument("what", help="a kind of the benchmark, or scores")
     verb.set_defaults(run=_accept)
 
     verb = verbs.add_parser("summary", help="what the stages made of each video, as CSV and Markdown")
@@ -172,14 +163,9 @@ def _parser() -> argparse.ArgumentParser:
     verb.set_defaults(run=_report)
     for more in (search, bank, backbone, weights):
         more.add(verbs)
-    for benchmark in BENCHMARKS:
-        benchmark.add_verbs(verbs)
+    for each in BENCHMARKS:
+        each.add_verbs(verbs)
     return parser
-
-
-def _release(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("study")
-    verb.add_argument("--release", required=True)
 
 
 def _demo(parsed: argparse.Namespace) -> None:
@@ -190,8 +176,6 @@ def _demo(parsed: argparse.Namespace) -> None:
 
 def _fetch(parsed: argparse.Namespace) -> None:
     from stepline import fetch
-    from stepline.config import load
-    from stepline.plans import configured, pipeline, released, to_fetch
 
     first, _, rest = (parsed.what or "").partition("/")
     asked, _, shard = rest.partition("/")
@@ -227,113 +211,72 @@ def _fetch_each(items: dict[str, Callable[[], str]]) -> None:
 
 def _media(parsed: argparse.Namespace) -> None:
     from stepline.media.prepare import prepare
+    from stepline.media.process import Limits
 
-    name, shard = _shard(parsed)
-    folder = paths.media(name)
-    prepare(paths.availability(name, shard), folder, paths.manifest(folder, shard), limits=_limits(parsed))
+    config, name, shard = _shard(parsed)
+    folder, limits = paths.media(name), Limits(**config["media"]["limits"])
+    prepare(paths.availability(name, shard), folder, paths.manifest(folder, shard), limits=limits)
 
 
 def _shots(parsed: argparse.Namespace) -> None:
-    from stepline.config import load
     from stepline.shots import detect
 
-    name, shard = _shard(parsed)
+    config, name, shard = _shard(parsed)
     media, folder = paths.media(name), paths.shots(name)
-    options = load(parsed.configfile)["shots"]
-    detect(paths.manifest(media, shard), media, folder, paths.manifest(folder, shard), **options)
+    detect(paths.manifest(media, shard), media, folder, paths.manifest(folder, shard), **config["shots"])
 
 
 def _transcribe(parsed: argparse.Namespace) -> None:
     from stepline.asr.transcribe import transcribe
-    from stepline.config import load
 
-    name, shard = _shard(parsed)
-    asr = load(parsed.configfile)["asr"]
-    engine = asr["engine"]
+    config, name, shard = _shard(parsed)
+    asr, engine = config["asr"], config["asr"]["engine"]
     media, folder = paths.media(name), paths.transcripts(name, engine)
     manifest = paths.manifest(folder, shard)
     transcribe(paths.manifest(media, shard), media, folder, manifest, engine=engine, **asr.get(engine, {}))
 
 
 def _extract(parsed: argparse.Namespace) -> None:
-    from stepline.config import load
     from stepline.features.extract import extract
     from stepline.features.work import works
-    from stepline.plans import pipeline
+    from stepline.media.process import Limits
 
-    config = load(parsed.configfile)
-    name, shard = _shard(parsed)
+    config, name, shard = _shard(parsed)
     made = pipeline(config, name)
     todo = works(made, made.features.backbone_of(parsed.backbone), shard)
     manifest = paths.features_manifest(name, shard, todo[0].spec)
-    lock, limits = paths.features_lock(name, shard), _limits(parsed)
+    lock, limits = paths.features_lock(name, shard), Limits(**config["media"]["limits"])
     extract(paths.availability(name, shard), todo, manifest, lock=lock, limits=limits, options=config["features"])
-
-
-def _limits(parsed: argparse.Namespace) -> "Limits":
-    from stepline.config import load
-    from stepline.media.process import Limits
-
-    return Limits(**load(parsed.configfile)["media"]["limits"])
 
 
 def _thumbnails(parsed: argparse.Namespace) -> None:
     from stepline.report.thumbnails import write_thumbnails
 
-    name, shard = _shard(parsed)
+    _, name, shard = _shard(parsed)
     folder = paths.thumbnails(name)
     write_thumbnails(paths.availability(name, shard), paths.shots(name), folder, paths.manifest(folder, shard))
 
 
 def _drop(parsed: argparse.Namespace) -> None:
-    from stepline.config import load
     from stepline.fetch import drop_videos
-    from stepline.plans import pipeline
 
-    name, shard = _shard(parsed)
-    drop_videos(pipeline(load(parsed.configfile), name), shard)
+    config, name, shard = _shard(parsed)
+    drop_videos(pipeline(config, name), shard)
 
 
-def _shard(parsed: argparse.Namespace) -> tuple[str, str]:
-    from stepline.config import load
-    from stepline.datasets.configured import dataset
-
-    name = dataset(load(parsed.configfile), parsed.dataset).name
+def _shard(parsed: argparse.Namespace) -> tuple[Config, str, str]:
+    config = load(parsed.configfile)
+    name = dataset(config, parsed.dataset).name
     if not parsed.shard.isdecimal():
         raise ConfigError(f"shard {parsed.shard!r} is not a number such as 000")
-    return name, parsed.shard
+    return config, name, parsed.shard
 
 
-def _fit(parsed: argparse.Namespace) -> None:
-    _benchmark(parsed).fit(parsed.release, parsed.entry, parsed.context, parsed.seed)
+def _of_study(parsed: argparse.Namespace) -> None:
+    from stepline.runs.verbs import Verbs
 
-
-def _predict(parsed: argparse.Namespace) -> None:
-    _benchmark(parsed).predict(parsed.release, parsed.entry, parsed.context)
-
-
-def _score(parsed: argparse.Namespace) -> None:
-    _benchmark(parsed).score(parsed.release, parsed.entry, parsed.context)
-
-
-def _table(parsed: argparse.Namespace) -> None:
-    _benchmark(parsed).table(parsed.table)
-
-
-def _picture(parsed: argparse.Namespace) -> None:
-    _benchmark(parsed).picture(parsed.table)
-
-
-def _pairs(parsed: argparse.Namespace) -> None:
-    _benchmark(parsed).pairs()
-
-
-def _examples(parsed: argparse.Namespace) -> None:
-    _benchmark(parsed).benchmark.write_examples()
-
-
-def _results(parsed: argparse.Namespace) -> None:
-    _benchmark(parsed).results()
+    verb = getattr(Verbs(plan(load(parsed.configfile), parsed.study)), parsed.verb)
+    verb(*(getattr(parsed, each) for each in parsed.takes))
 
 
 def _explain(parsed: argparse.Namespace) -> None:
@@ -343,33 +286,19 @@ def _explain(parsed: argparse.Namespace) -> None:
 
 
 def _accept(parsed: argparse.Namespace) -> None:
-    from stepline.config import load
-    from stepline.plans import benchmark
     from stepline.runs.accept import accept
 
-    found = accept(benchmark(load(parsed.configfile), parsed.study), parsed.study, parsed.kind)
-    print(f"{parsed.study}: {found} predictions of the kind {parsed.kind!r} accepted")
-
-
-def _benchmark(parsed: argparse.Namespace) -> "Verbs":
-    from stepline.config import load
-    from stepline.plans import plan
-    from stepline.runs.verbs import Verbs
-
-    return Verbs(plan(load(parsed.configfile), parsed.study))
+    found = accept(benchmark(load(parsed.configfile), parsed.study), parsed.study, parsed.what)
+    print(f"{parsed.study}: {found} files of {parsed.what!r} accepted")
 
 
 def _summary(parsed: argparse.Namespace) -> None:
-    from stepline.config import load
-    from stepline.plans import pipeline
     from stepline.report.summary import write_summary
 
     write_summary(pipeline(load(parsed.configfile), parsed.dataset))
 
 
 def _report(parsed: argparse.Namespace) -> None:
-    from stepline.config import load
-    from stepline.plans import has_tables, pipeline, plan
     from stepline.report.page import write_page
     from stepline.runs.report import write_report
 

@@ -21,7 +21,9 @@ _VALIDATOR = extend(  # type: ignore[no-untyped-call]
 def wrong(value: Any, schema: dict[str, Any]) -> str:
     """Return the first error of ``value``: the key, the value and what is allowed; "" where it has none."""
     errors = _VALIDATOR(schema).iter_errors(value)
-    first = min(errors, key=lambda e: (e.validator == "oneOf", [str(p) for p in e.absolute_path]), default=None)
+    first = min(
+        errors, key=lambda e: (e.validator in ("oneOf", "required"), [str(p) for p in e.absolute_path]), default=None
+    )
     return _explain(first) if first else ""
 
 
@@ -33,10 +35,13 @@ def _explain(error: ValidationError) -> str:
         close = difflib.get_close_matches(str(unknown), allowed, n=1)
         hint = f"did you mean '{close[0]}'? " if close else ""
         name = unknown if key == "the file" else f"{key}.{unknown}"
-        return f"{name}: unknown key; {hint}allowed: {', '.join(allowed)}"
+        return f"{name}: unknown key; {hint}allowed: {', '.join(allowed) or 'none'}"
+    if error.validator == "required":
+        absent = next(name for name in error.validator_value if name not in error.instance)  # type: ignore[union-attr,operator]
+        return f"{absent if key == 'the file' else f'{key}.{absent}'}: it is required"
     if error.validator == "enum":
-        allowed = list(map(str, error.validator_value))  # type: ignore[arg-type]
-        return f"{key}: {error.instance!r} is not allowed; choose from {', '.join(allowed)}"
+        allowed = [str(each) for each in error.validator_value if each not in ("", None)]  # type: ignore[union-attr]
+        return f"{key}: {error.instance!r} is not allowed; choose from {', '.join(allowed) or 'nothing'}"
     if key.endswith("llm.url"):
         return f"{key}: give http(s)://HOST[:PORT]/PATH, without a password, a query or a fragment"
     if error.validator == "not":

@@ -1,14 +1,13 @@
 """Shards are a file, not a formula: which videos one job works on."""
 
 import csv
-import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from stepline.datasets.schema import Video
 from stepline.errors import StoreError
-from stepline.io import write_text
+from stepline.io import csv_text, write_text
 
 
 def assign(videos: Sequence[Video], *, hours: float, known: dict[str, str]) -> dict[str, str]:
@@ -47,8 +46,4 @@ def read(path: Path | str) -> dict[str, str]:
 
 def write(path: Path | str, shards: dict[str, str]) -> None:
     """Write ``video,shard`` lines."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["video", "shard"])
-    writer.writerows(shards.items())
-    write_text(path, buffer.getvalue())
+    write_text(path, csv_text(["video", "shard"], shards.items()))

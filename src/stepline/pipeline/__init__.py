@@ -17,9 +17,8 @@ from stepline.needs import Need, unique
 from stepline.pipeline.demand import Clips, Demand, Own
 from stepline.pipeline.features import Features
 from stepline.pipeline.fill import how_to_fill
-from stepline.pipeline.sound import media_params, shots_params
 from stepline.pipeline.speech import Speech
-from stepline.pipeline.videos import Videos
+from stepline.pipeline.videos import Videos, media_params, shots_params
 from stepline.spec import digest
 
 __all__ = [

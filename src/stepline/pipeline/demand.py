@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from stepline.config import Config
 from stepline.datasets.dataset import Dataset
@@ -21,19 +21,14 @@ Clips = Mapping[str, Sequence[tuple[float, float]]]
 class Demand:
     """What the owner of a data set asks of its videos; an owner overrides what it asks besides the defaults."""
 
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The files of ``results/<name>/`` that are made where no target is named."""
-        return ()
+    targets: ClassVar[tuple[str, ...]] = ()
+    """The files of ``results/<name>/`` that are made where no target is named."""
+    sound: ClassVar[bool] = True
+    """Whether sound, shots and speech are made of all videos."""
 
     @property
     def wants_videos(self) -> bool:
         """Whether something configured is made from videos."""
-        return True
-
-    @property
-    def sound(self) -> bool:
-        """Whether sound, shots and speech are made of all videos."""
         return True
 
     @property
@@ -94,10 +89,7 @@ class Own(Demand):
     config: Config
     dataset: Dataset
 
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The table and the page."""
-        return "videos.csv", "report.html"
+    targets = ("videos.csv", "report.html")
 
     @property
     def backbones(self) -> Sequence[str]:

@@ -1,9 +1,9 @@
 """The features of a data set's videos: by which backbones, what each is missing, and what decides its result."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,25 +36,15 @@ class Features:
         """Of these, the backbones that miss nothing and whose features are read."""
         return [name for name in self.configured if not self.missing(name) and self.demand.reads(name)]
 
-    def missing(self, backbone: str) -> tuple[Need, ...]:
-        """Return what a backbone is missing before it can run; raise ConfigError where the name is unknown."""
-        if backbone not in self._missing:
-            self._missing[backbone] = registry.missing(backbone, self.config)
-        return self._missing[backbone]
+    @cached_property
+    def missing(self) -> Callable[[str], tuple[Need, ...]]:
+        """Returns what a backbone is missing before it can run; raises ConfigError where the name is unknown."""
+        return cache(lambda backbone: registry.missing(backbone, self.config))
 
     @cached_property
-    def _missing(self) -> dict[str, tuple[Need, ...]]:
-        return {}
-
-    def spec_of(self, name: str) -> Spec:
-        """Return the spec of an encoder by its name, as it is configured."""
-        if name not in self._specs:
-            self._specs[name] = registry.spec_of(name, self.config)
-        return self._specs[name]
-
-    @cached_property
-    def _specs(self) -> dict[str, Spec]:
-        return {}
+    def spec_of(self) -> Callable[[str], Spec]:
+        """Returns the spec of an encoder by its name, as it is configured."""
+        return cache(lambda name: registry.spec_of(name, self.config))
 
     def manifests(self, backbone: str) -> list[Path]:
         """Return the records of a backbone's features of all shards."""
@@ -112,14 +102,12 @@ class Features:
 
     def describes_clips(self, backbone: str) -> bool:
         """Return whether a backbone describes listed clips, not a video at regular times."""
-        if backbone not in self._listed:
-            try:
-                spec = registry.resolve(backbone, self.config)
-            except MissingError:
-                return False
-            self._listed[backbone] = isinstance(spec, ClipSpec) and spec.placement != "grid"
-        return self._listed[backbone]
+        try:
+            spec = self._resolved(backbone)
+        except MissingError:
+            return False
+        return isinstance(spec, ClipSpec) and spec.placement != "grid"
 
     @cached_property
-    def _listed(self) -> dict[str, bool]:
-        return {}
+    def _resolved(self) -> Callable[[str], Spec]:
+        return cache(lambda backbone: registry.resolve(backbone, self.config))

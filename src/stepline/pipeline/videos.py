@@ -12,10 +12,10 @@ from stepline.availability import Record, read_availability
 from stepline.config import Config
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.schema import Video
-from stepline.io import read_json
+from stepline.io import canonical_json, read_json
+from stepline.media import REVISION, SHOTS_REVISION
 from stepline.mirror import Wanted, signature
 from stepline.pipeline.demand import Demand
-from stepline.pipeline.sound import media_params
 from stepline.spec import digest
 
 DISK_BYTES_PER_S = {"videos": 400_000, "media": 40_000, "extract": 20_000}
@@ -132,3 +132,13 @@ def _signature(video: Video) -> str:
         return signature(Wanted(path=video.path))
     path = Path(video.file)
     return f"{path.stat().st_size}-{path.stat().st_mtime_ns}" if path.is_file() and os.access(path, os.R_OK) else ""
+
+
+def media_params(config: Config) -> str:
+    """Return what audio and scores must be made again for, as text."""
+    return canonical_json({"revision": REVISION, "limits": config["media"]["limits"]})
+
+
+def shots_params(config: Config) -> str:
+    """Return what shots must be found again for, besides other scores, as text."""
+    return canonical_json({"revision": SHOTS_REVISION, **config["shots"]})

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stepline import tables
 from stepline.io import write_bytes
@@ -15,53 +15,33 @@ if TYPE_CHECKING:
 
     Figures = Callable[[Sequence[Row]], Mapping[str, Figure]]
 
-HOW_TO_READ = (
-    "Filled markers are ours, with the 95 % interval by bootstrap over the videos; hollow ones are the paper's. A star "
-    "marks a method that sees more than any system would have."
-)
 VALUES_SAID = 40
 """Values of a figure that its text lists; of more it says the highest."""
 
 
-def first_metric(rows: Sequence[Row]) -> "dict[str, Figure]":
-    """Draw a table on one release by its first metric, a line per method."""
-    from stepline.report.figure_scores import scores
-
-    metric = next(iter(tables.measures(rows)))
-    return {metric: scores(rows, metric)}
-
-
 def write_study(
     path: Path,
-    *,
-    title: str,
     rows: Sequence[Row],
-    figures: "Figures" = first_metric,
-    how_to_read: str = HOW_TO_READ,
-    examples: Sequence[Picture] = (),
-    how_to_read_examples: str = "",
-    examples_title: str = "Timelines",
+    figures: "Figures",
+    *,
     spreads: Sequence[Picture] = (),
     stages: Stages | None = None,
+    **shown: Any,
 ) -> None:
     """Write the page as one self-contained HTML file: no script, no network, same inputs same bytes.
 
     rows: of all tables. figures: returns the figures of a table on one release by the metric that each is about; it is
-    asked where there are numbers to draw, the paper's or ours. spreads: figures of single videos' values. examples:
-    figures of single videos.
+    asked where there are numbers to draw, the paper's or ours. spreads: figures of single videos' values. shown:
+    ``title``, ``how_to_read``; ``examples``, figures of single videos, ``examples_title``, ``how_to_read_examples``.
     """
     statuses = [row.status for row in rows]
     write_html(
         path,
         "template.html.j2",
-        title=title,
+        **shown,
         counts=[(status, statuses.count(status)) for status in tables.MARKS if status in statuses],
         results=_results(rows, figures),
-        how_to_read=how_to_read,
         spreads=spreads,
-        examples=examples,
-        examples_title=examples_title,
-        how_to_read_examples=how_to_read_examples,
         stages=stages and stage_values(stages),
         legend=tables.legend(rows),
         panels=tables.panels(rows),
@@ -73,7 +53,7 @@ def write_study(
     )
 
 
-def write_figure(path: Path, rows: Sequence[Row], figures: "Figures" = first_metric) -> None:
+def write_figure(path: Path, rows: Sequence[Row], figures: "Figures") -> None:
     """Write the first of the figures of ``rows`` as SVG, an empty one where nothing can be drawn."""
     from matplotlib.figure import Figure
 

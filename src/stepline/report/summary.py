@@ -1,7 +1,5 @@
 """The table of a data set: what the stages made of each video."""
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from stepline.availability import read_availability, read_manifest
 from stepline.io import read_json, write_text
 from stepline.needs import Need
 from stepline.pipeline import Pipeline, how_to_fill
+from stepline.tables import markdown_table, write_lines
 
 COLUMNS = (
     *("video", "status", "reason", "source", "duration_s", "fps", "width", "height", "codec", "frames", "audio"),
@@ -120,26 +119,18 @@ def write_summary(pipeline: Pipeline) -> None:
     """Write ``results/<name>/videos.csv`` and ``videos.md``."""
     made = summarise(pipeline)
     needs = {"needs": ";".join(map(str, made.needs)), "command": made.command}
-    content = io.StringIO()
-    writer = csv.DictWriter(content, made.columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(row | needs for row in made.rows)
-    folder = Path("results", pipeline.name)
-    shown = made.columns[:-2]
-    lines = [shown, ["---"] * len(shown), *([_cell(row[column]) for column in shown] for row in made.rows)]
+    folder, shown = Path("results", pipeline.name), made.columns[:-2]
     parts = [
         f"# {pipeline.dataset.title}: videos",
         headline(made),
-        "\n".join(f"| {' | '.join(line)} |" for line in lines),
+        markdown_table(shown, ([str(row[column]) for column in shown] for row in made.rows)),
     ]
     if made.needs:
         parts.append(f"The rest needs {', '.join(map(str, made.needs))}: `{made.command}`, then the same run again.")
     write_text(folder / "videos.md", "\n\n".join(parts) + "\n")
-    write_text(folder / "videos.csv", content.getvalue())
-
-
-def _cell(value: Any) -> str:
-    return " ".join(str(value).replace("|", "\\|").replace("<", "&lt;").split())
+    write_lines(
+        folder / "videos.csv", made.columns, ([(row | needs)[column] for column in made.columns] for row in made.rows)
+    )
 
 
 def headline(made: Summary) -> str:

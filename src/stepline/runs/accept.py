@@ -1,25 +1,42 @@
-"""Predictions that stay as they are though their method's source changed."""
+"""Predictions and scores that stay as they are though their source changed."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 from stepline.benchmark import Benchmark
+from stepline.benchmark.plan import SCORES, read_score
 from stepline.errors import ConfigError
-from stepline.io import read_json, write_json
+from stepline.io import write_json
+from stepline.runs.record import read_record
 
 
-def accept(benchmark: type[Benchmark[Any]], study: str, kind: str) -> int:
-    """Note beside the predictions of a kind that its source, as it is now, gives the same, and return of how many.
+def accept(benchmark: type[Benchmark[Any]], study: str, what: str) -> int:
+    """Note that a kind's source, or that of ``scores``, gives the same as it is now, and return for how many files.
 
-    Their records keep the source that made them. Raises ConfigError where nothing of that kind is predicted.
+    Beside predictions, and in scores, stays the source that made them. Raises ConfigError where nothing of that kind is
+    predicted, StoreError where a record is damaged.
     """
+    if what == SCORES:
+        return _accept_scores(benchmark.scoring_source(), study)
     known = [name for name, each in benchmark.kinds.items() if each.method]
-    if kind not in known:
-        raise ConfigError(f"kind {kind!r} of {study} is not known; choose from {', '.join(known)}")
-    source, accepted = benchmark.source(benchmark.kinds[kind]), 0
+    if what not in known:
+        raise ConfigError(f"kind {what!r} of {study} is not known; choose from {', '.join([*known, SCORES])}")
+    source, accepted = benchmark.source(benchmark.kinds[what]), 0
     for path in sorted(Path("results", study, "predictions").glob("*/*/*.json")):
-        record = read_json(path)
-        if record["record"]["kind"] == kind and record["method"]["source"] != source:
+        record = read_record(path)
+        if record["record"]["kind"] == what and record["method"]["source"] != source:
             write_json(path, record | {"method": record["method"] | {"accepted": source}})
+            accepted += 1
+    return accepted
+
+
+def _accept_scores(source: str, study: str) -> int:
+    accepted = 0
+    for path in sorted(Path("results", study, "scores").glob("*/*/*.json")):
+        score, times = read_score(path), path.stat()
+        if score.get("source") not in (None, source):
+            write_json(path, score | {"accepted": source})
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # tables stay
             accepted += 1
     return accepted

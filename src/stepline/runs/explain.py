@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from stepline import paths
+from stepline.benchmark.plan import read_score
 from stepline.errors import ConfigError, MissingError
 from stepline.invocation import Invocation, current
-from stepline.io import read_json, sha256_file
+from stepline.io import sha256_file
+from stepline.runs.record import read_record
 
 Cells = Mapping[str, str]
 
@@ -18,13 +20,16 @@ def explain(table: Path, entry: str, context: str, release: str) -> str:
     """Return, as text, all that is known of the numbers of one entry at one window length on one release.
 
     table: ``results/<study>/<file>.csv``. context: as in paths, such as ``180s``, or ``all``. Raises ConfigError where
-    the table has no such line, MissingError where it has one that was not computed.
+    the table has no such line, MissingError where it has one that was not computed, StoreError where a record or the
+    score is damaged.
     """
     study = table.parent.name
     lines = [row for row in _rows(table) if (row["entry"], row["release"]) == (entry, release)]
     if not lines:
         known = sorted({row["entry"] for row in _rows(table) if row["entry"]})
         raise ConfigError(f"{table} has no line of {entry!r} on {release!r}; its entries are {', '.join(known)}")
+    if all(row["value"] and not row["spec"] for row in lines):
+        raise ConfigError(f"{entry} on {release} is counted in the release: nothing of it is predicted")
     record = _record(study, release, entry, context, lines)
     shown = [row for row in lines if row["spec"] == record["spec"]] if record else []
     shown = [row for row in shown if _context(row) == context] or shown
@@ -32,7 +37,7 @@ def explain(table: Path, entry: str, context: str, release: str) -> str:
         raise MissingError(f"{entry} on {release} at {context} {_why(study, table, release, entry, context, lines)}")
     score = paths.scores(study, release, entry, record["context"])
     text = [f"{entry} on {release} at {context}: {shown[0]['method']}, Table {shown[0]['table']} of {study}", ""]
-    metrics = read_json(score)["metrics"]
+    metrics = read_score(score)["metrics"]
     for row in shown:
         text += [*_number(row), *_videos(metrics.get(row["metric"], {})), ""]
     return "\n".join([*text, *_made_by(study, table, release, entry, record)])
@@ -53,7 +58,7 @@ def _record(study: str, release: str, entry: str, context: str, lines: Sequence[
     """Return the record of the job at the window length, or of the job that a line prints at that length."""
     specs = {row["spec"] for row in lines if _context(row) == context}
     for path in sorted(paths.predictions(study, release, entry, context).parent.glob("*.json")):
-        found: dict[str, Any] = read_json(path)
+        found = read_record(path)
         if path.stem == context or found["spec"] in specs:
             return {**found, "context": path.stem}
     return None
@@ -62,7 +67,10 @@ def _record(study: str, release: str, entry: str, context: str, lines: Sequence[
 def _why(study: str, table: Path, release: str, entry: str, context: str, lines: Sequence[Cells]) -> str:
     if said := dict.fromkeys(f"{row['note']}: {row['command']}" for row in lines if row["status"] == "needs"):
         return f"was not computed: {'; '.join(said)}"
-    again = "--forcerun", str(paths.predictions(study, release, entry, context))
+    predictions = paths.predictions(study, release, entry, context)
+    if not predictions.exists():
+        return f"has no line; its window lengths are {', '.join(dict.fromkeys(map(_context, lines)))}"
+    again = "--forcerun", str(predictions)
     return f"has predictions without a record: make them again by `{current().command(str(table), {}, *again)}`"
 
 

@@ -11,18 +11,39 @@ from pathlib import Path
 from typing import Any
 
 import stepline
-from stepline import paths
-from stepline.benchmark import Benchmark, Job, Method
+from stepline.benchmark import Benchmark, Method
+from stepline.config.check import wrong
+from stepline.config.schema import Schema
+from stepline.errors import StoreError
 from stepline.invocation import current
 from stepline.io import read_json, sha256_file, write_json
 from stepline.runs.inputs import Inputs
 
 LIBRARIES = ("numpy", "scikit-learn", "torch")
-
-
-def record_path(study: str, job: Job) -> Path:
-    """Return where the record of a job's predictions stands."""
-    return paths.predictions(study, job.release, job.entry.id, job.context).with_suffix(".json")
+OBJECT = {"type": "object"}
+FORM: Schema = {
+    "type": "object",
+    "required": ["record", "options", "inputs", "releases", "invocation", "versions", "method", "stepline", "spec"],
+    "properties": {
+        "spec": {"type": "string"},
+        "record": OBJECT | {"required": ["kind"]},
+        **dict.fromkeys(("options", "inputs", "versions"), OBJECT),
+        "method": OBJECT | {"required": ["module", "source"]},
+        "stepline": OBJECT | {"required": ["version", "commit"]},
+        "releases": OBJECT
+        | {"additionalProperties": OBJECT | {"required": ["origin", "files"], "properties": {"files": OBJECT}}},
+        "invocation": OBJECT
+        | {
+            "additionalProperties": False,
+            "properties": {
+                "snakefile": {"type": "string"},
+                "configfiles": {"type": "array", "items": {"type": "string"}},
+                "overrides": OBJECT,
+            },
+        },
+    },
+}
+"""What is read of a record."""
 
 
 def write_record(inputs: Inputs[Any], method: Method[Any, Any]) -> None:
@@ -30,7 +51,7 @@ def write_record(inputs: Inputs[Any], method: Method[Any, Any]) -> None:
     benchmark, job = inputs.benchmark, inputs.job
     shown = benchmark.shown_options(job.entry, job.release)
     write_json(
-        record_path(benchmark.name, job),
+        benchmark.predictions(job).with_suffix(".json"),
         {
             "spec": inputs.spec,
             "record": benchmark.record(job),
@@ -43,6 +64,18 @@ def write_record(inputs: Inputs[Any], method: Method[Any, Any]) -> None:
             "versions": {"python": platform.python_version(), **_versions()},
         },
     )
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Return a record; raise StoreError where it is damaged, or where another version wrote it in another form."""
+    made: dict[str, Any] = read_json(path)
+    if error := wrong(made, FORM):
+        predictions = str(path.with_suffix(".parquet"))
+        again = current().command(predictions, {}, "--forcerun", predictions)
+        raise StoreError(
+            f"{path} is damaged or of another version of Stepline ({error}): make the predictions again by `{again}`"
+        )
+    return made
 
 
 def _release(benchmark: Benchmark[Any], name: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepline.benchmark import Benchmark
-from stepline.report.study import HOW_TO_READ, write_figure, write_study
+from stepline.report.study import write_figure, write_study
 from stepline.runs.table import table_rows
 from stepline.tables import Row
 
@@ -20,7 +20,7 @@ def write_report(benchmark: Benchmark[Any], path: Path) -> None:
         "title": f"{benchmark.title}: {benchmark.about}",
         "rows": rows,
         "figures": lambda part: figures(benchmark, part),
-        "how_to_read": benchmark.how_to_read or HOW_TO_READ,
+        "how_to_read": benchmark.how_to_read,
         "examples": benchmark.examples(),
         "how_to_read_examples": benchmark.how_to_read_examples,
         "examples_title": benchmark.examples_title,

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from stepline import paths
 from stepline.benchmark import Benchmark
 from stepline.report import Picture, svg_address
 from stepline.runs.predictions import read_predictions
@@ -16,7 +15,7 @@ def lowest_seed(benchmark: Benchmark[Any], release: str, entries: Iterable[str])
     """Return the predictions of some entries on a release by their lowest seed, by id, as far as they are there."""
     found: dict[str, list[Any]] = {}
     for job in benchmark.jobs():
-        file = paths.predictions(benchmark.name, release, job.entry.id, job.context)
+        file = benchmark.predictions(job)
         if job.release == release and job.entry.id in entries and file.exists():
             made, _ = read_predictions(file, benchmark.prediction, benchmark.spec(job))
             first = min((each.seed for each in made), default=0)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from stepline.benchmark import Benchmark, Job, Line, Option, Table, UnavailableError
+from stepline.benchmark import UNKNOWN, Benchmark, Job, Line, Option, Table, UnavailableError
 from stepline.needs import Need, unique
 from stepline.tables import Number, Row, build, write_csv, write_markdown
 
@@ -38,6 +38,10 @@ def _numbers(
     for metric in table.metrics:
         if not entry.kind.scores(metric):
             continue
+        scored_by = {
+            key: Option(benchmark.options["metrics"][key], benchmark.published.get(key, UNKNOWN))
+            for key in benchmark.options_of(entry, metric)
+        }
         wanted = unique([*needs, *([] if needs else benchmark.missing_of(metric))])
         yield Number(
             table=table.name,
@@ -52,7 +56,7 @@ def _numbers(
             split=benchmark.split(entry, metric),
             protocol=line.protocol,
             sees=benchmark.seen(entry),
-            options=options | _scored_by(benchmark, entry, metric),
+            options=options | scored_by,
             paper_release=benchmark.paper_release or release,
             spec="" if score is None or not entry.kind.method else benchmark.spec(job),
             note="; ".join(filter(None, [line.note, *imported, benchmark.note(table, line, release, metric)])),
@@ -71,14 +75,6 @@ def _counted(benchmark: Benchmark[Any], entry: Any, release: str) -> Mapping[str
     except UnavailableError as error:
         return {"needs": list(map(str, error.needs)), "metrics": {}}
     return {"needs": [], "status": "present", "metrics": {metric: {"value": n} for metric, n in counts.items()}}
-
-
-def _scored_by(benchmark: Benchmark[Any], entry: Any, metric: str) -> dict[str, Option]:
-    options = benchmark.options["metrics"]
-    return {
-        key: Option(options[key], benchmark.published[key]) if key in benchmark.published else Option(options[key])
-        for key in benchmark.options_of(entry, metric)
-    }
 
 
 def write_table(benchmark: Benchmark[Any], file: str) -> None:

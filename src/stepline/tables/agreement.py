@@ -10,9 +10,9 @@ from statistics import fmean, median
 from typing import Any
 
 from stepline.datasets.annotation.build import Labelled
-from stepline.datasets.annotation.files import csv_text
-from stepline.io import write_text
+from stepline.io import csv_text, write_text
 from stepline.metrics.agreement import krippendorff_alpha, pairwise_agreement, unanimity
+from stepline.tables.files import markdown_table
 
 EDGES_S = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 """Of the histogram of durations; the last bin is open."""
@@ -215,14 +215,6 @@ Eq. 4), mean over annotators; each one's own vote is among those that chose. Tim
 
 
 def _markdown(title: str, columns: Sequence[str], texts: Sequence[Sequence[str]], bins: Sequence[Sequence[Any]]) -> str:
-    tables = [
-        _table([columns, *texts]),
-        _table([("from s", "to s", "clips", "segments"), *([str(cell) for cell in row] for row in bins)]),
-    ]
-    heads = (f"# {title}", LEGEND, tables[0], "## Durations before and after merging", tables[1])
-    return "\n\n".join(heads) + "\n"
-
-
-def _table(lines: Sequence[Sequence[str]]) -> str:
-    head, *body = ("| " + " | ".join(line) + " |" for line in lines)
-    return "\n".join([head, "|" + " --- |" * len(lines[0]), *body])
+    durations = markdown_table(("from s", "to s", "clips", "segments"), (map(str, row) for row in bins))
+    parts = (f"# {title}", LEGEND, markdown_table(columns, texts), "## Durations before and after merging", durations)
+    return "\n\n".join(parts) + "\n"

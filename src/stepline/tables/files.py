@@ -1,11 +1,10 @@
 """Tables as files: tidy CSV, and Markdown as in the paper."""
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from stepline.io import write_text
+from stepline.io import csv_text, write_text
 from stepline.tables.layout import VALUE_COLUMNS, Panel, facts, groups, missing, panels, values
 from stepline.tables.rows import COLUMNS, Row
 from stepline.tables.text import metric_text, number_text, value_text
@@ -19,17 +18,15 @@ def write_csv(rows: Sequence[Row], path: Path | str) -> None:
     write_lines(path, COLUMNS, ([_csv_cell(row, column) for column in COLUMNS] for row in rows))
 
 
-def write_lines(path: Path | str, header: Sequence[str], body: Iterable[Sequence[str]]) -> None:
-    """Write texts as CSV below a header."""
-    content = io.StringIO()
-    csv.writer(content, lineterminator="\n").writerows([header, *body])
-    write_text(path, content.getvalue())
+def write_lines(path: Path | str, header: Sequence[str], body: Iterable[Iterable[Any]]) -> None:
+    """Write rows as CSV below a header."""
+    write_text(path, csv_text(header, body))
 
 
 def _csv_cell(row: Row, column: str) -> str:
+    if column in ("paper", "options"):
+        return row.printed if column == "paper" else row.options_text
     value = getattr(row, column)
-    if column == "paper":
-        return row.printed
     if column == "context_s":
         return number_text(value)
     if isinstance(value, tuple):
@@ -83,7 +80,7 @@ def _markdown_panel(panel: Panel) -> str:
     return markdown_table(("Setting", "Method", "Modality", *panel.columns), body)
 
 
-def markdown_table(header: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+def markdown_table(header: Sequence[str], body: Iterable[Iterable[str]]) -> str:
     """Return a table in Markdown; what would be markup in a cell is escaped."""
     lines = [header, ["---"] * len(header), *body]
     return "\n".join("| " + " | ".join(_escape(cell) for cell in line) + " |" for line in lines)

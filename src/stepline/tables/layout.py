@@ -33,8 +33,6 @@ class PanelLine:
 class Panel:
     """A table on one release, laid out as in the paper: methods by setting, columns by context and metric."""
 
-    table: str
-    release: str
     title: str
     columns: tuple[str, ...]
     lines: tuple[PanelLine, ...]
@@ -73,9 +71,9 @@ def panels(rows: Sequence[Row]) -> list[Panel]:
         ours = [row for row in part if (row.method, row.modality, row.setting) not in known]
         theirs = [row for row in part if (row.method, row.modality, row.setting) in known]
         if theirs:
-            result.append(_panel(table, release, f"{name}: the paper's methods", theirs))
+            result.append(_panel(f"{name}: the paper's methods", theirs))
         if ours:
-            result.append(_panel(table, release, f"{name}: additional methods" if theirs else name, ours))
+            result.append(_panel(f"{name}: additional methods" if theirs else name, ours))
     return result
 
 
@@ -87,7 +85,7 @@ def groups(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
     return grouped
 
 
-def _panel(table: str, release: str, title: str, rows: Sequence[Row]) -> Panel:
+def _panel(title: str, rows: Sequence[Row]) -> Panel:
     contexts = sorted({row.context_s for row in rows}, key=lambda c: float("inf") if c is None else c)
     metrics = measures(rows)
     columns = [(c, m) for c in contexts for m in metrics if any((row.context_s, row.metric) == (c, m) for row in rows)]
@@ -116,7 +114,7 @@ def _panel(table: str, release: str, title: str, rows: Sequence[Row]) -> Panel:
         names = tuple(metrics[m].title for _, m in columns)
     else:
         names = tuple(f"{_window(c)} {metrics[m].title}" if len(metrics) > 1 else _window(c) for c, m in columns)
-    return Panel(table=table, release=release, title=title, columns=names, lines=tuple(lines))
+    return Panel(title=title, columns=names, lines=tuple(lines))
 
 
 def _window(context_s: float | None) -> str:
@@ -188,7 +186,7 @@ def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
         ("Intervals", "95 %, bootstrap over the videos" if any(row.ci_low is not None for row in done) else ""),
         ("[Re-run]", next((row.rerun_note for row in rows if row.rerun), "")),
         ("Selection", _by_method(done, lambda row: row.selection)),
-        ("Options", _by_part(done, lambda row: row.options.replace(";", ", "))),
+        ("Options", _by_part(done, lambda row: row.options_text.replace(";", ", "))),
         ("Subset", _by_method(rows, lambda row: row.subset) or "none: the whole split"),
     ]
     return [(term, text) for term, text in terms if text]

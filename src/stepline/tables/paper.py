@@ -4,7 +4,7 @@ import csv
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stepline.errors import ConfigError
 from stepline.tables.text import number_text
@@ -86,16 +86,9 @@ def _read(columns: Sequence[str], cells: Sequence[str]) -> tuple[PaperKey, Publi
     if len(cells) != len(columns):
         raise ValueError(f"it has {len(cells)} cells, the first line {len(columns)}")
     record = dict(zip(columns, cells, strict=True))
-    key = PaperKey(
-        table=record["table"],
-        method=record["method"],
-        modality=record["modality"],
-        setting=record["setting"],
-        context_s=float(record["context_s"]) if record["context_s"] else None,
-        metric=record["metric"],
-        release=record.get("release", ""),
-        split=record.get("split", ""),
-    )
+    values: dict[str, Any] = {"release": "", "split": ""} | record
+    values["context_s"] = float(record["context_s"]) if record["context_s"] else None
+    key = PaperKey(**{name: values[name] for name in PaperKey._fields})
     number = Published(
         printed=record["paper"],
         rerun=record["rerun"],

@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from stepline.benchmark.words import Metric, Sees
+from stepline.benchmark.words import Metric
 from stepline.errors import StoreError
-from stepline.needs import Need
 from stepline.tables.number import Number
 from stepline.tables.paper import PaperKey, Published, read_paper
 from stepline.tables.status import Status, judge
@@ -19,35 +18,24 @@ COLUMNS = (
     *("difference", "release", "split", "protocol", "inputs", "options", "value_sd", "ci_low", "ci_high", "n_videos"),
     *("n_listed", "n_samples", "n_queries", "pool_used", "pool_listed", "seeds", "spec", "status", "note", "command"),
 )
+COUNTS = ("n_videos", "n_listed", "n_samples", "n_queries", "pool_used", "pool_listed")
 UNDECLARED = "add its encoder or context to config.yaml, or an entry to tables.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Row(Number):
     """A row of the table; ``COLUMNS`` are its CSV form. None and "" are unknown.
 
     entry: "" of a number of the paper that nothing computes. rerun: the number of the paper's later edition, as
     printed; rerun_note: what that is. measure: the metric; column: its place among the benchmark's. rank: of the
-    setting, where a table is laid out. printed: the paper's number as printed. title: of the table. selection: how the
-    settings were chosen. per_video: the value of each video. Values in percent, those of counts whole numbers.
+    setting, where a table is laid out. printed: the paper's number as printed. selection: how the settings were chosen.
+    per_video: the value of each video. Values in percent, those of counts whole numbers.
     """
 
-    table: str
-    entry: str
-    method: str
-    modality: str
-    setting: str
-    context_s: float | None
-    metric: str
     value: float | None
     paper: float | None
     rerun: str
     difference: float | None
-    release: str
-    split: str
-    protocol: str
-    sees: tuple[Sees, ...]
-    options: str
     value_sd: float | None
     ci_low: float | None
     ci_high: float | None
@@ -58,20 +46,19 @@ class Row:
     pool_used: int | None
     pool_listed: int | None
     seeds: tuple[int, ...]
-    spec: str
     status: Status
-    note: str
-    command: str
-    title: str
     measure: Metric
     column: int
     rank: int
     rerun_note: str
     printed: str
-    needs: tuple[Need, ...]
-    subset: str
     selection: str
     per_video: Mapping[str, float]
+
+    @property
+    def options_text(self) -> str:
+        """The named options, sorted: ``key=value``, by semicolons."""
+        return ";".join(f"{key}={value_text(option.value)}" for key, option in sorted(self.options.items()))
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -104,16 +91,9 @@ def build(
     by_release, by_split = any(key.release for key in published), any(key.split for key in published)
 
     def paper_key(number: Number) -> PaperKey:
-        return PaperKey(
-            table=number.table,
-            method=number.method,
-            modality=_modality(number),
-            setting=number.setting,
-            context_s=number.context_s,
-            metric=number.metric,
-            release=number.release if by_release else "",
-            split=number.split if by_split else "",
-        )
+        own = {field: getattr(number, field) for field in PaperKey._fields}
+        own |= {"modality": _modality(number)} | ({} if by_release else {"release": ""})
+        return PaperKey(**own | ({} if by_split else {"split": ""}))
 
     numbers = [number for number in numbers if paper_key(number) in published or not _is_empty(number)]
     row = partial(_row, metrics=metrics, settings=settings, rerun=rerun)
@@ -133,7 +113,7 @@ def build(
     def order(row: Row) -> tuple[Any, ...]:
         method = methods.index((row.table, row.method, row.modality, row.setting))
         context = float("inf") if row.context_s is None else row.context_s
-        return row.table, releases.index(row.release), method, context, row.metric, row.options
+        return row.table, releases.index(row.release), method, context, row.metric, row.options_text
 
     return sorted(rows, key=order)
 
@@ -154,17 +134,11 @@ def _undeclared(key: PaperKey, beside: Sequence[Number]) -> Number:
     """Return a number that the paper alone has. beside: those asked for of the same table and release."""
     reference = key.setting == "reference"
     splits = (number.split for number in beside if number.metric == key.metric)
+    here = {"release": beside[0].release, "split": key.split or next(splits, beside[0].split)}
     return Number(
-        table=key.table,
+        **key._asdict() | here,
         title=beside[0].title,
         entry="",
-        method=key.method,
-        modality=key.modality,
-        setting=key.setting,
-        context_s=key.context_s,
-        metric=key.metric,
-        release=beside[0].release,
-        split=key.split or next(splits, beside[0].split),
         paper_release=beside[0].paper_release,
         reference=reference,
         note="" if reference else "nothing that is configured computes it",
@@ -192,46 +166,28 @@ def _row(
     if measured and selection:
         remarks.append(f"selection: {selection}")
     low, high = measured.get("ci") or (None, None)
-    named = sorted(number.options.items())
     return Row(
-        table=number.table,
-        entry=number.entry,
-        method=number.method,
-        modality=_modality(number),
-        setting=number.setting,
-        context_s=number.context_s,
-        metric=number.metric,
+        **vars(number)
+        | {
+            "modality": _modality(number),
+            "note": "; ".join(filter(None, [*remarks, number.note])),
+            "command": number.command if status == "needs" else "",
+            **{count: counts.get(count) for count in COUNTS},
+        },
         value=value,
         paper=paper.value if paper else None,
         rerun=paper.rerun if paper else "",
         difference=difference,
-        release=number.release,
-        split=number.split,
-        protocol=number.protocol,
-        sees=number.sees,
-        options=";".join(f"{key}={value_text(option.value)}" for key, option in named),
         value_sd=measured.get("sd"),
         ci_low=low,
         ci_high=high,
-        n_videos=counts.get("n_videos"),
-        n_listed=counts.get("n_listed"),
-        n_samples=counts.get("n_samples"),
-        n_queries=counts.get("n_queries"),
-        pool_used=counts.get("pool_used"),
-        pool_listed=counts.get("pool_listed"),
         seeds=tuple(measured.get("seeds", ())),
-        spec=number.spec,
         status=status,
-        note="; ".join(filter(None, [*remarks, number.note])),
-        command=number.command if status == "needs" else "",
-        title=number.title,
         measure=metrics[number.metric],
         column=list(metrics).index(number.metric),
         rank=settings.index(number.setting) if number.setting in settings else len(settings),
         rerun_note=rerun,
         printed=paper.printed if paper else "",
-        needs=number.needs,
-        subset=number.subset,
         selection=selection if measured else "",
         per_video=measured.get("per_video") or {},
     )

@@ -93,7 +93,7 @@ class TestWithoutFeatures:
         assert (found["Test novel", "actions"].value, found["Total", "videos"].value) == (6, 48)
         assert {row.status for row in found.values()} == {"differs"}
         assert found["Total", "events"].difference == 6 - 43
-        assert (found["Total", "events"].options, found["Total", "events"].spec) == ("", "")
+        assert (found["Total", "events"].options_text, found["Total", "events"].spec) == ("", "")
 
     def test_a_subset_is_named_and_cannot_be_compared(self) -> None:
         made = plan({"subset": {"fraction": 0.5, "seed": 0}})
@@ -131,7 +131,7 @@ class TestWithFeatures:
         assert "features=planted (published: videoclip-oepp)" in row.note
         assert "imported files: features/planted/imported-" in row.note
         assert "selection: chosen" in row.note
-        assert row.options == "features=planted;padding=repeat_first;rows=released;text=released"
+        assert row.options_text == "features=planted;padding=repeat_first;rows=released;text=released"
         assert len(row.spec) == 8
         assert "imported files" not in found["Random", "T=3", "base_sr"].note
 

@@ -61,7 +61,7 @@ def test_sentences_are_scored_where_they_are_written() -> None:
     assert rows["frequent-uniform", "soda_c_stem"].value is not None
     assert rows["frequent-uniform", "soda_c"].needs == (Need("config", "pss.metrics.meteor", "true"),)
     assert rows["frequent-uniform", "soda_c"].command.endswith("--config 'pss={metrics: {meteor: true}}'")
-    assert rows["frequent-uniform", "soda_d"].options == "duration=ceil_seconds;missing=zero;order=start_end"
+    assert rows["frequent-uniform", "soda_d"].options_text == "duration=ceil_seconds;missing=zero;order=start_end"
 
 
 @pytest.mark.usefixtures("banks")

@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from stepline.availability import check_video_id
-from stepline.datasets.annotation.files import csv_text
 from stepline.datasets.lines import lines
 from stepline.errors import ConfigError, ReleaseError
-from stepline.io import read_table, write_text
+from stepline.io import csv_text, read_table, write_text
 
 Clips = dict[str, dict[int, tuple[float, float]]]
 """By video and number: [start_s, end_s), in the order of time."""

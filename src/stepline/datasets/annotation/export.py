@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from stepline.datasets.annotation.clips import write_clips
-from stepline.datasets.annotation.files import csv_text
 from stepline.datasets.schema import Release
-from stepline.io import write_text
+from stepline.io import csv_text, write_text
 
 
 def write_csv(release: Release, folder: Path) -> None:

@@ -92,6 +92,9 @@ def timelines(mine: SpacewalkInputs) -> list[Picture]:
     return pages.timelines(mine.benchmark)
 
 
+TEXTS = {"how_to_read": "", "how_to_read_examples": "", "examples_title": "Timelines"}
+
+
 def stages(pictures: dict[int, Path] | None = None) -> Stages:
     return Stages(
         availability=[Record(video="a", status="gone", reason=HOSTILE)],
@@ -106,7 +109,7 @@ def stages(pictures: dict[int, Path] | None = None) -> Stages:
 def page(path: Path, timelines: list[Picture], pictures: dict[int, Path] | None = None) -> str:
     shown = {"figures": lambda part: pages.by_context(part, styles(rows())), "spreads": pages.spreads(rows())}
     title, examples = f"Demo {HOSTILE}", timelines[:1]
-    write_study(path, title=title, rows=rows(), **shown, examples=examples, stages=stages(pictures))
+    write_study(path, rows(), title=title, **TEXTS, **shown, examples=examples, stages=stages(pictures))
     return path.read_text()
 
 
@@ -166,7 +169,7 @@ def test_a_timeline_without_predictions_has_labels_alone(mine: SpacewalkInputs) 
 
 def test_parts_that_are_not_given_are_left_out(mine: SpacewalkInputs, tmp_path: Path) -> None:
     assert pages.stages(mine.benchmark) is None
-    write_study(tmp_path / "r.html", title="Demo", rows=rows(), stages=None)
+    write_study(tmp_path / "r.html", rows(), lambda _: {}, title="Demo", **TEXTS, examples=())
     text = (tmp_path / "r.html").read_text()
     assert 'id="stages"' not in text
     assert 'id="timelines"' not in text
