@@ -89,7 +89,8 @@ def test_the_fuller_toy_runs(toy: Path) -> None:
         "network": "",
     }
     assert (found["learned", "iou"]["seeds"], found["rounded", "iou"]["inputs"]) == ("0;1", "moment")
-    assert found["network", "iou"]["needs"] == "package:toy_network"
+    assert found["network", "iou"]["note"] == "needs package:toy_network"
+    assert found["network", "iou"]["command"].startswith("pip install toy_network && snakemake --snakefile ")
     assert rows(toy, "table2")["statistics", "videos"]["value"] == "2"
     with open(toy / "results/toy/pairs.csv", newline="", encoding="utf-8") as file:
         assert [(row["metric"], row["difference"]) for row in csv.DictReader(file)] == [

@@ -74,6 +74,6 @@ def test_a_kind_of_which_nothing_is_predicted_is_one_line(changed: Tiny) -> None
 def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
     Path("config.yaml").write_text("pss: {}\n")
     assert cli.main(["accept", "pss", "uniform"]) == 0
-    assert capsys.readouterr().out == "pss: 0 predictions of the kind 'uniform' accepted\n"
+    assert capsys.readouterr().out == "pss: 0 files of 'uniform' accepted\n"
     assert cli.main(["accept", "ps", "uniform"]) == 2
     assert capsys.readouterr().err.startswith("error: study 'ps' is not known; choose from ")

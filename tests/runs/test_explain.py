@@ -98,6 +98,16 @@ def test_a_damaged_score_is_one_line(made: Tiny) -> None:
         explain(TABLE, "three", "all", "first")
 
 
+def test_a_window_that_no_line_has_is_one_line(made: Tiny) -> None:
+    with pytest.raises(MissingError, match="^three on first at 60s has no line; its window lengths are all$"):
+        explain(TABLE, "three", "60s", "first")
+
+
+def test_what_is_counted_is_one_line(made: Tiny) -> None:
+    with pytest.raises(ConfigError, match="^people on first is counted in the release: nothing of it is predicted$"):
+        explain(Path("results/tiny/table2.csv"), "people", "all", "first")
+
+
 def test_what_no_table_has_is_one_line(made: Tiny) -> None:
     with pytest.raises(ConfigError, match="^results/tiny/table1.csv has no line of 'x' on 'first'; its entries"):
         explain(TABLE, "x", "all", "first")
