@@ -153,12 +153,6 @@ def test_the_public_files_form_is_loaded(
     np.testing.assert_allclose(vector, golden["tiny/text_embed"][2], rtol=0, atol=1e-5)
 
 
-def test_weights_in_half_precision_compute_in_single(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
-    tower = load(SPACEWALK, _saved({name: each.half() for name, each in published.items()}, tmp_path))
-    found = tower.state_dict()["vid_proj.0.weight"]
-    torch.testing.assert_close(found, published["vid_proj.0.weight"].half().float(), rtol=0, atol=0)
-
-
 @pytest.mark.parametrize("frames", [2, 4, 16, 20])
 def test_a_table_of_any_length_is_cut_or_filled_with_zeros(
     frames: int, published: dict[str, torch.Tensor], tmp_path: Path

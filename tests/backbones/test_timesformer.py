@@ -152,12 +152,6 @@ def test_a_checkpoint_loads_in_each_public_form(
     torch.testing.assert_close(found, wanted, rtol=0, atol=0)
 
 
-def test_weights_in_half_precision_compute_in_single(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
-    network = load(HTSTEP, _saved({name: each.half() for name, each in published.items()}, tmp_path))
-    found = network.state_dict()["norm.weight"]
-    torch.testing.assert_close(found, published["norm.weight"].half().float(), rtol=0, atol=0)
-
-
 def test_the_other_public_network_of_howto100m_is_named(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
     other = published | {"head.weight": torch.zeros(1059, 48), "head.bias": torch.zeros(1059)}
     with pytest.raises(StoreError, match="tells 1059 classes apart, not the 10588 steps of distant supervision"):

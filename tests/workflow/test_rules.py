@@ -101,15 +101,6 @@ def test_it_runs_from_elsewhere_into_a_folder(small: Path, real_data: Path, tmp_
 
 
 @pytest.mark.slow
-def test_a_wrong_configuration_is_one_line(tmp_path: Path) -> None:
-    done = snakemake("--dry-run", "--config", "stict=true", folder=tmp_path)
-    assert done.returncode == 2
-    (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-    assert line.startswith("error: config: stict: unknown key; did you mean 'strict'?")
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.slow
 def test_a_mirror_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     done = snakemake("--dry-run", folder=tmp_path, STEPLINE_MIRROR="no/such/folder")
     assert done.returncode == 2
