@@ -8,10 +8,7 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
-import time
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -22,7 +19,7 @@ from stepline.cli import main
 from tests import forked
 from tests.conftest import ROOT, snakemake
 from tests.media.clips import make
-from tests.workflow.runs import messages
+from tests.workflow.runs import killed, messages
 
 pytest.importorskip("av")
 pytest.importorskip("torch")
@@ -205,19 +202,9 @@ def test_a_run_killed_during_extraction_goes_on_to_the_same_bytes(study: Study) 
     whole = Study(study.folder / "whole", videos=study.videos, known=study.known, backbones=study.backbones)
     shutil.copytree(study.folder, whole.folder, ignore=shutil.ignore_patterns("whole"))
     (study.folder / "stuck").touch()
-    command = [Path(sys.executable).parent / "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "2"]
-    options = ["--configfile", "mine.yaml", "--", TABLE]
-    with subprocess.Popen(
-        [*command, *options], cwd=study.folder, stderr=subprocess.DEVNULL, env=os.environ, start_new_session=True
-    ) as process:
-        try:
-            deadline = time.monotonic() + 120
-            while not list(study.folder.glob("features/histogram/*/mine/*.parts/*.npz")):
-                assert time.monotonic() < deadline
-                assert process.poll() is None
-                time.sleep(0.05)
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
+    options = "--cores", "2", "--configfile", "mine.yaml", "--", TABLE
+    parts = "features/histogram/*/mine/*.parts/*.npz"
+    killed(*options, folder=study.folder, when=lambda: list(study.folder.glob(parts)))
     (study.folder / "stuck").unlink()
     assert snakemake("--unlock", "--configfile", "mine.yaml", folder=study.folder).returncode == 0
     for each in (study, whole):
