@@ -60,6 +60,23 @@ def test_it_learns_what_is_there_and_nothing_else(planted: bool, least: float, m
     assert least <= np.mean(scores.argmax(axis=1) == test.answer) <= most
 
 
+def test_the_epoch_of_the_least_validation_loss_is_kept(tmp_path: Path) -> None:
+    """Without a signal it is an early one: what is kept has the loss that stands for it."""
+    state = fitted(tmp_path / "fit", planted=False)
+    val = pairs(2, planted=False)
+    scores = torch.from_numpy(apply_pairs(tmp_path / "fit", val.query, val.candidates))
+    assert state["val_loss"].argmin() < len(state["val_loss"]) - 1
+    loss = float(torch.nn.functional.cross_entropy(scores, torch.from_numpy(val.answer)))
+    assert loss == pytest.approx(state["val_loss"].min(), rel=1e-5)
+
+
+def test_one_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        fitted(tmp_path / name, seed=seed, epochs=2)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a").read_bytes() != (tmp_path / "c").read_bytes()
+
+
 def test_the_two_maps_are_not_one(tmp_path: Path) -> None:
     state = fitted(tmp_path / "fit", epochs=1)
     assert sorted(state) == ["candidate.bias", "candidate.weight", "query.bias", "query.weight", "val_loss"]

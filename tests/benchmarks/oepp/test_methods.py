@@ -186,14 +186,6 @@ class TestTrained:
             assert p.seed == 3
             assert 0 <= min(p.plan) <= max(p.plan) < len(of.pool(p.split))
 
-    def test_of_other_videos_rows_little_is_learned(self) -> None:
-        of, random = inputs("transformer-t3"), np.random.default_rng(0)
-        for video, rows in of.bank.rows.items():
-            of.bank.rows[video] = random.normal(size=rows.shape).astype(np.float32)
-        of = replace_seeds(of, 3)
-        fit(of, 3, Path("3.safetensors"))
-        assert self.accuracy(of, Path("3.safetensors")) < 0.4
-
     def test_seeds_give_other_fits_and_one_seed_the_same_bytes(self) -> None:
         of = inputs("mlp-t3", heads={**CONFIG["heads"], "epochs": 2})
         fits = [Path("0.safetensors"), Path("1.safetensors")]

@@ -6,7 +6,6 @@ import pytest
 
 from stepline import paths
 from stepline.benchmarks.oepp.benchmark import Oepp
-from stepline.datasets.oepp import RELEASES
 from stepline.io import write_json
 from stepline.needs import Need
 from stepline.runs.table import table_rows
@@ -67,16 +66,6 @@ def test_counts_of_a_release_that_is_not_there_need_it() -> None:
     row = table_rows(plan(), "table8")[0]
     assert (row.status, row.needs) == ("needs", (Need("release", "oepp/split1"),))
     assert row.command == "stepline fetch oepp/split1 && snakemake --cores 8 results/oepp/table8.csv"
-
-
-def test_the_released_counts_are_the_papers(real_data: Path) -> None:
-    folder = RELEASES.folder("split1")
-    folder.mkdir(parents=True)
-    files = {file.path: file.wanted.sha256 for file in RELEASES.release_files("split1")}
-    for path in files:
-        (folder / path).symlink_to(real_data.resolve() / "oepp" / path)
-    write_json(folder / "release.json", {"files": files})
-    assert {row.status for row in table_rows(plan(), "table8")} == {"exact"}
 
 
 def test_miou_of_batches_cannot_be_compared(banks: None) -> None:
