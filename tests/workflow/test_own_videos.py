@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from stepline.availability import read_manifest
-from stepline.io import sha256_file
 from tests.conftest import made_once, snakemake
 from tests.file_server import serving
 from tests.workflow.runs import messages
@@ -152,18 +150,6 @@ def test_a_video_that_was_removed_behind_the_workflow_is_linked_again_once(own: 
     assert go(own) == []
 
 
-def test_segments_concern_the_page_alone(own: Path) -> None:
-    (own / "segments.csv").write_text(f"video,start_s,end_s,label\na,0,1,<b>pour</b>\n{UMLAUT},1,2,stir\n")
-    configure(own, mine={"segments": "segments.csv"})
-    assert go(own) == [PAGE]
-    page = (own / PAGE).read_text()
-    assert "&lt;b&gt;pour&lt;/b&gt;" in page
-    (own / "segments.csv").write_text("video,start_s,end_s\na,1,1\n")
-    done = snakemake("--cores", "1", "--configfile", "mine.yaml", folder=own)
-    assert done.returncode == 2
-    assert "error: segments.csv, line 2: a segment must end after it starts, and start at 0 s or later" in done.stderr
-
-
 def test_what_cannot_be_read_is_a_line_with_a_reason(tmp_path: Path) -> None:
     import av
 
@@ -194,16 +180,6 @@ def test_what_cannot_be_read_is_a_line_with_a_reason(tmp_path: Path) -> None:
     assert all(row["reason"] for row in rows.values())
     assert (rows["picture"]["audio"], rows["picture"]["reason"]) == ("missing", "audio: no audio stream")
     assert go(tmp_path) == []
-
-
-def test_a_recogniser_without_its_key_has_no_job(own: Path) -> None:
-    configure(own, asr={"engine": "deepgram"})
-    assert go(own) == RESULTS
-    for row in table(own).values():
-        assert (row["needs"], row["sentences"]) == ("key:DEEPGRAM_API_KEY", "")
-        assert row["command"] == "export DEEPGRAM_API_KEY=..."
-    assert "The rest needs key:DEEPGRAM_API_KEY" in (own / PAGE).read_text()
-    assert go(own) == []
 
 
 def test_after_fetch_the_network_is_not_asked(tmp_path: Path) -> None:
@@ -260,15 +236,6 @@ def test_videos_that_are_not_kept_come_again_when_they_are_needed(tmp_path: Path
         assert [path for path, _ in server.gets] == ["/a.mp4", "/a.mp4", "/b.mp4"]
         assert {row["histogram"] for row in table(tmp_path).values()} == {"10"}
         assert go(tmp_path) == []
-
-
-def test_a_users_own_file_is_never_deleted(own: Path) -> None:
-    before = {path: sha256_file(path) for path in (own / "videos").rglob("*") if path.is_file()}
-    configure(own, media={"keep": "none"})
-    assert go(own) == sorted([*delete("000"), *delete("001"), *RESULTS])
-    assert {path: sha256_file(path) for path in (own / "videos").rglob("*") if path.is_file()} == before
-    assert not [path for path in (own / "datasets/mine/videos").iterdir() if os.path.islink(path)]
-    assert go(own) == []
 
 
 def test_a_real_clip_is_seen_and_heard(real_data: Path, tmp_path: Path) -> None:

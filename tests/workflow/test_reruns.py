@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import snakemake
 from tests.workflow.runs import SMALL, TABLE, rows, run, spacewalk
 
 pytestmark = pytest.mark.slow
@@ -49,15 +48,6 @@ def test_a_prediction_that_was_removed_is_made_again_where_it_is_asked_for(small
     assert run(target, *spacewalk(), folder=small, mirror=real_data) == [f"predict {TFIDF}"]
     assert path.read_bytes() == before
     assert run(TABLE, *spacewalk(), folder=small, mirror=real_data) == []
-
-
-def test_a_release_file_that_was_removed_is_asked_for_by_name(small: Path, real_data: Path) -> None:
-    (small / "datasets/spacewalk/v2/data/steps.json").unlink()
-    changed = spacewalk(entries={"2a-tfidf-zero-shot": {"settings": {"fit": "train"}}})
-    done = snakemake("--cores", "1", TABLE, *changed, folder=small, STEPLINE_MIRROR=str(real_data))
-    assert done.returncode == 1
-    message = "error: datasets/spacewalk/v2/data/steps.json is absent: run `stepline fetch spacewalk/v2`"
-    assert message in done.stderr.splitlines()
 
 
 def test_a_subset_is_marked_and_never_exact(small: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from stepline import paths
 from stepline.asr import engines
-from stepline.availability import Record, write_availability
 from stepline.backbones.registry import presets, spec_of, towers
 from stepline.benchmark import Option
 from stepline.benchmarks.spacewalk import demand, presentation
@@ -18,7 +17,6 @@ from stepline.benchmarks.spacewalk import missing as needs
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.kinds import KINDS
 from stepline.config import validate
-from stepline.datasets.studies import study
 from stepline.errors import ConfigError, StoreError
 from stepline.io import write_text
 from stepline.pipeline import Features
@@ -96,45 +94,6 @@ def test_a_revision_concerns_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Spacewalk, "kinds", KINDS | {"tfidf": replace(KINDS["tfidf"], revision=99)})
     found = changed(before, params())
     assert of(found, "predict") == of(found, "score") == TFIDF
-
-
-def test_strict_looks_for_videos_again() -> None:
-    made = [
-        Spacewalk.configured(validate({"spacewalk": BASE, "strict": strict}), "spacewalk") for strict in (False, True)
-    ]
-    assert made[0].pipeline.videos.params("000") != made[1].pipeline.videos.params("000")
-
-
-def test_a_video_that_comes_to_the_mirror_or_is_lost_is_looked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "mirror").mkdir()
-    monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
-    before = params()
-    (video,) = [video for video in study("spacewalk").videos() if video.id == RECORDING]
-    file = tmp_path / "mirror" / video.path
-    file.parent.mkdir(parents=True)
-    file.write_bytes(b"a video")
-    shard = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk").pipeline.videos.shards[RECORDING]
-    assert changed(before, params()) == ({"videos"} if shard == "000" else set())
-
-    made = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk")
-    record = Record(video=RECORDING, status="present", path=str(tmp_path / "downloaded.mp4"))
-    write_availability(paths.videos("spacewalk") / f"{RECORDING}.json", [record])
-    lost = made.pipeline.videos.params(shard)
-    (tmp_path / "downloaded.mp4").touch()
-    assert made.pipeline.videos.params(shard) != lost
-
-
-def test_an_unpinned_release_file_that_changes_is_fetched_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path))
-    made = Spacewalk.of(validate({"demo": {"text_encoders": ["tfidf"], "video_encoders": []}}), "demo")
-    before = made.release_params("demo")
-    (tmp_path / "demo/release").mkdir(parents=True)
-    (tmp_path / "demo/release/steps.json").write_text("{}")
-    assert made.release_params("demo") != before
 
 
 def test_what_recognition_lacks_is_a_need(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,15 +268,6 @@ def test_retrieval_is_not_trained_where_no_training_samples_were_released(monkey
     assert missing(made, entry.id, "v0") == ["samples:v0/intra-video_retrieval/train"]
     assert missing(made, entry.id, "v1") == []
     assert {job.release for job in made.jobs("table2") if job.entry.id == entry.id} == {"v1"}
-
-
-def test_tables_that_share_an_entry_share_its_jobs() -> None:
-    made = Spacewalk.of(validate({"spacewalk": BASE | {"text_encoders": ["tfidf"]}}), "spacewalk")
-    jobs = [job for job in made.jobs("tableA6") if job.entry.id == "2a-tfidf-zero-shot" and job.release == "v2"]
-    assert [job.context_s for job in jobs] == [60, 120, 180, 300, 600, 900, 1200]
-    assert made.job("v2", "2a-tfidf-zero-shot", "900s").context_s == 900
-    with pytest.raises(ConfigError, match="no entry 'a6-tfidf'"):
-        made.job("v2", "a6-tfidf", "900s")
 
 
 def test_text_of_a_network_alone_wants_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
