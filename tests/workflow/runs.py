@@ -49,6 +49,15 @@ def run(*arguments: str, folder: Path, mirror: Path, **environment: str) -> list
     return jobs
 
 
+def run_study(folder: Path, name: str, study: dict[str, Any], *targets: str, dry: bool = False) -> list[str]:
+    """Run the workflow on one study, configured by ``<name>.json``, and return the messages of its jobs, sorted."""
+    (folder / f"{name}.json").write_text(json.dumps({name: study}))
+    options = ["--cores", "1", "--configfile", f"{name}.json", *(["--dry-run"] if dry else [])]
+    done = snakemake(*options, "--", *targets, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return messages(done)
+
+
 def killed(*arguments: str, folder: Path, when: Callable[[], object], **environment: str) -> None:
     """Start a run, and kill it and its jobs as soon as ``when`` says so."""
     command = [Path(sys.executable).parent / "snakemake", "--snakefile", ROOT / "Snakefile", *arguments]

@@ -16,7 +16,7 @@ from tests.benchmarks.oepp.synthetic import CROSSTASK, EVENTS, NOVEL, VIDEOS, wr
 from tests.conftest import made_once, snakemake
 from tests.datasets.oepp_sources import write_coin
 from tests.workflow.oepp_study import CONFIG, TEXT, write_features
-from tests.workflow.runs import killed, messages, rows
+from tests.workflow.runs import killed, rows, run_study
 
 pytestmark = pytest.mark.slow
 TABLES = [f"results/oepp/{table}.csv" for table in CONFIG["tables"]]
@@ -27,11 +27,7 @@ BASE = [name for name in EVENTS if name not in NOVEL]
 
 
 def run(folder: Path, *targets: str, dry: bool = False, **changes: Any) -> list[str]:
-    (folder / "oepp.json").write_text(json.dumps({"oepp": CONFIG | changes}))
-    options = ["--cores", "1", "--configfile", "oepp.json", *(["--dry-run"] if dry else [])]
-    done = snakemake(*options, "--", *targets, folder=folder)
-    assert done.returncode == 0, done.stderr
-    return messages(done)
+    return run_study(folder, "oepp", CONFIG | changes, *targets, dry=dry)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """All of PSS on small releases with planted features: every fit, prediction, score and table, and what runs again."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ from stepline.datasets import pss
 from stepline.datasets.schema import SPLITS
 from tests.benchmarks.pss.synthetic import CONFIG as SMALL
 from tests.benchmarks.pss.synthetic import VIDEOS, write_banks, write_releases
-from tests.conftest import made_once, snakemake
-from tests.workflow.runs import messages, rows
+from tests.conftest import made_once
+from tests.workflow.runs import rows, run_study
 
 pytestmark = pytest.mark.slow
 TABLES = [f"results/pss/table{number}.csv" for number in (1, 2, 3, 4)]
@@ -21,12 +20,8 @@ CONFIG: dict[str, Any] = SMALL | {"pdvc": SMALL["pdvc"] | {"seeds": [0]}}
 """What two seeds are made of is seen in test_oepp."""
 
 
-def run(folder: Path, *targets: str, **changes: Any) -> list[str]:
-    config = {"pss": CONFIG | changes}
-    (folder / "pss.json").write_text(json.dumps(config))
-    done = snakemake("--cores", "1", "--configfile", "pss.json", "--", *targets, folder=folder)
-    assert done.returncode == 0, done.stderr
-    return messages(done)
+def run(folder: Path, *targets: str, dry: bool = False, **changes: Any) -> list[str]:
+    return run_study(folder, "pss", CONFIG | changes, *targets, dry=dry)
 
 
 @pytest.fixture(scope="module")
@@ -97,11 +92,6 @@ def test_only_what_depends_on_a_change_runs_again(whole: Path, tmp_path: Path) -
     ordered = CONFIG["metrics"] | {"order": "start"}
     scored = run(whole, TABLES[0], metrics=ordered, tables=["table1"])
     assert {job.split()[0] for job in scored} == {"score", TABLES[0]}
-    assert run(whole, *TABLES, *PAGES)
-    swapped = CONFIG["features"] | {"s3d": ["i3d"]}
-    done = snakemake(
-        "--cores", "2", "--configfile", "pss.json", "--config", f"pss={json.dumps({'features': swapped})}",
-        "--dry-run", "--", TABLES[1], folder=whole,
-    )  # fmt: skip
-    entries = {job.split()[1] for job in messages(done) if job.startswith(("fit ", "predict "))}
+    jobs = run(whole, TABLES[1], dry=True, features=CONFIG["features"] | {"s3d": ["i3d"]})
+    entries = {job.split()[1] for job in jobs if job.startswith(("fit ", "predict "))}
     assert entries == {"pdvc-s3d", "soda-s3d", "softsoda-s3d"}

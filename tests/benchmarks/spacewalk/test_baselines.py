@@ -21,7 +21,7 @@ from stepline.datasets.schema import Recording, Segment, Split, Step
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from stepline.metrics.accuracy import accuracy
 from stepline.metrics.average_precision import average_precision
-from tests.benchmarks.spacewalk.conftest import MadeUp, chooser_of, fit, real_inputs
+from tests.benchmarks.spacewalk.conftest import MadeUp, chooser_of, fit, real_inputs, segments_of
 
 
 def mean_accuracy(entry: str, release: str, split: Split = "test", fits: Sequence[Path] = ()) -> float:
@@ -115,11 +115,7 @@ def test_random_and_constant_predictions_on_v2(in_spacewalk: Path) -> None:
 
 def recording() -> Recording:
     """Four steps between 10 s and 50 s of a minute at 10 frames a second."""
-    edges, labels = (0, 100, 300, 500, 600), (-1, 1, 3, -1)
-    segments = tuple(
-        Segment(start_s=a / 10, end_s=b / 10, start_frame=a, end_frame=b, label=label)
-        for a, b, label in zip(edges, edges[1:], labels, strict=False)
-    )
+    segments = segments_of((-1, 100), (1, 200), (3, 200), (-1, 100))
     step = Step(caption="", transcript="", animation_s=None)
     return Recording(video="v", split="test", duration_s=60.0, segments=segments, steps=(step,) * 5)
 
@@ -133,11 +129,7 @@ def test_linear_in_time_runs_from_the_first_to_the_last_labelled_frame() -> None
 
 
 def test_linear_in_time_on_one_labelled_frame_begins_there() -> None:
-    edges, labels = (0, 100, 101, 600), (-1, 1, -1)
-    segments = tuple(
-        Segment(start_s=a / 10, end_s=b / 10, start_frame=a, end_frame=b, label=label)
-        for a, b, label in zip(edges, edges[1:], labels, strict=False)
-    )
+    segments = segments_of((-1, 100), (1, 1), (-1, 499))
     assert linear_in_time(replace(recording(), segments=segments), items(100, 100)).tolist() == [1, 1]
 
 
