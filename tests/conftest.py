@@ -99,7 +99,7 @@ def demo_mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 DEMO = "--cores", "1", "--configfile", str(ROOT / "config.demo.yaml")
 HEARD = "soup", "garden", "room", "camp"
-"""Every voice and split. Of bicycle, whose voice is room's, all but the words is seen in demo/test_tampering.py."""
+"""Every voice and split. Of bicycle, whose voice is room's, all but the words is seen in demo/test_bicycle.py."""
 SUBSET = f"subset: {{videos: [{', '.join(HEARD)}]}}"
 ONE_WINDOW = f"contexts_s: {{step_recognition: [4], intra-video_retrieval: [4]}}, last_layer: {{seeds: [0]}}, {SUBSET}"
 

@@ -18,7 +18,7 @@ from stepline.datasets import shards
 from stepline.datasets.release import ReleaseFile
 from stepline.datasets.schema import Video
 from stepline.datasets.studies import STUDIES, Study
-from stepline.errors import ConfigError, DownloadError, MissingError, ReleaseError
+from stepline.errors import DownloadError, MissingError, ReleaseError
 from stepline.fetch import drop_videos, fetch_release, fetch_videos, fetch_weights
 from stepline.io import read_json, write_json
 from stepline.mirror import Wanted
@@ -491,12 +491,6 @@ def test_pinned_weights_are_linked_from_anywhere_in_the_mirror(
     fetch_weights("eva_clip")
     assert Path("weights/eva_clip/eva_clip_psz14.pt").resolve() == (mirror / "elsewhere/another.pt").resolve()
     assert server.gets == []
-
-
-@pytest.mark.parametrize("name", ["", "EgoVLP", "../x", "whisper/x"])
-def test_unknown_weights_are_one_line(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"^weights '{name}' are not known; choose from s3d, timesformer"):
-        fetch_weights(name)
 
 
 def test_the_manifest_is_the_same_for_the_same_files(study: Study, mirror: Path) -> None:

@@ -12,8 +12,6 @@ import threading
 import time
 import wave
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +213,7 @@ def test_a_failure_leaves_no_transcript_of_another_video(tmp_path: Path, scripte
     assert not (tmp_path / "transcripts/a.parquet").exists()
 
 
-@pytest.mark.parametrize("reply", [Reply(503), Reply(500), Reply(429), Reply(408), Reply(CUT)], ids=lambda r: r.status)
+@pytest.mark.parametrize("reply", [Reply(503), Reply(CUT)], ids=lambda r: r.status)
 def test_a_passing_failure_is_asked_again(reply: Reply, tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
     server = scripted([reply, listened(SECOND)])
@@ -224,19 +222,9 @@ def test_a_passing_failure_is_asked_again(reply: Reply, tmp_path: Path, scripted
     assert pcm(first) == pcm(second) != b""
 
 
-def test_the_service_says_how_long_to_wait(tmp_path: Path, scripted: Script) -> None:
+def test_a_wait_of_hours_is_left_to_another_run(tmp_path: Path, scripted: Script) -> None:
     audio(tmp_path, a=3)
-    server = scripted([Reply(429, headers={"Retry-After": "1"}), listened(SECOND)])
-    start_s = time.monotonic()
-    assert run(tmp_path, server.url)["a"]["status"] == "present"
-    assert 1 <= time.monotonic() - start_s < 5
-
-
-@pytest.mark.parametrize("form", ["seconds", "date"])
-def test_a_wait_of_hours_is_left_to_another_run(form: str, tmp_path: Path, scripted: Script) -> None:
-    audio(tmp_path, a=3)
-    then = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    server = scripted([Reply(429, headers={"Retry-After": "3600" if form == "seconds" else then})])
+    server = scripted([Reply(429, headers={"Retry-After": "3600"})])
     failed = run(tmp_path, server.url)["a"]
     assert failed["status"] == "failed"
     assert "HTTP 429" in failed["reason"]

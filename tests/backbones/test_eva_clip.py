@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,27 +7,13 @@ import pytest
 import torch
 
 from stepline.backbones import clip_text, eva_clip
-from stepline.backbones.parity import TOLERANCE, Golden, weights
+from stepline.backbones.parity import TOLERANCE, Golden
 from stepline.backbones.parity import eva_clip as parity_eva_clip
 from stepline.backbones.presets.eva_clip import PRESETS, TOWERS
 from stepline.backbones.torchvision import make_importable
 from stepline.errors import StoreError
 
-
-@pytest.fixture(scope="session")
-def manifest(parity: Path) -> Any:
-    return json.loads((parity / "evaclip/manifest.json").read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="session")
-def golden(parity: Path) -> Golden:
-    with np.load(parity / "evaclip/golden_a.npz") as loaded:
-        return {name: array for name, array in loaded.items() if not name.startswith("full")}
-
-
-@pytest.fixture(scope="session")
-def mistakes(parity: Path) -> Any:
-    return json.loads((parity / "evaclip/mutations.json").read_text(encoding="utf-8"))["tiny"]
+FOLDER = "evaclip"
 
 
 def errors(manifest: Any, golden: Golden) -> dict[str, float]:
@@ -73,13 +58,7 @@ def test_the_check_sees_the_mistake(
     name = "tiny/text_embed" if mistake.startswith("text") else "tiny/image_embed"
     found = errors(manifest, {each: golden[each] for each in ("recipe_json", name)})[name]
     assert found > TOLERANCE
-    assert found == pytest.approx(mistakes[mistake], rel=1e-3, abs=1e-6)
-
-
-@pytest.fixture(scope="session")
-def tensors(manifest: Any) -> dict[str, torch.Tensor]:
-    tiny = manifest["configs"]["tiny"]
-    return {key: torch.tensor(array) for key, array in weights(tiny["keys"], tiny["digest_sha256"]).items()}
+    assert found == pytest.approx(mistakes["tiny"][mistake], rel=1e-3, abs=1e-6)
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,26 +7,12 @@ import torch
 from safetensors.torch import save_file
 
 from stepline.backbones import clip_text, internvideo
-from stepline.backbones.parity import TOLERANCE, Golden, weights
+from stepline.backbones.parity import TOLERANCE, Golden
 from stepline.backbones.parity import internvideo as parity_internvideo
 from stepline.backbones.presets.internvideo import PRESETS, TOWERS
 from stepline.errors import StoreError
 
-
-@pytest.fixture(scope="session")
-def manifest(parity: Path) -> Any:
-    return json.loads((parity / "internvideo/manifest.json").read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="session")
-def golden(parity: Path) -> Golden:
-    with np.load(parity / "internvideo/golden_a.npz") as loaded:
-        return {name: array for name, array in loaded.items() if not name.startswith("full")}
-
-
-@pytest.fixture(scope="session")
-def mistakes(parity: Path) -> Any:
-    return json.loads((parity / "internvideo/mutations.json").read_text(encoding="utf-8"))
+FOLDER = "internvideo"
 
 
 def errors(manifest: Any, golden: Golden) -> dict[str, float]:
@@ -78,12 +63,6 @@ def test_the_check_sees_the_mistake(
     (found,) = errors(manifest, {name: golden[name] for name in ("recipe_json", "tiny_t8/video_embed")}).values()
     assert found > TOLERANCE
     assert found == pytest.approx(mistakes["tiny"][mistake], rel=1e-3, abs=2e-7)
-
-
-@pytest.fixture(scope="session")
-def tensors(manifest: Any) -> dict[str, torch.Tensor]:
-    tiny = manifest["configs"]["tiny"]
-    return {key: torch.tensor(array) for key, array in weights(tiny["keys"], tiny["digest_sha256"]).items()}
 
 
 @pytest.fixture

@@ -23,9 +23,8 @@ from stepline.datasets.oepp import (
     statistics,
     text_features,
 )
-from stepline.errors import ConfigError, ReleaseError
+from stepline.errors import ReleaseError
 from stepline.mirror import Wanted
-from stepline.plans import released
 from tests.benchmarks.oepp.synthetic import BOTH, DIMENSION, EVENTS, NOVEL, VIDEOS, contents, write_release
 
 N_EVENTS = {"train": 4, "val": 4, "base": 4, "novel": 2}
@@ -204,10 +203,3 @@ def test_files_are_pinned_but_crosstasks() -> None:
             assert (file.wanted == Wanted(path="crosstask/crosstask_release.zip")) == (release == "crosstask")
             assert file.wanted.path.partition("/")[0] == {"split1": "oepp"}.get(release, release)
             assert file.url.endswith(f"/{file.path}")
-
-
-def test_an_unknown_release_is_one_line_with_the_known_ones() -> None:
-    with pytest.raises(
-        ConfigError, match="release 'x' of oepp is not known; choose from split1, coin, crosstask, rebuilt"
-    ):
-        released("oepp", "x", {})

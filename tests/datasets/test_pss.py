@@ -6,10 +6,9 @@ import pytest
 from stepline.datasets import pss
 from stepline.datasets.pss import DATASETS, FILES, RELEASES, SPLIT_FILES, has_release, load, vocabulary
 from stepline.datasets.schema import SPLITS
-from stepline.errors import ConfigError, ReleaseError
+from stepline.errors import ReleaseError
 from stepline.fetch import fetch_release
 from stepline.io import sha256_file, write_json
-from stepline.plans import released
 from tests.benchmarks.pss.synthetic import VIDEOS, write_releases
 
 
@@ -120,8 +119,3 @@ def test_files_without_a_digest_are_looked_for_at_their_place(tmp_path: Path, mo
     assert [video.id for video in DATASETS["tasty"].videos()] == ["a"]
     fetch_release(pss.RELEASES, "tasty-train")
     assert list(load("tasty", "train")) == ["a"]
-
-
-def test_an_unknown_release_is_one_line_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="release 'x' of pss is not known; choose from youcook2, tasty, tasty-train"):
-        released("pss", "x", {})

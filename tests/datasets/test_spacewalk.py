@@ -64,137 +64,82 @@ def test_a_release_is_read() -> None:
     assert [step.transcript for step in b.steps] == ["none of them", "we close"]
 
 
-def more_steps(files: dict[str, Any]) -> None:
-    files["data/steps.json"]["a"] *= 2
+Change = Callable[[dict[str, Any]], object]
+SEGMENTS, STEPS, SPLIT = "data/annotation.json", "data/steps.json", "tasks/split.json"
 
 
-def fewer_steps(files: dict[str, Any]) -> None:
-    files["data/steps.json"]["a"].pop()
+def put(value: Any, path: str, *place: Any) -> Change:
+    """Return what writes a value at a place of a file."""
+
+    def change(files: dict[str, Any]) -> None:
+        *outer, last = path, *place
+        for key in outer:
+            files = files[key]
+        files[last] = value
+
+    return change
 
 
-def another_label(files: dict[str, Any]) -> None:
-    files["data/annotation.json"]["a"][2]["label"] = 7
+def without(path: str, *place: Any) -> Change:
+    """Return what leaves out a place of a file."""
+
+    def change(files: dict[str, Any]) -> None:
+        *outer, last = path, *place
+        for key in outer:
+            files = files[key]
+        del files[last]
+
+    return change
 
 
-def gap(files: dict[str, Any]) -> None:
-    files["data/annotation.json"]["a"][1]["video_start"] = 5.5
+def alone(segments: list[Any], steps: list[Any]) -> Change:
+    """Return what writes all segments and steps of a recording."""
+
+    def change(files: dict[str, Any]) -> None:
+        files[SEGMENTS]["a"], files[STEPS]["a"] = segments, steps
+
+    return change
 
 
-def overlap(files: dict[str, Any]) -> None:
-    files["data/annotation.json"]["a"][1]["video_start"] = 4.5
-
-
-def backwards(files: dict[str, Any]) -> None:
-    files["data/annotation.json"]["b"][1]["video_end"] = 1
-
-
-def path_for_an_id(files: dict[str, Any]) -> None:
-    files["tasks/split.json"]["test"] = ["../../x"]
-
-
-def number_for_an_id(files: dict[str, Any]) -> None:
-    files["tasks/split.json"]["test"] = [10062019]
-
-
-def not_annotated(files: dict[str, Any]) -> None:
-    del files["data/annotation.json"]["b"]
-
-
-def without_steps(files: dict[str, Any]) -> None:
-    del files["data/steps.json"]["b"]
-
-
-def no_split(files: dict[str, Any]) -> None:
-    del files["tasks/split.json"]["val"]
-
-
-def no_label(files: dict[str, Any]) -> None:
-    del files["data/annotation.json"]["a"][0]["label"]
-
-
-def no_transcript(files: dict[str, Any]) -> None:
-    del files["data/steps.json"]["a"][1]["transcription"]
-
-
-def time_that_is_none(files: dict[str, Any]) -> None:
-    files["data/steps.json"]["a"][1]["animation_start"] = "three"
-
-
-def nothing_annotated(files: dict[str, Any]) -> None:
-    files["data/annotation.json"]["a"], files["data/steps.json"]["a"] = [], []
-
-
-def nothing_labelled(files: dict[str, Any]) -> None:
-    files["data/annotation.json"]["a"], files["data/steps.json"]["a"] = [segment(0, 9, -1)], []
-
-
-def irrelevant_alone(files: dict[str, Any]) -> None:
-    files["data/annotation.json"]["a"], files["data/steps.json"]["a"] = [segment(0, 9, 0)], [{**IRRELEVANT}]
-
-
-def first_segment_backwards(files: dict[str, Any]) -> None:
-    files["data/annotation.json"]["a"][0]["video_start"] = 6
-
-
-def frames_backwards(files: dict[str, Any]) -> None:
-    files["data/annotation.json"]["a"][1] |= {"frame_start": 75, "frame_end": 50}
-
-
-def no_frames(files: dict[str, Any]) -> None:
-    files["data/annotation.json"]["a"][1]["frame_end"] = 50
-
-
-def no_animation(files: dict[str, Any]) -> None:
-    del files["data/steps.json"]["a"][1]["animation_start"]
-
-
-def irrelevant_with_an_animation(files: dict[str, Any]) -> None:
-    files["data/steps.json"]["a"][0] |= {"animation_start": 1, "animation_end": 2}
-
-
-def animation_backwards(files: dict[str, Any]) -> None:
-    files["data/steps.json"]["a"][1]["animation_end"] = "3.5"
-
-
-def animation_that_is_no_number(files: dict[str, Any]) -> None:
-    files["data/steps.json"]["a"][1]["animation_end"] = "nan"
-
-
-def list_for_a_mapping(files: dict[str, Any]) -> None:
-    files["tasks/split.json"] = ["a", "b"]
+NO_MATCH, FORM = "v9: steps do not match the annotation of a: ", "v9 is not in Spacewalk-18's form: "
 
 
 @pytest.mark.parametrize(
     ("damage", "line"),
     [
-        (more_steps, "v9: steps do not match the annotation of a: data/steps.json has labels 0..3, .* uses 0, 1"),
-        (fewer_steps, "v9: steps do not match the annotation of a: data/steps.json has labels 0..0, .* uses 0, 1"),
-        (another_label, "v9: steps do not match the annotation of a: .* 0..1, data/annotation.json uses 0, 7"),
-        (gap, "v9: segments of a are not contiguous at 5.5 s"),
-        (overlap, "v9: segments of a are not contiguous at 4.5 s"),
-        (backwards, "v9: the segment of b at 2 s does not end after it starts"),
-        (first_segment_backwards, "v9: the segment of a at 6 s does not end after it starts"),
-        (frames_backwards, "v9: the segment of a at 5 s does not end after it starts"),
-        (no_frames, "v9: the segment of a at 5 s does not end after it starts"),
-        (path_for_an_id, r"video id '\.\./\.\./x' is not allowed"),
-        (number_for_an_id, "v9 is not in Spacewalk-18's form: TypeError"),
-        (not_annotated, "v9/data/annotation.json has no recording b, which tasks/split.json lists"),
-        (without_steps, "v9/data/steps.json has no recording b, which tasks/split.json lists"),
-        (no_split, "v9 is not in Spacewalk-18's form: KeyError: 'val'"),
-        (no_label, "v9 is not in Spacewalk-18's form: KeyError: 'label'"),
-        (no_transcript, "v9 is not in Spacewalk-18's form: KeyError: 'transcription'"),
-        (time_that_is_none, "v9 is not in Spacewalk-18's form: ValueError: .*'three'"),
-        (nothing_annotated, "v9/data/annotation.json has no segment of a$"),
-        (nothing_labelled, "v9/data/steps.json has no step of a besides Irrelevant$"),
-        (irrelevant_alone, "v9/data/steps.json has no step of a besides Irrelevant$"),
-        (no_animation, "v9/data/steps.json: step 1 of a has no animation$"),
-        (irrelevant_with_an_animation, "v9/data/steps.json: step 0 of a is Irrelevant and must have no animation$"),
-        (animation_backwards, "v9/data/steps.json: the animation of step 1 of a does not end after it starts$"),
-        (animation_that_is_no_number, "v9/data/steps.json: the animation of step 1 of a does not end after it starts$"),
-        (list_for_a_mapping, "v9 is not in Spacewalk-18's form: TypeError"),
+        (put(4 * [IRRELEVANT], STEPS, "a"), f"{NO_MATCH}data/steps.json has labels 0..3, .* uses 0, 1"),
+        (without(STEPS, "a", 1), f"{NO_MATCH}data/steps.json has labels 0..0, .* uses 0, 1"),
+        (put(7, SEGMENTS, "a", 2, "label"), f"{NO_MATCH}.* 0..1, data/annotation.json uses 0, 7"),
+        (put(5.5, SEGMENTS, "a", 1, "video_start"), "v9: segments of a are not contiguous at 5.5 s"),
+        (put(4.5, SEGMENTS, "a", 1, "video_start"), "v9: segments of a are not contiguous at 4.5 s"),
+        (put(1, SEGMENTS, "b", 1, "video_end"), "v9: the segment of b at 2 s does not end after it starts"),
+        (put(6, SEGMENTS, "a", 0, "video_start"), "v9: the segment of a at 6 s does not end after it starts"),
+        (put(80, SEGMENTS, "a", 1, "frame_start"), "v9: the segment of a at 5 s does not end after it starts"),
+        (put(50, SEGMENTS, "a", 1, "frame_end"), "v9: the segment of a at 5 s does not end after it starts"),
+        (put(["../../x"], SPLIT, "test"), r"video id '\.\./\.\./x' is not allowed"),
+        (put([10062019], SPLIT, "test"), f"{FORM}TypeError"),
+        (without(SEGMENTS, "b"), "v9/data/annotation.json has no recording b, which tasks/split.json lists"),
+        (without(STEPS, "b"), "v9/data/steps.json has no recording b, which tasks/split.json lists"),
+        (without(SPLIT, "val"), f"{FORM}KeyError: 'val'"),
+        (without(SEGMENTS, "a", 0, "label"), f"{FORM}KeyError: 'label'"),
+        (without(STEPS, "a", 1, "transcription"), f"{FORM}KeyError: 'transcription'"),
+        (put("three", STEPS, "a", 1, "animation_start"), f"{FORM}ValueError: .*'three'"),
+        (alone([], []), "v9/data/annotation.json has no segment of a$"),
+        (alone([segment(0, 9, -1)], []), "v9/data/steps.json has no step of a besides Irrelevant$"),
+        (alone([segment(0, 9, 0)], [IRRELEVANT]), "v9/data/steps.json has no step of a besides Irrelevant$"),
+        (without(STEPS, "a", 1, "animation_start"), "v9/data/steps.json: step 1 of a has no animation$"),
+        (
+            put(IRRELEVANT | {"animation_start": 1, "animation_end": 2}, STEPS, "a", 0),
+            "v9/data/steps.json: step 0 of a is Irrelevant and must have no animation$",
+        ),
+        *(
+            (put(end, STEPS, "a", 1, "animation_end"), "steps.json: the animation of step 1 of a does not end after it")
+            for end in ("3.5", "nan")
+        ),
+        (put(["a", "b"], SPLIT), f"{FORM}TypeError"),
     ],
 )
-def test_an_inconsistent_release_is_one_line(damage: Callable[[dict[str, Any]], None], line: str) -> None:
+def test_an_inconsistent_release_is_one_line(damage: Change, line: str) -> None:
     files = content()
     damage(files)
     write(files)

@@ -1,5 +1,7 @@
 """The whole run on the demo study, stage by stage, against what its builder knows."""
 
+from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,41 @@ def built(demo_run: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("stage", ["videos", "shots", "words", "features", "steps", "samples", "table"])
 def test_the_stage_finds_what_was_planted(stage: str, demo_run: Path, built: dict[str, Any]) -> None:
     getattr(checks, f"check_{stage}")(demo_run, built)
+
+
+def swap(listed: list[dict[str, Any]], key: str) -> None:
+    """Swap what the first two of a list's steps have."""
+    values = {1: listed[1][key], 2: listed[2][key]}
+    listed[1][key], listed[2][key] = values[2], values[1]
+
+
+def relabel(video: dict[str, Any]) -> None:
+    for each in video["labels"]:
+        each["label"] = {1: 2, 2: 1}.get(each["label"], each["label"])
+
+
+def later(video: dict[str, Any]) -> None:
+    for sentence in video["words"]:
+        sentence.update(start_s=sentence["start_s"] + 1000, end_s=sentence["end_s"] + 1000)
+
+
+CHANGES: dict[str, tuple[Callable[[Any], object], str]] = {
+    "videos": (lambda truth: truth["sha256"].update({"demo/videos/soup.mp4": "0" * 64}), "soup: the record's sha256"),
+    "shots": (lambda truth: truth["videos"]["soup"]["shots"][1].update(start_frame=10**6), "soup: .* were not found"),
+    "words": (lambda truth: later(truth["videos"]["soup"]), "soup: .* sentences were not heard"),
+    "features": (lambda truth: relabel(truth["videos"]["soup"]), "soup: .* nearest to their step's preview"),
+    "steps": (lambda truth: swap(truth["videos"]["soup"]["steps"], "caption"), "soup, step 1: caption"),
+    "samples": (lambda truth: relabel(truth["videos"]["soup"]), "soup: sample .* has label"),
+}
+
+
+@pytest.mark.parametrize("stage", CHANGES)
+def test_what_is_not_as_planted_is_noticed(stage: str, demo_run: Path, built: dict[str, Any]) -> None:
+    change, message = CHANGES[stage]
+    other = deepcopy(built)
+    change(other)
+    with pytest.raises(AssertionError, match=message):
+        getattr(checks, f"check_{stage}")(demo_run, other)
 
 
 def test_the_configuration_as_it_stands_asks_for_more_windows_and_seeds(demo_run: Path, demo_mirror: Path) -> None:

@@ -1,7 +1,6 @@
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -194,20 +193,6 @@ def waits(monkeypatch: pytest.MonkeyPatch, server: FileServer) -> list[float]:
     waited: list[float] = []
     monkeypatch.setattr(time, "sleep", waited.append)
     return waited
-
-
-def test_too_many_requests_are_asked_again_as_late_as_the_server_says(
-    server: FileServer, get: Callable[[], bytes], waits: list[float]
-) -> None:
-    server.next["/a"] = [("later", "7"), ("later", "Wed, 21 Oct 2015 07:28:00 GMT")]
-    assert get() == CONTENT
-    assert waits == [7, 2]
-
-
-def test_a_date_to_come_back_at_is_a_wait(server: FileServer, get: Callable[[], bytes], waits: list[float]) -> None:
-    server.next["/a"] = [("later", formatdate(time.time() + 30, usegmt=True)), ("later", "soon")]
-    assert get() == CONTENT
-    assert waits == [pytest.approx(30, abs=5), 2]
 
 
 def test_a_server_that_asks_for_hours_is_not_waited_for(server: FileServer, waits: list[float]) -> None:

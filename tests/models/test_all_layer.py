@@ -1,8 +1,4 @@
 import math
-import os
-import signal
-import subprocess
-import sys
 from itertools import chain
 from pathlib import Path
 
@@ -171,36 +167,3 @@ def test_a_damaged_state_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "0.safetensors.state").write_bytes(b"no tensors")
     with pytest.raises(StoreError, match=r"0.safetensors.state is damaged .*: remove it and run `stepline fit` again$"):
         trained(tmp_path / "0.safetensors")
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from stepline.models import all_layer
-from tests.models.test_all_layer import Toy, changed, trained
-all_layer.EVERY = 5
-toy = Toy()
-losses = toy.losses
-def counted(samples):
-    if len(toy.asked) == 13:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return losses(samples)
-toy.losses = counted
-trained(Path(sys.argv[1]), changed(epochs=3), toy=toy)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_fit_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
-    root = Path(__file__).parents[2]
-    path = [str(root / "src"), str(root)]
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path / "killed.safetensors")],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL
-    assert (tmp_path / "killed.safetensors.state").exists()
-    trained(tmp_path / "killed.safetensors", changed(epochs=3))
-    trained(tmp_path / "whole.safetensors", changed(epochs=3))
-    assert (tmp_path / "killed.safetensors").read_bytes() == (tmp_path / "whole.safetensors").read_bytes()

@@ -158,30 +158,6 @@ def test_windows_are_gathered_from_each_ones_own_recording() -> None:
         assert not found[~inside].any()
 
 
-@heads
-def test_a_fit_that_was_killed_goes_on_to_the_same_bytes(
-    head: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fitted(tmp_path / "whole", head)
-    calls, true = [], lfb.step_loss
-
-    def killed(*tensors: Any) -> Any:
-        calls.append(1)
-        if len(calls) == 16:
-            raise KeyboardInterrupt
-        return true(*tensors)
-
-    monkeypatch.setattr(lfb, "step_loss", killed)
-    with pytest.raises(KeyboardInterrupt):
-        fitted(tmp_path / "fit", head)
-    assert not (tmp_path / "fit").exists()
-    calls.clear()
-    fitted(tmp_path / "fit", head)
-    assert len(calls) == 6  # the third epoch's five batches and its validation
-    assert (tmp_path / "fit").read_bytes() == (tmp_path / "whole").read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["fit", "whole"]
-
-
 def test_the_state_of_another_fit_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fitted(tmp_path / "whole", "nl", seed=1)
     with monkeypatch.context() as patch:
@@ -190,12 +166,6 @@ def test_the_state_of_another_fit_is_not_used(tmp_path: Path, monkeypatch: pytes
     assert (tmp_path / "fit.state").exists()
     fitted(tmp_path / "fit", "nl", seed=1)
     assert (tmp_path / "fit").read_bytes() == (tmp_path / "whole").read_bytes()
-
-
-def test_a_damaged_state_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "fit.state").write_bytes(b"no tensors")
-    with pytest.raises(StoreError, match=r"fit.state is damaged .*: remove it and run `stepline fit` again$"):
-        fitted(tmp_path / "fit", "nl")
 
 
 def test_other_data_are_another_fit() -> None:

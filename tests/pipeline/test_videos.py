@@ -107,6 +107,7 @@ def test_only_annotated_spans_are_read_where_that_is_configured() -> None:
     Path("segments.csv").write_text("video,start_s,end_s,label\na,0,2,x\na,1,4,y\n")
     given = {"datasets": {"mine": {"videos": "clips", "segments": "segments.csv"}}}
     assert made(**given).videos.spans() == {}
+    assert made(**given).videos.params("000") == made().videos.params("000")
     annotated = made(**given, media={"spans": "annotated"}).videos
     assert annotated.spans() == {"a": [[0, 4]]}
     assert annotated.params("000") != made(**given).videos.params("000")

@@ -104,6 +104,7 @@ def test_a_window_that_no_line_has_is_one_line(made: Tiny) -> None:
 
 
 def test_what_is_counted_is_one_line(made: Tiny) -> None:
+    Verbs(made).table("table2")
     with pytest.raises(ConfigError, match="^people on first is counted in the release: nothing of it is predicted$"):
         explain(Path("results/tiny/table2.csv"), "people", "all", "first")
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from stepline import paths
+from stepline.benchmark import Benchmark
 from stepline.errors import StoreError
 from stepline.io import write_json, write_text
 from stepline.needs import Need
@@ -25,7 +26,7 @@ def _releases() -> None:
     write_releases()
 
 
-def compute(made: Tiny, file: str) -> None:
+def compute(made: Benchmark[Any], file: str) -> None:
     """Predict and score what is missing nothing and is not trained."""
     for each in made.jobs(file):
         if not each.entry.trained:

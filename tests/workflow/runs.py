@@ -5,11 +5,15 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import snakemake
+from tests.conftest import ROOT, snakemake
 
 TABLE = "results/spacewalk/table2.csv"
 LONG = (
@@ -43,6 +47,29 @@ def run(*arguments: str, folder: Path, mirror: Path, **environment: str) -> list
     jobs = messages(done)
     assert jobs or "Nothing to be done" in done.stderr, done.stderr
     return jobs
+
+
+def run_study(folder: Path, name: str, study: dict[str, Any], *targets: str, dry: bool = False) -> list[str]:
+    """Run the workflow on one study, configured by ``<name>.json``, and return the messages of its jobs, sorted."""
+    (folder / f"{name}.json").write_text(json.dumps({name: study}))
+    options = ["--cores", "1", "--configfile", f"{name}.json", *(["--dry-run"] if dry else [])]
+    done = snakemake(*options, "--", *targets, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return messages(done)
+
+
+def killed(*arguments: str, folder: Path, when: Callable[[], object], **environment: str) -> None:
+    """Start a run, and kill it and its jobs as soon as ``when`` says so."""
+    command = [Path(sys.executable).parent / "snakemake", "--snakefile", ROOT / "Snakefile", *arguments]
+    with subprocess.Popen(
+        command, cwd=folder, env=os.environ | environment, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        try:
+            while not when() and process.poll() is None:
+                time.sleep(0.005)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
 
 
 def messages(done: subprocess.CompletedProcess[str]) -> list[str]:

@@ -1,28 +1,11 @@
-"""The stand-in for conda, by Snakemake itself."""
+"""The stand-in for conda; `test_conda` runs the workflow with it."""
 
-import os
-import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.conda_standin import EnvironmentFileError, install, pins
-
-SNAKEFILE = """
-rule all:
-    input:
-        "versions.txt",
-
-rule versions:
-    output:
-        "versions.txt",
-    conda:
-        "env.yaml"
-    shell:
-        "python -c 'import {module}, sys; print({module}.__version__, sys.prefix)' > {{output}}"
-"""
+from tests.workflow.conda_standin import EnvironmentFileError, main, pins
 
 
 def env(*packages: str, pip: tuple[str, ...] = ()) -> str:
@@ -32,37 +15,6 @@ def env(*packages: str, pip: tuple[str, ...] = ()) -> str:
     return "\n".join(["channels: [conda-forge, nodefaults]", "dependencies:", *lines, ""])
 
 
-def run(folder: Path, module: str, content: str) -> subprocess.CompletedProcess[str]:
-    (folder / "Snakefile").write_text(SNAKEFILE.format(module=module))
-    (folder / "env.yaml").write_text(content)
-    path = f"{install(folder / 'conda')}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        [sys.executable, "-m", "snakemake", "--cores", "1", "--use-conda"],
-        cwd=folder,
-        env=os.environ | {"PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.mark.slow
-def test_a_job_runs_in_the_prefix_with_what_is_listed_and_what_that_requires(tmp_path):
-    done = run(tmp_path, "scipy", env(f"scipy={version('scipy')}"))
-    assert done.returncode == 0, done.stderr
-    installed, prefix = (tmp_path / "versions.txt").read_text().split()
-    assert installed == version("scipy")
-    assert Path(prefix).parent == tmp_path / ".snakemake" / "conda"
-
-
-@pytest.mark.slow
-def test_a_package_that_is_not_listed_is_not_there(tmp_path):
-    done = run(tmp_path, "scipy", env(f"numpy={version('numpy')}"))
-    assert done.returncode == 1
-    assert "No module named 'scipy'" in done.stderr
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -71,13 +23,17 @@ def test_a_package_that_is_not_listed_is_not_there(tmp_path):
     ],
     ids=["version", "absent"],
 )
-def test_a_file_that_differs_from_what_is_installed_is_refused(tmp_path, content, message):
-    done = run(tmp_path, "numpy", content)
-    assert done.returncode == 1
-    assert message in done.stderr
+def test_a_file_that_differs_from_what_is_installed_is_refused(
+    tmp_path: Path, content: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "env.yaml").write_text(content)
+    words = "env", "create", "--file", str(tmp_path / "env.yaml"), "--prefix", str(tmp_path / "prefix")
+    assert main(str(tmp_path), *words) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "prefix").exists()
 
 
-def test_pins_are_read_under_the_names_of_pypi():
+def test_pins_are_read_under_the_names_of_pypi() -> None:
     content = env("pytorch=2.13.0", "yt-dlp", pip=("--only-binary=pocketsphinx", "pocketsphinx==5.0.4"))
     assert pins(content) == {
         "python": "3.11", "torch": "2.13.0", "yt-dlp": "", "pip": "1.0", "pocketsphinx": "5.0.4"
@@ -85,6 +41,6 @@ def test_pins_are_read_under_the_names_of_pypi():
 
 
 @pytest.mark.parametrize("package", ["numpy>=2", "numpy==2.4.6", "numpy=2.*"])
-def test_a_range_is_refused(package):
+def test_a_range_is_refused(package: str) -> None:
     with pytest.raises(EnvironmentFileError, match="neither a name nor name=version"):
         pins(env(package))

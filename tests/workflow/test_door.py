@@ -26,11 +26,11 @@ def test_a_study_that_cannot_be_is_one_line_and_nothing_is_computed(setting: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damaged", ["shards.csv", "availability/000.json", "videos/10062019.json"])
-def test_a_damaged_record_of_an_earlier_run_is_one_line(damaged: str, tmp_path: Path) -> None:
+def test_a_damaged_record_of_an_earlier_run_is_one_line(tmp_path: Path) -> None:
+    damaged = "availability/000.json"
     path = tmp_path / "datasets/spacewalk" / damaged
     path.parent.mkdir(parents=True)
-    path.write_text("video,shard\n10062019,first\n")
+    path.write_text("[]")
     done = snakemake("--cores", "1", "--dry-run", "results/spacewalk/table2.csv", folder=tmp_path)
     assert done.returncode == 2
     (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]

@@ -6,14 +6,9 @@ After each event one run makes the table that the records as they are then give 
 import csv
 import json
 import os
-import random
 import re
 import shutil
-import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -24,7 +19,7 @@ from stepline.cli import main
 from tests import forked
 from tests.conftest import ROOT, snakemake
 from tests.media.clips import make
-from tests.workflow.runs import messages
+from tests.workflow.runs import killed, messages
 
 pytest.importorskip("av")
 pytest.importorskip("torch")
@@ -202,59 +197,14 @@ def test_each_event_makes_what_it_concerns_and_nothing_else(study: Study) -> Non
     study.check_empty_results()
 
 
-def toggle_video(study: Study, draw: random.Random) -> None:
-    video = draw.choice("abcd")
-    if video not in study.videos:
-        study.add(video)
-    elif len(study.videos) > 1:
-        study.lose(video)
-
-
-def toggle_backbone(study: Study, draw: random.Random) -> None:
-    name = draw.choice(("one", "two", "heavy"))
-    if study.backbones.pop(name, None) is None:
-        study.backbones[name] = draw.choice((1, 2))
-
-
-def change_backbone(study: Study, draw: random.Random) -> None:
-    if study.backbones:
-        study.backbones[draw.choice(sorted(study.backbones))] = draw.choice((1, 2))
-
-
-def change_limit(study: Study, draw: random.Random) -> None:
-    study.least_s += 1
-
-
-EVENTS: list[Callable[[Study, random.Random], None]] = [toggle_video, toggle_backbone, change_backbone, change_limit]
-
-
-def test_a_random_history_ends_with_the_same(study: Study) -> None:
-    draw = random.Random(0)
-    study.check("first run")
-    for _ in range(3):
-        for event in draw.sample(EVENTS, 2):
-            event(study, draw)
-        study.check(f"after {study}")
-
-
 def test_a_run_killed_during_extraction_goes_on_to_the_same_bytes(study: Study) -> None:
     study.write()
     whole = Study(study.folder / "whole", videos=study.videos, known=study.known, backbones=study.backbones)
     shutil.copytree(study.folder, whole.folder, ignore=shutil.ignore_patterns("whole"))
     (study.folder / "stuck").touch()
-    command = [Path(sys.executable).parent / "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "2"]
-    options = ["--configfile", "mine.yaml", "--", TABLE]
-    with subprocess.Popen(
-        [*command, *options], cwd=study.folder, stderr=subprocess.DEVNULL, env=os.environ, start_new_session=True
-    ) as process:
-        try:
-            deadline = time.monotonic() + 120
-            while not list(study.folder.glob("features/histogram/*/mine/*.parts/*.npz")):
-                assert time.monotonic() < deadline
-                assert process.poll() is None
-                time.sleep(0.05)
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
+    options = "--cores", "2", "--configfile", "mine.yaml", "--", TABLE
+    parts = "features/histogram/*/mine/*.parts/*.npz"
+    killed(*options, folder=study.folder, when=lambda: list(study.folder.glob(parts)))
     (study.folder / "stuck").unlink()
     assert snakemake("--unlock", "--configfile", "mine.yaml", folder=study.folder).returncode == 0
     for each in (study, whole):

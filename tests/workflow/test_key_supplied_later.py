@@ -11,10 +11,7 @@ from typing import Any
 import pytest
 
 from stepline.availability import read_manifest
-from stepline.benchmarks.spacewalk.benchmark import Spacewalk
-from stepline.config import validate
 from stepline.datasets import demo
-from stepline.errors import MissingError
 from tests.asr.deepgram_answers import KEY, keyed, listened, pcm
 from tests.conftest import ROOT, made_once
 from tests.server import Reply, Request, Server
@@ -159,9 +156,3 @@ def test_nobody_reached_is_a_line_that_says_so(keyless: Path, demo_mirror: Path)
         assert row["status"] == "needs"
         assert "needs transcripts:demo" in row["note"]
         assert row["command"].startswith(COMMAND)
-
-
-def test_a_key_is_required_where_that_is_asked_for() -> None:
-    config = validate({"strict": True, "asr": {"engine": "deepgram"}, "demo": STUDY})
-    with pytest.raises(MissingError, match="demo lacks key:DEEPGRAM_API_KEY"):
-        Spacewalk.of(config, "demo")

@@ -1,16 +1,11 @@
 """A run that is killed, and what the next one makes of it."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, snakemake
-from tests.workflow.runs import TABLE, messages, run, spacewalk
+from tests.conftest import snakemake
+from tests.workflow.runs import TABLE, killed, messages, run, spacewalk
 
 pytestmark = pytest.mark.slow
 
@@ -18,23 +13,14 @@ pytestmark = pytest.mark.slow
 def test_a_killed_run_is_unlocked_and_goes_on_to_the_same_table(
     small_study: Path, real_data: Path, tmp_path: Path
 ) -> None:
-    command = [Path(sys.executable).parent / "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "1", TABLE]
-    environment = os.environ | {"STEPLINE_MIRROR": str(real_data)}
     folder = tmp_path / "killed"
     folder.mkdir()
     started = folder / "logs/predict/spacewalk.v2.2a-tfidf-zero-shot.60s.log"
-    with subprocess.Popen(
-        [*command, *spacewalk()], cwd=folder, env=environment, stderr=subprocess.DEVNULL, start_new_session=True
-    ) as process:
-        try:
-            while not started.exists() and process.poll() is None:
-                time.sleep(0.05)
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
+    environment = {"STEPLINE_MIRROR": str(real_data)}
+    killed("--cores", "1", TABLE, *spacewalk(), folder=folder, when=started.exists, **environment)
     assert not (folder / TABLE).exists()
 
-    locked = snakemake("--cores", "2", TABLE, *spacewalk(), folder=folder, STEPLINE_MIRROR=str(real_data))
+    locked = snakemake("--cores", "2", TABLE, *spacewalk(), folder=folder, **environment)
     assert locked.returncode == 1
     assert "LockException" in locked.stderr
     unlocked = snakemake("--unlock", folder=folder)

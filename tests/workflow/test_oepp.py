@@ -1,13 +1,8 @@
 """OEPP on a small release: fits, predictions, scores, tables and lists, what runs again, and a fit that is killed."""
 
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +13,10 @@ from safetensors.numpy import load_file, save_file
 
 from stepline.datasets.oepp import PARTS
 from tests.benchmarks.oepp.synthetic import CROSSTASK, EVENTS, NOVEL, VIDEOS, write_releases
-from tests.conftest import ROOT, made_once, snakemake
+from tests.conftest import made_once, snakemake
 from tests.datasets.oepp_sources import write_coin
 from tests.workflow.oepp_study import CONFIG, TEXT, write_features
-from tests.workflow.runs import messages, rows
+from tests.workflow.runs import killed, rows, run_study
 
 pytestmark = pytest.mark.slow
 TABLES = [f"results/oepp/{table}.csv" for table in CONFIG["tables"]]
@@ -32,11 +27,7 @@ BASE = [name for name in EVENTS if name not in NOVEL]
 
 
 def run(folder: Path, *targets: str, dry: bool = False, **changes: Any) -> list[str]:
-    (folder / "oepp.json").write_text(json.dumps({"oepp": CONFIG | changes}))
-    options = ["--cores", "1", "--configfile", "oepp.json", *(["--dry-run"] if dry else [])]
-    done = snakemake(*options, "--", *targets, folder=folder)
-    assert done.returncode == 0, done.stderr
-    return messages(done)
+    return run_study(folder, "oepp", CONFIG | changes, *targets, dry=dry)
 
 
 @pytest.fixture(scope="module")
@@ -154,16 +145,8 @@ def test_a_killed_fit_goes_on(copied: Path) -> None:
     target = "results/oepp/fits/split1/pdpp-t3/all/0.safetensors"
     pdpp = CONFIG["pdpp"] | {"epochs": 60}
     (copied / "oepp.json").write_text(json.dumps({"oepp": CONFIG | {"pdpp": pdpp}}))
-    command = [Path(sys.executable).parent / "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "1"]
-    command += ["--configfile", "oepp.json", "--", target]
     kept = copied / f"{target}.state"
-    with subprocess.Popen(command, cwd=copied, stderr=subprocess.DEVNULL, start_new_session=True) as process:
-        try:
-            while not kept.exists() and process.poll() is None:
-                time.sleep(0.005)
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
+    killed("--cores", "1", "--configfile", "oepp.json", "--", target, folder=copied, when=kept.exists)
     assert not (copied / target).exists()
     state, mark = load_file(kept), np.array([0.125])
     state["found"][:1] = mark

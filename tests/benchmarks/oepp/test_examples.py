@@ -33,14 +33,6 @@ def page(made: Oepp) -> str:
     return text
 
 
-def test_the_page_is_written_with_nothing_computed() -> None:
-    text = page(plan({"tables": ["table3"]}))
-    assert "OEPP: open-event procedure planning" in text
-    assert text.count("<figcaption>") == 2
-    assert "nothing computed yet" in text
-    assert "stepline oepp import FOLDER --name planted" in text
-
-
 def test_a_page_of_counts_has_no_figures(releases: None) -> None:
     text = page(plan({"tables": ["table8"]}))
     assert "<figcaption>" not in text

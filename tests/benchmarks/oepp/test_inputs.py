@@ -1,9 +1,5 @@
-from pathlib import Path
-
 import pytest
 
-from stepline import paths
-from stepline.availability import Record, write_availability
 from stepline.datasets import oepp
 from stepline.datasets.oepp import PARTS
 from stepline.errors import ConfigError
@@ -35,27 +31,6 @@ class TestWindows:
             for window, label in zip(of.truth(part), of.labels(part, of.truth(part)), strict=True):
                 assert tuple(of.pool(part)[place] for place in label) == window.actions
         assert set(of.pool("base")) != set(of.pool("novel"))
-
-    def test_a_subset_is_used(self) -> None:
-        of = inputs("random-t3", subset={"fraction": 0.5, "seed": 1})
-        used = [{each.video for each in of.used(part)} for part in PARTS]
-        assert set().union(*used) == of._chosen
-        assert [len(each) for each in used[:2]] == [10, 4]
-        assert len(used[2]) + len(used[3]) == 10
-        assert len(of.truth("base")) == len(inputs("random-t3").truth("base"))
-
-    def test_who_looks_at_videos_uses_those_that_are_there(self) -> None:
-        there, gone = Path("there.mp4"), Path("gone.mp4")
-        there.touch()
-        records = [
-            Record(video="COIN_base-MakeTea-1", status="present", path=str(there)),
-            Record(video="COIN_base-MakeTea-0", status="present", path=str(gone)),
-            Record(video="COIN_base-CleanBathtub-1", status="mismatched", path=str(there)),
-        ]
-        write_availability(paths.availability("openevent", "000"), records)
-        of = inputs("vlm-t3-1", llm={"model": "m", "url": "http://localhost:1"})
-        assert {each.video for each in of.used("base")} == {"COIN_base-MakeTea-1"}
-        assert of.video_file("COIN_base-MakeTea-1") == there
 
     def test_rows_of_other_seconds_are_one_line(self, tmp_path_factory: pytest.TempPathFactory) -> None:
         write_bank(tmp_path_factory.mktemp("hop"), "slow", 2.0)

@@ -1,12 +1,9 @@
 import csv
 from pathlib import Path
 
-import pytest
-
 from stepline.benchmarks.oepp.benchmark import Oepp
 from stepline.benchmarks.oepp.listings import write_listings
 from stepline.datasets.oepp import EVENTS_FILE
-from stepline.errors import ReleaseError
 from tests.benchmarks.oepp.synthetic import EVENTS, contents, write_release
 
 
@@ -75,8 +72,3 @@ def test_actions_with_other_words_stand_beside_the_papers() -> None:
     found_exact = {key for key, row in found.items() if row["status"] == "exact"}
     absent = {(row["event"], row["action_label"]) for row in rows("table10") if row["status"] == "absent"}
     assert absent == {(row["event"], row["action_label"]) for row in others} - found_exact
-
-
-def test_without_the_release_it_is_one_line() -> None:
-    with pytest.raises(ReleaseError, match="^datasets/oepp/split1 holds no release: run `stepline fetch oepp/split1`$"):
-        write_listings()

@@ -186,14 +186,6 @@ class TestTrained:
             assert p.seed == 3
             assert 0 <= min(p.plan) <= max(p.plan) < len(of.pool(p.split))
 
-    def test_of_other_videos_rows_little_is_learned(self) -> None:
-        of, random = inputs("transformer-t3"), np.random.default_rng(0)
-        for video, rows in of.bank.rows.items():
-            of.bank.rows[video] = random.normal(size=rows.shape).astype(np.float32)
-        of = replace_seeds(of, 3)
-        fit(of, 3, Path("3.safetensors"))
-        assert self.accuracy(of, Path("3.safetensors")) < 0.4
-
     def test_seeds_give_other_fits_and_one_seed_the_same_bytes(self) -> None:
         of = inputs("mlp-t3", heads={**CONFIG["heads"], "epochs": 2})
         fits = [Path("0.safetensors"), Path("1.safetensors")]
@@ -206,26 +198,6 @@ class TestTrained:
         plans = list(made.predict(of, fits))
         assert [(p.seed, p.split, p.video, p.index) for p in plans] == [(s, *each) for s in (0, 1) for each in listed]
         assert made.selection == "fitted on 35 of 35 training windows; epoch of the best success rate on val"
-
-    def test_a_fit_that_was_cut_off_goes_on_to_the_same_bytes(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        of = inputs("pdpp-t3", pdpp={**CONFIG["pdpp"], "epochs": 3, "steps": 2, "ema_start": 1})
-        epochs = iter([1, 2, 3, 1, 2, "killed", 3])
-
-        def better_each_epoch(_: Any, __: Any, ___: Any, val: trained.Samples) -> Any:
-            if (epoch := next(epochs)) == "killed":
-                raise KeyboardInterrupt
-            x = val.text[val.labels]
-            x[epoch:] *= -1
-            return x
-
-        monkeypatch.setattr(Pdpp, "vectors", better_each_epoch)
-        fit(of, 0, Path("whole.safetensors"))
-        with pytest.raises(KeyboardInterrupt):
-            fit(of, 0, Path("cut.safetensors"))
-        assert not Path("cut.safetensors").exists()
-        fit(of, 0, Path("cut.safetensors"))
-        assert next(epochs, None) is None
-        assert Path("cut.safetensors").read_bytes() == Path("whole.safetensors").read_bytes()
 
     def test_a_fit_reads_no_test_video(self) -> None:
         heads = {**CONFIG["heads"], "epochs": 1}
@@ -259,6 +231,7 @@ class TestTrained:
         of = inputs(entry, heads=block, loss=loss)
         fit(of, 4, Path("f"))
         assert (asked["size"], asked["seed"]) == (len(of.used("train")), 4)
+        assert asked["resume"]
         list(asked["losses"](asked["model"], torch.arange(2)))
         if entry == "pdpp-t3":
             options = CONFIG["pdpp"]
@@ -324,21 +297,6 @@ class TestTrained:
         with pytest.raises(ConfigError, match=r"^learning_rate 1e\+30: no validation loss is finite"):
             fit(inputs(entry, **blocks), 0, Path("f"))
         assert not Path("f").exists()
-
-    def test_too_few_windows_for_a_batch_are_one_line(self) -> None:
-        with pytest.raises(ConfigError, match="^batch_size 99 is more than the 35 training samples"):
-            fit(inputs("pdpp-t3", pdpp={**CONFIG["pdpp"], "batch_size": 99}), 0, Path("f"))
-
-    def test_a_split_without_videos_keeps_it_from_being_fitted(self) -> None:
-        of, needs = inputs("mlp-t3"), (Need("features", "planted/openevent"),)
-        assert of.missing("fit") == of.missing("predict") == ()
-        for each in of.truth("val"):
-            of.bank.blocks.pop(each.video, None)
-        assert of.missing("fit") == of.missing("predict") == needs
-        matched = inputs("matching-t3")
-        for each in matched.truth("train"):
-            matched.bank.blocks.pop(each.video, None)
-        assert matched.missing("predict") == ()
 
     def test_an_absent_or_damaged_checkpoint_is_one_line(self) -> None:
         of = replace_seeds(inputs("mlp-t3"), 0)

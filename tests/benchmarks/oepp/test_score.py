@@ -76,28 +76,6 @@ def test_columns_are_means_over_windows_then_over_seeds() -> None:
             assert mine["seeds"] == [0, 1]
 
 
-def test_a_video_has_the_mean_of_its_windows_over_seeds_and_weighs_their_number() -> None:
-    of = inputs("mlp-t3")
-    made = [*planned(of, 0, 0.3), *planned(of, 1, 0.6)]
-    found = scored(made, of)
-    for part in ("base", "novel"):
-        windows = of.truth(part)
-        true = of.labels(part, windows)
-        videos = list(dict.fromkeys(each.video for each in windows))
-        right = np.mean([np.array(of_part(made, part, seed)) == np.array(true) for seed in (0, 1)], axis=0)
-        expected, number = {}, []
-        for video in videos:
-            its_own = [place for place, each in enumerate(windows) if each.video == video]
-            expected[video] = 100 * float(right[its_own].mean())
-            number.append(len(its_own))
-        assert len(set(number)) > 1
-        mine = found[f"{part}_acc"]
-        assert mine["per_video"] == pytest.approx(expected)
-        interval = bootstrap_interval([*expected.values()], samples=100, seed=0, weights=number)
-        assert mine["ci"] == pytest.approx(interval)
-        assert interval != pytest.approx(bootstrap_interval([*expected.values()], samples=100, seed=0))
-
-
 def test_of_whole_videos_steps_weigh_in_acc_and_windows_in_the_others() -> None:
     of = inputs("frequent-whole")
     made = planned(of, 0, 0.4)

@@ -158,22 +158,6 @@ def test_a_split_of_broken_videos_alone_needs_videos(
     assert raised.value.needs == (Need("videos", "openevent"),)
 
 
-def test_what_was_answered_is_not_asked_again(
-    serve: Callable[..., Server], videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = serve(lambda request: f"1. {'peel' if seconds(request)[0][1] else 'cut it'}")
-    asked = [window("COIN_a", 0, 3, 1), window("COIN_a", 1, 3, 1), window("COIN_a", 0.5, 3.5, 1)]
-    made = plans(server, videos, 1, "novel", asked)
-    assert made == [(0,), (1,), (0,)]
-    assert len(server.requests) == 2, "the first and the third show the same"
-    monkeypatch.delenv("OPENAI_API_KEY")
-    assert plans(server, videos, 1, "novel", asked[::-1]) == made[::-1]
-    assert len(server.requests) == 2
-    plans(server, videos, 3, "novel", asked[:1])
-    plans(server, videos, 1, "base", asked[:1])
-    assert len(server.requests) == 4, "more pictures and another pool are other questions"
-
-
 def test_what_was_not_understood_is_counted(serve: Callable[..., Server], videos: dict[str, Path]) -> None:
     said = {0: "1. peel 2. cut it", 1: "1. peel 2. fly", 2: "I see nothing.", 3: "1. cut it"}
     asked = [window("COIN_a", at, 6, 2) for at in range(4)]

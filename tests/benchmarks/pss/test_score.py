@@ -158,11 +158,3 @@ def test_lines_of_two_splits_count_both() -> None:
     of = inputs("uniform-count-pooled", "tasty")
     found = of.benchmark.values(of, list(of.entry.kind.method()().predict(of, [])))["soda_d"]
     assert len({*found.videos}) == found.counts["n_listed"] == 8
-
-
-def test_a_seed_that_predicts_nothing_is_zero_also_when_it_may_be_left_out() -> None:
-    nothing = [Segmentation(seed=1, split="test", video=t.video, segments=()) for t in truth()]
-    found = scored([*right(), *nothing], missing="drop")["metrics"]["soda_d"]
-    assert found["per_seed"] == pytest.approx([100, 0], abs=1e-4)
-    assert found["value"] == pytest.approx(50, abs=1e-4)
-    assert len(found["per_video"]) == 4

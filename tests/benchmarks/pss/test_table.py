@@ -7,49 +7,9 @@ from stepline.benchmarks.pss.benchmark import Pss
 from stepline.io import write_json
 from stepline.needs import Need
 from stepline.runs.report import write_report
-from stepline.runs.table import table_rows, write_table
-from stepline.runs.verbs import Verbs
+from stepline.runs.table import table_rows
 from tests.benchmarks.pss.conftest import plan
-
-
-def compute(made: Pss, file: str) -> None:
-    """Predict and score what is missing nothing and is not trained."""
-    for job in made.jobs(file):
-        if not job.entry.trained:
-            Verbs(made).predict(job.release, job.entry.id, job.context)
-            Verbs(made).score(job.release, job.entry.id, job.context)
-
-
-@pytest.mark.usefixtures("releases")
-def test_what_is_missing_has_its_reason_and_a_command() -> None:
-    made = plan()
-    compute(made, "table3")
-    rows = table_rows(made, "table3")
-    assert len(rows) == 3 * (6 + 6 + 3)
-    wanting = [row for row in rows if row.status == "needs"]
-    assert {(row.method, row.release): row.needs for row in wanting} == {
-        (method, release): (Need("features", f"{name}/{release}"),)
-        for method, name in (("ProcNet", "resnet34"), ("PDVC", "r3d"), ("Ours", "s3d"))
-        for release in ("youcook2", "tasty")
-    }
-    assert wanting[0].command == (
-        "stepline bank import FOLDER --name resnet34 --dataset youcook2 --hop-s 1 && "
-        "snakemake --cores 8 results/pss/table3.csv"
-    )
-    assert {row.value is None for row in wanting} == {True}
-    write_table(made, "table3")
-    text = Path("results/pss/table3.md").read_text()
-    assert "## Table 3: Segmentation, release tasty" in text
-    assert "| ProcNet |" in text
-
-
-@pytest.mark.usefixtures("releases")
-def test_other_durations_cannot_be_compared() -> None:
-    made = plan({"duration": "exact"})
-    compute(made, "table1")
-    uniform = [row for row in table_rows(made, "table1") if row.method == "Uniform (GT)" and row.printed]
-    assert {row.status for row in uniform} == {"not comparable"}
-    assert "duration=exact (published: ceil_seconds)" in uniform[0].note
+from tests.runs.test_table import compute
 
 
 @pytest.mark.usefixtures("releases")

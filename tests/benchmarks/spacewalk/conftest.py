@@ -130,20 +130,27 @@ class TinyInputs(SpacewalkInputs):
         return TextStore(folder, TinyEncoder.spec)
 
 
+def segments_of(*parts: tuple[int, int]) -> tuple[Segment, ...]:
+    """Return segments one after the other, each of a label and a number of frames."""
+    made, at = [], 0
+    for label, frames in parts:
+        end = at + frames
+        made.append(Segment(start_s=at / FPS, end_s=end / FPS, start_frame=at, end_frame=end, label=label))
+        at = end
+    return tuple(made)
+
+
 def _recording(video: str, split: str, n_steps: int, seed: int) -> Recording:
     rng = np.random.default_rng(seed)
     labels = [-1, *rng.permutation([0, *range(1, n_steps + 1), *rng.integers(0, n_steps + 1, 3)]).tolist(), -1]
     labels = [label for label, before in zip(labels, [None, *labels], strict=False) if label != before]
-    segments, at = [], 0
-    for number, label in enumerate(labels):
-        end = at + (5 * 10 * (n_steps + 1) if number == 0 else int(rng.integers(40, 120)))
-        segments.append(Segment(start_s=at / FPS, end_s=end / FPS, start_frame=at, end_frame=end, label=label))
-        at = end
+    lengths = [5 * 10 * (n_steps + 1), *(int(rng.integers(40, 120)) for _ in labels[1:])]
+    segments = segments_of(*zip(labels, lengths, strict=True))
     steps = [Step(caption="Irrelevant", transcript="noise and other things", animation_s=None)]
     for k in range(1, n_steps + 1):
         told = " ".join(rng.choice(WORDS, 4).tolist())
         steps.append(Step(caption=f"{WORDS[k]} work", transcript=told, animation_s=(5.0 * k, 5.0 * k + 3)))
-    return Recording(video=video, split=split, duration_s=at / FPS, segments=tuple(segments), steps=tuple(steps))  # type: ignore[arg-type]
+    return Recording(video=video, split=split, duration_s=segments[-1].end_s, segments=segments, steps=tuple(steps))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

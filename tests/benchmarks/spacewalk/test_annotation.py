@@ -16,7 +16,6 @@ from stepline.config import load
 from stepline.datasets import shards, spacewalk
 from stepline.io import sha256_file, write_json
 from stepline.plans import plan
-from tests.conftest import snakemake
 
 PAGE = (Path(__file__).parents[3] / "docs/annotation.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"`(\w+\.csv)`:\n\n```csv\n(.*?)```", PAGE, re.DOTALL))
@@ -260,19 +259,6 @@ def test_the_benchmark_runs_on_it(capsys: pytest.CaptureFixture[str]) -> None:
     missing = [(row["method"], row["note"], row["command"]) for row in rows if not row["value"]]
     assert "TF-IDF (train)" in {method for method, *_ in missing}
     assert all("needs split:" in note and command == "" for _, note, command in missing)
-
-
-@pytest.mark.slow
-def test_the_workflow_takes_the_release_as_it_stands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    build(capsys)
-    Path("mine.yaml").write_text(
-        "datasets: {mine: {videos: videos, study: {text_encoders: [tfidf], video_encoders: []}}}\n"
-    )
-    done = snakemake("-n", "--configfile", "mine.yaml", "--", "results/mine/table2.csv", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    rules = set(re.findall(r"^(\w+) +\d+$", done.stdout, re.MULTILINE))
-    assert {"samples", "predict", "score", "table", "transcribe"} < rules
-    assert "release" not in rules
 
 
 def test_samples_that_segments_are_too_short_for_are_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from stepline.datasets.schema import Recording, Segment, Split, Step
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from stepline.metrics.accuracy import accuracy
 from stepline.metrics.average_precision import average_precision
-from tests.benchmarks.spacewalk.conftest import MadeUp, chooser_of, fit, real_inputs
+from tests.benchmarks.spacewalk.conftest import MadeUp, chooser_of, fit, real_inputs, segments_of
 
 
 def mean_accuracy(entry: str, release: str, split: Split = "test", fits: Sequence[Path] = ()) -> float:
@@ -115,11 +115,7 @@ def test_random_and_constant_predictions_on_v2(in_spacewalk: Path) -> None:
 
 def recording() -> Recording:
     """Four steps between 10 s and 50 s of a minute at 10 frames a second."""
-    edges, labels = (0, 100, 300, 500, 600), (-1, 1, 3, -1)
-    segments = tuple(
-        Segment(start_s=a / 10, end_s=b / 10, start_frame=a, end_frame=b, label=label)
-        for a, b, label in zip(edges, edges[1:], labels, strict=False)
-    )
+    segments = segments_of((-1, 100), (1, 200), (3, 200), (-1, 100))
     step = Step(caption="", transcript="", animation_s=None)
     return Recording(video="v", split="test", duration_s=60.0, segments=segments, steps=(step,) * 5)
 
@@ -133,11 +129,7 @@ def test_linear_in_time_runs_from_the_first_to_the_last_labelled_frame() -> None
 
 
 def test_linear_in_time_on_one_labelled_frame_begins_there() -> None:
-    edges, labels = (0, 100, 101, 600), (-1, 1, -1)
-    segments = tuple(
-        Segment(start_s=a / 10, end_s=b / 10, start_frame=a, end_frame=b, label=label)
-        for a, b, label in zip(edges, edges[1:], labels, strict=False)
-    )
+    segments = segments_of((-1, 100), (1, 1), (-1, 499))
     assert linear_in_time(replace(recording(), segments=segments), items(100, 100)).tolist() == [1, 1]
 
 
@@ -183,54 +175,23 @@ def test_equal_segments_guesses_where_both_or_none_share_the_part() -> None:
     assert equal_segments(recording(), asked, parts=6).tolist() == [0, 1, -1, -1]
 
 
+WHOLE: dict[str, object] = {"contexts": "unlimited"}
+WORDS: dict[str, object] = {"contexts": [6.0], "encoder": "tfidf"}
+SENTENCES = [{"table": table, "contexts": [6.0], "encoder": "minilm"} for table in ("2a", "2b")]
+FUSED = {"text": "2a-tfidf-zero-shot", "video": "2a-histogram-zero-shot"}
 SEEN: dict[str, list[dict[str, object]]] = {
     "random": [{}, {"table": "2b"}],
-    "linear-in-time": [{"contexts": "unlimited", "inputs": ["annotated_span"]}],
-    "linear-after-preview": [{"contexts": "unlimited", "inputs": ["duration", "preview_end"]}],
-    "sample-rank": [{"contexts": "unlimited", "inputs": ["sample_list"]}],
-    "equal-segments": [{"table": "2b", "contexts": "unlimited", "inputs": ["recording"], "settings": {"parts": 6}}],
+    **{kind: [WHOLE] for kind in ("linear-in-time", "linear-after-preview", "sample-rank")},
+    "equal-segments": [WHOLE | {"table": "2b", "settings": {"parts": 6}}],
     "tfidf": [
-        {
-            "table": table,
-            "encoder": "tfidf",
-            "settings": {"fit": fit},
-            "contexts": [6.0],
-            "inputs": ["window", seen],
-        }
-        for table in ("2a", "2b")
-        for fit, seen in (("video", "recording"), ("train", "train"))
+        WORDS | {"table": table, "settings": {"fit": fit}} for table in ("2a", "2b") for fit in ("video", "train")
     ],
-    "tfidf-stems": [
-        {"encoder": "tfidf", "settings": {"fit": "video"}, "contexts": [6.0], "inputs": ["window", "recording"]}
-    ],
-    "tw-finch": [
-        {
-            "table": "2b",
-            "modality": "V",
-            "encoder": "histogram",
-            "contexts": "unlimited",
-            "inputs": ["recording"],
-            "settings": {"segments": 6},
-        }
-    ],
-    "zero-shot": [
-        {"table": table, "contexts": [6.0]} | encoder
-        for table in ("2a", "2b")
-        for encoder in ({"encoder": "minilm"}, {"modality": "V", "encoder": "histogram"})
-    ],
-    "sentences": [{"table": table, "encoder": "minilm", "contexts": [6.0]} for table in ("2a", "2b")],
-    "last-layer": [
-        {"table": table, "encoder": "minilm", "contexts": [6.0], "inputs": ["window", "train", "val"]}
-        for table in ("2a", "2b")
-    ],
-    "late-fusion": [
-        {
-            "modality": "V+L",
-            "settings": {"text": "2a-tfidf-zero-shot", "video": "2a-histogram-zero-shot"},
-            "contexts": [6.0],
-            "inputs": ["window", "val"],
-        }
-    ],
+    "tfidf-stems": [WORDS | {"settings": {"fit": "video"}}],
+    "tw-finch": [WHOLE | {"table": "2b", "modality": "V", "encoder": "histogram", "settings": {"segments": 6}}],
+    "zero-shot": [*SENTENCES, *(each | {"modality": "V", "encoder": "histogram"} for each in SENTENCES)],
+    "sentences": [*SENTENCES],
+    "last-layer": [*SENTENCES],
+    "late-fusion": [{"modality": "V+L", "settings": FUSED, "contexts": [6.0]}],
 }
 
 
@@ -239,7 +200,7 @@ def test_only_a_method_that_says_so_sees_the_list_of_samples(
     made_up: MadeUp, kind: str, fields: dict[str, object], tmp_path: Path
 ) -> None:
     """With half of the samples away, a method that does not see the list says the same of the others."""
-    inputs = made_up.inputs({"kind": kind} | fields)
+    inputs = made_up.inputs({"kind": kind, "inputs": []} | fields)
     fits = []
     if inputs.entry.trained:
         numpy_files = pytest.importorskip("safetensors.numpy")

