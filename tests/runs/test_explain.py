@@ -10,7 +10,7 @@ from stepline.io import read_json, sha256_file, write_json
 from stepline.runs.accept import accept
 from stepline.runs.explain import explain
 from stepline.runs.verbs import Verbs
-from tests.benchmark.tiny import Tiny, job, tiny, write_releases
+from tests.benchmark.tiny import Tiny, declared, job, tiny, write_releases
 from tests.runs.test_table import compute
 
 TABLE = Path("results/tiny/table1.csv")
@@ -103,10 +103,12 @@ def test_a_window_that_no_line_has_is_one_line(made: Tiny) -> None:
         explain(TABLE, "three", "60s", "first")
 
 
-def test_what_is_counted_is_one_line(made: Tiny) -> None:
-    Verbs(made).table("table2")
-    with pytest.raises(ConfigError, match="^people on first is counted in the release: nothing of it is predicted$"):
-        explain(Path("results/tiny/table2.csv"), "people", "all", "first")
+def test_what_is_not_predicted_is_one_line(tmp_path: Path) -> None:
+    write_releases()
+    lines = [{"entry": "people", "method": "P"}]
+    Verbs(tiny(tmp_path, declared(tables={"table1": {"title": "T", "metrics": ["n"], "lines": lines}}))).table("table1")
+    with pytest.raises(ConfigError, match="^people on first is not predicted: it is counted in the release, or the pa"):
+        explain(TABLE, "people", "all", "first")
 
 
 def test_what_no_table_has_is_one_line(made: Tiny) -> None:

@@ -28,8 +28,8 @@ def explain(table: Path, entry: str, context: str, release: str) -> str:
     if not lines:
         known = sorted({row["entry"] for row in _rows(table) if row["entry"]})
         raise ConfigError(f"{table} has no line of {entry!r} on {release!r}; its entries are {', '.join(known)}")
-    if all(row["value"] and not row["spec"] for row in lines):
-        raise ConfigError(f"{entry} on {release} is counted in the release: nothing of it is predicted")
+    if not any(row["spec"] or row["status"] == "needs" for row in lines):
+        raise ConfigError(f"{entry} on {release} is not predicted: it is counted in the release, or the paper's")
     record = _record(study, release, entry, context, lines)
     shown = [row for row in lines if row["spec"] == record["spec"]] if record else []
     shown = [row for row in shown if _context(row) == context] or shown

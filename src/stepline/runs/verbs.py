@@ -1,12 +1,15 @@
 """The verbs on the jobs of a benchmark, each by its release, entry and window length such as ``180s``, or ``all``."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from stepline import paths
 from stepline.benchmark import Benchmark, Job, Method, Prediction, UnavailableError
 from stepline.errors import ConfigError
 from stepline.io import sha256_file, write_bytes, write_text
+from stepline.runs.inputs import Inputs
 from stepline.runs.pairs import write_pairs
 from stepline.runs.predictions import write_predictions
 from stepline.runs.record import write_record
@@ -32,29 +35,14 @@ class Verbs:
         if seed not in job.entry.seeds:
             key = f"{self.benchmark.name}.{job.entry.kind.options}.seeds"
             raise ConfigError(f"config: {key}: {seed} is not one of them; add it, or fit with one of them")
-        inputs, path = self.benchmark.inputs(job), paths.fit(self.benchmark.name, release, entry, context, seed)
-        if inputs.missing("fit"):
-            write_bytes(path, b"")
-        else:
-            _method(job).fit(inputs, seed, path)
+        fit(self.benchmark.inputs(job), seed, paths.fit(self.benchmark.name, release, entry, context, seed))
 
     def predict(self, release: str, entry: str, context: str) -> None:
         """Predict, by all fits where the entry is fitted. A file without rows says what is missing."""
         job = self.benchmark.job(release, entry, context)
-        inputs, fits = self.benchmark.inputs(job), self.benchmark.fits(job) if job.entry.trained else []
-        method, needs, made = _method(job), inputs.missing("predict"), list[Prediction]()
-        if not needs:
-            try:
-                made = list(method.predict(inputs, fits))
-            except UnavailableError as error:
-                needs = error.needs
-            seeds = {each.seed for each in made}
-            if seeds and seeds != {*job.entry.seeds}:
-                said = f"the seeds {sorted(seeds)}, not with {sorted(job.entry.seeds)}"
-                raise ConfigError(f"the method of {entry} predicted with {said}, those of its entry")
-        about = {"spec": inputs.spec, "needs": needs, "selection": method.selection if made else ""}
-        write_predictions(self.benchmark.predictions(job), self.benchmark.prediction, made, **about)
-        write_record(inputs, method)
+        fits = self.benchmark.fits(job) if job.entry.trained else []
+        inputs = self.benchmark.inputs(job)
+        write_record(inputs, predict(inputs, fits, self.benchmark.predictions(job)))
 
     def score(self, release: str, entry: str, context: str) -> None:
         """Score the predictions."""
@@ -83,6 +71,34 @@ class Verbs:
         """Write the sha256 of all results, as ``sha256sum --check`` reads it."""
         lines = [f"{sha256_file(path)}  {path}\n" for path in self.benchmark.results]
         write_text(paths.all_results(self.benchmark.name), "".join(lines))
+
+
+def fit(inputs: Inputs[Any], seed: int, path: Path) -> None:
+    """Write the checkpoint of one seed; an empty one where something is missing."""
+    if inputs.missing("fit"):
+        write_bytes(path, b"")
+    else:
+        _method(inputs.job).fit(inputs, seed, path)
+
+
+def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any, Prediction]:
+    """Write predictions, and return the method that made them. A file without rows says what is missing.
+
+    Raises ConfigError where the method predicted with other seeds than those of its entry.
+    """
+    method, needs, made = _method(inputs.job), inputs.missing("predict"), list[Prediction]()
+    if not needs:
+        try:
+            made = list(method.predict(inputs, fits))
+        except UnavailableError as error:
+            needs = error.needs
+    seeds, known = {each.seed for each in made}, {*inputs.entry.seeds}
+    if made and seeds != known:
+        said = f"the seeds {sorted(seeds)}, not with {sorted(known)}"
+        raise ConfigError(f"the method of {inputs.entry.id} predicted with {said}, those of its entry")
+    selection = method.selection if made else ""
+    write_predictions(path, inputs.benchmark.prediction, made, spec=inputs.spec, needs=needs, selection=selection)
+    return method
 
 
 def _method(job: Job) -> Method[Any, Prediction]:
