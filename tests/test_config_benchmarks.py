@@ -145,10 +145,11 @@ def test_a_folder_that_is_none(tmp_path: Path, benchmarks: Any, line: str) -> No
         ("options.yaml", "", "the file: None is not of type object"),
         ("options.yaml", "a: [", "not YAML: "),
         ("options.yaml", "propertys: {}", "propertys: unknown key; did you mean 'properties'?"),
+        ("options.yaml", "metrics: {x: {type: integer}}", "metrics.x.default: it is required"),
         ("options.yaml", "properties: {x: 5}", "properties.x: 5 is not of type object"),
-        ("options.yaml", "properties: {x: {type: 'integr'}}", "x.type: 'integr' is not valid under any"),
-        ("options.yaml", "properties: {x: {$ref: '#/$defs/seedz'}}", "$ref: no form has the name 'seedz'"),
-        ("options.yaml", "properties: {x: {$ref: '#/$defs/benchmark'}}", "$ref: a form is part of itself"),
+        ("options.yaml", "properties: {x: {type: 'integr', default: 1}}", "x.type: 'integr' is not valid under any"),
+        ("options.yaml", "properties: {x: {$ref: '#/$defs/seedz', default: 1}}", "$ref: no form has the name 'seedz'"),
+        ("options.yaml", "properties: {x: {$ref: '#/$defs/benchmark', default: 1}}", "$ref: a form is part of itself"),
     ],
 )
 def test_a_file_that_is_wrong_is_one_line(tmp_path: Path, file: str, content: str, part: str) -> None:

@@ -13,10 +13,12 @@ def select(videos: Sequence[Video], subset: dict[str, Any] | None) -> tuple[str,
 
     subset: None (all), ``{"videos": [...]}``, ``{"fraction": f, "seed": s}`` or ``{"hours": h, "seed": s}``. A fraction
     or hours are drawn within each split, at least one video of each; a split's hours are its share of all hours.
-    Raises ConfigError where a named video is not listed.
+    Raises ConfigError where a named video is not listed, or none is.
     """
     if subset is None:
         return tuple(video.id for video in videos)
+    if not videos:
+        raise ConfigError("config: subset: no videos are listed to choose from; remove it")
     if "videos" in subset:
         if unknown := sorted(set(subset["videos"]) - {video.id for video in videos}):
             raise ConfigError(

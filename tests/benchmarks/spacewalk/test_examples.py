@@ -168,14 +168,11 @@ def test_methods_that_see_windows_are_shown_at_the_length_of_the_papers_figures(
     }
     plan = Spacewalk.of(validate({"spacewalk": config}), "spacewalk")
     found = [(job, plan.missing(job.entry, job.release)) for job in presentation.example_jobs(plan)]
-    jobs = [(job.entry.id, job.release, job.context_s) for job, needs in found if not needs]
-    assert jobs == [
-        ("2a-tfidf-zero-shot", "v2", 50),
-        ("2a-tfidf-train-zero-shot", "v2", 50),
-        ("2a-tfidf-stems-zero-shot", "v2", 50),
-        ("2b-tfidf-zero-shot", "v1", 30),
-        ("2b-tfidf-train-zero-shot", "v1", 30),
-    ]
+    jobs = {job.entry.id: (job.release, job.context_s) for job, needs in found if not needs}
+    assert {jobs[name] for name in jobs if name.startswith("2a-")} == {("v2", 50)}
+    assert {jobs[name] for name in jobs if name.startswith("2b-")} == {("v1", 30)}
+    assert {"2a-tfidf-zero-shot", "2b-tfidf-zero-shot"} <= jobs.keys()
+    assert not {"2a-random", "2a-tfidf-hmm"} & jobs.keys()
     assert paths.predictions("spacewalk", "v1", "2b-tfidf-zero-shot", "30s") in presentation.example_inputs(plan)
     assert not any("2a-internvideo-zero-shot" in path.parts for path in presentation.example_inputs(plan))
     missing = {job.entry.id: needs for job, needs in found if needs}

