@@ -80,3 +80,8 @@ def test_the_seed_decides() -> None:
 def test_the_description_says_how_much_and_by_which_seed() -> None:
     assert describe({"fraction": 0.25, "seed": 3}) == "0.25 of each split, seed 3"
     assert describe({"hours": 12, "seed": 0}) == "12 hours, seed 0"
+
+
+def test_nothing_can_be_chosen_of_nothing() -> None:
+    with pytest.raises(ConfigError, match="^config: subset: no videos are listed to choose from; remove it$"):
+        select((), {"hours": 1, "seed": 0})
