@@ -149,7 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("release", help="as in the column release")
     verb.set_defaults(run=_explain)
 
-    verb = verbs.add_parser("accept", help="note that a method's source, as it is now, gives the predictions at hand")
+    verb = verbs.add_parser("accept", help="note that source, as it is now, gives the predictions or scores at hand")
     verb.add_argument("study")
     verb.add_argument("what", help="a kind of the benchmark, or scores")
     verb.set_defaults(run=_accept)
