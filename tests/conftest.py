@@ -65,10 +65,13 @@ def serve() -> Iterator[Callable[[Callable[[Request], Reply]], Server]]:
         yield lambda reply: stack.enter_context(Server(reply).running())
 
 
-def snakemake(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the workflow in ``folder``, with the Python of the tests."""
+def snakemake(
+    *arguments: str, folder: Path, traced: bool = False, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the workflow in ``folder``, with the Python of the tests; traced: see `forked.run`."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("STEPLINE_")}
-    return forked.run("snakemake", ["--snakefile", str(ROOT / "Snakefile"), *arguments], folder, kept | environment)
+    words = ["--snakefile", str(ROOT / "Snakefile"), *arguments]
+    return forked.run("snakemake", words, folder, kept | environment, traced=traced)
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
@@ -114,7 +117,7 @@ def demo_run(demo_mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
         shutil.copy(demo_mirror.parent / "truth.json", truth)
         targets = [f"results/demo/{name}" for name in ("all", "videos.csv")]
         options = *DEMO, "--config", f"demo={{{ONE_WINDOW}}}", "--"
-        done = snakemake(*options, *targets, folder=folder, STEPLINE_MIRROR=str(demo_mirror))
+        done = snakemake(*options, *targets, folder=folder, traced=True, STEPLINE_MIRROR=str(demo_mirror))
         assert done.returncode == 0, done.stderr
 
     return made_once(tmp_path_factory, "demo-run", compute)

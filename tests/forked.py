@@ -40,33 +40,42 @@ IMPORTED = (
 
 
 def run(
-    module: str, arguments: Sequence[str], folder: Path, environment: dict[str, str]
+    module: str, arguments: Sequence[str], folder: Path, environment: dict[str, str], *, traced: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Return what became of ``python -m module`` with ``arguments``, and what it printed."""
+    """Return what became of ``python -m module`` with ``arguments``, and what it printed.
+
+    traced: whether it fails where a job of Snakemake's reads what it does not declare; it then takes a third longer.
+    """
+    server = _server(traced)
     with TemporaryDirectory() as outputs:
         paths = [Path(outputs, name) for name in ("stdout", "stderr")]
         with open(os.devnull, "rb") as nothing, open(paths[0], "wb") as out, open(paths[1], "wb") as errors:
             files = [file.fileno() for file in (nothing, out, errors)]
-            code = ask(str(_server() / "socket"), module, arguments, str(folder), environment, files)
+            code = ask(str(server / "socket"), module, arguments, str(folder), environment, files)
         printed = [path.read_text(encoding="utf-8") for path in paths]
-    if module == "snakemake" and (found := reads.undeclared(_server(), folder)):
+    if traced and (found := reads.undeclared(server, folder)):
         printed[1] += "\n".join(["", *found])
         code = code or 1
     return subprocess.CompletedProcess(arguments, code, *printed)
 
 
 @cache
-def _server() -> Path:
+def _server(traced: bool) -> Path:
     """Return the folder with the socket of a server, which ends with this process, and with ``python``."""
     folder = TemporaryDirectory()
     python, address = Path(folder.name, "python"), Path(folder.name, "socket")
     client = f"import sys; sys.path.append({str(ROOT / 'tests')!r}); from fork_client import main"
     python.write_text(f"#!{sys.executable} -IS\n{client}; main({str(address)!r}, {sys.executable!r})\n")
     python.chmod(0o755)
-    command = [sys.executable, "-W", "ignore", "-c", f"from tests.forked import serve; serve({folder.name!r})"]
-    server = subprocess.Popen(
-        [*traces.tracing(Path(folder.name)), *command], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        f"from tests.forked import serve; serve({folder.name!r}, {traced})",
+    ]
+    before = traces.tracing(Path(folder.name)) if traced else []
+    server = subprocess.Popen([*before, *command], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     atexit.register(folder.cleanup)
     atexit.register(server.kill)
     assert server.stdout is not None
@@ -74,7 +83,7 @@ def _server() -> Path:
     return Path(folder.name)
 
 
-def serve(folder: str) -> None:
+def serve(folder: str, traced: bool) -> None:
     """Fork what is asked for, until the process that started this one has ended."""
     _prepare()
     weakref.finalize._registry.clear()  # type: ignore[attr-defined]  # at each job's end 20 of torch's would take 40 ms
@@ -104,7 +113,8 @@ def serve(folder: str) -> None:
         sys.executable = f"{folder}/python"
     else:
         os.environ["PATH"] = os.environ["PATH"].replace(folder, os.path.dirname(sys.executable))
-        traces.mark(Path(folder), asked["arguments"])
+        if traced:
+            traces.mark(Path(folder), asked["arguments"])
         sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = [asked["module"], *asked["arguments"]]
     code: object = 0

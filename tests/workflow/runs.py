@@ -40,20 +40,23 @@ def spacewalk(**changes: Any) -> tuple[str, str]:
     return "--config", f"spacewalk={json.dumps(SMALL | changes | {'entries': entries})}"
 
 
-def run(*arguments: str, folder: Path, mirror: Path, **environment: str) -> list[str]:
+def run(*arguments: str, folder: Path, mirror: Path, traced: bool = False, **environment: str) -> list[str]:
     """Run the workflow and return the messages of its jobs, sorted; none where there was nothing to do."""
-    done = snakemake("--cores", "2", *arguments, folder=folder, STEPLINE_MIRROR=str(mirror), **environment)
+    environment["STEPLINE_MIRROR"] = str(mirror)
+    done = snakemake("--cores", "2", *arguments, folder=folder, traced=traced, **environment)
     assert done.returncode == 0, done.stderr
     jobs = messages(done)
     assert jobs or "Nothing to be done" in done.stderr, done.stderr
     return jobs
 
 
-def run_study(folder: Path, name: str, study: dict[str, Any], *targets: str, dry: bool = False) -> list[str]:
+def run_study(
+    folder: Path, name: str, study: dict[str, Any], *targets: str, dry: bool = False, traced: bool = False
+) -> list[str]:
     """Run the workflow on one study, configured by ``<name>.json``, and return the messages of its jobs, sorted."""
     (folder / f"{name}.json").write_text(json.dumps({name: study}))
     options = ["--cores", "1", "--configfile", f"{name}.json", *(["--dry-run"] if dry else [])]
-    done = snakemake(*options, "--", *targets, folder=folder)
+    done = snakemake(*options, "--", *targets, folder=folder, traced=traced)
     assert done.returncode == 0, done.stderr
     return messages(done)
 

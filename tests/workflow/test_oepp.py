@@ -26,8 +26,8 @@ VALUED = ["exact", "within", "inconsistent", "differs", "ours"]
 BASE = [name for name in EVENTS if name not in NOVEL]
 
 
-def run(folder: Path, *targets: str, dry: bool = False, **changes: Any) -> list[str]:
-    return run_study(folder, "oepp", CONFIG | changes, *targets, dry=dry)
+def run(folder: Path, *targets: str, dry: bool = False, traced: bool = False, **changes: Any) -> list[str]:
+    return run_study(folder, "oepp", CONFIG | changes, *targets, dry=dry, traced=traced)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
             write_releases()
             write_coin()
             write_features(tmp_path_factory.mktemp("features"))
-        jobs = run(folder, *TABLES, *LISTS, PAGE, "results/oepp/all")
+        jobs = run(folder, *TABLES, *LISTS, PAGE, "results/oepp/all", traced=True)
         assert len([job for job in jobs if job.startswith("fit ")]) == 2 + 5 + 2 * 3
 
     return made_once(tmp_path_factory, "oepp-run", compute)

@@ -46,9 +46,9 @@ def configure(folder: Path, **changes: object) -> None:
     (folder / "mine.yaml").write_text(json.dumps({"datasets": {"mine": mine}, "shard_hours": 1e-6} | changes))
 
 
-def go(folder: Path) -> list[str]:
+def go(folder: Path, *, traced: bool = False) -> list[str]:
     """Run all of the configuration ``mine.yaml`` and return the messages of the jobs."""
-    done = snakemake("--cores", "2", "--configfile", "mine.yaml", folder=folder)
+    done = snakemake("--cores", "2", "--configfile", "mine.yaml", folder=folder, traced=traced)
     assert done.returncode == 0, done.stderr
     assert messages(done) or "Nothing to be done" in done.stderr, done.stderr
     return messages(done)
@@ -81,7 +81,7 @@ def own_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         clip(folder / "videos" / UMLAUT)
         clip(folder / "videos/a.mp4", brightness=100)
         configure(folder)
-        assert go(folder) == jobs("000", "001")
+        assert go(folder, traced=True) == jobs("000", "001")
 
     return made_once(tmp_path_factory, "own-run", compute)
 

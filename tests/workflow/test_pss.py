@@ -20,8 +20,8 @@ CONFIG: dict[str, Any] = SMALL | {"pdvc": SMALL["pdvc"] | {"seeds": [0]}}
 """What two seeds are made of is seen in test_oepp."""
 
 
-def run(folder: Path, *targets: str, dry: bool = False, **changes: Any) -> list[str]:
-    return run_study(folder, "pss", CONFIG | changes, *targets, dry=dry)
+def run(folder: Path, *targets: str, dry: bool = False, traced: bool = False, **changes: Any) -> list[str]:
+    return run_study(folder, "pss", CONFIG | changes, *targets, dry=dry, traced=traced)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 for dataset in pss.DATASETS
             }
             write_banks(tmp_path_factory.mktemp("features"), videos)
-        jobs = run(folder, *TABLES, *PAGES)
+        jobs = run(folder, *TABLES, *PAGES, traced=True)
         assert len([job for job in jobs if job.startswith("fit ")]) == 12 + 2
 
     return made_once(tmp_path_factory, "pss-run", compute)

@@ -34,7 +34,7 @@ Row = dict[str, str]
 def folder(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The work folder of the whole run."""
     made = tmp_path_factory.mktemp("table2")
-    run(TABLE, *TFIDF_ALONE, folder=made, mirror=real_data)
+    run(TABLE, *TFIDF_ALONE, folder=made, mirror=real_data, traced=True)
     return made
 
 
