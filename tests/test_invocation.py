@@ -35,9 +35,9 @@ def test_files_are_named_as_they_are_from_here(tmp_path: Path) -> None:
 
 
 def test_a_snakefile_of_another_folder_is_named(tmp_path: Path) -> None:
-    Invocation(snakefile="/opt/stepline/Snakefile", configfiles=(str(tmp_path / "walks.yaml"),)).keep()
+    Invocation(snakefile="/elsewhere/Snakefile", configfiles=(str(tmp_path / "walks.yaml"),)).keep()
     assert command(TARGET, {}) == (
-        f"snakemake --snakefile /opt/stepline/Snakefile --cores 8 {TARGET} --configfile walks.yaml"
+        f"snakemake --snakefile /elsewhere/Snakefile --cores 8 {TARGET} --configfile walks.yaml"
     )
     assert current().verb("accept", "toy", "middle") == "stepline --configfile walks.yaml accept toy middle"
 

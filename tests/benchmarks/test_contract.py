@@ -32,7 +32,7 @@ from stepline.runs.table import table_rows
 from stepline.spec import digest
 from stepline.tables import UNDECLARED, read_paper
 from tests.conftest import ROOT, made_once
-from tests.test_contributing import FILES, MOMENTS
+from tests.test_contributing import MOMENTS, files
 from workflow.helpers import Plan
 
 STUDIES = [name for each in BENCHMARKS for name in each.studies]
@@ -50,7 +50,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the toy; its mirror stands beside it."""
 
     def write(folder: Path) -> None:
-        for name, content in FILES.items():
+        for name, content in files("test").items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(content)
         (folder / "mirror/toy").mkdir(parents=True)

@@ -1,15 +1,16 @@
 """What has videos fetched again and deleted, one change at a time."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from stepline import paths
 from stepline.availability import Record, write_availability, write_manifest
-from stepline.config import validate
+from stepline.config import Config, validate
 from stepline.io import write_json, write_text
-from stepline.pipeline import media_params
+from stepline.pipeline import media_params, shots_params, videos
 from stepline.plans import pipeline
 from tests.pipeline.own import made
 
@@ -111,3 +112,12 @@ def test_only_annotated_spans_are_read_where_that_is_configured() -> None:
     annotated = made(**given, media={"spans": "annotated"}).videos
     assert annotated.spans() == {"a": [[0, 4]]}
     assert annotated.params("000") != made(**given).videos.params("000")
+
+
+@pytest.mark.parametrize(("params", "revision"), [(media_params, "REVISION"), (shots_params, "SHOTS_REVISION")])
+def test_another_revision_is_another_parameter_of_the_job(
+    params: Callable[[Config], str], revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = params(validate({}))
+    monkeypatch.setattr(videos, revision, 99)
+    assert params(validate({})) != before

@@ -46,8 +46,8 @@ def read(benchmark: "Declared[Any]") -> Declaration:
     schema, pairs = _schema(benchmark, declared, tables, entries), declared.get("pairs", [])
     own = {name: content for name, content in entries.items() if name not in changes}
     changed = {name: content for name, content in entries.items() if name in changes}
-    _check(benchmark, f"{benchmark.folder / TABLES}: ", {"entries": own, "tables": tables, "pairs": pairs}, schema)
     _check(benchmark, f"config: {benchmark.name}.", {"entries": changed}, schema)
+    _check(benchmark, f"{benchmark.folder / TABLES}: ", {"entries": own, "tables": tables, "pairs": pairs}, schema)
     files = {name: content.get("target", f"table{name.removeprefix('table')}") for name, content in tables.items()}
     lines = {
         (name, files[name]): [_line(line, content) for line in content.get("lines", ())]

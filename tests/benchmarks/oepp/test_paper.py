@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from stepline.benchmarks.oepp.benchmark import Oepp
-from stepline.tables import Published, read_paper
+from stepline.tables import read_paper
+from stepline.tables.paper import Published
 
 FOLDER = Oepp.folder / "paper"
 LINES = {"2": 60, "3": 24, "4": 27, "5": 36, "6": 72, "7": 30, "8": 20}
