@@ -99,7 +99,7 @@ def test_a_damaged_score_is_one_line(made: Tiny) -> None:
 
 
 def test_a_window_that_no_line_has_is_one_line(made: Tiny) -> None:
-    with pytest.raises(MissingError, match="^three on first at 60s has no line; its window lengths are all$"):
+    with pytest.raises(MissingError, match="^three on first at 60s has no line; choose a window length from all$"):
         explain(TABLE, "three", "60s", "first")
 
 
@@ -107,7 +107,9 @@ def test_what_is_not_predicted_is_one_line(tmp_path: Path) -> None:
     write_releases()
     lines = [{"entry": "people", "method": "P"}]
     Verbs(tiny(tmp_path, declared(tables={"table1": {"title": "T", "metrics": ["n"], "lines": lines}}))).table("table1")
-    with pytest.raises(ConfigError, match="^people on first is not predicted: it is counted in the release, or the pa"):
+    with pytest.raises(
+        ConfigError, match="^people on first has no predictions: its numbers are the paper's, or counts"
+    ):
         explain(TABLE, "people", "all", "first")
 
 

@@ -101,13 +101,13 @@ class TestPredict:
 
     def test_a_seed_that_is_left_out_is_one_line(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Drawn, "predict", lambda self, inputs, fits: [guess(seed=1)])
-        with pytest.raises(ConfigError, match=r"^the method of drawn predicted with the seeds \[1\], not with \[1, "):
+        with pytest.raises(ConfigError, match=r"^the method of drawn made predictions for the seeds \[1\]; its entry"):
             verbs.predict("first", "drawn", "all")
 
     def test_a_value_of_another_type_is_one_line(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
         made = [guess(seed=seed, value="many") for seed in (1, 2)]
         monkeypatch.setattr(Drawn, "predict", lambda self, inputs, fits: made)
-        with pytest.raises(ConfigError, match=r"^Guess\.value: a method yields what is not of its type: .*many"):
+        with pytest.raises(ConfigError, match=r"^Guess\.value: a method yielded a value of another type: .*many"):
             verbs.predict("first", "drawn", "all")
 
     def test_what_turns_out_to_be_missing_is_no_error(self, tmp_path: Path) -> None:

@@ -66,8 +66,8 @@ except SteplineError as error:
 CONFIG = os.path.abspath(f".stepline/config-{digest(config)}.json")
 if not os.path.exists(CONFIG):
     write_text(CONFIG, canonical_json(config))
-users = "" if use_conda else os.environ.get("PYTHONPATH", "")
-environment = {"STEPLINE_CONFIG": CONFIG, "PYTHONPATH": f"{workflow.basedir}/src{users and os.pathsep}{users}"}
+modules = [f"{workflow.basedir}/src", *([] if use_conda else filter(None, [os.environ.get("PYTHONPATH")]))]
+environment = {"STEPLINE_CONFIG": CONFIG, "PYTHONPATH": os.pathsep.join(modules)}
 prefix = "".join(f"export {name}={shlex.quote(value)}; " for name, value in environment.items())
 if not use_conda:
     prefix += f"export PATH={shlex.quote(os.path.dirname(sys.executable))}:$PATH; "

@@ -270,7 +270,7 @@ class Declared(Generic[AnyEntry]):
             shown["features"] = Option("+".join(self.features(entry)), "+".join(published))
         return shown | (self.changed(entry.kind.options) if entry.trained else {})
 
-    def options_shown(self, line: Line, release: str) -> Mapping[str, Option]:
+    def line_options(self, line: Line, release: str) -> Mapping[str, Option]:
         """Return the named options of a line; none where nothing is predicted."""
         entry = self.entries[line.entry]
         return self.shown_options(entry, release) if entry.kind.method else {}
@@ -351,7 +351,7 @@ class Declared(Generic[AnyEntry]):
         """Raise ConfigError where two entries give the same line of a table."""
         named: dict[str, str] = {}
         for table, line, release in self.lines():
-            shown = {key: option.value for key, option in self.options_shown(line, release).items()}
+            shown = {key: option.value for key, option in self.line_options(line, release).items()}
             for context_s, _ in self.contexts(table, line):
                 said = [table.name, release, line.method, line.modality, line.setting, context_s, shown]
                 other = named.setdefault(canonical_json(said), line.entry)

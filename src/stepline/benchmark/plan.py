@@ -5,7 +5,7 @@ The workflow asks and runs. Nothing is computed here, and nothing heavy is impor
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -279,7 +279,7 @@ class Benchmark(Declared[AnyEntry]):
                 release,
                 list(map(str, self.missing(self.entries[line.entry], release))),
                 self.entries[line.entry].kind.metrics,
-                {key: [option.value, option.differs] for key, option in self.options_shown(line, release).items()},
+                {key: [option.value, option.differs] for key, option in self.line_options(line, release).items()},
             ]
             for table, line, release in self.lines(file)
         ]
@@ -292,15 +292,15 @@ class Benchmark(Declared[AnyEntry]):
     def stale(self) -> Iterator[str]:
         """Yield a line on what stays though its source changed: predictions by their kind, and scores."""
         found: dict[str, list[Path]] = {}
+        source = cache(lambda name: self.scoring_source() if name == SCORES else self.source(self.kinds[name]))
         for job in self.jobs():
             path, score = self.predictions(job), self.scores(job)
             made = _content(path.with_suffix(".json")) if path.exists() else {}
             method = made.get("method")
             if made.get("spec") == self.spec(job) and isinstance(method, dict):
-                if _differs(method, self.source(job.entry.kind)):
-                    found.setdefault(job.entry.kind_name, []).append(path)
-                if _differs(_content(score), self.scoring_source()):
-                    found.setdefault(SCORES, []).append(score)
+                for name, file, record in ((job.entry.kind_name, path, method), (SCORES, score, _content(score))):
+                    if _differs(record, source(name)):
+                        found.setdefault(name, []).append(file)
         for name, stale in found.items():
             scored = name == SCORES
             what, by = ("scores", "scoring code") if scored else ("predictions", f"source of the kind {name!r}")

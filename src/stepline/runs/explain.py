@@ -29,7 +29,9 @@ def explain(table: Path, entry: str, context: str, release: str) -> str:
         known = sorted({row["entry"] for row in _rows(table) if row["entry"]})
         raise ConfigError(f"{table} has no line of {entry!r} on {release!r}; its entries are {', '.join(known)}")
     if not any(row["spec"] or row["status"] == "needs" for row in lines):
-        raise ConfigError(f"{entry} on {release} is not predicted: it is counted in the release, or the paper's")
+        raise ConfigError(
+            f"{entry} on {release} has no predictions: its numbers are the paper's, or counts of the release"
+        )
     record = _record(study, release, entry, context, lines)
     shown = [row for row in lines if row["spec"] == record["spec"]] if record else []
     shown = [row for row in shown if _context(row) == context] or shown
@@ -69,7 +71,7 @@ def _why(study: str, table: Path, release: str, entry: str, context: str, lines:
         return f"was not computed: {'; '.join(said)}"
     predictions = paths.predictions(study, release, entry, context)
     if not predictions.exists():
-        return f"has no line; its window lengths are {', '.join(dict.fromkeys(map(_context, lines)))}"
+        return f"has no line; choose a window length from {', '.join(dict.fromkeys(map(_context, lines)))}"
     again = "--forcerun", str(predictions)
     return f"has predictions without a record: make them again by `{current().command(str(table), {}, *again)}`"
 

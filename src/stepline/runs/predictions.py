@@ -95,7 +95,7 @@ def _column(kind: type[Prediction], field: pa.Field, values: Sequence[Any]) -> p
     try:
         return pa.array(values, field.type)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise ConfigError(f"{kind.__name__}.{field.name}: a method yields what is not of its type: {error}") from None
+        raise ConfigError(f"{kind.__name__}.{field.name}: a method yielded a value of another type: {error}") from None
 
 
 def _plain(value: Any) -> Any:

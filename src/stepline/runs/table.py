@@ -34,7 +34,7 @@ def _numbers(
         imported = benchmark.imported(entry, release)
         found = benchmark.read_score(job) if entry.kind.method else _counted(benchmark, entry, release)
         score, needs = found, tuple(map(Need.parse, found["needs"]))
-    options = dict(benchmark.options_shown(line, release))
+    options = dict(benchmark.line_options(line, release))
     for metric in table.metrics:
         if not entry.kind.scores(metric):
             continue

@@ -94,8 +94,9 @@ def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any
             needs = error.needs
     seeds, known = {each.seed for each in made}, {*inputs.entry.seeds}
     if made and seeds != known:
-        said = f"the seeds {sorted(seeds)}, not with {sorted(known)}"
-        raise ConfigError(f"the method of {inputs.entry.id} predicted with {said}, those of its entry")
+        raise ConfigError(
+            f"the method of {inputs.entry.id} made predictions for the seeds {sorted(seeds)}; its entry has {sorted(known)}"
+        )
     selection = method.selection if made else ""
     write_predictions(path, inputs.benchmark.prediction, made, spec=inputs.spec, needs=needs, selection=selection)
     return method
