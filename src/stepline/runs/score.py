@@ -37,8 +37,8 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
             raise ConfigError(f"{type(benchmark).__name__}.values: {metric!r} is no metric; choose from {known}")
         if any(list(each[metric].videos) != list(first[metric].videos) for each in by_seed.values()):
             raise ConfigError(
-                f"{type(benchmark).__name__}.values: the units of {metric!r} of {inputs.entry.id} differ between seeds: "
-                "return a value for every unit, NaN to leave one out"
+                f"{type(benchmark).__name__}.values: the units of {metric!r} of {inputs.entry.id} differ between "
+                "seeds: return a value for every unit, NaN to leave one out"
             )
     scored = [metric for metric in first if inputs.entry.kind.scores(metric)]
     drawn = inputs.entry.trained or inputs.entry.kind.drawn

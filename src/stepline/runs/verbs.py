@@ -95,7 +95,8 @@ def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any
     seeds, known = {each.seed for each in made}, {*inputs.entry.seeds}
     if made and seeds != known:
         raise ConfigError(
-            f"the method of {inputs.entry.id} made predictions for the seeds {sorted(seeds)}; its entry has {sorted(known)}"
+            f"the method of {inputs.entry.id} made predictions for the seeds {sorted(seeds)}; its entry has "
+            f"{sorted(known)}"
         )
     selection = method.selection if made else ""
     write_predictions(path, inputs.benchmark.prediction, made, spec=inputs.spec, needs=needs, selection=selection)
