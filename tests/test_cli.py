@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 VERBS = [
     *("demo", "fetch", "media", "shots", "transcribe", "extract", "thumbnails", "drop", "fit"),
     *("predict", "score", "table", "picture", "pairs", "examples", "results", "explain", "accept"),
-    *("summary", "report", "search", "bank", "verify", "backbone", "weights", "samples"),
+    *("summary", "report", "search", "bank", "verify", "backbone", "head", "weights", "samples"),
     *("encode", "figures", "durations", "annotation", "oepp"),
 ]
 NOBODY = "http://127.0.0.1:9"

@@ -1,8 +1,11 @@
-"""Every error that a user can cause. The command line prints one as a single line and exits with 2."""
+"""Every error that a user can cause. The command line prints one as a single line and exits with its code."""
 
 
 class SteplineError(Exception):
     """Base of all errors that are shown as one line, without a traceback."""
+
+    code = 2
+    """What the command line exits with."""
 
 
 class ConfigError(SteplineError):
@@ -23,3 +26,9 @@ class StoreError(SteplineError):
 
 class MissingError(SteplineError):
     """Something optional that is absent (weights, videos, a key) where ``strict`` asks for it."""
+
+
+class ParityError(SteplineError):
+    """A network whose outputs are not the reference implementation's."""
+
+    code = 1

@@ -9,8 +9,10 @@ from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from stepline.models.matching import soft_ordered  # noqa: E402
-from stepline.models.pdvc import PdvcConfig  # noqa: E402
+from stepline.models.pdvc_config import PdvcConfig  # noqa: E402
 from stepline.models.pdvc_loss import (  # noqa: E402
+    ACTIVITYNET,
+    Matched,
     Predicted,
     as_boxes,
     as_segments,
@@ -32,9 +34,14 @@ def config(**changes: Any) -> PdvcConfig:
 
 
 def predicted(segments: list[list[float]], logits: list[float] | None = None, counts: int = 4) -> Predicted:
-    boxes = as_boxes(torch.tensor(segments)).requires_grad_()
+    """What is said of one video."""
+    boxes = as_boxes(torch.tensor([segments])).requires_grad_()
     logits = logits or [0.0] * len(segments)
-    return Predicted(torch.tensor(logits, requires_grad=True), boxes, torch.zeros(counts + 1, requires_grad=True))
+    return Predicted(torch.tensor([logits], requires_grad=True), boxes, torch.zeros(1, counts + 1, requires_grad=True))
+
+
+def pairs(queries: list[int], end: float = 0.0) -> Matched:
+    return Matched(torch.zeros(len(queries), dtype=torch.long), torch.tensor(queries), torch.tensor(end))
 
 
 @given(segments)
@@ -69,25 +76,26 @@ def test_the_focal_loss_is_cross_entropy_times_a_power_of_the_error() -> None:
 
 def test_costs_are_those_of_the_paper_or_of_the_release() -> None:
     guess = predicted([[0.1, 0.3], [0.6, 0.8], [0.0, 0.1]], [2.0, -1.0, 0.0])
-    iou, generalised = overlaps(TRUE[:, None], as_segments(guess.boxes))
-    torch.testing.assert_close(matching_costs(config(cost="iou"), guess, TRUE), -iou)
-    of_segment, of_other = focal_terms(guess.logits, 0.25, 2.0)
+    logits, boxes = guess.logits[0], guess.boxes[0]
+    iou, generalised = overlaps(TRUE[:, None], as_segments(boxes))
+    torch.testing.assert_close(matching_costs(config(cost="iou"), logits, boxes, TRUE), -iou)
+    of_segment, of_other = focal_terms(logits, 0.25, 2.0)
     expected = 2 * (of_segment - of_other)[None] - 4 * generalised
-    torch.testing.assert_close(matching_costs(config(), guess, TRUE), expected)
+    torch.testing.assert_close(matching_costs(config(), logits, boxes, TRUE), expected)
 
 
 def test_an_ordered_matcher_keeps_the_order_in_time_of_whole_boxes_and_hungarian_does_not() -> None:
     """Figure 4, example 1, in tenths, with the queries out of order: the best for g2 alone begins before g1's."""
     true = torch.tensor([[0.2, 0.5], [0.7, 0.9]])
     guess = predicted([[0.4, 0.8], [0.1, 0.9], [0.1, 0.4]])
-    found = {matcher: match(config(matcher=matcher, cost="iou"), guess, true) for matcher in MATCHERS}
-    assert found["hungarian"][0].tolist() == [2, 1]
-    assert found["soda"][0].tolist() == found["soft_soda"][0].tolist() == [2, 1]
+    found = {matcher: match(config(matcher=matcher, cost="iou"), guess, [true]) for matcher in MATCHERS}
+    assert found["hungarian"].query.tolist() == [2, 1]
+    assert found["soda"].query.tolist() == found["soft_soda"].query.tolist() == [2, 1]
     # The same with p1 = [0, 0.9]: now it is before p2 whatever the key, and g2 must take p3.
     guess = predicted([[0.4, 0.8], [0.0, 0.9], [0.1, 0.4]])
-    found = {matcher: match(config(matcher=matcher, cost="iou"), guess, true) for matcher in MATCHERS}
-    assert found["hungarian"][0].tolist() == [2, 1]
-    assert found["soda"][0].tolist() == found["soft_soda"][0].tolist() == [2, 0]
+    found = {matcher: match(config(matcher=matcher, cost="iou"), guess, [true]) for matcher in MATCHERS}
+    assert found["hungarian"].query.tolist() == [2, 1]
+    assert found["soda"].query.tolist() == found["soft_soda"].query.tolist() == [2, 0]
 
 
 def test_only_soft_soda_has_an_end_and_it_is_the_smooth_table_s_per_segment() -> None:
@@ -95,45 +103,74 @@ def test_only_soft_soda_has_an_end_and_it_is_the_smooth_table_s_per_segment() ->
     order = torch.tensor([1, 0, 2])
     for cost in ("iou", "pdvc"):
         soft = config(matcher="soft_soda", cost=cost, gamma=0.1)
-        end = match(soft, guess, TRUE)[1]
-        costs = matching_costs(soft, guess, TRUE)[:, order]
-        torch.testing.assert_close(end, soft_ordered(costs[None], gamma=0.1)[0] / 2)
+        end = match(soft, guess, [TRUE]).end
+        costs = matching_costs(soft, guess.logits[0], guess.boxes[0], TRUE)[:, order]
+        torch.testing.assert_close(end, soft_ordered(costs[None], gamma=0.1)[0])
         end.backward()
         assert guess.boxes.grad is not None
         assert guess.boxes.grad.abs().sum() > 0
-    assert match(config(matcher="soda"), guess, TRUE)[1] == 0
-    assert match(config(), guess, TRUE)[1] == 0
+    assert match(config(matcher="soda"), guess, [TRUE]).end == 0
+    assert match(config(), guess, [TRUE]).end == 0
+
+
+def counted(counts: torch.Tensor, n: int, **changes: Any) -> float:
+    return float(counter_loss(config(**changes), counts[None], torch.tensor([n])))
 
 
 def test_the_counter_s_loss_by_hand() -> None:
     """Logits of 0 cost log 2 each; those 1 and 2 beside the true number by 1 - exp(-1/8) and 1 - exp(-1/2)."""
-    near, far = 1 - np.exp(-1 / 8), 1 - np.exp(-1 / 2)
-    assert float(counter_loss(torch.zeros(3), 1)) == pytest.approx(np.log(2) * (1 + 2 * near) / 3)
-    assert float(counter_loss(torch.zeros(3), 2)) == pytest.approx(np.log(2) * (1 + near + far) / 3)
-    assert counter_loss(torch.zeros(3), 9) == counter_loss(torch.zeros(3), 2)
-    assert counter_loss(torch.tensor([-9.0, 9, -9]), 1) < 1e-3
+    near, far, even = 1 - np.exp(-1 / 8), 1 - np.exp(-1 / 2), {"count_weights": "none"}
+    assert counted(torch.zeros(3), 1, **even) == pytest.approx(np.log(2) * (1 + 2 * near) / 3)
+    assert counted(torch.zeros(3), 2, **even) == pytest.approx(np.log(2) * (1 + near + far) / 3)
+    assert counted(torch.zeros(3), 9, **even) == counted(torch.zeros(3), 2, **even)
+    assert counted(torch.tensor([-9.0, 9, -9]), 1, **even) < 1e-3
+    both = torch.tensor([[0.0, 1, 2], [3, 0, 1]]), torch.tensor([1, 2])
+    alone = [counted(logits, int(n)) for logits, n in zip(*both, strict=True)]
+    assert float(counter_loss(config(), *both)) == pytest.approx(np.mean(alone))
+
+
+def test_as_released_a_number_counts_less_the_more_videos_of_activitynet_have_it() -> None:
+    """Of 10,009 videos 1,936 have two segments and 4,125 three; no video has 28 or more."""
+    assert sum(ACTIVITYNET) == 10_009
+    logits = torch.full((31,), -40.0)
+    for number, share in ((0, 0.0), (2, 0.193425917), (3, 0.412129084), (17, 1.99820162e-4), (30, 0.0)):
+        assert counted(logits, number) == pytest.approx((1 - share) * counted(logits, number, count_weights="none"))
 
 
 def test_the_losses_of_a_layer_by_hand() -> None:
     guess = predicted([[0.1, 0.3], [0.6, 0.8], [0.0, 0.1]], [2.0, -1.0, 0.0])
-    chosen = torch.tensor([0, 1])
-    losses = segment_losses(config(), guess, TRUE, chosen, torch.tensor(0.0))
-    of_segment, of_other = focal_terms(guess.logits, 0.25, 2.0)
-    assert set(losses) == {"score", "giou", "count"}
-    torch.testing.assert_close(losses["score"], 2 * (of_segment[0] + of_segment[1] + of_other[2]) / 2)
-    assert losses["giou"].item() == pytest.approx(4 * (0 + (1 - 2 / 3)) / 2, abs=1e-3)
-    torch.testing.assert_close(losses["count"], 0.5 * counter_loss(guess.counts, 2))
-    soft = segment_losses(config(matcher="soft_soda", soft_weight=3.0), guess, TRUE, chosen, torch.tensor(-2.0))
-    assert soft["soft"] == -6
+    losses = segment_losses(config(), guess, [TRUE], pairs([0, 1]))
+    of_segment, of_other = focal_terms(guess.logits[0], 0.25, 2.0)
+    assert set(losses) == {"score", "giou"}
+    torch.testing.assert_close(losses["score"], (of_segment[0] + of_segment[1] + of_other[2]) / 2)
+    assert losses["giou"].item() == pytest.approx((0 + (1 - 2 / 3)) / 2, abs=1e-3)
+    soft = segment_losses(config(matcher="soft_soda"), guess, [TRUE], pairs([0, 1], -2.0))
+    assert soft["soft"] == -1
     assert soft["score"] == losses["score"]
+
+
+def test_losses_of_a_batch_are_per_segment_of_all_its_videos() -> None:
+    videos = [predicted([[0.1, 0.3], [0.6, 0.8]], [2.0, -1.0]), predicted([[0.0, 0.4], [0.3, 0.9]], [0.0, 1.0])]
+    both = Predicted(*(torch.cat(parts) for parts in zip(*videos, strict=True)))
+    segments = [TRUE, TRUE[:1]]
+    matched = match(config(matcher="soft_soda"), both, segments)
+    assert matched.video.tolist() == [0, 0, 1]
+    alone = [match(config(matcher="soft_soda"), each, [true]) for each, true in zip(videos, segments, strict=True)]
+    assert matched.query.tolist() == [*alone[0].query.tolist(), *alone[1].query.tolist()]
+    found = segment_losses(config(matcher="soft_soda"), both, segments, matched)
+    parts = [
+        segment_losses(config(matcher="soft_soda"), each, [true], one)
+        for each, true, one in zip(videos, segments, alone, strict=True)
+    ]
+    for name, loss in found.items():
+        torch.testing.assert_close(loss, (2 * parts[0][name] + parts[1][name]) / 3)
 
 
 @given(st.permutations(range(4)), st.sampled_from(MATCHERS))
 def test_the_order_of_queries_is_without_effect(order: list[int], matcher: Any) -> None:
     places = [[0.6, 0.9], [0.15, 0.3], [0.35, 0.5], [0.05, 0.2]]
     guess = predicted(places, [1.0, 0.5, -0.5, 0.0])
-    moved = Predicted(guess.logits[order], guess.boxes[order], guess.counts)
-    chosen, end = match(config(matcher=matcher), guess, TRUE)
-    again, same = match(config(matcher=matcher), moved, TRUE)
-    assert torch.tensor(order)[again].tolist() == chosen.tolist()
-    torch.testing.assert_close(end, same)
+    moved = Predicted(guess.logits[:, order], guess.boxes[:, order], guess.counts)
+    first, second = (match(config(matcher=matcher), each, [TRUE]) for each in (guess, moved))
+    assert torch.tensor(order)[second.query].tolist() == first.query.tolist()
+    torch.testing.assert_close(first.end, second.end)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline import __version__, paths
-from stepline.cli import backbone, bank, search, weights
+from stepline.cli import backbone, bank, head, search, weights
 from stepline.config import Config, load
 from stepline.datasets.configured import dataset
 from stepline.errors import ConfigError, DownloadError, SteplineError
@@ -31,7 +31,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb and return the exit code: 0, or 2 after one line that says what is wrong."""
+    """Run one verb and return the exit code: 0, or after one line that says what is wrong the error's, 2 mostly."""
     parsed = _parser().parse_args(arguments)
     try:
         _log_to(parsed.log)
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except SteplineError as error:
-        return _fail(str(error))
+        return _fail(str(error), error.code)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         return _fail(f"the package {package} is not installed: pip install -c constraints.txt -e '.[all]'")
@@ -67,11 +67,11 @@ def _prepare(parsed: argparse.Namespace) -> None:
         Invocation(configfiles=(os.path.abspath(parsed.configfile),)).keep()
 
 
-def _fail(message: str) -> int:
+def _fail(message: str, code: int = 2) -> int:
     line = " ".join(f"error: {message}".split())
     print(line, file=sys.stderr)
     log.error("%s", line)
-    return 2
+    return code
 
 
 def _log_to(path: Path | None) -> None:
@@ -161,7 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("report", help="one HTML page to look at")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.set_defaults(run=_report)
-    for more in (search, bank, backbone, weights):
+    for more in (search, bank, backbone, head, weights):
         more.add(verbs)
     for each in BENCHMARKS:
         each.add_verbs(verbs)

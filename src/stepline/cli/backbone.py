@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepline.backbones import CHECKED
-from stepline.errors import StoreError
+from stepline.errors import ParityError
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[Any]
@@ -33,7 +33,7 @@ def _check(parsed: argparse.Namespace) -> None:
         print(f"{output.name:40} {output.error:.2e}", flush=True)
         worst = max(worst, output.error)
     if not worst <= TOLERANCE:
-        raise StoreError(f"{parsed.name} is not the reference: relative L2 error {worst:.2e}, allowed {TOLERANCE:.0e}")
+        raise ParityError(f"{parsed.name} is not the reference: relative L2 error {worst:.2e}, allowed {TOLERANCE:.0e}")
     print(f"{parsed.name} is the reference: relative L2 error at most {worst:.2e} of {TOLERANCE:.0e}", flush=True)
     if parsed.anchors is None:
         return
@@ -43,5 +43,5 @@ def _check(parsed: argparse.Namespace) -> None:
         if not anchor.error <= anchor.allowed:
             wrong.append(anchor.name)
     if wrong:
-        raise StoreError(f"{parsed.name} with these weights does not give the public outputs {', '.join(wrong)}")
+        raise ParityError(f"{parsed.name} with these weights does not give the public outputs {', '.join(wrong)}")
     print(f"{parsed.name} with these weights gives the public outputs")

@@ -1,66 +1,66 @@
 """Multi-scale deformable attention over time, and the transformer layers made of it.
 
 Deformable DETR (Zhu et al., ICLR 2021) in one dimension, as PDVC (Wang et al., ICCV 2021) uses it, in plain PyTorch.
-One video at a time, without padding: S are the rows of all L levels one after the other, Q the queries, E the hidden
-size.
+B videos of a batch; S are the rows of all L levels one after the other, Q the queries, E the hidden size.
 
 Rows are interpolated by one sparse matrix product per head, which is built by ``scatter_add``. Unlike ``grid_sample``
 all of it has a deterministic backward pass, on a GPU too.
 """
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+Padding = Literal["zeros", "border"]
+"""What is read beyond the first and the last row of a level: zeros, or that row; the words of ``grid_sample``."""
+
 
 class View(NamedTuple):
-    """From where Q queries look: (Q,) centres, and (Q, L) how far an offset of 1 leads, in fractions of the video."""
+    """From where queries look: (..., L) centres and how far an offset of 1 leads, in fractions of each level's rows."""
 
     centre: Tensor
     unit: Tensor
 
-    def of(self, chosen: Tensor) -> "View":
-        """Return the view of some queries, given by number."""
-        return View(self.centre[chosen], self.unit[chosen])
-
 
 class Levels(NamedTuple):
-    """How S rows fall into L levels: the (L,) lengths of these and the (L,) first rows."""
+    """How S rows fall into L levels.
+
+    lengths, starts: (L,) rows of each level and its first row. filled: (B, L), the share of a level's rows that are not
+    padding. padding: (B, S), True where a row is; None where there is no padding.
+    """
 
     lengths: Tensor
     starts: Tensor
-
-    @classmethod
-    def of(cls, lengths: Sequence[int], device: torch.device) -> "Levels":
-        """Return the levels of these lengths."""
-        sizes = torch.tensor(lengths, device=device)
-        return cls(sizes, sizes.cumsum(0) - sizes)
+    filled: Tensor
+    padding: Tensor | None
 
     def view(self, reference: Tensor, points: int) -> View:
-        """Return how one looks from centres, (Q, 1), or from centres with lengths, (Q, 2), in fractions of the video.
+        """Return how one looks from (B, Q, 1) centres, or (B, Q, 2) centres and lengths, in fractions of the video.
 
         Offsets from a centre alone count rows of a level; of a length, ``points`` of them make the half.
         """
-        if reference.shape[1] == 1:
-            return View(reference[:, 0], (1 / self.lengths.to(reference)).expand(len(reference), -1))
-        return View(reference[:, 0], (reference[:, 1:] / (2 * points)).expand(-1, len(self.lengths)))
+        placed = reference[:, :, None] * self.filled[:, None, :, None]
+        centre = placed[..., 0]
+        if reference.shape[2] == 1:
+            return View(centre, (1 / self.lengths.to(reference)).expand_as(centre))
+        return View(centre, placed[..., 1] / (2 * points))
 
-    def neighbours(self, locations: Tensor) -> tuple[Tensor, Tensor]:
+    def neighbours(self, locations: Tensor, padding: Padding) -> tuple[Tensor, Tensor]:
         """Return which rows lie on both sides of (..., L, P) locations, and their weights, both (..., L, P, 2).
 
-        locations: fractions of the video; row i of n stands at (i + 0.5) / n. The weights are those of linear
-        interpolation with 0 beyond the first and the last row; there the row is one that exists, and its weight 0.
+        locations: fractions of the level; row i of n stands at (i + 0.5) / n. The weights are those of linear
+        interpolation. Beyond the first and the last row both are that row, with weight 0 of ``zeros``.
         """
         lengths = self.lengths[:, None]
         place = locations * lengths - 0.5
         before = place.detach().floor()
         share = place - before
         row = torch.stack((before, before + 1), dim=-1).long()
-        there = (row >= 0) & (row < lengths[..., None])
-        weights = torch.stack((1 - share, share), dim=-1) * there
+        weights = torch.stack((1 - share, share), dim=-1)
+        if padding == "zeros":
+            weights = weights * ((row >= 0) & (row < lengths[..., None]))
         return row.clamp(min=0).minimum(lengths[..., None] - 1) + self.starts[:, None, None], weights
 
 
@@ -83,18 +83,18 @@ class Locations(nn.Module):
             self.offset.bias.copy_(fan.flatten())
 
     def forward(self, query: Tensor, view: View) -> Tensor:
-        """Return (Q, heads, L, points) locations of (Q, ``inputs``) queries, in fractions of the video."""
+        """Return (..., heads, L, points) locations of (..., ``inputs``) queries, in fractions of each level."""
         offset = self.offset(query).unflatten(-1, self.shape)
-        locations: Tensor = view.centre[:, None, None, None] + offset * view.unit[:, None, :, None]
+        locations: Tensor = view.centre[..., None, :, None] + offset * view.unit[..., None, :, None]
         return locations
 
 
 class DeformableAttention(nn.Module):
     """Attention of a query to ``points`` places per head and level, which it chooses itself."""
 
-    def __init__(self, hidden: int, heads: int, levels: int, points: int) -> None:
+    def __init__(self, hidden: int, heads: int, levels: int, points: int, padding: Padding) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.padding = heads, padding
         self.locations = Locations(hidden, heads, levels, points)
         self.weight = nn.Linear(hidden, heads * levels * points)
         self.value, self.output = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
@@ -105,28 +105,30 @@ class DeformableAttention(nn.Module):
             nn.init.zeros_(each.bias)
 
     def forward(self, query: Tensor, view: View, rows: Tensor, levels: Levels) -> Tensor:
-        """Return what (Q, E) queries find in the (S, E) rows, (Q, E)."""
-        row, share = levels.neighbours(self.locations(query, view))
+        """Return what (B, Q, E) queries find in the (B, S, E) rows, (B, Q, E); padding counts as zeros."""
+        row, share = levels.neighbours(self.locations(query, view), self.padding)
         weight = self.weight(query).unflatten(-1, (self.heads, -1)).softmax(dim=-1)
-        parts = share.flatten(2) * weight.repeat_interleave(2, dim=-1)
-        mixing = parts.new_zeros(len(query), self.heads, len(rows)).scatter_add(2, row.flatten(2), parts)
-        value = self.value(rows).unflatten(-1, (self.heads, -1))
-        found: Tensor = self.output(torch.einsum("qhs,shd->qhd", mixing, value).flatten(1))
+        parts = share.flatten(3) * weight.repeat_interleave(2, dim=-1)
+        mixing = parts.new_zeros(*parts.shape[:3], rows.shape[1]).scatter_add(3, row.flatten(3), parts)
+        value = values(self.value, rows, levels).view(*rows.shape[:2], self.heads, -1)
+        found: Tensor = self.output(torch.einsum("bqhs,bshd->bqhd", mixing, value).flatten(2))
         return found
 
 
 class EncoderLayer(nn.Module):
     """Deformable self-attention of rows and a feed-forward part, each with a residual and a norm after it."""
 
-    def __init__(self, hidden: int, feedforward: int, heads: int, levels: int, points: int, dropout: float) -> None:
+    def __init__(
+        self, hidden: int, feedforward: int, heads: int, levels: int, points: int, padding: Padding, dropout: float
+    ) -> None:
         super().__init__()
-        self.attention = DeformableAttention(hidden, heads, levels, points)
+        self.attention = DeformableAttention(hidden, heads, levels, points, padding)
         self.feed_forward = feed_forward(hidden, feedforward, dropout)
         self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(2))
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, rows: Tensor, positions: Tensor, view: View, levels: Levels) -> Tensor:
-        """Return (S, E) rows from (S, E) rows, their encoded positions, and the view from their places."""
+        """Return (B, S, E) rows from (B, S, E) rows, their encoded positions, and the view from their places."""
         rows = self.norms[0](rows + self.dropout(self.attention(rows + positions, view, rows, levels)))
         encoded: Tensor = self.norms[1](rows + self.feed_forward(rows))
         return encoded
@@ -135,23 +137,37 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Self-attention of queries, their deformable attention to rows, and a feed-forward part."""
 
-    def __init__(self, hidden: int, feedforward: int, heads: int, levels: int, points: int, dropout: float) -> None:
+    def __init__(
+        self, hidden: int, feedforward: int, heads: int, levels: int, points: int, padding: Padding, dropout: float
+    ) -> None:
         super().__init__()
-        self.among = nn.MultiheadAttention(hidden, heads, dropout=dropout)
+        self.among = nn.MultiheadAttention(hidden, heads, dropout=dropout, batch_first=True)
         nn.init.xavier_uniform_(self.among.out_proj.weight)
-        self.attention = DeformableAttention(hidden, heads, levels, points)
+        self.attention = DeformableAttention(hidden, heads, levels, points, padding)
         self.feed_forward = feed_forward(hidden, feedforward, dropout)
         self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(3))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, queries: Tensor, positions: Tensor, view: View, rows: Tensor, levels: Levels) -> Tensor:
-        """Return (Q, E) queries from (Q, E) queries, their positions and view, and the (S, E) encoded rows."""
+    def forward(
+        self, queries: Tensor, positions: Tensor, view: View, rows: Tensor, levels: Levels, absent: Tensor | None
+    ) -> Tensor:
+        """Return (B, Q, E) queries from (B, Q, E) queries, their positions and view, and the (B, S, E) encoded rows.
+
+        absent: (B, Q), True where there is no query; None where all are there.
+        """
         placed = queries + positions
-        queries = self.norms[0](queries + self.dropout(self.among(placed, placed, queries, need_weights=False)[0]))
+        among = self.among(placed, placed, queries, key_padding_mask=absent, need_weights=False)[0]
+        queries = self.norms[0](queries + self.dropout(among))
         found = self.attention(queries + positions, view, rows, levels)
         queries = self.norms[1](queries + self.dropout(found))
         decoded: Tensor = self.norms[2](queries + self.feed_forward(queries))
         return decoded
+
+
+def values(project: nn.Linear, rows: Tensor, levels: Levels) -> Tensor:
+    """Return (B, S, E) projected rows, zeros where there is padding."""
+    projected: Tensor = project(rows)
+    return projected if levels.padding is None else projected.masked_fill(levels.padding[..., None], 0)
 
 
 def feed_forward(hidden: int, width: int, dropout: float) -> nn.Sequential:

@@ -2,86 +2,39 @@
 2209.15501) use it to segment and summarise instructional videos.
 
 Features of a video, resized to one length, become levels of half the length each. A deformable transformer encodes
-them; learned queries decode to segments with scores, their number, and a caption each. One video at a time, so there is
-no padding. What is random comes from torch's global generator.
+them; learned queries decode to segments with scores, their number, and a caption each. What is random comes from
+torch's global generator.
 """
 
 import copy
 import math
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from stepline.models.deformable import DecoderLayer, EncoderLayer, Levels, View
-from stepline.models.matching import Matcher, temporal_order
-from stepline.models.pdvc_captions import CaptionHead
-from stepline.models.pdvc_loss import Predicted, as_boxes, as_segments, match, segment_losses
+from stepline.models.matching import temporal_order
+from stepline.models.pdvc_captions import Asked, CaptionHead
+from stepline.models.pdvc_config import GROUPS, PdvcConfig
+from stepline.models.pdvc_loss import (
+    Matched,
+    Predicted,
+    as_boxes,
+    as_segments,
+    counter_loss,
+    match,
+    segment_losses,
+    videos_of,
+)
 
 DURATION_S = 256
 """Durations are told apart up to here: the release encodes one as so many ones in a vector of this length."""
-GROUPS = 32
-"""Of the group normalisation of projected features."""
 PRIOR = 0.01
 """A query's score at the start of training."""
 EPSILON = 1e-5
 """How near to 0 or 1 a reference is before its logit is taken."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PdvcConfig:
-    """What a network is made of; by default the release's configuration for YouCook2 and 100 queries.
-
-    feature_dim: D of the features. vocabulary: the greatest word id. Ids are those of the released vocabularies, from
-    1, where ``<bos>``, ``<eos>`` (never used) and ``UNK`` have one like words; 0 begins, ends and fills up captions.
-    length: number of rows that features are resized to. hidden: a multiple of 32 and of heads.
-    levels: level l has length / 2^l rows. points: places that a head samples per level.
-    most_segments: the greatest number that the counter can say. words: the longest caption with its beginning and end,
-    so two words more than are learned of one, and the most that are decoded.
-    matcher: how true segments find their queries. gamma, soft_weight: of ``soft_soda``, the smoothness and the weight
-    of the smooth table's end in the loss of each layer. cost: of matching; ``pdvc``, 2 focal class - 4 GIoU as
-    released, or ``iou``, -IoU as the paper has it.
-    proposals: ``learned`` from queries, or ``ground_truth``: the true segments are given and captions alone learned.
-    sentence_weight, sentence_power: proposals are ranked by score + weight * log likelihood / words^power.
-    """
-
-    feature_dim: int
-    vocabulary: int
-    length: int = 200
-    queries: int = 100
-    hidden: int = 512
-    feedforward: int = 512
-    heads: int = 8
-    encoder_layers: int = 2
-    decoder_layers: int = 2
-    levels: int = 4
-    points: int = 4
-    dropout: float = 0.1
-    most_segments: int = 20
-    words: int = 30
-    caption_hidden: int = 512
-    attention_hidden: int = 512
-    caption_dropout: float = 0.5
-    matcher: Matcher = "hungarian"
-    gamma: float = 0.01
-    soft_weight: float = 1.0
-    cost: Literal["pdvc", "iou"] = "pdvc"
-    cost_score: float = 2.0
-    cost_giou: float = 4.0
-    focal_alpha: float = 0.25
-    focal_gamma: float = 2.0
-    score_weight: float = 2.0
-    giou_weight: float = 4.0
-    count_weight: float = 0.5
-    caption_weight: float = 2.0
-    proposals: Literal["learned", "ground_truth"] = "learned"
-    sentence_weight: float = 1.0
-    sentence_power: float = 2.0
-
-    def __post_init__(self) -> None:
-        if self.hidden % GROUPS or self.hidden % self.heads:
-            raise ValueError(f"hidden is {self.hidden}, not a multiple of {GROUPS} and of {self.heads} heads")
 
 
 class Decoded(NamedTuple):
@@ -92,31 +45,47 @@ class Decoded(NamedTuple):
     captions: list[list[int]]
 
 
+class Embedded(NamedTuple):
+    """What the encoder reads: (B, S, E) rows, their encoded positions, how they fall into levels, and their places.
+
+    places: (B, S, 1), where each row stands, in fractions of the video.
+    """
+
+    rows: Tensor
+    positions: Tensor
+    levels: Levels
+    places: Tensor
+
+
 class Layer(NamedTuple):
-    """A decoder layer's (Q, E) queries, from where they looked, and, of learned proposals, what it says."""
+    """A decoder layer's (B, Q, E) queries, the (B, Q, 1 or 2) references and the view they had, and what it says."""
 
     queries: Tensor
+    reference: Tensor
     view: View
-    predicted: Predicted | None
+    predicted: Predicted
 
 
 class Pdvc(nn.Module):
     """The network that ``PdvcConfig`` says, with its losses and its decoding.
 
-    features are everywhere (length, D), float, resized by ``features.resize``; duration_s is the video's.
+    features are everywhere (B, T, D), float, of B videos, resized by ``features.resize`` to one length T, or padded
+    with zeros to it; durations_s: (B,), of the videos; lengths: (B,), the rows that are not padding, None where all
+    are. Segments are given as (n, 2) starts and ends of each video, in fractions of it.
     """
 
     def __init__(self, config: PdvcConfig) -> None:
         super().__init__()
         self.config = config
-        hidden, layer = config.hidden, (config.hidden, config.feedforward, config.heads, config.levels, config.points)
+        hidden, sizes = config.hidden, (config.feedforward, config.heads, config.levels, config.points)
+        layer = hidden, *sizes, config.transformer_padding, config.dropout
         self.project = nn.ModuleList([_projection(nn.Conv1d(config.feature_dim, hidden, 1))])
         for inputs in [config.feature_dim, *[hidden] * config.levels][: config.levels - 1]:
             self.project.append(_projection(nn.Conv1d(inputs, hidden, 3, stride=2, padding=1)))
         self.level = nn.Parameter(torch.randn(config.levels, hidden))
         self.duration = nn.Linear(DURATION_S, hidden // 2)
-        self.encoder = nn.ModuleList(EncoderLayer(*layer, config.dropout) for _ in range(config.encoder_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(*layer, config.dropout) for _ in range(config.decoder_layers))
+        self.encoder = nn.ModuleList(EncoderLayer(*layer) for _ in range(config.encoder_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(*layer) for _ in range(config.decoder_layers))
         self.captions = CaptionHead(
             vocabulary=config.vocabulary,
             hidden=hidden,
@@ -124,19 +93,18 @@ class Pdvc(nn.Module):
             attention=config.attention_hidden,
             levels=config.levels,
             points=config.points,
+            padding=config.caption_padding,
             dropout=config.caption_dropout,
             words=config.words,
         )
-        if config.proposals == "learned":
-            self.queries = nn.Embedding(config.queries, 2 * hidden)
-            self.reference = nn.Linear(hidden, 1)
-            nn.init.xavier_uniform_(self.reference.weight)
-            nn.init.zeros_(self.reference.bias)
-            self._make_heads()
-        else:
-            given = nn.Linear(hidden, 2 * hidden)
-            nn.init.xavier_uniform_(given.weight)
-            self.given = nn.Sequential(given, nn.LayerNorm(2 * hidden))
+        self.queries = nn.Embedding(config.queries, 2 * hidden)
+        self.reference = nn.Linear(hidden, 1)
+        given = nn.Linear(hidden, 2 * hidden)
+        self.given = nn.Sequential(given, nn.LayerNorm(2 * hidden))
+        for weight in (self.reference.weight, given.weight):
+            nn.init.xavier_uniform_(weight)
+        nn.init.zeros_(self.reference.bias)
+        self._make_heads()
 
     def _make_heads(self) -> None:
         """Make the heads of all decoder layers, which begin alike but for the length that the first one adds."""
@@ -152,105 +120,173 @@ class Pdvc(nn.Module):
         *_, bias = self.boxes[0].parameters()
         nn.init.constant_(bias[1:], -2)
 
-    def losses(self, features: Tensor, segments: Tensor, captions: Tensor, *, duration_s: float) -> dict[str, Tensor]:
-        """Return the weighted losses by name, each the sum over decoder layers.
+    def losses(
+        self,
+        features: Tensor,
+        segments: Sequence[Tensor],
+        captions: Sequence[Tensor],
+        *,
+        durations_s: Tensor,
+        lengths: Tensor | None = None,
+    ) -> list[dict[str, Tensor]]:
+        """Return the unweighted losses of each decoder layer, by name.
 
-        segments: (n, 2) true starts and ends in fractions of the video, in temporal order. captions: (n, W) word ids,
-        0 after the last; of each the first ``words`` - 2 are learned. Names: see ``segment_losses``, and ``caption``.
-        Raises ValueError where there are no segments, more than queries, or others than in temporal order.
+        captions: (n, W) word ids of each video's segments, 0 after the last; of each the first ``words`` - 2 are
+        learned. Names: see ``segment_losses``; ``count``, the counter's, and ``caption``, the mean over all captions.
+        With ground-truth proposals there are the last two alone.
+        Raises ValueError where a video has no segments, more than queries, or with an ordered matcher unsorted ones.
         """
         config = self.config
-        n, learned = len(segments), config.proposals == "learned"
-        if not n or (learned and n > config.queries):
-            raise ValueError(f"{n} segments cannot be learned by {config.queries} queries")
-        if (temporal_order(segments) != torch.arange(n, device=segments.device)).any():
-            raise ValueError("the segments are not sorted by start and end")
-        rows, levels = self._encode(features, duration_s)
-        total: dict[str, Tensor] = {}
-        matched = []
-        for queries, view, predicted in self._decode(rows, levels, None if learned else segments):
-            chosen = torch.arange(n, device=segments.device)
-            if predicted is not None:
-                chosen, end = match(config, predicted, segments)
-                losses = segment_losses(config, predicted, segments, chosen, end)
-                total = {name: total.get(name, 0) + loss for name, loss in losses.items()}
-            matched.append((queries[chosen], *view.of(chosen)))
-        chosen_queries, *chosen_view = (torch.cat(parts) for parts in zip(*matched, strict=True))
-        repeated = captions[:, : config.words - 2].repeat(len(matched), 1)
-        caption = self.captions.loss(chosen_queries, View(*chosen_view), rows, levels, repeated)
-        return total | {"caption": config.caption_weight * len(matched) * caption}
+        learned = config.proposals == "learned"
+        for each in segments:
+            n = len(each)
+            if not n or (learned and n > config.queries):
+                raise ValueError(f"{n} segments cannot be learned by {config.queries} queries")
+            in_order = (temporal_order(each) == torch.arange(n, device=each.device)).all()
+            if config.matcher != "hungarian" and not in_order:
+                raise ValueError("the segments are not sorted by start and end")
+        rows, levels = self.encode(self.embed(features, durations_s, lengths))
+        n_segments = torch.tensor([len(each) for each in segments], device=features.device)
+        found, asked = [], []
+        for layer in self.layers(rows, levels, None if learned else segments):
+            if learned:
+                matched = match(config, layer.predicted, segments)
+            else:
+                nth = torch.cat([torch.arange(len(each), device=features.device) for each in segments])
+                matched = Matched(videos_of(segments), nth, features.new_zeros(()))
+            losses = segment_losses(config, layer.predicted, segments, matched) if learned else {}
+            found.append(losses | {"count": counter_loss(config, layer.predicted.counts, n_segments)})
+            asked.append(self.asked(layer, matched.video, matched.query))
+        queries, views, videos = zip(*asked, strict=True)
+        centres, units = zip(*views, strict=True)
+        every = Asked(torch.cat(queries), View(torch.cat(centres), torch.cat(units)), torch.cat(videos))
+        width = max(each.shape[1] for each in captions)
+        ids = torch.cat([nn.functional.pad(each, (0, width - each.shape[1])) for each in captions])
+        costs = self.captions.losses(every, rows, levels, ids[:, : config.words - 2].repeat(len(found), 1))
+        return [
+            losses | {"caption": of_layer.mean()}
+            for losses, of_layer in zip(found, costs.chunk(len(found)), strict=True)
+        ]
 
-    def loss(self, features: Tensor, segments: Tensor, captions: Tensor, *, duration_s: float) -> Tensor:
-        """Return the sum of ``losses``."""
-        return torch.stack([*self.losses(features, segments, captions, duration_s=duration_s).values()]).sum()
+    def total(self, losses: Sequence[Mapping[str, Tensor]]) -> Tensor:
+        """Return the weighted sum of what ``losses`` returns, which is what is trained by."""
+        config = self.config
+        weights = {
+            "score": config.score_weight,
+            "giou": config.giou_weight,
+            "soft": config.soft_weight,
+            "count": config.count_weight,
+            "caption": config.caption_weight,
+        }
+        return torch.stack([weights[name] * loss for layer in losses for name, loss in layer.items()]).sum()
 
     @torch.inference_mode()
-    def decode(self, features: Tensor, *, duration_s: float, segments: Tensor | None = None) -> Decoded:
-        """Return the segments of a video with their captions; the network must be in evaluation mode.
+    def decode(
+        self,
+        features: Tensor,
+        *,
+        durations_s: Tensor,
+        segments: Sequence[Tensor] | None = None,
+        lengths: Tensor | None = None,
+    ) -> list[Decoded]:
+        """Return the segments of each video with their captions; the network must be in evaluation mode.
 
         With learned proposals, as many as the counter says, at least one, of those that rank first, in temporal order;
-        each is cut to the video. With ground-truth proposals, the given (k, 2) ``segments`` as they are, with score 1.
+        each is cut to the video. With ground-truth proposals, the given ``segments`` as they are, with score 1.
         """
         config = self.config
-        rows, levels = self._encode(features, duration_s)
-        queries, view, predicted = self._decode(rows, levels, segments)[-1]
-        words, likelihood = self.captions.decode(queries, view, rows, levels)
-        if predicted is None:
-            assert segments is not None
-            return Decoded(segments, torch.ones_like(likelihood), _until_end(words))
-        found, scores = as_segments(predicted.boxes).clamp(0, 1), predicted.logits.sigmoid()
-        lengths = (words > 0).sum(dim=1)
-        rank = scores + config.sentence_weight * likelihood / (lengths**config.sentence_power + EPSILON)
-        best = rank.argsort(descending=True, stable=True)[: max(1, int(predicted.counts.argmax()))]
-        best = best[temporal_order(found[best])]
-        return Decoded(found[best], scores[best], _until_end(words[best]))
+        rows, levels = self.encode(self.embed(features, durations_s, lengths))
+        *_, layer = self.layers(rows, levels, segments)
+        every = [[number] * layer.queries.shape[1] for number in range(len(features))]
+        video = torch.tensor(every, device=rows.device).flatten()
+        query = torch.arange(layer.queries.shape[1], device=rows.device).repeat(len(features))
+        said, likelihoods = self.captions.decode(self.asked(layer, video, query), rows, levels)
+        decoded = []
+        for number, (words, likelihood) in enumerate(
+            zip(said.chunk(len(features)), likelihoods.chunk(len(features)), strict=True)
+        ):
+            if segments is not None:
+                n = len(segments[number])
+                decoded.append(Decoded(segments[number], likelihood.new_ones(n), _until_end(words[:n])))
+                continue
+            logits, boxes, counts = (each[number] for each in layer.predicted)
+            found, scores = as_segments(boxes).clamp(0, 1), logits.sigmoid()
+            n_words = (words > 0).sum(dim=1)
+            rank = scores + config.sentence_weight * likelihood / (n_words**config.sentence_power + EPSILON)
+            best = rank.argsort(descending=True, stable=True)[: max(1, int(counts.argmax()))]
+            best = best[temporal_order(found[best])]
+            decoded.append(Decoded(found[best], scores[best], _until_end(words[best])))
+        return decoded
 
-    def _encode(self, features: Tensor, duration_s: float) -> tuple[Tensor, Levels]:
-        """Return the (S, E) encoded rows of all levels, and where these begin."""
-        maps, below = [], features.T[None]
+    def asked(self, layer: Layer, video: Tensor, query: Tensor) -> Asked:
+        """Return what the caption head is asked: (N,) queries of a layer, by video and number."""
+        view = View(layer.view.centre[video, query], layer.view.unit[video, query])
+        return Asked(layer.queries[video, query], view, video)
+
+    def embed(self, features: Tensor, durations_s: Tensor, lengths: Tensor | None = None) -> Embedded:
+        """Return the rows of all levels as the encoder reads them."""
+        maps, below = [], features.transpose(1, 2)
         for number, project in enumerate(self.project):
-            maps.append(project(below)[0].T)
+            maps.append(project(below))
             if number:
-                below = maps[-1].T[None]
-        passed = (torch.arange(DURATION_S, device=features.device) < int(duration_s)).to(features)
-        duration = self.duration(passed)
-        places = [(torch.arange(len(each), device=features.device) + 0.5) / len(each) for each in maps]
-        positions = [
-            torch.cat((sinusoids(place, len(duration)), duration.expand(len(place), -1)), dim=1) + level
-            for place, level in zip(places, self.level, strict=True)
-        ]
-        levels = Levels.of([len(each) for each in maps], features.device)
-        rows, placed = torch.cat(maps), torch.cat(positions)
-        view = levels.view(torch.cat(places)[:, None], self.config.points)
+                below = maps[-1]
+        sizes = [each.shape[2] for each in maps]
+        there = torch.ones(features.shape[:2], device=features.device)
+        if lengths is not None:
+            there = (torch.arange(features.shape[1], device=features.device) < lengths[:, None]).to(features)
+        filled = [nn.functional.interpolate(there[:, None], size)[:, 0] for size in sizes]
+        passed = torch.arange(DURATION_S, device=features.device) < durations_s.to(torch.int64)[:, None]
+        duration = self.duration(passed.to(features))[:, None]
+        positions, places = [], []
+        for level, each in zip(self.level, filled, strict=True):
+            n = each.sum(dim=1, keepdim=True)
+            sines = sinusoids((each.cumsum(dim=1) - 0.5) / n, duration.shape[2])
+            positions.append(torch.cat((sines, duration.expand(-1, sines.shape[1], -1)), dim=2) + level)
+            places.append((torch.arange(each.shape[1], device=features.device) + 0.5) / n)
+        lengths_of = torch.tensor(sizes, device=features.device)
+        levels = Levels(
+            lengths_of,
+            lengths_of.cumsum(0) - lengths_of,
+            torch.stack([each.mean(dim=1) for each in filled], dim=1),
+            None if lengths is None else torch.cat(filled, dim=1) == 0,
+        )
+        rows = torch.cat(maps, dim=2).transpose(1, 2)
+        return Embedded(rows, torch.cat(positions, dim=1), levels, torch.cat(places, dim=1)[..., None])
+
+    def encode(self, embedded: Embedded) -> tuple[Tensor, Levels]:
+        """Return the (B, S, E) encoded rows of all levels, and how they fall into these."""
+        rows, positions, levels, places = embedded
+        view = levels.view(places, self.config.points)
         for layer in self.encoder:
-            rows = layer(rows, placed, view, levels)
+            rows = layer(rows, positions, view, levels)
         return rows, levels
 
-    def _decode(self, rows: Tensor, levels: Levels, segments: Tensor | None) -> list[Layer]:
+    def layers(self, rows: Tensor, levels: Levels, segments: Sequence[Tensor] | None = None) -> list[Layer]:
         """Return what each decoder layer has, from learned queries or from given segments."""
         learned = self.config.proposals == "learned"
         if learned != (segments is None):
             raise ValueError(f"{'' if learned else 'no '}segments are given with {self.config.proposals} proposals")
+        absent = None
         if segments is None:
-            placed, queries = self.queries.weight.chunk(2, dim=1)
+            placed, queries = (each.expand(len(rows), -1, -1) for each in self.queries.weight.chunk(2, dim=1))
             reference = self.reference(placed).sigmoid()
         else:
-            reference = as_boxes(segments)
-            encoded = sinusoids(reference, self.config.hidden // 2).flatten(1)
-            placed, queries = self.given(encoded).chunk(2, dim=1)
+            reference = nn.utils.rnn.pad_sequence([as_boxes(each) for each in segments], batch_first=True)
+            n = torch.tensor([len(each) for each in segments], device=rows.device)
+            absent = torch.arange(reference.shape[1], device=rows.device) >= n[:, None]
+            encoded = sinusoids(reference.clamp(EPSILON, 1 - EPSILON), self.config.hidden // 2).flatten(2)
+            placed, queries = self.given(encoded).chunk(2, dim=2)
         found = []
         for number, layer in enumerate(self.decoder):
             view = levels.view(reference, self.config.points)
-            queries = layer(queries, placed, view, rows, levels)
-            if segments is not None:
-                found.append(Layer(queries, view, None))
-                continue
-            added = self.boxes[number](queries)
-            centre = reference.logit(EPSILON)
-            boxes = (added + nn.functional.pad(centre, (0, 2 - centre.shape[1]))).sigmoid()
-            counts = self.counts[number](queries.amax(dim=0))
-            predicted = Predicted(self.scores[number](queries)[:, 0], boxes, counts)
-            found.append(Layer(queries, view, predicted))
+            queries = layer(queries, placed, view, rows, levels, absent)
+            boxes = reference
+            if learned:
+                centre = reference.logit(EPSILON)
+                boxes = (self.boxes[number](queries) + nn.functional.pad(centre, (0, 2 - centre.shape[2]))).sigmoid()
+            there = queries if absent is None else queries.masked_fill(absent[..., None], -torch.inf)
+            predicted = Predicted(self.scores[number](queries)[..., 0], boxes, self.counts[number](there.amax(dim=1)))
+            found.append(Layer(queries, reference, view, predicted))
             reference = boxes.detach()
         return found
 

@@ -1,29 +1,38 @@
 """The caption head of PDVC: an LSTM with soft attention to rows that it samples itself (Sec. 3.3, "LSTM-DSA").
 
-Word 0 begins a caption and ends it. One video at a time: Q queries with their view, S rows; see ``deformable``.
+Word 0 begins a caption and ends it. N queries of B videos, each with its view; S rows of a video; see ``deformable``.
 """
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from stepline.models.deformable import Levels, Locations, View
+from stepline.models.deformable import Levels, Locations, Padding, View, values
+
+
+class Asked(NamedTuple):
+    """Queries that are captioned: (N, E) queries, their view, and the (N,) video of each in the batch."""
+
+    queries: Tensor
+    view: View
+    video: Tensor
 
 
 class Seen(NamedTuple):
-    """What all words of Q captions have in common.
+    """What all words of N captions have in common.
 
-    queries: (Q, E). gates: (Q, 4 lstm), what the queries add to the LSTM's gates. rows: (S, E + A), values, and of each
-    what the attention compares: a linear map, so rows are interpolated after it.
+    gates: (N, 4 lstm), what the queries add to the LSTM's gates. rows: (B S, E + A), values, and of each what the
+    attention compares: a linear map, so rows are interpolated after it. first: (N, 1, 1), the first row of the video.
     """
 
-    queries: Tensor
+    asked: Asked
     gates: Tensor
-    view: View
     rows: Tensor
+    first: Tensor
     levels: Levels
 
 
@@ -42,11 +51,12 @@ class CaptionHead(nn.Module):
         attention: int,
         levels: int,
         points: int,
+        padding: Padding,
         dropout: float,
         words: int,
     ) -> None:
         super().__init__()
-        self.words, self.sizes = words, (hidden, lstm)
+        self.words, self.sizes, self.padding = words, (hidden, lstm), padding
         self.embed = nn.Embedding(vocabulary + 1, lstm)
         self.locations = Locations(lstm + hidden, 1, levels, points, centred=True)
         self.value = nn.Linear(hidden, hidden)
@@ -66,54 +76,71 @@ class CaptionHead(nn.Module):
         for bias in (self.value.bias, self.logits.bias):
             nn.init.zeros_(bias)
 
-    def loss(self, queries: Tensor, view: View, rows: Tensor, levels: Levels, captions: Tensor) -> Tensor:
-        """Return the mean over captions of their mean negative log likelihood per word, their end being one (nats).
+    def forward(self, asked: Asked, rows: Tensor, levels: Levels, captions: Tensor) -> Tensor:
+        """Return the (N, W + 1, vocabulary + 1) log likelihoods of each word and the end, given the true one before.
 
-        captions: (Q, W) word ids, 0 after the last, one for each query; at each word the true one before it is given.
+        rows: (B, S, E). captions: (N, W) word ids, 0 after the last, one for each query.
         """
-        lengths = (captions > 0).sum(dim=1)
-        captions = captions[:, : int(lengths.max())]
-        seen, state = self._begin(queries, view, rows, levels)
+        seen, state = self._begin(asked, rows, levels)
         outputs = []
         for word in self.of_word(self.embed(functional.pad(captions, (1, 0)))).unbind(1):
             state = self._step(word, state, seen)
             outputs.append(state[0])
-        logits = self.logits(self.dropout(torch.stack(outputs, dim=1)))
+        likelihoods: Tensor = self.logits(self.dropout(torch.stack(outputs, dim=1))).log_softmax(dim=2)
+        return likelihoods
+
+    def losses(self, asked: Asked, rows: Tensor, levels: Levels, captions: Tensor) -> Tensor:
+        """Return the (N,) mean negative log likelihoods of a caption's words and end, in nats; see ``forward``."""
+        lengths = (captions > 0).sum(dim=1)
+        captions = captions[:, : int(lengths.max())]
         targets = functional.pad(captions, (0, 1))
-        costs = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view_as(targets)
+        likelihoods = self(asked, rows, levels, captions).gather(2, targets[..., None])[..., 0]
         counted = torch.arange(targets.shape[1], device=targets.device) <= lengths[:, None]
-        return ((costs * counted).sum(dim=1) / (lengths + 1)).mean()
+        costs: Tensor = -(likelihoods * counted).sum(dim=1) / (lengths + 1)
+        return costs
 
-    def decode(self, queries: Tensor, view: View, rows: Tensor, levels: Levels) -> tuple[Tensor, Tensor]:
-        """Return (Q, W) ids of the likeliest words, 0 after the last, and (Q,) sums of their log likelihoods.
+    def greedy(self, asked: Asked, rows: Tensor, levels: Levels) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield, word by word, (N, vocabulary + 1) log likelihoods and the (N,) likeliest words, 0 after the end.
 
-        W is the length of the longest caption, at most ``words``; the end is not counted.
+        It ends before the step in which no caption has a word, after ``words`` at the latest.
         """
-        seen, state = self._begin(queries, view, rows, levels)
-        word = torch.zeros(len(queries), dtype=torch.long, device=queries.device)
-        going, total, found = word == 0, queries.new_zeros(len(queries)), [word[:, None][:, :0]]
+        seen, state = self._begin(asked, rows, levels)
+        word = torch.zeros(len(asked.queries), dtype=torch.long, device=rows.device)
+        going = word == 0
         for _ in range(self.words):
             state = self._step(self.of_word(self.embed(word)), state, seen)
-            likelihood, word = self.logits(state[0]).log_softmax(dim=1).max(dim=1)
+            likelihoods = self.logits(state[0]).log_softmax(dim=1)
+            word = likelihoods.argmax(dim=1)
             going = going & (word > 0)
             if not going.any():
                 break
-            word, total = word * going, total + likelihood * going
+            yield likelihoods, word * going
+
+    def decode(self, asked: Asked, rows: Tensor, levels: Levels) -> tuple[Tensor, Tensor]:
+        """Return (N, W) ids of the likeliest words, 0 after the last, and (N,) sums of their log likelihoods.
+
+        W is the length of the longest caption, at most ``words``; the end is not counted.
+        """
+        total = rows.new_zeros(len(asked.queries))
+        found = [torch.zeros(len(total), 0, dtype=torch.long, device=rows.device)]
+        for likelihoods, word in self.greedy(asked, rows, levels):
+            total = total + likelihoods.amax(dim=1) * (word > 0)
             found.append(word[:, None])
         return torch.cat(found, dim=1), total
 
-    def _begin(self, queries: Tensor, view: View, rows: Tensor, levels: Levels) -> tuple[Seen, tuple[Tensor, Tensor]]:
-        value = self.value(rows)
-        seen = Seen(queries, self.of_query(queries), view, torch.cat((value, self.compare(value)), dim=1), levels)
-        start = queries.new_zeros(len(queries), self.sizes[1])
-        return seen, (start, start)
+    def _begin(self, asked: Asked, rows: Tensor, levels: Levels) -> tuple[Seen, tuple[Tensor, Tensor]]:
+        value = values(self.value, rows, levels)
+        table = torch.cat((value, self.compare(value)), dim=2).flatten(0, 1)
+        first = (asked.video * rows.shape[1])[:, None, None]
+        start = rows.new_zeros(len(asked.queries), self.sizes[1])
+        return Seen(asked, self.of_query(asked.queries), table, first, levels), (start, start)
 
     def _step(self, word: Tensor, state: tuple[Tensor, Tensor], seen: Seen) -> tuple[Tensor, Tensor]:
-        """Return the state (output, cell) after words, of which (Q, 4 lstm) is what they add to the gates."""
+        """Return the state (output, cell) after words, of which (N, 4 lstm) is what they add to the gates."""
         output, cell = state
-        locations = self.locations(torch.cat((output, seen.queries), dim=1), seen.view)
-        row, share = (each.flatten(1, -2) for each in seen.levels.neighbours(locations))
-        sampled = (functional.embedding(row, seen.rows) * share[..., None]).sum(dim=-2)
+        locations = self.locations(torch.cat((output, seen.asked.queries), dim=1), seen.asked.view)
+        row, share = (each.flatten(1, -2) for each in seen.levels.neighbours(locations, self.padding))
+        sampled = (functional.embedding(row + seen.first, seen.rows) * share[..., None]).sum(dim=-2)
         value, compared = sampled[..., : self.sizes[0]], sampled[..., self.sizes[0] :]
         weight = self.weight((compared + self.compare_state(output)[:, None]).tanh()).softmax(dim=1)
         gates = word + seen.gates + self.of_state(torch.cat(((weight * value).sum(dim=1), output), dim=1))

@@ -1,30 +1,42 @@
 """What PDVC is trained by, of one decoder layer: a matching of true segments with queries, and the losses of that.
 
-Wang et al., ICCV 2021, Sec. 3.4; the matchers by Batra et al. (arXiv 2209.15501, Sec. 4). Q queries, n true segments;
-boxes are (centre, length), segments (start, end), both in fractions of the video.
+Wang et al., ICCV 2021, Sec. 3.4; the matchers by Batra et al. (arXiv 2209.15501, Sec. 4). B videos with Q queries each
+and n true segments, N in all; boxes are (centre, length), segments (start, end), both in fractions of the video.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from stepline.models.matching import hungarian, ordered, soft_ordered, temporal_order
-
-if TYPE_CHECKING:
-    from stepline.models.pdvc import PdvcConfig
+from stepline.models.pdvc_config import PdvcConfig
 
 SIGMA = 2.0
 """Of the Gaussian that makes the counter's mistakes by few segments cheap."""
+ACTIVITYNET = [0, 0, 1936, 4125, 1891, 782, 510, 313, 185, 84, 66, 45, 22, 18, 6, 5, 5, 2, 3, 4, 3, 0, 2, 0, 0, 0, 1, 1]
+"""How many of ActivityNet Captions' 10,009 training videos have 0, 1, 2, ... segments."""
 
 
 class Predicted(NamedTuple):
-    """What a decoder layer says: (Q,) logits that a query is a segment, (Q, 2) boxes, logits of 0..most segments."""
+    """What a decoder layer says of each video.
+
+    logits: (B, Q), that a query is a segment. boxes: (B, Q, 2). counts: (B, most + 1) logits of 0..most segments.
+    """
 
     logits: Tensor
     boxes: Tensor
     counts: Tensor
+
+
+class Matched(NamedTuple):
+    """The pairs of a layer: (N,) videos and their queries, and the sum of the tables' smooth ends (``soft_soda``)."""
+
+    video: Tensor
+    query: Tensor
+    end: Tensor
 
 
 def as_segments(boxes: Tensor) -> Tensor:
@@ -59,59 +71,72 @@ def focal_terms(logits: Tensor, alpha: float, gamma: float) -> tuple[Tensor, Ten
     return of_segment, of_other
 
 
-def matching_costs(config: "PdvcConfig", predicted: Predicted, segments: Tensor) -> Tensor:
-    """Return the (n, Q) costs of matching true segments with queries, as ``config.cost`` says."""
-    iou, generalised = overlaps(segments[:, None], as_segments(predicted.boxes))
+def matching_costs(config: PdvcConfig, logits: Tensor, boxes: Tensor, segments: Tensor) -> Tensor:
+    """Return the (n, Q) costs of matching a video's true segments with its queries, as ``config.cost`` says."""
+    iou, generalised = overlaps(segments[:, None], as_segments(boxes))
     if config.cost == "iou":
         return -iou
-    of_segment, of_other = focal_terms(predicted.logits, config.focal_alpha, config.focal_gamma)
+    of_segment, of_other = focal_terms(logits, config.focal_alpha, config.focal_gamma)
     return config.cost_score * (of_segment - of_other) - config.cost_giou * generalised
 
 
-def match(config: "PdvcConfig", predicted: Predicted, segments: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the (n,) query of each of the true segments, which are in temporal order, and the table's smooth end / n.
+def match(config: PdvcConfig, predicted: Predicted, segments: Sequence[Tensor]) -> Matched:
+    """Return the query of each true segment, in the order of the segments, (n, 2) of each video.
 
-    With an ordered matcher, queries are put in the temporal order of their boxes first. The end, which has a gradient,
-    is 0 with other matchers than ``soft_soda``; the queries are those of the least cost, not of a smooth one.
+    With an ordered matcher, queries are put in the temporal order of their boxes first; the segments must be in it. The
+    smooth end, which has a gradient, is 0 with other matchers than ``soft_soda``; the queries are those of the least
+    cost, not of a smooth one.
     """
-    costs = matching_costs(config, predicted, segments)
-    if config.matcher == "hungarian":
-        return hungarian(costs)[1], costs.new_zeros(())
-    order = temporal_order(as_segments(predicted.boxes.detach()))
-    costs = costs[:, order]
-    chosen = order[ordered(costs, complete=True)[1]]
-    if config.matcher == "soda":
-        return chosen, costs.new_zeros(())
-    return chosen, soft_ordered(costs[None], gamma=config.gamma)[0] / len(segments)
+    queries, end = [], predicted.logits.new_zeros(())
+    for logits, boxes, true in zip(predicted.logits, predicted.boxes, segments, strict=True):
+        costs = matching_costs(config, logits, boxes, true)
+        if config.matcher == "hungarian":
+            queries.append(hungarian(costs)[1])
+            continue
+        order = temporal_order(as_segments(boxes.detach()))
+        costs = costs[:, order]
+        queries.append(order[ordered(costs, complete=True)[1]])
+        if config.matcher == "soft_soda":
+            end = end + soft_ordered(costs[None], gamma=config.gamma)[0]
+    return Matched(videos_of(segments), torch.cat(queries), end)
 
 
-def counter_loss(counts: Tensor, n: int) -> Tensor:
-    """Return the counter's loss, given its (most + 1,) logits and that there are n segments; above most, n is most.
+def videos_of(segments: Sequence[Tensor]) -> Tensor:
+    """Return the (N,) video of each of the (n, 2) segments of B videos."""
+    sizes = torch.tensor([len(each) for each in segments], device=segments[0].device)
+    return torch.arange(len(segments), device=sizes.device).repeat_interleave(sizes)
 
-    A mean of binary cross entropies, those of wrong numbers by 1 - exp(-(number - n)^2 / 8). The release weights
-    them by how rare a number is in ActivityNet Captions as well, with these frequencies in its code; that is left out.
+
+def counter_loss(config: PdvcConfig, counts: Tensor, n: Tensor) -> Tensor:
+    """Return the counter's loss, given (B, most + 1) logits and that there are (B,) n segments; above most, n is most.
+
+    The mean of binary cross entropies, those of wrong numbers by 1 - exp(-(number - n)^2 / 8), and with the weights
+    ``activitynet``, as released, each by 1 - the number's share among ActivityNet Captions' training videos.
     """
-    number = torch.arange(len(counts), device=counts.device)
-    n = min(n, len(counts) - 1)
+    number = torch.arange(counts.shape[1], device=counts.device)
+    n = n.clamp(max=counts.shape[1] - 1)[:, None]
     weight = torch.where(number == n, 1, 1 - torch.exp(-((number - n) ** 2) / (2 * SIGMA**2)))
+    if config.count_weights == "activitynet":
+        videos = counts.new_tensor(ACTIVITYNET[: counts.shape[1]])
+        share = functional.pad(videos / sum(ACTIVITYNET), (0, counts.shape[1] - len(videos)))
+        weight = weight * (1 - share)
     return functional.binary_cross_entropy_with_logits(counts, (number == n).to(counts), weight=weight)
 
 
 def segment_losses(
-    config: "PdvcConfig", predicted: Predicted, segments: Tensor, chosen: Tensor, end: Tensor
+    config: PdvcConfig, predicted: Predicted, segments: Sequence[Tensor], matched: Matched
 ) -> dict[str, Tensor]:
-    """Return the weighted losses of a layer but for captions, given what ``match`` found.
+    """Return the unweighted losses of a layer but for captions and counter, given what ``match`` found.
 
-    score: the focal loss of all queries, per true segment. giou: 1 - generalised IoU of matched pairs. count: see
-    ``counter_loss``. soft: the smooth table's end per true segment, with ``soft_soda`` alone.
+    score: the focal loss of all queries, per true segment of the batch. giou: 1 - generalised IoU of matched pairs.
+    soft: the smooth tables' ends per true segment, with ``soft_soda`` alone.
     """
     of_segment, of_other = focal_terms(predicted.logits, config.focal_alpha, config.focal_gamma)
-    matched = torch.zeros_like(predicted.logits, dtype=torch.bool)
-    matched[chosen] = True
-    _, generalised = overlaps(as_segments(predicted.boxes[chosen]), segments)
+    chosen = torch.zeros_like(predicted.logits, dtype=torch.bool)
+    chosen[matched.video, matched.query] = True
+    _, generalised = overlaps(as_segments(predicted.boxes[matched.video, matched.query]), torch.cat([*segments]))
     losses = {
-        "score": config.score_weight * torch.where(matched, of_segment, of_other).sum() / len(segments),
-        "giou": config.giou_weight * (1 - generalised).mean(),
-        "count": config.count_weight * counter_loss(predicted.counts, len(segments)),
+        "score": torch.where(chosen, of_segment, of_other).sum() / len(matched.query),
+        "giou": (1 - generalised).mean(),
     }
-    return losses | ({"soft": config.soft_weight * end} if config.matcher == "soft_soda" else {})
+    return losses | ({"soft": matched.end / len(matched.query)} if config.matcher == "soft_soda" else {})

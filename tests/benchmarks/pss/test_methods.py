@@ -134,24 +134,30 @@ class TestTrained:
         if entry != "softsoda-s3d-given":
             right = {each.video: each.segments for each in of.used("val")}
             asks = type(method(of))
-            monkeypatch.setattr(asks, "decode", lambda self, model, of, each: {"segments": right[each.video]})
+            monkeypatch.setattr(
+                asks, "decode", lambda self, model, of, videos: ({"segments": right[each.video]} for each in videos)
+            )
             assert asked["val_loss"](asked["model"]) == pytest.approx(0, abs=1e-6)
             right.update(dict.fromkeys(right, ((0.0, 0.1),)))
             assert asked["val_loss"](asked["model"]) > 0.9
 
     def test_the_network_is_the_configured_one(self) -> None:
         options = {**SMALL["pdvc"], "gamma": 0.3, "soft_weight": 2.5, "cost": "iou", "dropout": 0.25, "words": 11}
+        options |= {"caption_padding": "zeros", "count_weights": "none"}
         of = inputs("softsoda-s3d", "tasty", pdvc=options)
         found = vars(pdvc._config(of))
         expected = {key: value for key, value in options.items() if key in found}
-        assert len(expected) == 9
+        assert len(expected) == 11
         assert {key: found[key] for key in expected} == expected
         assert (found["matcher"], found["proposals"], found["length"]) == ("soft_soda", "learned", 24)
         assert (found["feature_dim"], found["vocabulary"]) == (6, Words.released("tasty").size)
         assert {found[key] for key in ("hidden", "feedforward", "caption_hidden", "attention_hidden")} == {32}
         assert (found["encoder_layers"], found["decoder_layers"]) == (1, 1)
         of = inputs("pdvc-r3d-given")
-        assert (pdvc._config(of).proposals, pdvc._config(of).matcher) == ("ground_truth", "hungarian")
+        given = pdvc._config(of)
+        assert (given.proposals, given.matcher, given.count_weight) == ("ground_truth", "hungarian", 0)
+        assert (given.caption_padding, given.transformer_padding) == ("border", "zeros")
+        assert (given.count_weights, found["count_weight"]) == ("activitynet", 0.5)
 
     def test_no_more_segments_than_asked_for_are_trained_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import torch
@@ -163,12 +169,16 @@ class TestTrained:
                 list(losses(build(), torch.arange(VIDEOS["train"])))
 
         monkeypatch.setattr(trained, "fit_head", watched)
-        monkeypatch.setattr(pdvc, "_loss", lambda model, of, each, kept: seen.append(list(kept)))
+        monkeypatch.setattr(pdvc, "_loss", lambda model, of, videos, kept: seen.extend(map(list, kept)))
         of = inputs("pdvc-s3d", pdvc={**SMALL["pdvc"], "train_segments": 2})
         method(of).fit(of, 0, Path("f"))
         assert {len(kept) for kept in seen} == {2}
         assert all(kept == sorted(kept) for kept in seen)
         assert {number for kept in seen for number in kept} > {0, 1}
+        assert inputs("pdvc-s3d").options["pdvc"]["train_segments"] == 10
+        seen.clear()
+        method(given := inputs("pdvc-r3d-given", pdvc={**SMALL["pdvc"], "train_segments": 2})).fit(given, 0, Path("f"))
+        assert {len(kept) for kept in seen} == {len(each.segments) for each in given.used("train")} > {2}
 
     def test_too_few_queries_are_one_line(self) -> None:
         of = inputs("soda-s3d", pdvc={**SMALL["pdvc"], "queries": 3})

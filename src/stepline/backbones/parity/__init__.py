@@ -72,7 +72,7 @@ def check(name: str, manifest: Path, golden: Path) -> Iterator[Output]:
     """
     if name not in CHECKED:
         raise ConfigError(f"backbone {name!r} has no parity check; choose from {', '.join(CHECKED)}")
-    described, arrays = read_json(manifest), _arrays(golden)
+    described, arrays = read_json(manifest), read_golden(golden)
     module = import_module(f"stepline.backbones.parity.{name}")
     outputs: Callable[[Any, Golden, Path], Iterator[Output]] = module.outputs
     left = {each for each in arrays if each.rpartition("/")[2] not in INPUTS}
@@ -104,12 +104,13 @@ def text_anchor(embed: Callable[[str], Array], public: Path, vectors: str) -> An
 
     public: a file with ``text``, N of them, and ``vectors``, (N, D). Raises StoreError where it is damaged.
     """
-    arrays = _arrays(public)
+    arrays = read_golden(public)
     ours = np.stack([embed(text) for text in arrays["text"].tolist()])
     return Anchor(f"{public.stem}/{vectors}", float(np.abs(ours - arrays[vectors]).max()), ABSOLUTE)
 
 
-def _arrays(path: Path) -> dict[str, Array]:
+def read_golden(path: Path) -> dict[str, Array]:
+    """Return the arrays of a golden file; raise StoreError where it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as loaded:
             return dict(loaded)
@@ -142,7 +143,7 @@ def weights(keys: Mapping[str, Iterable[Any]], digest: str) -> dict[str, Array]:
         shape, _, rule, *scale = keys[key]
         if rule == "keep":
             continue
-        filled[key] = _weight(key, tuple(shape), rule, *scale)
+        filled[key] = weight(key, tuple(shape), rule, *scale)
         sha256.update(key.encode())
         sha256.update(filled[key].data)
     if sha256.hexdigest() != digest:
@@ -150,7 +151,8 @@ def weights(keys: Mapping[str, Iterable[Any]], digest: str) -> dict[str, Array]:
     return filled
 
 
-def _weight(key: str, shape: tuple[int, ...], rule: str, scale: float = 1.0) -> Array:
+def weight(key: str, shape: tuple[int, ...], rule: str, scale: float = 1.0) -> Array:
+    """Return the array of a name and a rule; raise StoreError where the rule is not known."""
     if rule == "zero":
         return np.zeros(shape, np.int64)
     drawn = _normal(key, shape)

@@ -1,10 +1,8 @@
 """PDVC with Hungarian, SODA or SoftSODA matching (Sec. 4, 5.2), on learned or on ground-truth proposals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from stepline.benchmarks.pss.inputs import PssInputs
 from stepline.benchmarks.pss.methods.trained import Trained, features, fractions
@@ -14,10 +12,15 @@ from stepline.errors import ConfigError
 if TYPE_CHECKING:
     import torch
 
-    from stepline.models.pdvc import Pdvc, PdvcConfig
+    from stepline.models.pdvc import Pdvc
+    from stepline.models.pdvc_config import PdvcConfig
 
 DECAY = 0.5
 """What the learning rate is multiplied by after each of the decay epochs."""
+COUNT_WEIGHTS = {"learned": 0.5, "ground_truth": 0.0}
+"""Of the counter's loss in the released configurations; with the segments given, their number is known."""
+TOGETHER = 8
+"""Videos that are decoded at once."""
 
 
 class PdvcMethod(Trained["Pdvc"]):
@@ -28,7 +31,7 @@ class PdvcMethod(Trained["Pdvc"]):
 
         Raises ConfigError where a training video has more segments than there are queries.
         """
-        config, most = _config(inputs), inputs.options["pdvc"]["train_segments"]
+        config, most = _config(inputs), _most(inputs)
         longest = max(len(each.segments) for each in inputs.used("train"))
         if config.proposals == "learned" and min(longest, most or longest) > config.queries:
             raise ConfigError(
@@ -42,43 +45,49 @@ class PdvcMethod(Trained["Pdvc"]):
 
         return Pdvc(_config(inputs))
 
-    def loss(self, model: "Pdvc", inputs: PssInputs, procedure: Procedure) -> "torch.Tensor":
-        """Return the loss on a video's segments and sentences, of long videos on as many as are configured, drawn."""
+    def losses(self, model: "Pdvc", inputs: PssInputs, videos: Sequence[Procedure]) -> "list[torch.Tensor]":
+        """Return the loss on the videos' segments and sentences, of long videos on as many as are configured, drawn."""
         import torch
 
-        n, most = len(procedure.segments), inputs.options["pdvc"]["train_segments"]
-        return _loss(
-            model, inputs, procedure, sorted(torch.randperm(n)[:most].tolist()) if most and n > most else range(n)
-        )
+        most = _most(inputs)
+        sizes = [len(each.segments) for each in videos]
+        kept = [sorted(torch.randperm(n)[:most].tolist()) if most and n > most else range(n) for n in sizes]
+        return [_loss(model, inputs, videos, kept)]
 
     def val_loss(self, model: "Pdvc", inputs: PssInputs, videos: Sequence[Procedure]) -> float:
-        """Return 1 less the mean SODA-D F1, with given segments the mean loss."""
+        """Return 1 less the mean SODA-D F1, with given segments the mean loss of a video."""
         if model.config.proposals == "learned":
             return super().val_loss(model, inputs, videos)
-        return float(np.mean([float(_loss(model, inputs, each, range(len(each.segments)))) for each in videos]))
+        losses = [float(_loss(model, inputs, [each], [range(len(each.segments))])) for each in videos]
+        return sum(losses) / len(losses)
 
     def training(self, inputs: PssInputs) -> dict[str, Any]:
-        """Return the largest norm of the gradient, and the decay of the step size after some epochs."""
+        """Return the batch, the largest norm of the gradient, and the decay of the step size after some epochs."""
         options = inputs.options["pdvc"]
         return {
+            "batch_size": options["batch_size"],
             "clip": options["clip"],
             "factor": lambda epochs: DECAY ** sum(epochs >= each for each in options["decay_epochs"]),
         }
 
-    def decode(self, model: "Pdvc", inputs: PssInputs, procedure: Procedure) -> dict[str, Any]:
-        """Return the segments of a video, given ones as they were given, their scores and sentences."""
-        given = None if model.config.proposals == "learned" else fractions(inputs, procedure)
-        decoded = model.decode(_features(inputs, procedure), duration_s=procedure.duration_s, segments=given)
-        seconds = (decoded.segments.double().cpu() * procedure.duration_s).tolist()
-        return {
-            "segments": tuple(map(tuple, seconds)) if given is None else procedure.segments,
-            "scores": tuple(decoded.scores.tolist()),
-            "sentences": tuple(map(inputs.words.decode, decoded.captions)),
-        }
+    def decode(self, model: "Pdvc", inputs: PssInputs, videos: Sequence[Procedure]) -> Iterator[dict[str, Any]]:
+        """Yield the segments of each video, given ones as they were given, their scores and sentences."""
+        learned = model.config.proposals == "learned"
+        for start in range(0, len(videos), TOGETHER):
+            some = videos[start : start + TOGETHER]
+            given = None if learned else [fractions(inputs, each) for each in some]
+            decoded = model.decode(_features(inputs, some), durations_s=_durations(inputs, some), segments=given)
+            for each, said in zip(some, decoded, strict=True):
+                seconds = (said.segments.double().cpu() * each.duration_s).tolist()
+                yield {
+                    "segments": tuple(map(tuple, seconds)) if learned else each.segments,
+                    "scores": tuple(said.scores.tolist()),
+                    "sentences": tuple(map(inputs.words.decode, said.captions)),
+                }
 
 
 def _config(inputs: PssInputs) -> "PdvcConfig":
-    from stepline.models.pdvc import PdvcConfig
+    from stepline.models.pdvc_config import PdvcConfig
 
     options, settings = inputs.options["pdvc"], inputs.entry.settings
     return PdvcConfig(
@@ -96,6 +105,9 @@ def _config(inputs: PssInputs) -> "PdvcConfig":
         most_segments=options["most_segments"],
         words=options["words"],
         dropout=options["dropout"],
+        caption_padding=options["caption_padding"],
+        count_weights=options["count_weights"],
+        count_weight=COUNT_WEIGHTS[settings["proposals"]],
         matcher=settings["matcher"],
         proposals=settings["proposals"],
         cost=options["cost"],
@@ -104,21 +116,39 @@ def _config(inputs: PssInputs) -> "PdvcConfig":
     )
 
 
-def _features(inputs: PssInputs, procedure: Procedure) -> "torch.Tensor":
-    return features(inputs, procedure, inputs.options["length"][inputs.release])
+def _most(inputs: PssInputs) -> int | None:
+    """Return how many segments of a video an update trains on; given ones are at most 30 when released, so all."""
+    most: int | None = inputs.options["pdvc"]["train_segments"]
+    return most if inputs.entry.settings["proposals"] == "learned" else None
 
 
-def _loss(model: "Pdvc", inputs: PssInputs, procedure: Procedure, kept: Sequence[int]) -> "torch.Tensor":
-    """Return the loss on some of a video's segments and their sentences."""
+def _features(inputs: PssInputs, videos: Sequence[Procedure]) -> "torch.Tensor":
     import torch
 
-    ids = [inputs.words.encode(procedure.sentences[each], model.config.words - 2) for each in kept]
-    captions = torch.zeros(len(ids), max(map(len, ids)), dtype=torch.int64)
-    for row, each in zip(captions, ids, strict=True):
-        row[: len(each)] = torch.tensor(each)
-    return model.loss(
-        _features(inputs, procedure),
-        fractions(inputs, procedure)[list(kept)],
-        captions.to(inputs.device),
-        duration_s=procedure.duration_s,
+    return torch.stack([features(inputs, each, inputs.options["length"][inputs.release]) for each in videos])
+
+
+def _durations(inputs: PssInputs, videos: Sequence[Procedure]) -> "torch.Tensor":
+    import torch
+
+    return torch.tensor([each.duration_s for each in videos], dtype=torch.float32, device=inputs.device)
+
+
+def _loss(
+    model: "Pdvc", inputs: PssInputs, videos: Sequence[Procedure], kept: Sequence[Sequence[int]]
+) -> "torch.Tensor":
+    """Return the loss on some of each video's segments and their sentences."""
+    import torch
+
+    captions = []
+    for each, places in zip(videos, kept, strict=True):
+        ids = [inputs.words.encode(each.sentences[place], model.config.words - 2) for place in places]
+        rows = torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in ids], batch_first=True)
+        captions.append(rows.to(inputs.device))
+    losses = model.losses(
+        _features(inputs, videos),
+        [fractions(inputs, each)[list(places)] for each, places in zip(videos, kept, strict=True)],
+        captions,
+        durations_s=_durations(inputs, videos),
     )
+    return model.total(losses)

@@ -1,5 +1,6 @@
 """ProcNet (Zhou et al., 2018), trained as Batra et al. did again."""
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stepline.benchmarks.pss.benchmark import FIRST_KERNEL, KERNEL_STEP
@@ -25,24 +26,26 @@ class ProcNetMethod(Trained["ProcNet"]):
 
         return ProcNet(_config(inputs))
 
-    def loss(self, model: "ProcNet", inputs: PssInputs, procedure: Procedure) -> "torch.Tensor":
-        """Return the loss on a video's segments."""
-        return model.loss(_features(inputs, procedure), fractions(inputs, procedure))
+    def losses(self, model: "ProcNet", inputs: PssInputs, videos: Sequence[Procedure]) -> "Iterator[torch.Tensor]":
+        """Yield the loss on each video's segments."""
+        for each in videos:
+            yield model.loss(_features(inputs, each), fractions(inputs, each))
 
     def training(self, inputs: PssInputs) -> dict[str, Any]:
-        """Return Adam's betas and the decay of the step size after each epoch."""
+        """Return a batch of one video, Adam's betas and the decay of the step size after each epoch."""
         decay = inputs.options["procnet"]["decay"]
-        return {"betas": BETAS, "factor": lambda epochs: decay ** int(epochs)}
+        return {"batch_size": 1, "betas": BETAS, "factor": lambda epochs: decay ** int(epochs)}
 
-    def decode(self, model: "ProcNet", inputs: PssInputs, procedure: Procedure) -> dict[str, Any]:
-        """Return the segments of a video in seconds, by (start, end), and their scores."""
-        parts, scores = model.predict(_features(inputs, procedure))
-        seconds = (parts.double().cpu() * procedure.duration_s).tolist()
-        found = sorted((*each, score) for each, score in zip(seconds, scores.tolist(), strict=True))
-        return {
-            "segments": tuple((start_s, end_s) for start_s, end_s, _ in found),
-            "scores": tuple(score for _, _, score in found),
-        }
+    def decode(self, model: "ProcNet", inputs: PssInputs, videos: Sequence[Procedure]) -> Iterator[dict[str, Any]]:
+        """Yield the segments of each video in seconds, by (start, end), and their scores."""
+        for each in videos:
+            parts, scores = model.predict(_features(inputs, each))
+            seconds = (parts.double().cpu() * each.duration_s).tolist()
+            found = sorted((*part, score) for part, score in zip(seconds, scores.tolist(), strict=True))
+            yield {
+                "segments": tuple((start_s, end_s) for start_s, end_s, _ in found),
+                "scores": tuple(score for _, _, score in found),
+            }
 
 
 def _config(inputs: PssInputs) -> "ProcNetConfig":

@@ -1,6 +1,6 @@
-"""What all trained methods share: one video at a time, an epoch chosen on validation, a model of each seed."""
+"""What all trained methods share: an epoch chosen on validation, and a model of each seed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -28,35 +28,35 @@ class Trained(Method[PssInputs, Segmentation], Generic[Model]):
         """Return a model with parameters that are to be trained."""
         raise NotImplementedError
 
-    def loss(self, model: Model, inputs: PssInputs, procedure: Procedure) -> "torch.Tensor":
-        """Return the loss of a training video."""
+    def losses(self, model: Model, inputs: PssInputs, videos: Sequence[Procedure]) -> "Iterable[torch.Tensor]":
+        """Return losses of a batch of training videos, whose sum is brought down."""
         raise NotImplementedError
 
-    def decode(self, model: Model, inputs: PssInputs, procedure: Procedure) -> dict[str, Any]:
-        """Return the segments of a video, and what else a `Segmentation` holds of it."""
+    def decode(self, model: Model, inputs: PssInputs, videos: Sequence[Procedure]) -> Iterator[dict[str, Any]]:
+        """Yield the segments of each video, and what else a `Segmentation` holds of it."""
         raise NotImplementedError
 
     def val_loss(self, model: Model, inputs: PssInputs, videos: Sequence[Procedure]) -> float:
         """Return 1 less the mean SODA-D F1 of what is predicted for the validation videos."""
-        found = [(each.segments, self.decode(model, inputs, each)["segments"]) for each in videos]
-        return 1 - float(np.mean([soda_d(true, segments).f1 for true, segments in found]))
+        decoded = self.decode(model, inputs, videos)
+        found = [soda_d(true.segments, said["segments"]).f1 for true, said in zip(videos, decoded, strict=True)]
+        return 1 - float(np.mean(found))
 
     def training(self, inputs: PssInputs) -> dict[str, Any]:
-        """Return more options of `stepline.models.training.fit_head`."""
+        """Return more options of `stepline.models.training.fit_head`, ``batch_size`` among them."""
         raise NotImplementedError
 
     def fit(self, inputs: PssInputs, seed: int, path: Path) -> None:
-        """Fit on the training videos, one at a time; keep the epoch of the least ``val_loss``."""
+        """Fit on the training videos; keep the epoch of the least ``val_loss``."""
         train, val = inputs.used("train"), inputs.used("val")
         block = inputs.options[inputs.entry.kind.options]
         fit_head(
             lambda: self.build(inputs),
-            lambda model, batch: (self.loss(model, inputs, train[index]) for index in batch.tolist()),
+            lambda model, batch: self.losses(model, inputs, [train[index] for index in batch.tolist()]),
             lambda model: self.val_loss(model, inputs, val),
             len(train),
             path,
             epochs=block["epochs"],
-            batch_size=1,
             learning_rate=block["learning_rate"],
             weight_decay=block["weight_decay"],
             seed=seed,
@@ -74,8 +74,9 @@ class Trained(Method[PssInputs, Segmentation], Generic[Model]):
         for seed, path in zip(inputs.entry.seeds, fits, strict=True):
             with loaded(path) as parameters:
                 model = restore(self.build(inputs), parameters, inputs.device)
-            for split, procedure in progress(videos, what=f"{inputs.entry.id}, seed {seed}", unit="videos"):
-                said = self.decode(model, inputs, procedure)
+            decoded = self.decode(model, inputs, [procedure for _, procedure in videos])
+            shown = progress(decoded, what=f"{inputs.entry.id}, seed {seed}", unit="videos", total=len(videos))
+            for (split, procedure), said in zip(videos, shown, strict=True):
                 yield Segmentation(seed=seed, split=split, video=procedure.video, **said)
 
 

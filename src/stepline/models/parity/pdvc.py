@@ -1,0 +1,219 @@
+"""PDVC against the network, the criterion and the decoding of github.com/ttengwang/PDVC."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from stepline.backbones.parity import Array, Golden, recipe, weight, weights
+from stepline.errors import StoreError
+from stepline.models.parity import FACTOR, Compared, compared
+from stepline.models.pdvc import Pdvc
+from stepline.models.pdvc_loss import Matched, as_boxes, as_segments, match, overlaps, videos_of
+from stepline.models.pdvc_release import network_of
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "gpu": {},
+    "cpu": {"transformer_padding": "border"},
+    "zeros": {"caption_padding": "zeros"},
+    "gpu_gt_proposals": {"proposals": "ground_truth"},
+}
+"""The settings of each variant of the released code beside our defaults."""
+TOLERANCES = {"tiny": 5e-5, "full": 3e-4}
+"""The largest float32 noise of each size, where the manifest has none of an array."""
+INPUTS = {"recipe_json", "features", "duration_s", "segments_s", "caption_ids", "video_mask", "margin", "stable_words"}
+ARGS = {
+    "nheads": "heads",
+    "max_caption_len": "words",
+    "set_cost_class": "cost_score",
+    "set_cost_giou": "cost_giou",
+    "focal_alpha": "focal_alpha",
+    "focal_gamma": "focal_gamma",
+    "cls_loss_coef": "score_weight",
+    "giou_loss_coef": "giou_weight",
+    "count_loss_coef": "count_weight",
+    "caption_loss_coef": "caption_weight",
+}
+"""The released options by the names of ``PdvcConfig``; the others follow from the weights."""
+LOSSES = {"score": "loss_ce", "giou": "loss_giou", "count": "loss_counter", "caption": "loss_caption"}
+
+
+def is_input(name: str) -> bool:
+    """Return whether an array of the golden file is an input, or an aid for comparing."""
+    return name.rpartition("/")[2] in INPUTS
+
+
+def outputs(manifest: Any, golden: Golden, path: Path) -> Iterator[Compared]:
+    """Yield the outputs of every case and variant: videos alone, and padded batches of some of them."""
+    for size, config in manifest["configs"].items():
+        cases = sorted({name.partition("/")[0] for name in golden if name.startswith(f"{size}_")})
+        if not cases:
+            continue
+        filled = weights(config["keys"], config["digest_sha256"])
+        filled |= {alias: filled[key] for alias, key in config["aliases"].items()}
+        tensors = {name: torch.from_numpy(array) for name, array in filled.items()}
+        noise, settings = manifest["float32_noise"][size], {ours: config["args"][arg] for arg, ours in ARGS.items()}
+        for case in cases:
+            variants = [each for each in VARIANTS if any(name.startswith(f"{case}/{each}/") for name in golden)]
+            for variant in variants:
+                network = network_of(tensors, path, **settings | VARIANTS[variant])
+                videos = _Case(network, golden, case)
+                ours = videos.outputs()
+                for prefix in [f"{case}/{variant}/", *[f"{case}/"] * (variant == variants[0])]:
+                    yield from _compared(ours, videos, golden, prefix, size, noise)
+
+
+class _Case:
+    """The videos of a case, and what a network says of them."""
+
+    def __init__(self, network: Pdvc, golden: Golden, case: str) -> None:
+        size = case.partition("_")[0]
+        marks = [name.split("/") for name in golden if name.startswith(f"{case}/") and "matched_query" in name]
+        self.names = sorted({mark[3] for mark in marks if len(mark) == 5})
+        members = [f"{size}_{name}" for name in self.names] or [case]
+        self.network, self.alone = network, not self.names
+        rows = [torch.from_numpy(_features(golden, member)) for member in members]
+        self.features = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        self.lengths = None if self.alone else torch.tensor([len(each) for each in rows])
+        self.durations_s = torch.tensor([float(golden[f"{member}/duration_s"]) for member in members])
+        self.segments = [
+            torch.from_numpy(golden[f"{member}/segments_s"]) / duration_s
+            for member, duration_s in zip(members, self.durations_s, strict=True)
+        ]
+        self.captions = [torch.from_numpy(golden[f"{member}/caption_ids"]) for member in members]
+
+    @torch.inference_mode()
+    def outputs(self) -> dict[str, Array]:
+        """Return all outputs by the names of the golden file."""
+        network, config = self.network, self.network.config
+        given = self.segments if config.proposals == "ground_truth" else None
+        embedded = network.embed(self.features, self.durations_s, self.lengths)
+        rows, levels = network.encode(embedded)
+        found: dict[str, Any] = {
+            "target_boxes": as_boxes(self.segments[0]),
+            "levels": levels.lengths,
+            "valid_ratios": levels.filled,
+            "mask_flatten": levels.padding,
+            "encoder_input": embedded.rows,
+            "encoder_position": embedded.positions,
+            "memory": rows,
+        }
+        layers = network.layers(rows, levels, given)
+        about: dict[str, Any] = {"durations_s": self.durations_s, "lengths": self.lengths}
+        losses = network.losses(self.features, self.segments, self.captions, **about)
+        for number, layer in enumerate(layers):
+            matched = (
+                match(config, layer.predicted, self.segments)
+                if given is None
+                else Matched(videos_of(given), torch.cat([torch.arange(len(each)) for each in given]), torch.zeros(()))
+            )
+            parts = {
+                "queries": layer.queries,
+                "reference": layer.reference,
+                "boxes": layer.predicted.boxes,
+                "class_logits": layer.predicted.logits,
+                "count_logits": layer.predicted.counts,
+                "matched_query": matched.query,
+                "boxes_of_eval_mode": _with_length(layer.predicted.boxes, layer.reference),
+                **{f"{name}/matched_query": matched.query[matched.video == n] for n, name in enumerate(self.names)},
+                **{LOSSES[name]: loss for name, loss in losses[number].items()},
+                **self._logged(layer.predicted.boxes, matched),
+            }
+            if self.alone:
+                asked = network.asked(layer, matched.video, matched.query)
+                forced = network.captions(asked, rows, levels, self.captions[0])
+                parts |= {"forced_logprobs": forced, "target_logprobs": _of_targets(forced, self.captions[0])}
+            found |= {f"layer{number}/{name}": part for name, part in parts.items()}
+        found["total_loss"] = network.total(losses)
+        for n in range(len(self.features)):
+            asked = network.asked(layers[-1], *_every(n, layers[-1].queries))
+            name = f"greedy/{self.names[n]}" if self.names else "greedy"
+            said = list(network.captions.greedy(asked, rows, levels))
+            found[f"{name}/tokens"] = tokens = torch.stack([word for _, word in said], dim=1)
+            found[f"{name}/logprobs"] = likelihoods = torch.stack([each for each, _ in said], dim=1)
+            found[f"{name}/token_logprobs"] = likelihoods.amax(dim=2)
+            found[f"{name}/score"] = (likelihoods.amax(dim=2) * (tokens > 0)).sum(dim=1)
+        return {name: each.numpy() for name, each in found.items() if each is not None}
+
+    def _logged(self, boxes: Tensor, matched: Matched) -> Mapping[str, Tensor]:
+        """Return what the release logs and does not train by; with one class it counts no query as a segment."""
+        n = torch.tensor([float(len(each)) for each in self.segments])
+        paired = boxes[matched.video, matched.query]
+        together = [as_segments(each) for each in torch.split(paired, [len(each) for each in self.segments])]
+        own = [overlaps(each[:, None], each)[0].triu(1).sum() / (len(each) * (len(each) - 1) / 2) for each in together]
+        difference = (paired - as_boxes(torch.cat(self.segments))).abs().sum()
+        return {
+            "loss_bbox": difference / n.sum(),
+            "loss_self_iou": torch.stack(own).sum(),
+            "cardinality_error": n.mean(),
+        }
+
+
+def _features(golden: Golden, case: str) -> Array:
+    """Return the (T, D) features of a case, which are in the file, or follow from the recipe alone."""
+    if f"{case}/features" in golden:
+        return golden[f"{case}/features"]
+    name, made = next((name, made) for name, made in recipe(golden).items() if made["case"] == case)
+    features = weight(f"{name}/features", tuple(made["shape"]), "scaled")
+    if hashlib.sha256(features.tobytes()).hexdigest() != made["sha256"]:
+        raise StoreError(f"the recipe's input {name} is not that of the golden file")
+    return features
+
+
+def _with_length(boxes: Tensor, reference: Tensor) -> Tensor:
+    """Return boxes as the release's evaluation has them: a centre alone is added to the length too."""
+    if reference.shape[2] == 2:
+        return boxes
+    return (boxes.logit() + torch.nn.functional.pad(reference.logit(), (1, 0))).sigmoid()
+
+
+def _of_targets(forced: Tensor, captions: Tensor) -> Tensor:
+    """Return the (n, W + 1) log likelihoods of words and end, 0 after that."""
+    targets = torch.nn.functional.pad(captions, (0, 1))
+    counted = torch.arange(targets.shape[1]) <= (captions > 0).sum(dim=1, keepdim=True)
+    return forced.gather(2, targets[..., None])[..., 0] * counted
+
+
+def _every(video: int, queries: Tensor) -> Sequence[Tensor]:
+    return torch.full((queries.shape[1],), video), torch.arange(queries.shape[1])
+
+
+def _compared(
+    ours: Mapping[str, Array], case: _Case, golden: Golden, prefix: str, size: str, noise: Mapping[str, float]
+) -> Iterator[Compared]:
+    """Yield what the golden file has under a prefix."""
+    for name, reference in golden.items():
+        rest = name.removeprefix(prefix)
+        if not name.startswith(prefix) or is_input(name) or rest.partition("/")[0] in VARIANTS:
+            continue
+        array = ours[rest.removesuffix("_first64")]
+        if rest.endswith("_first64"):
+            array = array[..., :64]
+        if case.alone and not rest.startswith("greedy/") and array.shape == (1, *reference.shape):
+            array = array[0]
+        if rest.startswith("greedy/"):
+            array, reference = _stable(array, reference, golden[f"{name.rpartition('/')[0]}/stable_words"])
+        known = next((noise[each] for each in noise if each == _key(rest)), TOLERANCES[size])
+        yield compared(name, array, reference, FACTOR * known)
+
+
+def _key(name: str) -> str:
+    """Return the name under which the manifest has an output's noise: without the video of a batch."""
+    parts = name.removesuffix("_first64").split("/")
+    return "/".join((parts[0], parts[-1])) if len(parts) > 1 else name
+
+
+def _stable(ours: Array, reference: Array, words: Array) -> tuple[Array, Array]:
+    """Return the parts of two arrays of captions that rounding does not decide; a score is of all words."""
+    if reference.ndim == 1:
+        whole = words == words.max()
+        return ours[whole], reference[whole]
+    width = reference.shape[1]
+    counted = np.arange(width) < words[:, None]
+    fitted = np.zeros((*ours.shape[:1], width, *ours.shape[2:]), ours.dtype)
+    fitted[:, : ours.shape[1]] = ours[:, :width]
+    return fitted[counted], reference[counted]
