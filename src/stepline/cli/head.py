@@ -24,10 +24,16 @@ def add(verbs: "Verbs") -> None:
 def _check(parsed: argparse.Namespace) -> None:
     from stepline.models.parity import check
 
-    wrong = []
+    every = []
     for each in check(parsed.name, parsed.manifest, parsed.golden):
         print(f"{each.name:56} {each.error:.1e} of {each.allowed:.1e}{'' if each.agrees else ' !'}", flush=True)
-        wrong += [] if each.agrees else [each.name]
+        every.append(each)
+    wrong = [each.name for each in every if not each.agrees]
     if wrong:
-        raise ParityError(f"{parsed.name} is not the released head: {len(wrong)} outputs differ, as {wrong[0]}")
-    print(f"{parsed.name} is the released head: every error is allowed")
+        found = f"{len(wrong)} of {len(every)} outputs differ, as {wrong[0]}"
+        raise ParityError(f"{parsed.name} is not the released head: {found}")
+    worst = max(every, key=lambda each: each.error)
+    print(
+        f"{parsed.name} is the released head: no error is above what is allowed, "
+        f"the largest {worst.error:.1e} of {worst.allowed:.1e}"
+    )

@@ -78,7 +78,8 @@ def network_of(tensors: Tensors, path: Path, **settings: Any) -> Pdvc:
         if first == name and not name.startswith(UNUSED):
             state[name] = value
     try:
-        network = Pdvc(_config(tensors, settings))
+        with torch.device("meta"):
+            network = Pdvc(_config(tensors, settings))
         ours = _ours(state)
     except (KeyError, IndexError, ValueError) as error:
         raise StoreError(f"{path} is not PDVC: {error} is not there; {checkpoint.looks_like(tensors)}") from None
