@@ -11,7 +11,7 @@ from stepline.models.deformable import View  # noqa: E402
 from stepline.models.pdvc import Layer, Pdvc, sinusoids  # noqa: E402
 from stepline.models.pdvc_captions import Asked  # noqa: E402
 from stepline.models.pdvc_config import PdvcConfig  # noqa: E402
-from stepline.models.pdvc_loss import Predicted, as_boxes, counter_loss, match, segment_losses  # noqa: E402
+from stepline.models.pdvc_loss import Predicted, as_boxes, counter_loss, match, segment_losses, soft_losses  # noqa: E402
 
 LENGTH, D, WORDS = 32, 10, 9
 TINY: dict[str, Any] = {
@@ -133,6 +133,8 @@ def test_each_layer_has_its_own_matching_and_losses(matcher: Any) -> None:
     for found, layer in zip(losses(model, VIDEO), model.layers(rows, levels), strict=True):
         matched = match(model.config, layer.predicted, [SEGMENTS])
         expected = segment_losses(model.config, layer.predicted, [SEGMENTS], matched)
+        if matcher == "soft_soda":
+            expected["soft"] = soft_losses(model.config, [matched])[0]
         expected["count"] = counter_loss(model.config, layer.predicted.counts, torch.tensor([3]))
         alone = [
             model.captions.losses(asked(model, layer, [query]), rows, levels, caption[None])

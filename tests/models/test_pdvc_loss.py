@@ -22,6 +22,7 @@ from stepline.models.pdvc_loss import (  # noqa: E402
     matching_costs,
     overlaps,
     segment_losses,
+    soft_losses,
 )
 
 TRUE = torch.tensor([[0.1, 0.3], [0.5, 0.8]])
@@ -40,8 +41,8 @@ def predicted(segments: list[list[float]], logits: list[float] | None = None, co
     return Predicted(torch.tensor([logits], requires_grad=True), boxes, torch.zeros(1, counts + 1, requires_grad=True))
 
 
-def pairs(queries: list[int], end: float = 0.0) -> Matched:
-    return Matched(torch.zeros(len(queries), dtype=torch.long), torch.tensor(queries), torch.tensor(end))
+def pairs(queries: list[int]) -> Matched:
+    return Matched(torch.zeros(len(queries), dtype=torch.long), torch.tensor(queries), ())
 
 
 @given(segments)
@@ -98,19 +99,27 @@ def test_an_ordered_matcher_keeps_the_order_in_time_of_whole_boxes_and_hungarian
     assert found["soda"].query.tolist() == found["soft_soda"].query.tolist() == [2, 0]
 
 
-def test_only_soft_soda_has_an_end_and_it_is_the_smooth_table_s_per_segment() -> None:
-    guess = predicted([[0.4, 0.8], [0.05, 0.35], [0.7, 0.9]])
+def test_soft_soda_s_losses_are_the_smooth_tables_ends_per_segment_of_each_layer() -> None:
+    """Two layers and two videos of another number of segments, at once as each alone; other matchers have none."""
+    guesses = [predicted([[0.4, 0.8], [0.05, 0.35], [0.7, 0.9]]), predicted([[0.3, 0.8], [0.2, 0.3], [0.6, 0.9]])]
+    layer = Predicted(*(torch.cat(parts) for parts in zip(*guesses, strict=True)))
     order = torch.tensor([1, 0, 2])
+    segments = [TRUE, TRUE[1:]]
     for cost in ("iou", "pdvc"):
         soft = config(matcher="soft_soda", cost=cost, gamma=0.1)
-        end = match(soft, guess, [TRUE]).end
-        costs = matching_costs(soft, guess.logits[0], guess.boxes[0], TRUE)[:, order]
-        torch.testing.assert_close(end, soft_ordered(costs[None], gamma=0.1)[0])
-        end.backward()
-        assert guess.boxes.grad is not None
-        assert guess.boxes.grad.abs().sum() > 0
-    assert match(config(matcher="soda"), guess, [TRUE]).end == 0
-    assert match(config(), guess, [TRUE]).end == 0
+        matched = match(soft, layer, segments)
+        found = soft_losses(soft, [matched, matched])
+        expected = 0
+        for logits, boxes, true in zip(layer.logits, layer.boxes, segments, strict=True):
+            costs = matching_costs(soft, logits, boxes, true)[:, order]
+            expected = expected + soft_ordered(costs[None], gamma=0.1)[0]
+        torch.testing.assert_close(found, (expected / 3).expand(2))
+        found.sum().backward(retain_graph=True)
+        for each in guesses:
+            assert each.boxes.grad is not None
+            assert each.boxes.grad.abs().sum() > 0
+    assert not match(config(matcher="soda"), layer, segments).tables
+    assert not match(config(), layer, segments).tables
 
 
 def counted(counts: torch.Tensor, n: int, **changes: Any) -> float:
@@ -144,23 +153,19 @@ def test_the_losses_of_a_layer_by_hand() -> None:
     assert set(losses) == {"score", "giou"}
     torch.testing.assert_close(losses["score"], (of_segment[0] + of_segment[1] + of_other[2]) / 2)
     assert losses["giou"].item() == pytest.approx((0 + (1 - 2 / 3)) / 2, abs=1e-3)
-    soft = segment_losses(config(matcher="soft_soda"), guess, [TRUE], pairs([0, 1], -2.0))
-    assert soft["soft"] == -1
-    assert soft["score"] == losses["score"]
 
 
 def test_losses_of_a_batch_are_per_segment_of_all_its_videos() -> None:
     videos = [predicted([[0.1, 0.3], [0.6, 0.8]], [2.0, -1.0]), predicted([[0.0, 0.4], [0.3, 0.9]], [0.0, 1.0])]
     both = Predicted(*(torch.cat(parts) for parts in zip(*videos, strict=True)))
     segments = [TRUE, TRUE[:1]]
-    matched = match(config(matcher="soft_soda"), both, segments)
+    matched = match(config(), both, segments)
     assert matched.video.tolist() == [0, 0, 1]
-    alone = [match(config(matcher="soft_soda"), each, [true]) for each, true in zip(videos, segments, strict=True)]
+    alone = [match(config(), each, [true]) for each, true in zip(videos, segments, strict=True)]
     assert matched.query.tolist() == [*alone[0].query.tolist(), *alone[1].query.tolist()]
-    found = segment_losses(config(matcher="soft_soda"), both, segments, matched)
+    found = segment_losses(config(), both, segments, matched)
     parts = [
-        segment_losses(config(matcher="soft_soda"), each, [true], one)
-        for each, true, one in zip(videos, segments, alone, strict=True)
+        segment_losses(config(), each, [true], one) for each, true, one in zip(videos, segments, alone, strict=True)
     ]
     for name, loss in found.items():
         torch.testing.assert_close(loss, (2 * parts[0][name] + parts[1][name]) / 3)
@@ -173,4 +178,4 @@ def test_the_order_of_queries_is_without_effect(order: list[int], matcher: Any) 
     moved = Predicted(guess.logits[:, order], guess.boxes[:, order], guess.counts)
     first, second = (match(config(matcher=matcher), each, [TRUE]) for each in (guess, moved))
     assert torch.tensor(order)[second.query].tolist() == first.query.tolist()
-    torch.testing.assert_close(first.end, second.end)
+    torch.testing.assert_close(first.tables, second.tables)

@@ -1,9 +1,11 @@
 """The training loop: how it steps. What else it keeps and how it resumes is tested with the heads that it trains."""
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -217,3 +219,27 @@ def test_the_moments_are_those_asked_for() -> None:
 def test_the_best_epoch_is_kept() -> None:
     slopes = fitted(rising)
     assert float(load_file("f.safetensors")["slope"]) == pytest.approx(slopes[-1])
+
+
+def test_a_long_fit_says_what_it_takes_by_its_first_updates(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any, caplog: Any
+) -> None:
+    """The first update takes 100 s, the others 2 s each."""
+    times = iter([100.0, 100.0 + 2 * training.MEASURED])
+    monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: next(times), monotonic=time.monotonic))
+    monkeypatch.setattr(training.log, "propagate", True)
+    with caplog.at_level("INFO", logger="stepline"):
+        fitted(rising, epochs=3600, what="pdvc, seed 1")
+    expected = "pdvc, seed 1: 3,600 updates take about 2.0 h (0.5 a second), besides validation after each epoch"
+    assert caplog.messages == [expected]
+    assert capsys.readouterr().err == f"{expected}\n"
+
+
+def test_a_short_fit_says_it_in_the_log_alone(monkeypatch: pytest.MonkeyPatch, capsys: Any, caplog: Any) -> None:
+    monkeypatch.setattr(training.log, "propagate", True)
+    with caplog.at_level("INFO", logger="stepline"):
+        fitted(rising, epochs=training.MEASURED)
+        assert not caplog.messages
+        fitted(rising, epochs=training.MEASURED + 1)
+    assert caplog.messages[0].startswith("fit: 11 updates take about 0 min")
+    assert not capsys.readouterr().err

@@ -26,6 +26,7 @@ from stepline.models.pdvc_loss import (
     counter_loss,
     match,
     segment_losses,
+    soft_losses,
     videos_of,
 )
 
@@ -132,8 +133,8 @@ class Pdvc(nn.Module):
         """Return the unweighted losses of each decoder layer, by name.
 
         captions: (n, W) word ids of each video's segments, 0 after the last; of each the first ``words`` - 2 are
-        learned. Names: see ``segment_losses``; ``count``, the counter's, and ``caption``, the mean over all captions.
-        With ground-truth proposals there are the last two alone.
+        learned. Names: see ``segment_losses``; ``soft``, SoftSODA's; ``count``, the counter's, and ``caption``, the
+        mean over all captions. With ground-truth proposals there are the last two alone.
         Raises ValueError where a video has no segments, more than queries, or with an ordered matcher unsorted ones.
         """
         config = self.config
@@ -147,16 +148,22 @@ class Pdvc(nn.Module):
                 raise ValueError("the segments are not sorted by start and end")
         rows, levels = self.encode(self.embed(features, durations_s, lengths))
         n_segments = torch.tensor([len(each) for each in segments], device=features.device)
-        found, asked = [], []
+        found: list[dict[str, Tensor]] = []
+        asked, matches = [], []
         for layer in self.layers(rows, levels, None if learned else segments):
             if learned:
                 matched = match(config, layer.predicted, segments)
+                found.append(segment_losses(config, layer.predicted, segments, matched))
             else:
                 nth = torch.cat([torch.arange(len(each), device=features.device) for each in segments])
-                matched = Matched(videos_of(segments), nth, features.new_zeros(()))
-            losses = segment_losses(config, layer.predicted, segments, matched) if learned else {}
-            found.append(losses | {"count": counter_loss(config, layer.predicted.counts, n_segments)})
+                matched = Matched(videos_of(segments), nth, ())
+                found.append({})
+            found[-1]["count"] = counter_loss(config, layer.predicted.counts, n_segments)
             asked.append(self.asked(layer, matched.video, matched.query))
+            matches.append(matched)
+        if learned and config.matcher == "soft_soda":
+            for losses, soft in zip(found, soft_losses(config, matches), strict=True):
+                losses["soft"] = soft
         queries, views, videos = zip(*asked, strict=True)
         centres, units = zip(*views, strict=True)
         every = Asked(torch.cat(queries), View(torch.cat(centres), torch.cat(units)), torch.cat(videos))

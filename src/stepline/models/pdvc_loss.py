@@ -32,11 +32,14 @@ class Predicted(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """The pairs of a layer: (N,) videos and their queries, and the sum of the tables' smooth ends (``soft_soda``)."""
+    """The pairs of a layer, and what is smoothed of its costs.
+
+    video, query: (N,) each. tables: (n, Q) costs of each video, queries in temporal order; of ``soft_soda`` alone.
+    """
 
     video: Tensor
     query: Tensor
-    end: Tensor
+    tables: Sequence[Tensor]
 
 
 def as_segments(boxes: Tensor) -> Tensor:
@@ -84,10 +87,9 @@ def match(config: PdvcConfig, predicted: Predicted, segments: Sequence[Tensor]) 
     """Return the query of each true segment, in the order of the segments, (n, 2) of each video.
 
     With an ordered matcher, queries are put in the temporal order of their boxes first; the segments must be in it. The
-    smooth end, which has a gradient, is 0 with other matchers than ``soft_soda``; the queries are those of the least
-    cost, not of a smooth one.
+    queries are those of the least cost, with ``soft_soda`` too.
     """
-    queries, end = [], predicted.logits.new_zeros(())
+    queries, tables = [], []
     for logits, boxes, true in zip(predicted.logits, predicted.boxes, segments, strict=True):
         costs = matching_costs(config, logits, boxes, true)
         if config.matcher == "hungarian":
@@ -96,9 +98,8 @@ def match(config: PdvcConfig, predicted: Predicted, segments: Sequence[Tensor]) 
         order = temporal_order(as_segments(boxes.detach()))
         costs = costs[:, order]
         queries.append(order[ordered(costs, complete=True)[1]])
-        if config.matcher == "soft_soda":
-            end = end + soft_ordered(costs[None], gamma=config.gamma)[0]
-    return Matched(videos_of(segments), torch.cat(queries), end)
+        tables += [costs] if config.matcher == "soft_soda" else []
+    return Matched(videos_of(segments), torch.cat(queries), tables)
 
 
 def videos_of(segments: Sequence[Tensor]) -> Tensor:
@@ -123,20 +124,31 @@ def counter_loss(config: PdvcConfig, counts: Tensor, n: Tensor) -> Tensor:
     return functional.binary_cross_entropy_with_logits(counts, (number == n).to(counts), weight=weight)
 
 
+def soft_losses(config: PdvcConfig, layers: Sequence[Matched]) -> Tensor:
+    """Return SoftSODA's (layers,) losses: the smooth tables' ends, per true segment of the batch.
+
+    The tables of all layers and videos are smoothed at once: it takes a few hundred steps, whatever their number.
+    """
+    tables = [table for each in layers for table in each.tables]
+    rows = torch.tensor([len(table) for table in tables], device=tables[0].device)
+    most = max(map(len, tables))
+    stacked = torch.stack([functional.pad(table, (0, 0, 0, most - len(table))) for table in tables])
+    ends = soft_ordered(stacked, gamma=config.gamma, rows=rows)
+    return ends.view(len(layers), -1).sum(dim=1) / len(layers[0].query)
+
+
 def segment_losses(
     config: PdvcConfig, predicted: Predicted, segments: Sequence[Tensor], matched: Matched
 ) -> dict[str, Tensor]:
-    """Return the unweighted losses of a layer but for captions and counter, given what ``match`` found.
+    """Return the unweighted losses of a layer's segments, given what ``match`` found.
 
     score: the focal loss of all queries, per true segment of the batch. giou: 1 - generalised IoU of matched pairs.
-    soft: the smooth tables' ends per true segment, with ``soft_soda`` alone.
     """
     of_segment, of_other = focal_terms(predicted.logits, config.focal_alpha, config.focal_gamma)
     chosen = torch.zeros_like(predicted.logits, dtype=torch.bool)
     chosen[matched.video, matched.query] = True
     _, generalised = overlaps(as_segments(predicted.boxes[matched.video, matched.query]), torch.cat([*segments]))
-    losses = {
+    return {
         "score": torch.where(chosen, of_segment, of_other).sum() / len(matched.query),
         "giou": (1 - generalised).mean(),
     }
-    return losses | ({"soft": matched.end / len(matched.query)} if config.matcher == "soft_soda" else {})

@@ -2,7 +2,9 @@
 
 import copy
 import itertools
+import logging
 import math
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,8 +22,12 @@ if TYPE_CHECKING:
     import torch
 
 Model = TypeVar("Model", bound="torch.nn.Module")
+log = logging.getLogger("stepline")
+
 SHORT_S, WAIT = 0.5, 20
 """A state that takes longer to write is not written before so many times as long have passed."""
+MEASURED, LONG_S = 10, 60
+"""Updates, after a first one, by which a fit estimates what it takes; shown where that is longer than so many s."""
 
 
 def train(
@@ -63,9 +69,11 @@ def train(
     for _ in itertools.islice(batches, done):
         pass
     total = epochs * updates
+    clock = _Clock(what, total - done, validated=val_loss is not None)
     for update in progress(range(done, total), what=what, unit="updates"):
         parts = _update(optimiser, losses(next(batches)), rate(update), clip)
         after(update + 1)
+        clock.updated()
         if val_loss is None:
             state.found.append(sum(map(float, parts)))
             if not math.isfinite(state.found[-1]):
@@ -81,6 +89,35 @@ def train(
         found = torch.tensor(state.found, dtype=torch.float64)
         save_file(tensors | {"val_loss" if val_loss else "loss": found}, part)
     state.path.unlink(missing_ok=True)
+
+
+class _Clock:
+    """Says by the first updates how long all take."""
+
+    def __init__(self, what: str, updates: int, *, validated: bool) -> None:
+        self.what, self.updates, self.done = what, updates, 0
+        self.besides = ", besides validation after each epoch" if validated else ""
+        self.start_s = 0.0
+
+    def updated(self) -> None:
+        """Count an update; after some of them, say what all take."""
+        import torch
+
+        self.done += 1
+        if self.done not in (1, MEASURED + 1):
+            return
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        if self.done == 1:
+            self.start_s = time.perf_counter()
+            return
+        rate = MEASURED / (time.perf_counter() - self.start_s)
+        left_s = self.updates / rate
+        amount = f"{left_s / 3600:.1f} h" if left_s > 5400 else f"{left_s / 60:.0f} min"
+        line = f"{self.what}: {self.updates:,} updates take about {amount} ({rate:.2g} a second){self.besides}"
+        log.info("%s", line)
+        if left_s > LONG_S:
+            print(line, file=sys.stderr)
 
 
 def _update(

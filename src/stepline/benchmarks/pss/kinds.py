@@ -56,6 +56,7 @@ KINDS = {
     ),
     "pdvc": Kind(
         method=_pdvc,
+        revision=2,
         options="pdvc",
         sees=("video", "train", "val"),
         settings={"matcher": MATCHERS, "proposals": {"learned": (), "ground_truth": ("segments",)}},

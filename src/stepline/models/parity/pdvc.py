@@ -109,7 +109,7 @@ class _Case:
             matched = (
                 match(config, layer.predicted, self.segments)
                 if given is None
-                else Matched(videos_of(given), torch.cat([torch.arange(len(each)) for each in given]), torch.zeros(()))
+                else Matched(videos_of(given), torch.cat([torch.arange(len(each)) for each in given]), ())
             )
             parts = {
                 "queries": layer.queries,

@@ -66,6 +66,7 @@ class PdvcMethod(Trained["Pdvc"]):
         options = inputs.options["pdvc"]
         return {
             "batch_size": options["batch_size"],
+            "fused": True,
             "clip": options["clip"],
             "factor": lambda epochs: DECAY ** sum(epochs >= each for each in options["decay_epochs"]),
         }

@@ -1,0 +1,184 @@
+"""Updates and decoding of PDVC at the published size, beside the same network on ``grid_sample``, alone and in batches.
+
+With a GPU it runs there, and says seconds and kernels; without one, CPU seconds and operators.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from measure import show
+from torch import Tensor
+from torch.nn.functional import grid_sample
+from torch.profiler import ProfilerActivity, profile
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from stepline.models.deformable import DeformableAttention, Levels, View, values
+from stepline.models.pdvc import Pdvc
+from stepline.models.pdvc_captions import CaptionHead, Seen
+from stepline.models.pdvc_config import PdvcConfig
+
+DIMENSION, WORDS, SEGMENTS, SAID = 3072, 1607, 8, 12
+"""PDVC's features of YouCook2, its vocabulary, and a video's mean number of segments; words of a sentence."""
+FITS = {"YouCook2": 840, "Tasty": 2998}
+EPOCHS = 30
+STEPS = 100
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+Batch = dict[str, Any]
+
+
+class Counted(TorchDispatchMode):
+    """Counts operators."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.n += 1
+        return function(*args, **(kwargs or {}))
+
+
+class GridAttention(DeformableAttention):
+    """Deformable attention as implementations without a kernel of their own have it: one ``grid_sample`` per level."""
+
+    def forward(self, query: Tensor, view: View, rows: Tensor, levels: Levels) -> Tensor:
+        """Return what ``DeformableAttention`` returns."""
+        locations = self.locations(query, view).permute(0, 2, 1, 3, 4).flatten(0, 1)
+        weight = self.weight(query).unflatten(-1, (self.heads, -1)).softmax(dim=-1)
+        weight = weight.permute(0, 2, 1, 3).flatten(0, 1).view(locations.shape)
+        value = values(self.value, rows, levels).view(*rows.shape[:2], self.heads, -1).permute(0, 2, 3, 1).flatten(0, 1)
+        found = 0
+        for number, part in enumerate(value.split(levels.lengths.tolist(), dim=2)):
+            found = found + (_sampled(part, locations[:, :, number], self.padding) * weight[:, None, :, number]).sum(-1)
+        result: Tensor = self.output(found.unflatten(0, (len(rows), -1)).flatten(1, 2).transpose(1, 2))
+        return result
+
+
+class GridCaptions(CaptionHead):
+    """The caption head, whose rows are read in the same way."""
+
+    def _step(self, word: Tensor, state: tuple[Tensor, Tensor], seen: Seen) -> tuple[Tensor, Tensor]:
+        output, cell = state
+        locations = self.locations(torch.cat((output, seen.asked.queries), dim=1), seen.asked.view)[:, 0]
+        videos = seen.rows.view(int(seen.first.max()) // int(seen.levels.lengths.sum()) + 1, -1, seen.rows.shape[1])
+        table = videos.transpose(1, 2)[seen.asked.video]
+        parts = table.split(seen.levels.lengths.tolist(), dim=2)
+        sampled = torch.cat(
+            [_sampled(part, locations[:, None, n], self.padding)[:, :, 0] for n, part in enumerate(parts)], dim=2
+        ).transpose(1, 2)
+        value, compared = sampled[..., : self.sizes[0]], sampled[..., self.sizes[0] :]
+        weight = self.weight((compared + self.compare_state(output)[:, None]).tanh()).softmax(dim=1)
+        gates = word + seen.gates + self.of_state(torch.cat(((weight * value).sum(dim=1), output), dim=1))
+        into, kept, new, out = gates.chunk(4, dim=1)
+        cell = kept.sigmoid() * cell + into.sigmoid() * new.tanh()
+        return out.sigmoid() * cell.tanh(), cell
+
+
+def _sampled(rows: Tensor, locations: Tensor, padding: str) -> Tensor:
+    """Return (N, D, Q, P) of (N, D, T) rows at (N, Q, P) locations."""
+    grid = torch.stack((2 * locations - 1, torch.zeros_like(locations)), dim=-1)
+    return grid_sample(rows[:, :, None], grid, padding_mode=padding, align_corners=False)
+
+
+def on_grid(network: Pdvc) -> Pdvc:
+    """Return the network with both ways of attention replaced."""
+    for each in network.modules():
+        if isinstance(each, DeformableAttention):
+            each.__class__ = GridAttention
+    network.captions.__class__ = GridCaptions
+    return network
+
+
+def made() -> Pdvc:
+    """Return the published network."""
+    torch.manual_seed(0)
+    return Pdvc(PdvcConfig(feature_dim=DIMENSION, vocabulary=WORDS)).to(DEVICE)
+
+
+def batch(size: int) -> Batch:
+    """Return videos of random rows, with equal segments and sentences."""
+    torch.manual_seed(1)
+    starts = torch.arange(SEGMENTS) / SEGMENTS
+    segments = torch.stack((starts, starts + 0.9 / SEGMENTS), dim=1).to(DEVICE)
+    said = torch.randint(1, WORDS, (SEGMENTS, SAID), device=DEVICE)
+    return {
+        "features": torch.randn(size, 200, DIMENSION, device=DEVICE),
+        "segments": [segments] * size,
+        "captions": [said] * size,
+        "durations_s": torch.full((size,), 320.0, device=DEVICE),
+    }
+
+
+def update(network: Pdvc, videos: Batch) -> Callable[[], None]:
+    """Return what learns from a batch."""
+    adam = torch.optim.Adam(network.parameters(), lr=5e-5, weight_decay=1e-4, fused=True)
+
+    def learn() -> None:
+        adam.zero_grad()
+        network.total(network.losses(**videos)).backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 100)
+        adam.step()
+
+    return learn
+
+
+def launches(call: Callable[[], None]) -> int:
+    """Return the kernels that a call starts, without a GPU its operators."""
+    call()
+    if DEVICE == "cpu":
+        with Counted() as counted:
+            call()
+        return counted.n
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
+        call()
+    return sum(each.count for each in profiled.key_averages() if each.key.startswith("cudaLaunchKernel"))
+
+
+def same(first: Pdvc, second: Pdvc) -> None:
+    """Raise AssertionError where two networks differ by more than rounding."""
+    with torch.no_grad():
+        for network in (first, second):
+            network.eval()
+        torch.testing.assert_close(*(torch.stack([*n.losses(**batch(2))[0].values()]) for n in (first, second)))
+        for network in (first, second):
+            network.train()
+
+
+def main() -> None:
+    """Print the tables."""
+    torch.set_num_threads(1)
+    same(made(), on_grid(made()))
+    sizes = (1, 4, 16) if DEVICE == "cuda" else (1, 4)
+    calls = {"an update by one video, on grid_sample": update(on_grid(made()), batch(1))}
+    for size in sizes:
+        calls[f"an update by {size} videos, times 1/{size}" if size > 1 else "the same, as here"] = update(
+            made(), batch(size)
+        )
+    if DEVICE == "cpu":
+        show("CPU seconds of an update", next(iter(calls)), calls, repeats=2)
+    print(f"{'':44}{'launches':>10}{'updates/s':>12}" + "".join(f"{f'h, {name}':>14}" for name in FITS))
+    for (name, call), size in zip(calls.items(), (1, *sizes), strict=True):
+        n = STEPS if DEVICE == "cuda" else 3
+        call()
+        start_s = time.perf_counter()
+        for _ in range(n):
+            call()
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()
+        rate = n / (time.perf_counter() - start_s)
+        hours = "".join(f"{EPOCHS * videos / size / rate / 3600:14.1f}" for videos in FITS.values())
+        print(f"{name:44}{launches(call):10}{rate:12.2f}{hours}", flush=True)
+    network = made().eval()
+    one, eight = batch(1), batch(8)
+    for videos, n in ((one, 1), (eight, 8)):
+        start_s = time.perf_counter()
+        said = network.decode(videos["features"], durations_s=videos["durations_s"])
+        assert len(said) == n
+        print(f"decoding {n} at once: {(time.perf_counter() - start_s) / n:.2f} s a video", flush=True)
+
+
+if __name__ == "__main__":
+    main()
