@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepline.errors import ParityError
+from stepline.models import CHECKED
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[Any]
@@ -15,7 +16,7 @@ def add(verbs: "Verbs") -> None:
     verb = verbs.add_parser("head", help="check that a head gives the released code's outputs")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
     action = actions.add_parser("check", help="fill the head by the parity recipe and compare every output")
-    action.add_argument("name", metavar="NAME", help="pdvc")
+    action.add_argument("name", metavar="NAME", help=", ".join(CHECKED))
     action.add_argument("--manifest", type=Path, required=True, help="the names, shapes and rules of the weights")
     action.add_argument("--golden", type=Path, required=True, help="the released code's outputs")
     action.set_defaults(run=_check)

@@ -1,1 +1,4 @@
 """Trainable modules and their training."""
+
+CHECKED = ("pdvc",)
+"""The heads that ``parity`` compares with their released networks."""

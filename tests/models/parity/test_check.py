@@ -59,6 +59,14 @@ def test_of_whole_numbers_none_may_differ(files: Callable[..., list[str]], capsy
     assert "1 of 2 outputs differ, as case/ids" in capsys.readouterr().err
 
 
+def test_what_is_not_a_number_is_so_in_both() -> None:
+    """As the mean overlap of the pairs of a single segment."""
+    nan = np.array([1.0, np.nan], np.float32)
+    assert compared("x", nan, nan, 1e-5).agrees
+    assert not compared("x", np.array([np.nan, 1.0], np.float32), nan, 1e-5).agrees
+    assert not compared("x", np.ones(2, np.float32), nan, 1e-5).agrees
+
+
 def test_what_cannot_be_compared_is_one_line(files: Callable[..., list[str]], tmp_path: Path, capsys: Any) -> None:
     arguments = files()
     manifest, golden = tmp_path / "manifest.json", tmp_path / "golden.npz"

@@ -132,11 +132,14 @@ class _Case:
         for n in range(len(self.features)):
             asked = network.asked(layers[-1], *_every(n, layers[-1].queries))
             name = f"greedy/{self.names[n]}" if self.names else "greedy"
-            said = list(network.captions.greedy(asked, rows, levels))
-            found[f"{name}/tokens"] = tokens = torch.stack([word for _, word in said], dim=1)
-            found[f"{name}/logprobs"] = likelihoods = torch.stack([each for each, _ in said], dim=1)
-            found[f"{name}/token_logprobs"] = likelihoods.amax(dim=2)
-            found[f"{name}/score"] = (likelihoods.amax(dim=2) * (tokens > 0)).sum(dim=1)
+            tokens = torch.zeros(len(asked.queries), 0, dtype=torch.int64)
+            likelihoods = rows.new_zeros(len(tokens), 0, config.vocabulary + 1)
+            for of_word, word in network.captions.greedy(asked, rows, levels):
+                tokens = torch.cat((tokens, word[:, None]), dim=1)
+                likelihoods = torch.cat((likelihoods, of_word[:, None]), dim=1)
+            best = likelihoods.amax(dim=2)
+            found |= {f"{name}/tokens": tokens, f"{name}/logprobs": likelihoods}
+            found |= {f"{name}/token_logprobs": best, f"{name}/score": (best * (tokens > 0)).sum(dim=1)}
         return {name: each.numpy() for name, each in found.items() if each is not None}
 
     def _logged(self, boxes: Tensor, matched: Matched) -> Mapping[str, Tensor]:
