@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 
 import numpy as np
 import torch
@@ -74,10 +75,11 @@ def made(folder: Path) -> tuple[Files, Samples]:
 def planners(text: Tensor) -> Iterator[tuple[str, int, Update]]:
     """Yield each planner's name, windows of an update, and an update of it, at the published sizes."""
     sizes = DIMENSION, DIMENSION, HORIZON
-    for name, head in (("MLP", MlpPlanner(*sizes)), ("Transformer", TransformerPlanner(*sizes))):
+    for name, made in (("MLP", MlpPlanner(*sizes)), ("Transformer", TransformerPlanner(*sizes))):
+        head = made.to(text.device)
         adam = torch.optim.Adam(head.parameters(), lr=1e-4, weight_decay=1e-5, fused=True)
         yield name, 256, update(lambda x, y, head=head: plan_loss(head(x), text, y, loss="both"), adam)
-    diffusion = PlanDiffusion(*sizes)
+    diffusion = PlanDiffusion(*sizes).to(text.device)
     adam = torch.optim.Adam(diffusion.parameters(), lr=5e-4, fused=True)
     yield "PDPP*", 32, update(lambda x, y: balanced_loss(diffusion(x), text, y), adam)
 
@@ -91,6 +93,22 @@ def update(loss: Callable[[Tensor, Tensor], Tensor], optimiser: torch.optim.Opti
         optimiser.step()
 
     return learn
+
+
+def on_gpu(samples: Samples) -> None:
+    """Print the seconds of 100 updates of each planner on a GPU, after one that does not count."""
+    text = samples.text.cuda()
+    for name, size, learn in planners(text):
+        batch = samples.observations(slice(size)).cuda(), samples.labels[:size].cuda()
+        learn(batch)
+        torch.cuda.synchronize()
+        start_s = perf_counter()
+        for _ in range(100):
+            learn(batch)
+        torch.cuda.synchronize()
+        print(
+            f"{name}: 100 updates of {size} windows on {torch.cuda.get_device_name()}: {perf_counter() - start_s:.2f} s"
+        )
 
 
 def main() -> None:
@@ -127,6 +145,8 @@ def main() -> None:
                 "windows in memory, no updates": lambda held=held: [*held()].clear(),
             }
             show(f"{name}: {n} windows, {n // size} updates of {size}", "a file read for each window", calls, repeats=3)
+        if torch.cuda.is_available():
+            on_gpu(samples)
 
 
 if __name__ == "__main__":
