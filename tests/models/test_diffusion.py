@@ -1,7 +1,6 @@
 """The diffusion planner against the release's formulas, and what they do not say."""
 
 import re
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,14 +24,6 @@ from stepline.models.plan_loss import balanced_loss  # noqa: E402
 from stepline.models.training import fit_head, loaded, restore  # noqa: E402
 from tests.models import released_planners as released  # noqa: E402
 from tests.models.released_planners import shares  # noqa: E402
-
-
-@pytest.fixture
-def float64() -> Iterator[None]:
-    """What is made or drawn has that type."""
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
 
 
 def planner(network: Any = None, *, text: int = 3, observation: int = 2, horizon: int = 4, **options: int) -> Any:
@@ -130,7 +121,7 @@ PLACES = {
 
 
 def placed(weights: Any, model: Any) -> dict[str, Any]:
-    """Return the release's parameters, or their gradients, as those of a model; what it leaves out must be zero."""
+    """Return the release's parameters, or their gradients, as those of a model."""
     found, modules = {}, dict(model.network.named_modules())
     for name, value in weights.items():
         for theirs, ours in PLACES.items():
