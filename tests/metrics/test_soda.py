@@ -60,6 +60,7 @@ def test_figure_4(pred, order, f1) -> None:
     found = soda_d([[2, 5], [7, 9]], pred, order=order)
     assert found.f1 == pytest.approx(f1, abs=1e-8)
     assert found.recall == pytest.approx(found.precision * 3 / 2)
+    assert soda_c([[2, 5], [7, 9]], pred, np.ones((2, 3)), order=order) == pytest.approx(found)
 
 
 def test_figure_4_pairs() -> None:
