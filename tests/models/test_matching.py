@@ -107,6 +107,7 @@ def test_order_never_costs_less_than_none(cost: np.ndarray) -> None:
         ([[-1, -1]], False, [[0], [0]]),
         ([[-1], [-1]], False, [[0], [0]]),
         ([[-1, 0], [-2, -1]], False, [[1], [0]]),
+        ([[0, -1], [-1, 0]], False, [[1], [0]]),
     ],
 )
 def test_of_equal_sums_the_last_is_left_out_first_a_column_before_a_row(

@@ -122,8 +122,32 @@ def test_the_loss_is_the_sum_of_three() -> None:
     assert found == pytest.approx(log(2) + (0 + 1 + 1) / 3 + log(CELLS + 1))
     alone = torch.tensor([[10.0, 13.0]]) / L
     assert plain().loss(NOISE, alone).item() == pytest.approx(log(2) + 0 + log(CELLS + 1))
-    none = torch.tensor([[10.0, 14.7]]) / L
+    none = torch.tensor([[10.0, 14.0]]) / L
     assert plain().loss(NOISE, none).item() == pytest.approx(log(2) + log(CELLS + 1))
+
+
+@pytest.mark.parametrize(
+    ("segments", "boundary"),
+    [
+        ([[10, 13.75]], 0.75**2 / 2),  # of 3 rows an anchor with an IoU of 0.8 itself
+        ([[0, 10.5]], 0.5**2 / 2),  # of 11 rows an anchor from row 0 on, but not that from row -1 on, with 10 / 11.5
+        ([[2, 5], [10, 21]], (0 + 0 + 1 + 1) / 4),  # each anchor is for the segment that it overlaps
+    ],
+)
+def test_boundaries_are_learned_of_anchors_in_the_video_that_overlap_a_segment(
+    segments: list[list[float]], boundary: float
+) -> None:
+    found = plain().loss(NOISE, torch.tensor(segments) / L).item()
+    assert found == pytest.approx(log(2) + boundary + log(CELLS + 1))
+
+
+def test_what_is_dropped_is_all_that_a_cell_is_chosen_from() -> None:
+    nothing_but_the_sequence = replace(SMALL, positives=0, negatives=0, positive_iou=2.0)
+    segments = torch.tensor([[3.0, 10.0], [12.0, 23.0]]) / L
+    for dropout in (0.0, 1.0):
+        model = made(replace(nothing_but_the_sequence, dropout=dropout))
+        torch.nn.init.zeros_(model.choice.bias)
+        assert (model.loss(NOISE, segments).item() == pytest.approx(log(CELLS + 1), rel=1e-6)) == (dropout == 1)
 
 
 def test_the_sequence_is_of_nearest_cells_in_order_and_then_the_end() -> None:
@@ -207,18 +231,29 @@ def test_the_sequence_is_written_out() -> None:
             best = max((logits[k, r], k, r) for k in kernels for r in range(begin, begin + 4))
             scores.append(best[0].sigmoid())
             cells.append(segments[best[1:]])
+
+    def said(cells_before: list[int]) -> Any:
+        inputs = []
+        for previous in (16, *cells_before):
+            start, end = (0, L) if previous == 16 else cells[previous].tolist()
+            within = [row for number, row in enumerate(rows) if start < number + 1 and number < end]
+            content = torch.stack(within).mean(dim=0) @ w["content.weight"].T + w["content.bias"]
+            inputs.append(torch.cat([torch.stack(scores), w["place.weight"][previous], content]))
+        return recurrent(w, "sequence", torch.stack(inputs)) @ w["choice.weight"].T + w["choice.bias"]
+
+    chosen: list[int] = []
+    while len(chosen) < 6 and (cell := int(said(chosen)[-1].argmax())) != 16:
+        chosen.append(cell)
+    assert len({*chosen}) > 2
+    found, found_scores = model.predict(rows[None])
+    torch.testing.assert_close(found, torch.stack([cells[cell] for cell in chosen]).clamp(0, L) / L)
+    torch.testing.assert_close(found_scores, torch.stack([scores[cell] for cell in chosen]))
+
     truth = torch.tensor([[2.0, 9.0], [11.0, 30.0]])
     nearest = [min(range(16), key=lambda cell: float((cells[cell] - each).norm())) for each in truth]
-    inputs = []
-    for previous in (16, *nearest):
-        start, end = (0, L) if previous == 16 else cells[previous].tolist()
-        within = [row for number, row in enumerate(rows) if start < number + 1 and number < end]
-        content = torch.stack(within).mean(dim=0) @ w["content.weight"].T + w["content.bias"]
-        inputs.append(torch.cat([torch.stack(scores), w["place.weight"][previous], content]))
-    said = recurrent(w, "sequence", torch.stack(inputs)) @ w["choice.weight"].T + w["choice.bias"]
-    chosen = said.log_softmax(dim=1)[[0, 1, 2], [*nearest, 16]]
+    likelihood = said(nearest).log_softmax(dim=1)[[0, 1, 2], [*nearest, 16]]
     model.config = replace(SCALED, positives=0, negatives=0, positive_iou=2.0)  # nothing but the sequence is learned
-    torch.testing.assert_close(model.loss(rows[None], truth / L), -chosen.mean(), rtol=1e-9, atol=0)
+    torch.testing.assert_close(model.loss(rows[None], truth / L), -likelihood.mean(), rtol=1e-9, atol=0)
 
 
 def given(model: Any, logits: Any, segments: Any) -> Any:

@@ -14,6 +14,7 @@ from stepline.benchmarks.pss.kinds import Segmentation
 from stepline.io import read_json
 from stepline.metrics.captions import Scores, meteor_stem
 from stepline.metrics.dense_captions import similarity
+from stepline.metrics.segments import mean_iou, mean_jaccard
 from stepline.metrics.soda import soda_c, soda_d
 from stepline.runs.predictions import write_predictions
 from stepline.runs.score import score
@@ -74,6 +75,10 @@ def test_columns_are_means_over_videos_then_over_seeds() -> None:
         assert found["metrics"][metric]["per_seed"] == pytest.approx([100, value], abs=1e-4)
         assert found["metrics"][metric]["value"] == pytest.approx((100 + value) / 2, abs=1e-4)
         assert found["metrics"][metric]["sd"] == pytest.approx((100 - value) / 2**0.5, abs=1e-4)
+    for name, metric in (("miou", mean_iou), ("mjaccard", mean_jaccard)):
+        for suffix, grid in (("", "continuous"), ("_1fps", "label_1fps")):
+            of_videos = [metric(t.segments, p.segments, grid=grid) for t, p in zip(truth(), off, strict=True)]  # type: ignore[arg-type]
+            assert found["metrics"][name + suffix]["per_seed"][1] == pytest.approx(100 * sum(of_videos) / 4)
     assert (found["metrics"]["soda_d"]["n_videos"], found["metrics"]["soda_d"]["n_listed"]) == (4, 4)
     assert found["selection"] == "chosen"
 
