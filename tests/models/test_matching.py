@@ -171,6 +171,12 @@ def test_diagonals_say_what_cells_say(smooth: Smooth, device: str) -> None:
         assert found.tolist() == pytest.approx([cell_by_cell(each, 0.3, smooth) for each in cost])
 
 
+def test_the_smooth_least_is_by_default_the_one_of_the_released_training() -> None:
+    cost = np.random.default_rng(0).normal(size=(1, 3, 4))
+    found = soft_ordered(torch.tensor(cost), gamma=0.3).item()
+    assert found == pytest.approx(cell_by_cell(cost[0], 0.3, "expectation"))
+
+
 @given(costs)
 def test_a_small_gamma_gives_the_least_sum(cost: np.ndarray) -> None:
     least = least_sum(cost, complete=False)
