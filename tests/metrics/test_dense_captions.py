@@ -66,6 +66,15 @@ def test_every_pair_counts_and_a_prediction_without_one_counts_once() -> None:
     assert seen == [([[["a"]], [["b"]]], [["c"], ["c"]]), without, without, without]
 
 
+@pytest.mark.parametrize("tenths", [3, 5, 7, 9])
+def test_a_pair_at_a_threshold_itself_counts(tenths: int) -> None:
+    """Of so long segments the 1e-8 s of an IoU's union are lost: it is the threshold to the last bit."""
+    truth = {"v": Captioned(np.array([[0.0, 10 * 2.0**28]]), ["a"])}
+    predicted = {"v": Captioned(np.array([[0.0, tenths * 2.0**28]]), ["a"])}
+    found = summarisation(truth, predicted, {"R": rouge_l})["R"]
+    assert found.tolist() == [sum(threshold <= tenths / 10 for threshold in (0.3, 0.5, 0.7, 0.9)) / 4]
+
+
 def test_the_order_of_predictions_does_not_matter() -> None:
     segments, sentences = PREDICTED["soup"]
     turned = PREDICTED | {"soup": Captioned(segments[::-1], sentences[::-1])}

@@ -60,6 +60,7 @@ def test_figure_4(pred, order, f1) -> None:
     found = soda_d([[2, 5], [7, 9]], pred, order=order)
     assert found.f1 == pytest.approx(f1, abs=1e-8)
     assert found.recall == pytest.approx(found.precision * 3 / 2)
+    assert soda_c([[2, 5], [7, 9]], pred, np.ones((2, 3)), order=order) == pytest.approx(found)
 
 
 def test_figure_4_pairs() -> None:
@@ -144,8 +145,9 @@ def test_pairs_are_ordered_one_to_one_and_sum_to_the_score(gt, pred, order) -> N
 def test_of_equal_matchings_the_earliest_segments_are_matched() -> None:
     assert matched([[0, 10]], [[0, 10], [0, 10]]) == [(0, 0)]
     assert matched([[0, 10], [0, 10]], [[0, 10]]) == [(0, 0)]
-    # The two pairs of equal segments cross: the first true segment's is taken.
-    assert matched([[0, 10], [0, 2]], [[0, 2], [0, 10]], order="start") == [(0, 1)]
+    # The two pairs of equal segments cross: the first true segment's is taken. So long, both have an IoU of 1.
+    short, long = [0, 2.0**30], [0, 2.0**31]
+    assert matched([long, short], [short, long], order="start") == [(0, 1)]
 
 
 @settings(max_examples=40)

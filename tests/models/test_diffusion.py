@@ -1,5 +1,7 @@
-"""The diffusion planner against the textbook: convolutions of torch, and schedule and sampler in numpy's float64."""
+"""The diffusion planner against the release's formulas, and what they do not say."""
 
+import re
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +20,10 @@ from stepline.models.diffusion import (  # noqa: E402
     schedule,
     signal,
 )
+from stepline.models.plan_loss import balanced_loss  # noqa: E402
 from stepline.models.training import fit_head, loaded, restore  # noqa: E402
-
-
-def shares(steps: int) -> np.ndarray:
-    """Return what is left of the signal after each step, by its definition through the noise that each step adds."""
-    angle = (np.linspace(0, 1, steps + 1) + 0.008) / 1.008 * np.pi / 2
-    betas = 1 - np.cos(angle[1:]) ** 2 / np.cos(angle[:-1]) ** 2
-    return np.cumprod(1 - np.minimum(betas, 0.999))
+from tests.models import released_planners as released  # noqa: E402
+from tests.models.released_planners import shares  # noqa: E402
 
 
 def planner(network: Any = None, *, text: int = 3, observation: int = 2, horizon: int = 4, **options: int) -> Any:
@@ -49,7 +47,7 @@ def stirred(model: Any) -> Any:
 class TestSchedule:
     @pytest.mark.parametrize("steps", [10, 200, 1000])
     def test_the_signal_is_that_of_the_cosine_schedule(self, steps: int) -> None:
-        np.testing.assert_allclose(signal(steps).numpy(), shares(steps), rtol=1e-9)
+        torch.testing.assert_close(signal(steps), shares(steps), rtol=1e-9, atol=0)
 
     def test_the_last_step_leaves_a_thousandth(self) -> None:
         left = signal(200)
@@ -98,51 +96,159 @@ class TestConvolution:
         assert not any(each.any() for each in Convolution(32, 32, 3, zero=True).parameters())
 
 
-class Textbook:
-    """The U-Net's function in torch's own convolutions, with all of their taps, channels before rows."""
+PLACES = {
+    r"^time_mlp.1": "time.0",
+    r"^time_mlp.3": "time.2",
+    r"^downs.(.).2.conv": r"shorter.\1",
+    r"^ups.(.).2.conv": r"longer.\1",
+    r"^downs.(.).0": r"down.\1.first",
+    r"^downs.(.).1": r"down.\1.second",
+    r"^ups.(.).0": r"up.\1.first",
+    r"^ups.(.).1": r"up.\1.second",
+    r"^mid_block1": "middle.first",
+    r"^mid_block2": "middle.second",
+    r"^final_conv.0.block.0": "last.0.convolution",
+    r"^final_conv.0.block.2": "last.0.norm",
+    r"^final_conv.1": "last.1",
+    r"blocks.0.block.0": "first.convolution",
+    r"blocks.0.block.2": "first.norm",
+    r"blocks.1.block.0": "second.convolution",
+    r"blocks.1.block.2": "second.norm",
+    r"(?<=[.])time_mlp.1": "time",
+    r"residual_conv": "beside",
+}
+"""Names of parameters in the release, and here."""
 
-    def __init__(self, net: Any) -> None:
-        self.net: Any = net
 
-    def convolution(self, made: Any, x: Any, kernel: int = 3) -> Any:
-        outputs, inputs = len(made.weight), x.shape[1]
-        weight = torch.zeros(outputs, inputs, kernel, dtype=x.dtype)
-        weight[:, :, list(made.taps)] = made.weight.detach().view(outputs, -1, inputs).mT
-        return functional.conv1d(x, weight, made.bias, padding=made.padding)
+def placed(weights: Any, model: Any) -> dict[str, Any]:
+    """Return the release's parameters, or their gradients, as those of a model."""
+    found, modules = {}, dict(model.network.named_modules())
+    for name, value in weights.items():
+        for theirs, ours in PLACES.items():
+            name = re.sub(theirs, ours, name)
+        module, kind = modules[name.rpartition(".")[0]], name.rpartition(".")[2]
+        if isinstance(module, Convolution) and kind == "weight":
+            if name.startswith("longer"):
+                value = value.transpose(0, 1).flip(2)
+            value = value[:, :, list(module.taps)].mT.flatten(1)
+        if name.startswith("last.1"):
+            value = value[: model.text]
+        found[f"network.{name}"] = value.detach().reshape(module.get_parameter(kind).shape)
+    return found
 
-    def block(self, made: Any, x: Any) -> Any:
-        x = self.convolution(made.convolution, x)
-        grouped = x.reshape(len(x), 32, -1)
-        mean, std = grouped.mean(2, keepdim=True), (grouped.var(2, correction=0, keepdim=True) + 1e-5).sqrt()
-        x = ((grouped - mean) / std).view_as(x) * made.norm.weight[:, None] + made.norm.bias[:, None]
-        return x * torch.log1p(x.exp()).tanh()
 
-    def pair(self, made: Any, x: Any, time: Any) -> Any:
-        for each in (made.first, made.second):
-            beside = each.beside(x.mT).mT
-            x = self.block(each.second, self.block(each.first, x) + each.time(time)[..., None]) + beside
-        return x
+def copied(horizon: int) -> tuple[Any, Any]:
+    """Return a planner, and the release's parameters that it has.
 
-    def __call__(self, x: Any, steps: Any) -> Any:
-        net, half = self.net, self.net.width // 2
-        angle = steps[:, None].double() * torch.exp(-np.log(10_000) / (half - 1) * torch.arange(half).double())
-        time = net.time(torch.cat((angle.sin(), angle.cos()), dim=1))
-        first = self.pair(net.down[0], x.mT, time)
-        second = self.pair(net.down[1], self.convolution(net.shorter[0], first, 2), time)
-        third = self.pair(net.down[2], self.convolution(net.shorter[1], second, 2), time)
-        x = torch.cat((self.pair(net.middle, third, time), third), dim=1)
-        x = self.convolution(net.longer[0], self.pair(net.up[0], x, time), 2)
-        x = self.convolution(net.longer[1], self.pair(net.up[1], torch.cat((x, second), dim=1), time), 2)
-        return net.last[1](self.block(net.last[0], x).mT)
+    In groups of one channel, as of half the width, a bias would do nothing and Adam follow the rounding of its
+    gradient.
+    """
+    model = PlanDiffusion(5, 2, horizon, width=64)
+    model.signal = signal(model.steps)
+    weights = released.unet_weights(11, 64)
+    model.load_state_dict(placed(weights, model))
+    return model, weights
+
+
+def agree(found: Any, expected: Any) -> None:
+    """Ask for equality but for rounding, relative to the largest number of each tensor."""
+    assert found.shape == expected.shape
+    assert (found - expected).abs().max() <= 1e-9 * expected.abs().max()
+
+
+@pytest.mark.usefixtures("float64")
+class TestRelease:
+    @pytest.mark.parametrize("horizon", [3, 4, 5, 6])
+    def test_the_network_is_the_release_s(self, horizon: int) -> None:
+        model, weights = copied(horizon)
+        x, steps = torch.randn(4, horizon, 11), torch.tensor([0, 20, 60, 199])
+        found = model.network(x, steps)
+        agree(found, released.unet(weights, x, steps)[:, :, :5])
+        assert (found - model.network(x, steps + 1)).abs().amax(dim=(1, 2)).min() > 1e-3
+        agree(model.network(x[:1], steps[:1]), found[:1])
+
+    @pytest.mark.parametrize("horizon", [3, 4])
+    @pytest.mark.parametrize("noised", ["zeros", "text"])
+    def test_a_training_step_is_the_release_s(self, horizon: int, noised: str) -> None:
+        """Which draws noise for observations too, predicts them, and overwrites both."""
+        model, weights = copied(horizon)
+        observed, text, labels = torch.randn(6, 12), 3 * torch.randn(9, 5), torch.randint(9, (6, horizon))
+        actions = text[labels] if noised == "text" else torch.zeros(6, horizon, 5)
+        torch.manual_seed(3)
+        x = model(observed, actions if noised == "text" else None)
+        loss = balanced_loss(x, text, labels)
+        loss.backward()
+
+        torch.manual_seed(3)
+        steps, noise = torch.randint(200, (6,)), torch.randn(6, horizon, 5)
+        noise = torch.cat((noise, 5 * torch.randn(6, horizon, 6)), dim=2)
+        plans = released.projected(torch.cat((actions, torch.zeros(6, horizon, 6)), dim=2), observed)
+        said = released.unet(weights, released.noised(plans, observed, steps, noise), steps)
+        expected = released.diffusion_loss(released.projected(said, observed)[:, :, :5], text, labels)
+        agree(x, said[:, :, :5])
+        agree(loss, expected)
+        gradients = dict(zip(weights, torch.autograd.grad(expected, [*weights.values()]), strict=True))
+        for name, gradient in placed(gradients, model).items():
+            agree(model.get_parameter(name).grad, gradient)
+        kept = sum(int(each.grad.count_nonzero()) for each in model.parameters())
+        assert kept == sum(int(each.count_nonzero()) for each in gradients.values())
+
+    @pytest.mark.parametrize("horizon", [3, 4])
+    def test_sampling_is_the_release_s(self, horizon: int) -> None:
+        model, weights = copied(horizon)
+        observed, noise = torch.randn(4, 12), torch.randn(4, horizon, 11)
+        expected = released.sampled(lambda x, steps: released.unet(weights, x, steps), observed, noise, 200, 10)
+        agree(model.sample(observed, noise[:, :, :5]), expected[:, :, :5])
+
+    def test_a_fit_is_the_release_s(self) -> None:
+        """Two epochs of three full batches: the rate of each update, AdamW, and the average of parameters."""
+        observed, text, labels = torch.randn(10, 12), 3 * torch.randn(9, 5), torch.randint(9, (10, 3))
+        better = count()
+
+        def make() -> Any:
+            model, _ = copied(3)
+            torch.manual_seed(8)
+            return model
+
+        fit_head(
+            make,
+            lambda model, batch: [balanced_loss(model(observed[batch]), text, labels[batch])],
+            lambda model: -float(next(better)),
+            10,
+            Path("fit"),
+            epochs=2,
+            steps=3,
+            batch_size=4,
+            learning_rate=1e-4,
+            seed=4,
+            factor=schedule(2),
+            average=averaging(0.7, 2, 2),
+            fused=True,
+        )
+
+        weights = released.unet_weights(11, 64)
+        average, adam = {name: each.detach().clone() for name, each in weights.items()}, released.Adam(weights)
+        drawn, batches = torch.Generator().manual_seed(4), list[Any]()
+        while len(batches) < 6:
+            batches += torch.randperm(10, generator=drawn).split(4)[:2]
+        torch.manual_seed(8)
+        for update, batch in enumerate(batches):
+            steps, noise = torch.randint(200, (4,)), torch.randn(4, 3, 5)
+            noise = torch.cat((noise, torch.zeros(4, 3, 6)), dim=2)
+            x = released.noised(torch.zeros(4, 3, 11), observed[batch], steps, noise)
+            said = released.unet(weights, x, steps)[:, :, :5]
+            adam.update(released.diffusion_loss(said, text, labels[batch]), 1e-4 * released.rate(update, 6))
+            if update % 2 == 0:
+                share = 0.0 if update < 2 else 0.7
+                average = {name: share * average[name] + (1 - share) * each.detach() for name, each in weights.items()}
+        model, _ = copied(3)
+        with loaded(Path("fit")) as state:
+            for name, expected in placed(average, model).items():
+                np.testing.assert_allclose(state[name], expected.numpy(), rtol=0, atol=1e-11)
+                assert np.abs(state[name] - model.get_parameter(name).detach().numpy()).max() > 1e-5
 
 
 class TestTemporalUnet:
-    @pytest.mark.parametrize("rows", [3, 4, 5, 6])
-    def test_it_is_the_textbooks(self, rows: int) -> None:
-        net = stirred(TemporalUnet(7, 5, rows, width=32).double())
-        x, steps = torch.randn(3, rows, 7, dtype=torch.float64), torch.tensor([0, 60, 199])
-        torch.testing.assert_close(net(x, steps.double()), Textbook(net)(x, steps), rtol=1e-8, atol=1e-8)
-
     def test_untrained_it_says_its_bias_and_its_blocks_add_nothing(self) -> None:
         net = TemporalUnet(7, 5, 3, width=32)
         x, time = torch.randn(2, 3, 7), torch.randn(2, 32)
@@ -176,7 +282,7 @@ class TestTraining:
         watch = Watch(lambda x, _: x)
         observed, actions = torch.randn(4000, 12), torch.randn(4000, 4, 3)
         planner(watch)(observed, actions)
-        (x, steps), left = watch.seen[0], torch.tensor(shares(200))
+        (x, steps), left = watch.seen[0], shares(200)
         noise = (x[..., :3] - left[steps, None, None].sqrt() * actions) / (1 - left[steps, None, None]).sqrt()
         assert float(noise.mean()) == pytest.approx(0, abs=0.02)
         assert float(noise.var()) == pytest.approx(1, abs=0.03)
@@ -253,23 +359,16 @@ class TestSampling:
             assert torch.equal(x[:, -1, 3:], observed[:, 6:])
             assert not x[:, 1:-1, 3:].any()
 
+    @pytest.mark.usefixtures("float64")
     @pytest.mark.parametrize(("steps", "n_steps"), [(200, 10), (200, 1), (205, 10), (10, 10)])
-    def test_it_is_ddim_by_the_noise_that_it_finds(self, steps: int, n_steps: int) -> None:
+    def test_it_is_ddim_of_any_number_of_steps(self, steps: int, n_steps: int) -> None:
         def answer(x: Any, step: Any) -> Any:
-            return np.tanh(x) * 0.7 + np.sin(step)[:, None, None] - 0.2 * x[:, ::-1]
+            return 0.7 * x.tanh() + step[:, None, None].sin() - 0.2 * x.flip(1)
 
-        noise = torch.randn(5, 4, 3, generator=torch.Generator().manual_seed(2))
-        watch = Watch(lambda x, step: torch.from_numpy(answer(x.double().numpy(), step.numpy())).float())
-        found = planner(watch, steps=steps).sample(torch.zeros(5, 12), noise, n_steps=n_steps)
-
-        x, left = noise.double().numpy(), shares(steps)
-        grid = [*range(0, steps, steps // n_steps)][:n_steps]
-        for now, then in zip(grid[::-1], [*grid[-2::-1], None], strict=True):
-            plan = answer(x, np.full(5, now))
-            added = (x / np.sqrt(left[now]) - plan) / np.sqrt(1 / left[now] - 1)
-            kept = 1.0 if then is None else left[then]
-            x = np.sqrt(kept) * plan + np.sqrt(1 - kept) * added
-        np.testing.assert_allclose(found.numpy(), x, atol=1e-4)
+        model, noise = planner(Watch(answer), steps=steps), torch.randn(5, 4, 3)
+        model.signal = signal(steps)
+        expected = released.sampled(answer, torch.zeros(5, 0), noise, steps, n_steps)
+        agree(model.sample(torch.zeros(5, 12), noise, n_steps=n_steps), expected)
 
     def test_its_noise_alone_decides(self) -> None:
         model, observed = stirred(planner()), torch.randn(5, 12)

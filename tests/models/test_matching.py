@@ -107,6 +107,7 @@ def test_order_never_costs_less_than_none(cost: np.ndarray) -> None:
         ([[-1, -1]], False, [[0], [0]]),
         ([[-1], [-1]], False, [[0], [0]]),
         ([[-1, 0], [-2, -1]], False, [[1], [0]]),
+        ([[0, -1], [-1, 0]], False, [[1], [0]]),
     ],
 )
 def test_of_equal_sums_the_last_is_left_out_first_a_column_before_a_row(
@@ -168,6 +169,12 @@ def test_diagonals_say_what_cells_say(smooth: Smooth, device: str) -> None:
         found = soft_ordered(torch.tensor(cost, device=device), gamma=0.3, smooth=smooth)
         assert found.device.type == device
         assert found.tolist() == pytest.approx([cell_by_cell(each, 0.3, smooth) for each in cost])
+
+
+def test_the_smooth_least_is_by_default_the_one_of_the_released_training() -> None:
+    cost = np.random.default_rng(0).normal(size=(1, 3, 4))
+    found = soft_ordered(torch.tensor(cost), gamma=0.3).item()
+    assert found == pytest.approx(cell_by_cell(cost[0], 0.3, "expectation"))
 
 
 @given(costs)

@@ -1,10 +1,18 @@
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
+from stepline.models.plan_loss import plan_loss  # noqa: E402
 from stepline.models.planners import MlpPlanner, TransformerPlanner  # noqa: E402
+from stepline.models.training import fit_head, loaded  # noqa: E402
+from tests.models import released_planners as released  # noqa: E402
 
 D, E, T = 4, 5, 3
 PLANNERS = MlpPlanner, TransformerPlanner
@@ -19,7 +27,7 @@ def observed(n: int = 2) -> torch.Tensor:
     return torch.randn(n, 6 * D, generator=torch.Generator().manual_seed(1))
 
 
-def count(model: nn.Module) -> int:
+def size(model: nn.Module) -> int:
     return sum(each.numel() for each in model.parameters())
 
 
@@ -32,9 +40,9 @@ def test_a_planner_gives_a_vector_for_each_action(kind: type[nn.Module]) -> None
 
 def test_the_parameters_are_those_of_the_layers() -> None:
     mlp = (6 * D + 1) * 4 * D + (4 * D + 1) * 2 * D + T * (2 * D + 1) * E
-    assert count(made(MlpPlanner)) == mlp
+    assert size(made(MlpPlanner)) == mlp
     square, norms = E * E + E, 2 * 2 * E
-    assert count(made(TransformerPlanner)) == mlp + 4 * square + 2 * square + norms + square
+    assert size(made(TransformerPlanner)) == mlp + 4 * square + 2 * square + norms + square
 
 
 def test_the_heads_start_as_linear_layers_of_their_own() -> None:
@@ -86,13 +94,110 @@ def test_positions_are_sines_and_cosines() -> None:
     assert "positions" not in made(TransformerPlanner).state_dict()
 
 
-def test_the_layer_attends_by_one_head_and_normalises_after() -> None:
-    model = made(TransformerPlanner)
-    layer = model.attention
-    x = model.layers(observed()) + model.positions
-    projected = nn.functional.linear(x, layer.self_attn.in_proj_weight, layer.self_attn.in_proj_bias)
-    query, key, value = projected.chunk(3, dim=-1)
-    weights = (query @ key.transpose(1, 2) / E**0.5).softmax(dim=-1)
-    x = layer.norm1(x + layer.self_attn.out_proj(weights @ value))
-    x = layer.norm2(x + layer.linear2(layer.linear1(x).relu()))
-    assert torch.allclose(model(observed()), model.last(x), atol=1e-5)
+PLACES = {
+    MlpPlanner: {"layers.0": "linear1", "layers.3": "linear2", "layers.6": "linears"},
+    TransformerPlanner: {
+        "layers.0": "state_encoder.0",
+        "layers.3": "state_encoder.2",
+        "layers.6": "state_linears",
+        "attention.self_attn": "self_attention_layers.0",
+        "attention.self_attn.out_proj": "self_attention_layers.0.out_proj",
+        "attention.linear1": "feed_forward_layers.0.0",
+        "attention.linear2": "feed_forward_layers.0.2",
+        "attention.norm1": "attention_norm_layers.0",
+        "attention.norm2": "ffn_norm_layers.0",
+        "last": "out_linear",
+    },
+}
+"""Names of layers here, and in the release."""
+
+
+def placed(weights: dict[str, Any], model: nn.Module) -> dict[str, Any]:
+    """Return the release's parameters, or their gradients, as those of a model."""
+    found = {}
+    for name, each in model.named_parameters():
+        layer, _, kind = name.rpartition(".")
+        theirs = PLACES[type(model)][layer]
+        horizon = sum(other.startswith(f"{theirs}.") for other in weights) // 2 if layer == "layers.6" else 0
+        parts = [weights[f"{theirs}.{step}.{kind}"] for step in range(horizon)] or [weights[f"{theirs}.{kind}"]]
+        found[name] = torch.cat(parts).detach()
+        assert found[name].shape == each.shape
+    assert sum(map(torch.numel, found.values())) == sum(map(torch.numel, weights.values()))
+    return found
+
+
+RELEASED = {
+    MlpPlanner: (released.mlp_weights, released.mlp),
+    TransformerPlanner: (released.transformer_weights, released.transformer),
+}
+
+
+def copied(kind: type[nn.Module], horizon: int) -> tuple[nn.Module, dict[str, Any]]:
+    """Return a planner, and the release's parameters that it has."""
+    model, weights = kind(8, 8, horizon), RELEASED[kind][0](8, horizon)
+    model.load_state_dict(placed(weights, model))
+    return model, weights
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("kind", PLANNERS)
+class TestRelease:
+    @pytest.mark.parametrize("horizon", [3, 4, 5, 6])
+    def test_the_network_is_the_release_s(self, kind: type[nn.Module], horizon: int) -> None:
+        model, weights = copied(kind, horizon)
+        seen = torch.randn(4, 48)
+        torch.testing.assert_close(model.eval()(seen), RELEASED[kind][1](weights, seen), rtol=1e-9, atol=1e-9)
+
+    @pytest.mark.parametrize("horizon", [3, 4])
+    def test_a_training_step_is_the_release_s(self, kind: type[nn.Module], horizon: int) -> None:
+        """With the dropout of the same draws."""
+        model, weights = copied(kind, horizon)
+        seen, text, labels = torch.randn(6, 48), 3 * torch.randn(9, 8), torch.randint(9, (6, horizon))
+        torch.manual_seed(1)
+        loss = plan_loss(model(seen), text, labels, loss="both")
+        loss.backward()
+        torch.manual_seed(1)
+        dropped = {"dropout": 0.3} if kind is MlpPlanner else {}
+        expected = released.heads_loss(RELEASED[kind][1](weights, seen, **dropped), text, labels)
+        torch.testing.assert_close(loss, expected, rtol=1e-9, atol=0)
+        gradients = dict(zip(weights, torch.autograd.grad(expected, [*weights.values()]), strict=True))
+        for name, gradient in placed(gradients, model).items():
+            assert (model.get_parameter(name).grad - gradient).abs().max() <= 1e-9 * gradient.abs().max()
+
+    def test_a_fit_is_the_release_s(self, kind: type[nn.Module]) -> None:
+        """Adam with decay in the gradient, the last batch what is left."""
+        seen, text, labels = torch.randn(10, 48), 3 * torch.randn(9, 8), torch.randint(9, (10, 3))
+        better = count()
+
+        def make() -> nn.Module:
+            model, _ = copied(kind, 3)
+            torch.manual_seed(8)
+            return model
+
+        fit_head(
+            make,
+            lambda model, batch: [plan_loss(model(seen[batch]), text, labels[batch], loss="both")],
+            lambda model: -float(next(better)),
+            10,
+            Path("fit"),
+            epochs=2,
+            batch_size=4,
+            learning_rate=1e-3,
+            seed=4,
+            weight_decay=0.1,
+            fused=True,
+        )
+
+        _, weights = copied(kind, 3)
+        adam, drawn = released.Adam(weights, 0.1), torch.Generator().manual_seed(4)
+        batches = [batch for _ in range(2) for batch in torch.randperm(10, generator=drawn).split(4)]
+        torch.manual_seed(8)
+        dropped = {"dropout": 0.3} if kind is MlpPlanner else {}
+        for batch in batches:
+            said = RELEASED[kind][1](weights, seen[batch], **dropped)
+            adam.update(released.heads_loss(said, text, labels[batch]), 1e-3)
+        model, _ = copied(kind, 3)
+        with loaded(Path("fit")) as state:
+            for name, expected in placed(weights, model).items():
+                np.testing.assert_allclose(state[name], expected.numpy(), rtol=0, atol=1e-10)
+                assert np.abs(state[name] - model.get_parameter(name).detach().numpy()).max() > 1e-3

@@ -6,6 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+
 from stepline.models.matching import ordered, temporal_order  # noqa: E402
 from stepline.models.procnet import ProcNet, ProcNetConfig, Proposals  # noqa: E402
 
@@ -121,8 +122,32 @@ def test_the_loss_is_the_sum_of_three() -> None:
     assert found == pytest.approx(log(2) + (0 + 1 + 1) / 3 + log(CELLS + 1))
     alone = torch.tensor([[10.0, 13.0]]) / L
     assert plain().loss(NOISE, alone).item() == pytest.approx(log(2) + 0 + log(CELLS + 1))
-    none = torch.tensor([[10.0, 14.7]]) / L
+    none = torch.tensor([[10.0, 14.0]]) / L
     assert plain().loss(NOISE, none).item() == pytest.approx(log(2) + log(CELLS + 1))
+
+
+@pytest.mark.parametrize(
+    ("segments", "boundary"),
+    [
+        ([[10, 13.75]], 0.75**2 / 2),  # of 3 rows an anchor with an IoU of 0.8 itself
+        ([[0, 10.5]], 0.5**2 / 2),  # of 11 rows an anchor from row 0 on, but not that from row -1 on, with 10 / 11.5
+        ([[2, 5], [10, 21]], (0 + 0 + 1 + 1) / 4),  # each anchor is for the segment that it overlaps
+    ],
+)
+def test_boundaries_are_learned_of_anchors_in_the_video_that_overlap_a_segment(
+    segments: list[list[float]], boundary: float
+) -> None:
+    found = plain().loss(NOISE, torch.tensor(segments) / L).item()
+    assert found == pytest.approx(log(2) + boundary + log(CELLS + 1))
+
+
+def test_what_is_dropped_is_all_that_a_cell_is_chosen_from() -> None:
+    nothing_but_the_sequence = replace(SMALL, positives=0, negatives=0, positive_iou=2.0)
+    segments = torch.tensor([[3.0, 10.0], [12.0, 23.0]]) / L
+    for dropout in (0.0, 1.0):
+        model = made(replace(nothing_but_the_sequence, dropout=dropout))
+        torch.nn.init.zeros_(model.choice.bias)
+        assert (model.loss(NOISE, segments).item() == pytest.approx(log(CELLS + 1), rel=1e-6)) == (dropout == 1)
 
 
 def test_the_sequence_is_of_nearest_cells_in_order_and_then_the_end() -> None:
@@ -133,6 +158,102 @@ def test_the_sequence_is_of_nearest_cells_in_order_and_then_the_end() -> None:
     right = torch.zeros(CELLS + 1)
     right[[0, 4, CELLS]] = 1 / 3
     torch.testing.assert_close(model.choice.bias.grad, 1 / (CELLS + 1) - right)
+
+
+def stirred(config: ProcNetConfig) -> Any:
+    """A network whose parameters all have an effect."""
+    model = made(config)
+    for name, parameter in model.named_parameters():
+        if "bias" in name:
+            torch.nn.init.normal_(parameter, 0, 0.3)
+        else:
+            parameter.data *= 2
+    return model
+
+
+def recurrent(w: dict[str, Any], name: str, rows: Any, suffix: str = "") -> Any:
+    """Return the outputs of an LSTM, one row after the other."""
+    gates = rows @ w[f"{name}.weight_ih_l0{suffix}"].T + w[f"{name}.bias_ih_l0{suffix}"]
+    output = cell = torch.zeros(gates.shape[1] // 4)
+    found = []
+    for row in gates:
+        both = row + w[f"{name}.weight_hh_l0{suffix}"] @ output + w[f"{name}.bias_hh_l0{suffix}"]
+        into, kept, new, out = both.chunk(4)
+        cell = kept.sigmoid() * cell + into.sigmoid() * new.tanh()
+        output = out.sigmoid() * cell.tanh()
+        found.append(output)
+    return torch.stack(found)
+
+
+def proposed(config: ProcNetConfig, w: dict[str, Any], rows: Any) -> tuple[Any, Any]:
+    """Return logits and segments of all anchors, written out."""
+    backward = recurrent(w, "context", rows.flip(0), "_reverse").flip(0)
+    seen = torch.cat([rows, recurrent(w, "context", rows), backward], dim=1)
+    seen = (seen @ w["project.weight"].T + w["project.bias"]).clamp(min=0)
+    first, step, count = config.kernels
+    logits, segments = torch.zeros(count, len(rows)), torch.zeros(count, len(rows), 2)
+    for number in range(count):
+        size = first + number * step
+        for row in range(len(rows)):
+            begin = row - (size - 1) // 2
+            said = torch.zeros(3)
+            if begin >= 0 and begin + size <= len(rows):
+                said = (w[f"anchors.{number}.weight"] * seen[begin : begin + size].T).sum(dim=(1, 2))
+                said = said + w[f"anchors.{number}.bias"]
+            middle = row + 0.5 + config.offset_scale * said[1].tanh() * size
+            half = size / 2 * (config.offset_scale * said[2].tanh()).exp()
+            logits[number, row] = said[0]
+            segments[number, row] = torch.stack([middle - half, middle + half])
+    return logits, segments
+
+
+SCALED = replace(SMALL, offset_scale=0.3, kernels=(3, 5, 4))
+
+
+@pytest.mark.usefixtures("float64")
+def test_proposals_are_written_out() -> None:
+    model, rows = stirred(SCALED), torch.randn(L, D)
+    logits, segments = model(rows[None])
+    expected = proposed(SCALED, {name: each.detach() for name, each in model.named_parameters()}, rows)
+    torch.testing.assert_close((logits, segments), expected, rtol=1e-9, atol=1e-9)
+    assert logits.std() > 0.3
+
+
+@pytest.mark.usefixtures("float64")
+def test_the_sequence_is_written_out() -> None:
+    """Its inputs are the scores of all cells, the place of the one before, and the mean of that one's rows."""
+    model, rows = stirred(SCALED), torch.randn(L, D)
+    w = {name: each.detach() for name, each in model.named_parameters()}
+    logits, segments = proposed(SCALED, w, rows)
+    cells, scores = [], []
+    for kernels in (range(3), range(3, 4)):
+        for begin in range(0, L, 4):
+            best = max((logits[k, r], k, r) for k in kernels for r in range(begin, begin + 4))
+            scores.append(best[0].sigmoid())
+            cells.append(segments[best[1:]])
+
+    def said(cells_before: list[int]) -> Any:
+        inputs = []
+        for previous in (16, *cells_before):
+            start, end = (0, L) if previous == 16 else cells[previous].tolist()
+            within = [row for number, row in enumerate(rows) if start < number + 1 and number < end]
+            content = torch.stack(within).mean(dim=0) @ w["content.weight"].T + w["content.bias"]
+            inputs.append(torch.cat([torch.stack(scores), w["place.weight"][previous], content]))
+        return recurrent(w, "sequence", torch.stack(inputs)) @ w["choice.weight"].T + w["choice.bias"]
+
+    chosen: list[int] = []
+    while len(chosen) < 6 and (cell := int(said(chosen)[-1].argmax())) != 16:
+        chosen.append(cell)
+    assert len({*chosen}) > 2
+    found, found_scores = model.predict(rows[None])
+    torch.testing.assert_close(found, torch.stack([cells[cell] for cell in chosen]).clamp(0, L) / L)
+    torch.testing.assert_close(found_scores, torch.stack([scores[cell] for cell in chosen]))
+
+    truth = torch.tensor([[2.0, 9.0], [11.0, 30.0]])
+    nearest = [min(range(16), key=lambda cell: float((cells[cell] - each).norm())) for each in truth]
+    likelihood = said(nearest).log_softmax(dim=1)[[0, 1, 2], [*nearest, 16]]
+    model.config = replace(SCALED, positives=0, negatives=0, positive_iou=2.0)  # nothing but the sequence is learned
+    torch.testing.assert_close(model.loss(rows[None], truth / L), -likelihood.mean(), rtol=1e-9, atol=0)
 
 
 def given(model: Any, logits: Any, segments: Any) -> Any:

@@ -226,13 +226,22 @@ class TestTrained:
         loss = {"ce_mode": "plain", "temperature": 0.5, "ce_weight": 3.0, "mse_weight": 0.7}
         name = "balanced_loss" if entry == "pdpp-t3" else "plan_loss"
         given: dict[str, Any] = {}
-        monkeypatch.setattr(plan_loss, name, lambda x, *_, **options: given.update(options) or x.sum())
+        learned: list[Any] = []
+
+        def of_plans(x: Any, text: Any, labels: Any, **options: Any) -> Any:
+            given.update(options)
+            learned.extend(text[labels].tolist())
+            return x.sum()
+
+        monkeypatch.setattr(plan_loss, name, of_plans)
         monkeypatch.setattr(Pdpp if entry == "pdpp-t3" else Heads, "vectors", all_but_one_step)
         of = inputs(entry, heads=block, loss=loss)
         fit(of, 4, Path("f"))
         assert (asked["size"], asked["seed"]) == (len(of.used("train")), 4)
         assert asked["resume"]
-        list(asked["losses"](asked["model"], torch.arange(2)))
+        list(asked["losses"](asked["model"], torch.tensor([1, 0])))
+        right = np.array(of.labels("train", of.used("train")))[[1, 0]]
+        assert learned == vectors(of, "train")[right].tolist()
         if entry == "pdpp-t3":
             options = CONFIG["pdpp"]
             assert {key: asked[key] for key in ("epochs", "steps", "batch_size", "learning_rate")} == {

@@ -12,7 +12,9 @@ from stepline.benchmarks.pss.benchmark import Pss
 from stepline.benchmarks.pss.inputs import PssInputs
 from stepline.benchmarks.pss.kinds import Segmentation
 from stepline.io import read_json
-from stepline.metrics.captions import Scores
+from stepline.metrics.captions import Scores, meteor_stem
+from stepline.metrics.dense_captions import similarity
+from stepline.metrics.segments import mean_iou, mean_jaccard
 from stepline.metrics.soda import soda_c, soda_d
 from stepline.runs.predictions import write_predictions
 from stepline.runs.score import score
@@ -73,6 +75,10 @@ def test_columns_are_means_over_videos_then_over_seeds() -> None:
         assert found["metrics"][metric]["per_seed"] == pytest.approx([100, value], abs=1e-4)
         assert found["metrics"][metric]["value"] == pytest.approx((100 + value) / 2, abs=1e-4)
         assert found["metrics"][metric]["sd"] == pytest.approx((100 - value) / 2**0.5, abs=1e-4)
+    for name, metric in (("miou", mean_iou), ("mjaccard", mean_jaccard)):
+        for suffix, grid in (("", "continuous"), ("_1fps", "label_1fps")):
+            of_videos = [metric(t.segments, p.segments, grid=grid) for t, p in zip(truth(), off, strict=True)]  # type: ignore[arg-type]
+            assert found["metrics"][name + suffix]["per_seed"][1] == pytest.approx(100 * sum(of_videos) / 4)
     assert (found["metrics"]["soda_d"]["n_videos"], found["metrics"]["soda_d"]["n_listed"]) == (4, 4)
     assert found["selection"] == "chosen"
 
@@ -109,13 +115,19 @@ def test_videos_that_were_not_evaluated_are_counted() -> None:
 
 
 def test_the_order_of_segments_is_an_option() -> None:
+    """By start alone, two segments that start together stay in an order in which one true segment finds none."""
     (first, *_) = truth()
-    (start_s, end_s) = first.segments[0]
-    both = ((start_s, end_s), (start_s, (start_s + end_s) / 2))
-    p = [Segmentation(seed=0, split="test", video=first.video, segments=both, sentences=("cut", "fry"))]
+    (start_s, end_s), (_, next_s), *_ = first.segments
+    both, said = ((start_s, next_s), (start_s, end_s)), (first.sentences[1], first.sentences[0])
+    p = [Segmentation(seed=0, split="test", video=first.video, segments=both, sentences=said)]
+    scores = similarity(first.sentences, said, meteor_stem)
+    values = []
     for order in ("start", "start_end"):
-        expected = soda_d(first.segments, both, order=order).f1  # type: ignore[arg-type]
-        assert scored(p, order=order)["metrics"]["soda_d"]["value"] == pytest.approx(100 * expected)
+        found = scored(p, order=order)["metrics"]
+        values.append((found["soda_d"]["value"], found["soda_c_stem"]["value"]))
+        expected = soda_d(first.segments, both, order=order), soda_c(first.segments, both, scores, order=order)
+        assert values[-1] == pytest.approx([100 * each.f1 for each in expected])
+    assert all(start < start_end - 1 for start, start_end in zip(*values, strict=True))
 
 
 def test_segments_alone_have_no_scores_of_sentences() -> None:
