@@ -5,7 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from stepline.models.pdvc import Pdvc, PdvcConfig  # noqa: E402
+from stepline.models.pdvc import Pdvc  # noqa: E402
+from stepline.models.pdvc_config import PdvcConfig  # noqa: E402
 
 WORDS = 9
 FEATURES = torch.randn(32, 10, generator=torch.Generator().manual_seed(0))
@@ -36,24 +37,27 @@ def network(caption_dropout: float) -> Any:
     )
 
 
-def losses(model: Any, seed: int) -> dict[str, float]:
+def losses(model: Any, seed: int) -> list[dict[str, float]]:
     torch.manual_seed(seed)
     with torch.no_grad():
-        found = model.losses(FEATURES, SEGMENTS, CAPTIONS, duration_s=100)
-    return {name: float(loss) for name, loss in found.items()}
+        found = model.losses(FEATURES[None], [SEGMENTS], [CAPTIONS], durations_s=torch.tensor([100.0]))
+    return [{name: float(loss) for name, loss in layer.items()} for layer in found]
 
 
 def test_dropout_is_drawn_in_training_alone_and_for_captions_alone() -> None:
     model = network(0.5)
     first, again, other = (losses(model, seed) for seed in (1, 1, 2))
     assert first == again
-    assert {name for name, loss in first.items() if loss != other[name]} == {"caption"}
+    for one, two in zip(first, other, strict=True):
+        assert {name for name, loss in one.items() if loss != two[name]} == {"caption"}
     model.eval()
     whole = losses(network(0.0), 1)
-    assert losses(model, 1) == losses(model, 2) == pytest.approx(whole)
+    assert losses(model, 1) == losses(model, 2)
+    assert losses(model, 1) == [pytest.approx(layer) for layer in whole]
 
 
 def test_what_is_dropped_is_all_that_words_are_said_from() -> None:
-    """Of nothing each word is as likely, the end of a caption too; the weight is 2 in each of two layers."""
-    assert losses(network(1.0), 1)["caption"] == pytest.approx(2 * 2 * log(WORDS + 1))
-    assert losses(network(0.0), 1)["caption"] != pytest.approx(2 * 2 * log(WORDS + 1), rel=1e-4)
+    """Of nothing each word is as likely, the end of a caption too."""
+    for dropped, kept in zip(losses(network(1.0), 1), losses(network(0.0), 1), strict=True):
+        assert dropped["caption"] == pytest.approx(log(WORDS + 1))
+        assert kept["caption"] != pytest.approx(log(WORDS + 1), rel=1e-4)
