@@ -30,7 +30,7 @@ from stepline.plans import BENCHMARKS, benchmarks, plan
 from stepline.runs.predictions import read_predictions, write_predictions
 from stepline.runs.table import table_rows
 from stepline.spec import digest
-from stepline.tables import UNDECLARED, read_paper
+from stepline.tables import UNDECLARED, Row, read_paper
 from tests.conftest import ROOT, made_once
 from tests.test_contributing import MOMENTS, files
 from workflow.helpers import Plan
@@ -355,7 +355,117 @@ def another(value: Any, schema: Config) -> Any:
     """Return another value that an option may have."""
     if "enum" in schema:
         return next(each for each in schema["enum"] if each != value)
-    return not value if isinstance(value, bool) else value + 1
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, list):
+        return next([each] for each in ALIKE if wrong([each], schema) == "" and [each] != value)
+    if isinstance(value, (int, float)):
+        steps = (1, -1) if schema["type"] == "integer" or schema["type"][0] == "integer" else (0.01, -0.01)
+        return next(v for s in steps if wrong(v := value + s * schema.get("multipleOf", 1), schema) == "")
+    return next(each for each in ALIKE if wrong(each, schema) == "" and each != value)
+
+
+ALIKE = ("histogram", 7, 7.5, {"fraction": 0.5, "seed": 0}, "1M", "http://127.0.0.1:9")
+"""What an option that is a name, a list or nothing may be instead."""
+SELECTION = "it chooses what is computed, not how"
+RUNNING = "it decides how fast or where a job runs"
+UNUSED = {
+    **dict.fromkeys(("releases", "tables", "text_encoders", "video_encoders"), SELECTION),
+    **dict.fromkeys(("contexts_s",), "a window length is the place of a number"),
+    **dict.fromkeys(("bootstrap_samples", "bootstrap_seed"), "they decide intervals, which no status rests on"),
+    **dict.fromkeys(("meteor",), SELECTION),
+    **dict.fromkeys(("concurrency", "device", "batch_size", "decoders"), RUNNING),
+    **dict.fromkeys(("limits", "keep", "rate_limit", "sleep_s", "cookies"), "it decides which videos are there"),
+    **dict.fromkeys(("asr",), "recognised transcripts are not the published ones"),
+    **dict.fromkeys(("shots",), "no prediction reads shots"),
+    **dict.fromkeys(("sequence_decoder",), "its only option has one value"),
+    **dict.fromkeys(("split_seed",), "it makes the release `rebuilt`, which the paper does not have"),
+}
+"""The options, or blocks of them, that change no number of a paper, each with the reason."""
+BLOCKS = ("features", "media", "download", "asr", "shots")
+"""Of the configuration, besides a benchmark's own part."""
+
+
+def leaves(schema: Config, *path: str) -> Iterator[tuple[tuple[str, ...], Config]]:
+    """Yield the path and the schema of each option."""
+    for key, child in schema["properties"].items():
+        if "properties" in child and child.get("type") == "object":
+            yield from leaves(child, *path, key)
+        elif key != "entries":
+            yield (*path, key), child
+
+
+Decided = dict[tuple[Any, ...], tuple[Any, Row]]
+
+
+def decided(made: Made) -> Decided:
+    """Return what decides each number that has a value, by its place in a table, and its row."""
+    rows = {
+        (row.table, row.release, row.entry, row.context_s, row.metric): row
+        for file in made.tables
+        for row in table_rows(made, file)
+        if row.value is not None and row.status != "reference"
+    }
+    by: Decided = {}
+    for table, line, release in made.lines():
+        entry = made.entries[line.entry]
+        for context_s, job_s in made.contexts(table, line):
+            spec = made.spec(Job(release=release, entry=entry, context_s=job_s))
+            for metric in table.metrics:
+                place = table.name, release, entry.id, context_s, metric
+                if place in rows:
+                    options = [made.options["metrics"][key] for key in made.options_of(entry, metric)]
+                    by[place] = ([spec, options], rows[place])
+    return by
+
+
+def changed_rows(before: Decided, after: Decided) -> list[Row]:
+    """Return the rows of what is decided otherwise; see that all others have the status that they had."""
+    for place in before.keys() & after.keys():
+        assert before[place][0] != after[place][0] or before[place][1].status == after[place][1].status, place
+    return [row for place, (by, row) in after.items() if place in before and before[place][0] != by]
+
+
+def differing(row: Row) -> set[str]:
+    """Return the names of the options in which a row is not the paper's."""
+    return {key for key, option in row.options.items() if option.differs}
+
+
+@pytest.fixture
+def computed(supplied: Made, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """The plan of the paper's release where every job has the score 50."""
+    measured = {"value": 50.0, "sd": None, "ci": None, "seeds": [0]}
+    score = {"metrics": dict.fromkeys(supplied.metrics, measured), "needs": [], "status": "present"}
+    monkeypatch.setattr(type(supplied), "read_score", lambda self, job: score)
+    config = copy.deepcopy(supplied.config)
+    paper_release = supplied.paper_release or supplied.options["releases"]
+    config[supplied.name]["releases"] = [paper_release] if supplied.paper_release else paper_release
+    return plan(config, supplied.name)
+
+
+def test_a_number_by_a_changed_option_is_not_compared_and_names_it(computed: Made) -> None:
+    whole, before, used = schema_of(folders(computed.config))["properties"], decided(computed), set[str]()
+    for path, schema in [
+        *leaves(whole[computed.name], computed.name),
+        *(leaf for block in BLOCKS for leaf in leaves(whole[block], block)),
+    ]:
+        config = copy.deepcopy(computed.config)
+        *blocks, key = path
+        part = config
+        for block in blocks:
+            part = part[block]
+        if {*schema.get("enum", ("", ""))} <= {part[key]} or key == "tables":
+            continue
+        part[key] = another(part[key], schema)
+        rows = changed_rows(before, decided(plan(validate(json.loads(json.dumps(config))), computed.name)))
+        reasons = [name for name in path if name in UNUSED]
+        assert bool(rows) != bool(reasons), f"{path}: say in UNUSED why it changes no number, or let it"
+        used |= {*reasons}
+        for row in rows:
+            assert row.subset or {*path} & differing(row), (path, row)
+            assert not row.printed or row.status in ("not comparable", "inconsistent"), (path, row)
+    known = {name for path, _ in leaves(whole[computed.name]) for name in path} | {*BLOCKS}
+    assert {name for name in UNUSED if name in known} <= used | {"tables", "sequence_decoder", "asr"}
 
 
 def test_names_do_not_depend_on_the_order_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:

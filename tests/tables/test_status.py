@@ -42,12 +42,13 @@ def test_a_value_without_a_number_of_the_paper_is_ours(paper: Path) -> None:
     ("changes", "note"),
     [
         ({"release": "v1"}, "release v1, the paper's numbers were made on v0"),
+        ({"split": "val"}, "split val, the paper's number is of test"),
         ({"subset": "2 videos"}, "subset: 2 videos"),
         ({"score": score(n_videos=5)}, "videos: 5 of 6 evaluated"),
         ({"score": score(pool_used=9, pool_listed=10)}, "pool: 9 of 10 evaluated"),
         ({"protocol": "beyond"}, "protocol beyond the paper's"),
         (
-            {"options": {"transcripts": Option("asr", "released"), "k": Option(1)}},
+            {"options": {"transcripts": Option("asr", "released"), "k": Option(1, 1)}},
             "transcripts=asr (published: released)",
         ),
     ],
@@ -59,9 +60,11 @@ def test_what_is_not_comparable_says_why_and_has_no_difference(paper: Path, chan
     assert note in found.note
 
 
-def test_an_option_of_which_the_paper_says_nothing_stays_comparable(paper: Path) -> None:
-    found = row(paper, options={"normalise": Option("block"), "b": Option(True, True)})
+def test_an_option_of_which_the_paper_says_nothing_is_comparable_by_its_default_alone(paper: Path) -> None:
+    found = row(paper, options={"normalise": Option("block", "block", said=False), "b": Option(True, True)})
     assert (found.status, found.options_text) == ("exact", "b=true;normalise=block")
+    changed = row(paper, options={"normalise": Option("none", "block", said=False)})
+    assert (changed.status, changed.note) == ("not comparable", "normalise=none (default: block)")
 
 
 def test_a_subset_stands_in_the_note_of_our_own_numbers_too(paper: Path) -> None:

@@ -287,7 +287,7 @@ def test_what_is_asked_decides_the_spec_and_stands_in_the_options() -> None:
     released = Option("released", "released")
     assert planned().shown_options(planned().entries["2a-llm"], "v2") == {"transcripts": released}
     plan = planned(**local)
-    assert plan.shown_options(plan.entries["2a-llm"], "v2") == {"model": Option("m"), "transcripts": released}
+    assert plan.shown_options(plan.entries["2a-llm"], "v2") == {"model": Option("m", None), "transcripts": released}
 
 
 @pytest.mark.parametrize("llm", [{"max_tokens": 0}, {"model": ""}, {"concurrency": 0}, {"temperature": 1}])
