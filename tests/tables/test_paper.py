@@ -155,8 +155,7 @@ class TestPlans:
 
 
 HEAD = (
-    "table,method,modality,setting,context_s,metric,split,"
-    "paper,rerun,decimals,tolerance,tolerance_source,evidence,note"
+    "table,method,modality,setting,context_s,metric,split,paper,rerun,decimals,tolerance,tolerance_source,evidence,note"
 )
 RIGHT = "2a,Random,,baseline,60,accuracy,test,4.22,,2,,,,"
 
@@ -164,7 +163,10 @@ RIGHT = "2a,Random,,baseline,60,accuracy,test,4.22,,2,,,,"
 @pytest.mark.parametrize(
     ("lines", "error"),
     [
-        ([HEAD, RIGHT, "2a,Random,,baseline,60.0,accuracy,test,5.00,,2,,,,"], "lines 2 and 3: equal keys (2a, Random, "),
+        (
+            [HEAD, RIGHT, "2a,Random,,baseline,60.0,accuracy,test,5.00,,2,,,,"],
+            "lines 2 and 3: equal keys (2a, Random, ",
+        ),
         ([HEAD, RIGHT.replace("accuracy", "acuracy")], "line 2: 'acuracy' is no metric of this benchmark"),
         ([HEAD.replace("decimals", "digits"), RIGHT], "line 2: there is no column 'decimals'"),
         ([HEAD, RIGHT, RIGHT.replace(",60,", ",1 min,")], "line 3: could not convert string to float: '1 min'"),

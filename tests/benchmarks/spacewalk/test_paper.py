@@ -11,6 +11,7 @@ import pytest
 
 from stepline.benchmarks.spacewalk.kinds import METRICS
 from stepline.config.declarations import declaration
+from stepline.io import read_json
 from stepline.tables import read_paper
 
 TABLES = declaration(Path(str(files("stepline.benchmarks.spacewalk"))))["tables"]
@@ -207,6 +208,11 @@ def test_a_tolerance_stands_only_where_it_is_justified_and_has_a_source() -> Non
             expected = ""
         assert record["tolerance"] == expected
         assert bool(record["tolerance_source"]) == bool(expected)
+
+
+def test_the_test_split_has_as_many_queries_as_the_tolerance_says(real_data: Path) -> None:
+    queries = read_json(real_data / "spacewalk/v0/intra-video_retrieval/test.json")
+    assert sum(map(len, queries.values())) == QUERIES
 
 
 def test_a_tolerance_covers_how_far_the_later_numbers_moved() -> None:
