@@ -460,7 +460,7 @@ def computed(supplied: Made, monkeypatch: pytest.MonkeyPatch) -> Made:
     config[supplied.name]["releases"] = [paper_release] if supplied.paper_release else paper_release
     config[supplied.name]["tables"] = TABLES[supplied.name]
     if supplied.name == "spacewalk":
-        config["spacewalk"]["contexts_s"] = dict.fromkeys(config["spacewalk"]["contexts_s"], [180])
+        config["spacewalk"]["contexts_s"] = {key: [180] for key in config["spacewalk"]["contexts_s"]}
     return plan(config, supplied.name)
 
 
@@ -523,6 +523,26 @@ def changes_of(made: Made, entry: Any, alike: Sequence[Any]) -> Iterator[tuple[d
             getattr(each, key) for each in alike if getattr(each, key, "") not in ("", getattr(entry, key, ""))
         ]:
             yield {key: rest[0]}, key
+
+
+@pytest.mark.parametrize("config", ["spacewalk", "pss", "oepp"], indirect=True)
+def test_beside_every_compared_number_stands_what_a_method_gets_that_sees_nothing(computed: Made) -> None:
+    config = copy.deepcopy(computed.config)
+    config[computed.name] |= {"tables": computed.all_tables()} | (
+        {"contexts_s": computed.defaults["contexts_s"]} if computed.name == "spacewalk" else {}
+    )
+    made, told = plan(config, computed.name), 0
+    for file in made.tables:
+        paper = made.paper_file(file)
+        published = read_paper(paper, made.metrics) if paper else {}
+        justified = {key[:6] for key, number in published.items() if number.interval}
+        for row in table_rows(made, file):
+            place = row.table, row.method, row.modality, row.setting, row.context_s, row.metric
+            if row.status in ("within", "inconclusive", "differs") and place in justified:
+                own = made.blind(made.entries[row.entry], row.metric) == row.entry
+                assert own or " gets 50.00, and lies there with probability " in row.note, row
+                told += not own
+    assert told > 10
 
 
 def changed_at(made: Made, path: tuple[str, ...], schema: Config) -> Made | None:

@@ -12,7 +12,9 @@ import pytest
 from stepline.benchmarks.spacewalk.kinds import METRICS
 from stepline.config.declarations import declaration
 from stepline.io import read_json
-from stepline.tables import read_paper
+from stepline.tables import Number, read_paper
+from stepline.tables.blind import Blind
+from stepline.tables.status import judge
 
 TABLES = declaration(Path(str(files("stepline.benchmarks.spacewalk"))))["tables"]
 FOLDER = Path(str(files("stepline.benchmarks.spacewalk").joinpath("paper")))
@@ -213,6 +215,25 @@ def test_a_tolerance_stands_only_where_it_is_justified_and_has_a_source() -> Non
 def test_the_test_split_has_as_many_queries_as_the_tolerance_says(real_data: Path) -> None:
     queries = read_json(real_data / "spacewalk/v0/intra-video_retrieval/test.json")
     assert sum(map(len, queries.values())) == QUERIES
+
+
+def test_a_coin_flip_is_never_within_in_retrieval() -> None:
+    """Its answers lie in the tolerance of 14 numbers on average, and are told from that of no more than half."""
+    coin = Blind("Random", 50.0, 100 * (0.25 / QUERIES) ** 0.5)
+    listed = chain.from_iterable(read_paper(path, METRICS).items() for path in FILES.values())
+    asked = [number for key, number in listed if key.table in ("2b", "3c", "A7") and number.tolerance == 0.89]
+    found = [judge(line(), 50.0, number, {}, coin) for number in asked]
+    assert Counter(each.status for each in found) == {"differs": 74, "inconclusive": 14}
+    met = [judge(line(), (number.value or 0) + 0.01, number, {}, coin).status for number in asked]
+    assert Counter(met) == {"within": 44, "inconclusive": 44}
+
+
+def line() -> Number:
+    """A number that is compared."""
+    return Number(
+        table="2b", title="", entry="e", method="M", modality="V", setting="", context_s=60, metric="accuracy",
+        release="v0", paper_release="v0", split="test",
+    )  # fmt: skip
 
 
 def test_a_tolerance_covers_how_far_the_later_numbers_moved() -> None:

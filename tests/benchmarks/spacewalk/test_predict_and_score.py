@@ -9,11 +9,11 @@ import pytest
 
 from stepline import paths
 from stepline.backbones.histogram import HistogramSpec
+from stepline.benchmarks.spacewalk import score
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.features import Features
 from stepline.benchmarks.spacewalk.kinds import Choice
 from stepline.benchmarks.spacewalk.methods.last_layer import matching
-from stepline.benchmarks.spacewalk.score import values
 from stepline.config import validate
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from stepline.features import store
@@ -306,12 +306,12 @@ def test_a_guess_has_the_standard_deviation_of_its_draws(made_up: MadeUp) -> Non
     inputs = made_up.inputs({"kind": "random", "contexts": "unlimited", "inputs": []})
     labels = {video: [item.label for item in items] for video, items in inputs.items("test").items()}
     made = [choice(0, "test", video, np.full(len(each), -1)) for video, each in labels.items()]
-    found = values(inputs, made)["accuracy"]
+    found = score.values(inputs, made)["accuracy"]
     shares = {video: 1 / (inputs.annotation.recordings[video].n_steps + 1) for video in labels}
     draws = np.random.default_rng(0).random((4000, sum(map(len, labels.values()))))
     ends = np.cumsum([len(each) for each in labels.values()])
     parts = np.split(draws, ends[:-1], axis=1)
     means = [(part < share).mean(axis=1) for part, share in zip(parts, shares.values(), strict=True)]
     assert found.draw_sd == pytest.approx(100 * np.mean(means, axis=0).std(), rel=0.05)
-    answered = values(inputs, [replace(each, chosen=np.zeros(len(each.ids), dtype=np.int64)) for each in made])
+    answered = score.values(inputs, [replace(each, chosen=np.zeros(len(each.ids), dtype=np.int64)) for each in made])
     assert answered["accuracy"].draw_sd is None
