@@ -157,8 +157,7 @@ def _judged(release: Release, value: float, paper: str, tolerance: tuple[float, 
 
 CLIP = (
     0.5,
-    "tolerance ±0.5 s, half of the last printed digit; no splits and labels have the paper's average; it may be of the "
-    "2.5 hours that were certified",
+    "tolerance ±0.5 s, half of the printed digit; nothing has the paper's average: it may be of the 2.5 h certified",
 )
 TEST = 18.0, "tolerance ±18 s: the paper's is 33.24 h to the second, so of hours that were rounded to 0.01"
 
