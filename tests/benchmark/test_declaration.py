@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stepline.benchmark import Entry, Line
+from stepline.benchmark import Entry, Line, Option
 from stepline.errors import ConfigError
 from tests.benchmark.tiny import declared, tiny
 
@@ -224,6 +224,38 @@ class TestConfigured:
         assert wrong(tmp_path, entries={"drawn": {"seeds": [1, 1]}}).startswith(
             "config: tiny.entries.drawn.seeds: [1, 1] has non-unique elements"
         )
+
+    @pytest.mark.parametrize(
+        ("changes", "protocol"),
+        [
+            ({}, "paper"),
+            ({"note": "another"}, "paper"),
+            ({"settings": {"number": 5}}, "paper"),
+            ({"method": "Three"}, "beyond"),
+            ({"setting": "baseline"}, "beyond"),
+            ({"modality": "V"}, "beyond"),
+            ({"table": "table1"}, "beyond"),
+        ],
+    )
+    def test_a_line_that_it_names_otherwise_is_not_the_papers(
+        self, tmp_path: Path, changes: dict[str, Any], protocol: str
+    ) -> None:
+        made = tiny(tmp_path, entries={"four": changes})
+        assert {line.protocol for _, line, _ in made.lines() if line.entry == "four"} == {protocol}
+
+    def test_a_line_that_it_adds_is_not_the_papers(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, entries={"again": {"table": "table1", "same_as": "four", "protocol": "paper"}})
+        assert {line.protocol for table, line, _ in made.lines("table1") if line.entry == "four"} == {"beyond"}
+
+    def test_what_it_changes_of_an_entry_is_an_option(self, tmp_path: Path) -> None:
+        made = tiny(tmp_path, entries={"four": {"settings": {"number": 5}}, "drawn": {"seeds": [7], "splits": ["val"]}})
+
+        def named(entry: str) -> dict[str, Option]:
+            return dict(made.named_options(made.entries[entry], "first"))
+
+        assert named("four") == {"number": Option(5, 4)}
+        assert named("drawn") == {"seeds": Option((7,), (1, 2)), "splits": Option(("val",), ("test",))}
+        assert named("three") == {}
 
 
 class TestSameAs:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from stepline.benchmark import UNKNOWN, Entry, Job, Kind, Option
+from stepline.benchmark import Entry, Job, Kind, Option
 from tests.benchmark.tiny import declared, tiny
 
 BY = {"ends": ("recording",), "start": ()}
@@ -43,9 +43,9 @@ def test_a_job_has_its_window_length_as_in_paths(context_s: float | None, label:
     assert Job(release="r", entry=entry(), context_s=context_s).context == label
 
 
-def test_an_option_differs_from_a_published_value_that_is_known() -> None:
+def test_an_option_differs_from_the_published_value_and_from_the_default_where_none_is_known() -> None:
     assert Option(3, 4).differs
     assert not Option(3, 3).differs
-    assert not Option(3).differs
-    assert not Option(None, UNKNOWN).differs
+    assert Option(3, 4, said=False).differs
+    assert not Option(None, None, said=False).differs
     assert Option(3, None).differs

@@ -61,10 +61,12 @@ class TestConfiguration:
 
     def test_options_that_are_not_as_published_are_shown(self, tmp_path: Path) -> None:
         made = tiny(tmp_path, head={"epochs": 5, "seeds": [9]}, features={"net": ["net", "histogram"]})
-        assert made.changed("head") == {"epochs": Option(5, 3)}
-        expected = {"features": Option("net+histogram", "net"), "epochs": Option(5, 3)}
-        assert made.shown_options(made.entries["fitted"], "first") == expected
-        assert tiny(tmp_path).shown_options(made.entries["fitted"], "first") == {"features": Option("net", "net")}
+        training = {"epochs": Option(5, 3), "seeds": Option([9], [0, 5])}
+        assert made.changed("head") == training
+        features = {"features": Option("net+histogram", "net")}
+        assert made.shown_options(made.entries["fitted"], "first") == features
+        assert made.named_options(made.entries["fitted"], "first") == features | training
+        assert tiny(tmp_path).named_options(made.entries["fitted"], "first") == {"features": Option("net", "net")}
 
     def test_two_entries_with_one_line_are_one_line(self, tmp_path: Path) -> None:
         lines = [{"entry": "three", "method": "A"}, {"entry": "drawn", "method": "A"}]

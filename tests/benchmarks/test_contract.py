@@ -1,6 +1,7 @@
 """What holds for every benchmark: each of the package on each of its studies, and CONTRIBUTING's toy outside of it."""
 
 import copy
+import functools
 import inspect
 import json
 import os
@@ -30,7 +31,7 @@ from stepline.plans import BENCHMARKS, benchmarks, plan
 from stepline.runs.predictions import read_predictions, write_predictions
 from stepline.runs.table import table_rows
 from stepline.spec import digest
-from stepline.tables import UNDECLARED, read_paper
+from stepline.tables import UNDECLARED, Row, read_paper
 from tests.conftest import ROOT, made_once
 from tests.test_contributing import MOMENTS, files
 from workflow.helpers import Plan
@@ -353,9 +354,207 @@ def test_an_option_of_metrics_decides_the_scores_that_use_it_and_nothing_else(su
 
 def another(value: Any, schema: Config) -> Any:
     """Return another value that an option may have."""
+    return next(others(value, schema))
+
+
+def others(value: Any, schema: Config) -> Iterator[Any]:
+    """Yield other values that an option may have, as far as its schema says."""
     if "enum" in schema:
-        return next(each for each in schema["enum"] if each != value)
-    return not value if isinstance(value, bool) else value + 1
+        known = list(schema["enum"])
+    elif isinstance(value, bool):
+        known = [not value]
+    elif isinstance(value, list):
+        known = [[each] for each in schema["items"].get("enum", ALIKE)]
+    elif isinstance(value, (int, float)):
+        known = [value + sign * schema.get("multipleOf", size) for size in (1, 0.01) for sign in (1, -1)]
+    else:
+        known = list(ALIKE)
+    yield from (each for each in known if each != value and wrong(each, schema) == "")
+
+
+ALIKE = ("histogram", "minilm", 7, 7.5, {"fraction": 0.5, "seed": 0}, "1M", "http://127.0.0.1:9")
+"""What an option that is a name, a list or nothing may be instead."""
+SELECTION = "it chooses what is computed, not how"
+RUNNING = "it decides how fast a job runs, and where"
+AVAILABLE = "it decides which videos are there, and those are counted"
+UNUSED = {
+    **dict.fromkeys(("releases", "tables", "text_encoders", "video_encoders", "contexts_s"), SELECTION),
+    "metrics.meteor": SELECTION,
+    **dict.fromkeys(("metrics.bootstrap_samples", "metrics.bootstrap_seed"), "no status rests on an interval"),
+    **dict.fromkeys(("llm.concurrency", "features.device", "features.batch_size", "features.decoders"), RUNNING),
+    **dict.fromkeys(("media.limits", "media.keep"), AVAILABLE),
+    **dict.fromkeys(("download.rate_limit", "download.sleep_s", "download.cookies"), AVAILABLE),
+    "sequence_decoder": "its only option has one value",
+    "split_seed": "it makes the release `rebuilt`, which the paper does not have",
+}
+"""The options, or blocks of them, that change no number beside one of a paper, each with the reason."""
+BLOCKS = ("features", "media", "download")
+"""Of the configuration, besides a benchmark's own part: what decides features of videos. Published transcripts and
+predictions read nothing of ``asr`` and ``shots``."""
+
+
+def leaves(schema: Config, *path: str) -> Iterator[tuple[tuple[str, ...], Config]]:
+    """Yield the path and the schema of each option."""
+    for key, child in schema["properties"].items():
+        if "properties" in child and child.get("type") == "object":
+            yield from leaves(child, *path, key)
+        elif key != "entries":
+            yield (*path, key), child
+
+
+Decided = dict[tuple[Any, ...], tuple[Any, Row]]
+
+
+def decided(made: Made) -> Decided:
+    """Return what decides each number that has a value, by its place in a table, and its row."""
+    rows = {
+        (row.table, row.release, row.entry, row.context_s, row.metric): row
+        for file in made.tables
+        for row in table_rows(made, file)
+        if row.value is not None and row.status != "reference"
+    }
+    by: Decided = {}
+    for table, line, release in made.lines():
+        entry = made.entries[line.entry]
+        for context_s, job_s in made.contexts(table, line):
+            spec = made.spec(Job(release=release, entry=entry, context_s=job_s)) if entry.kind.method else ""
+            named = {key: option.value for key, option in made.named_options(entry, release).items()}
+            for metric in table.metrics:
+                place = table.name, release, entry.id, context_s, metric
+                if place in rows:
+                    options = [made.options["metrics"][key] for key in made.options_of(entry, metric)]
+                    by[place] = ([spec, named, options], rows[place])
+    return by
+
+
+def changed_rows(before: Decided, after: Decided) -> list[Row]:
+    """Return the rows of what is decided otherwise; see that all others have the status that they had."""
+    for place in before.keys() & after.keys():
+        assert before[place][0] != after[place][0] or before[place][1].status == after[place][1].status, place
+    return [row for place, (by, row) in after.items() if place in before and before[place][0] != by]
+
+
+def differing(row: Row) -> set[str]:
+    """Return the names of the options in which a row is not the paper's."""
+    return {key for key, option in row.options.items() if option.differs}
+
+
+TABLES = {
+    "spacewalk": ["table2", "tableA8"],
+    "pss": ["table2", "table3", "table4"],
+    "oepp": ["table5", "table7"],
+    TOY: ["table1"],
+}
+"""In which all kinds and features of each benchmark stand."""
+
+
+@pytest.fixture
+def computed(supplied: Made, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """The plan of the paper's release where every job has the score 50."""
+    measured = {"value": 50.0, "sd": None, "ci": None, "seeds": [0]}
+    score = {"metrics": dict.fromkeys(supplied.metrics, measured), "needs": [], "status": "present"}
+    monkeypatch.setattr(type(supplied), "read_score", lambda self, job: score)
+    monkeypatch.setattr(type(supplied), "missing", lambda self, entry, release: ())
+    config = copy.deepcopy(supplied.config)
+    paper_release = supplied.paper_release or supplied.options["releases"]
+    config[supplied.name]["releases"] = [paper_release] if supplied.paper_release else paper_release
+    config[supplied.name]["tables"] = TABLES[supplied.name]
+    if supplied.name == "spacewalk":
+        config["spacewalk"]["contexts_s"] = {key: [180] for key in config["spacewalk"]["contexts_s"]}
+    return plan(config, supplied.name)
+
+
+@pytest.mark.parametrize("config", ["spacewalk", "pss", "oepp", TOY], indirect=True)
+def test_a_number_by_a_changed_option_is_not_compared_and_names_it(computed: Made) -> None:
+    whole, before = schema_of(folders(computed.config))["properties"], decided(computed)
+    own = [(path, schema, ".".join(path[1:])) for path, schema in leaves(whole[computed.name], computed.name)]
+    shared = [(path, schema, ".".join(path)) for block in BLOCKS for path, schema in leaves(whole[block], block)]
+    for path, schema, place in [*own, *(shared if computed.datasets or computed.name == "spacewalk" else [])]:
+        reasons = {why for name, why in UNUSED.items() if f"{place}.".startswith(f"{name}.")}
+        changed = SELECTION not in reasons and changed_at(computed, path, schema)
+        if not changed:
+            assert reasons, f"{place} has no other value"
+            continue
+        rows = changed_rows(before, decided(changed))
+        elsewhere = path[0] in BLOCKS and computed.name != "spacewalk"
+        assert bool(rows) != bool(reasons) or (elsewhere and not rows), (
+            f"{place}: say in UNUSED why it changes no number, or let it"
+        )
+        for row in rows:
+            assert row.subset or {*path} & differing(row), (place, row)
+            assert not row.printed or row.status in ("not comparable", "inconsistent"), (place, row)
+
+
+@pytest.mark.parametrize("config", ["spacewalk", "pss", "oepp"], indirect=True)
+def test_a_number_of_a_changed_entry_is_not_compared(computed: Made) -> None:
+    before = decided(computed)
+    shown = {row.entry for _, row in before.values()}
+    first = {entry.kind_name: entry for name, entry in reversed(computed.entries.items()) if name in shown}
+    for entry in first.values():
+        alike = [each for each in computed.entries.values() if each.kind_name == entry.kind_name]
+        for change, key in changes_of(computed, entry, alike):
+            config = copy.deepcopy(computed.config)
+            config[computed.name]["entries"] = {entry.id: change}
+            rows = changed_rows(before, decided(plan(validate(json.loads(json.dumps(config))), computed.name)))
+            mine = [row for row in rows if row.entry == entry.id]
+            assert mine, (entry.id, change)
+            for row in mine:
+                assert key in differing(row), (change, row)
+                assert not row.printed or row.status in ("not comparable", "inconsistent"), (change, row)
+
+
+def changes_of(made: Made, entry: Any, alike: Sequence[Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield what the configuration may change of an entry, with the option that says so. alike: entries of its kind."""
+    for key in entry.settings:
+        rule, _ = entry.kind.rule(key)
+        value = entry.settings[key]
+        if rule is int:
+            yield {"settings": {key: (value or 0) + 1}}, key
+        elif rule is str:
+            kind = made.entries[value].kind_name
+            named = [each.id for each in made.entries.values() if each.kind_name == kind and each.task == entry.task]
+            yield {"settings": {key: next(each for each in named if each != value)}}, key
+        elif rest := [each for each in rule if each != value]:
+            yield {"settings": {key: rest[0]}}, key
+    if entry.kind.drawn:
+        yield {"seeds": [7]}, "seeds"
+    for key in ("encoder", "features"):
+        if rest := [
+            getattr(each, key) for each in alike if getattr(each, key, "") not in ("", getattr(entry, key, ""))
+        ]:
+            yield {key: rest[0]}, key
+
+
+@pytest.mark.parametrize("config", ["spacewalk", "pss", "oepp"], indirect=True)
+def test_beside_every_compared_number_stands_what_a_method_gets_that_sees_nothing(computed: Made) -> None:
+    config = copy.deepcopy(computed.config)
+    config[computed.name] |= {"tables": computed.all_tables()} | (
+        {"contexts_s": computed.defaults["contexts_s"]} if computed.name == "spacewalk" else {}
+    )
+    made, told = plan(config, computed.name), 0
+    for file in made.tables:
+        paper = made.paper_file(file)
+        published = read_paper(paper, made.metrics) if paper else {}
+        justified = {key[:6] for key, number in published.items() if number.interval}
+        for row in table_rows(made, file):
+            place = row.table, row.method, row.modality, row.setting, row.context_s, row.metric
+            if row.status in ("within", "inconclusive", "differs") and place in justified:
+                own = made.blind(made.entries[row.entry], row.metric) == row.entry
+                assert own or " gets 50.00, and lies there with probability " in row.note, row
+                told += not own
+    assert told > 10
+
+
+def changed_at(made: Made, path: tuple[str, ...], schema: Config) -> Made | None:
+    """Return the plan with another value of one option; None where it can have none."""
+    for value in others(functools.reduce(dict.__getitem__, path, made.config), schema):
+        config = copy.deepcopy(made.config)
+        functools.reduce(dict.__getitem__, path[:-1], config)[path[-1]] = value
+        try:
+            return plan(validate(json.loads(json.dumps(config))), made.name)
+        except ConfigError:
+            continue
+    return None
 
 
 def test_names_do_not_depend_on_the_order_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:

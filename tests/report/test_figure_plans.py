@@ -10,11 +10,11 @@ from tests.report.figures import points
 from tests.tables.numbers import build, number
 
 PAPER = """\
-table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
-6,Random,,T=3,,base_sr,<0.01,,2,,,,
-6,MLP,,T=3,,base_sr,29.44,,2,,,,
-6,MLP,,T=4,,base_sr,17.79,,2,,,,
-6,MLP,,whole video,,base_sr,5.00,,2,,,,
+table,method,modality,setting,context_s,metric,split,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
+6,Random,,T=3,,base_sr,test,<0.01,,2,,,,
+6,MLP,,T=3,,base_sr,test,29.44,,2,,,,
+6,MLP,,T=4,,base_sr,test,17.79,,2,,,,
+6,MLP,,whole video,,base_sr,test,5.00,,2,,,,
 """
 LONG = "restore the fixed battery components and the back cover"
 

@@ -9,9 +9,9 @@ from tests.report.figures import line
 from tests.tables.numbers import build
 
 BOUND = """\
-table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
-A6,Random,,,60,base_sr,<0.01,,2,,,,
-A6,PDPP*,,,60,base_sr,30.76,,2,,,,
+table,method,modality,setting,context_s,metric,split,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
+A6,Random,,,60,base_sr,test,<0.01,,2,,,,
+A6,PDPP*,,,60,base_sr,test,30.76,,2,,,,
 """
 
 

@@ -16,7 +16,7 @@ from tests.benchmark.tiny import Tiny, declared, tiny, write_banks, write_releas
 
 FIRST = {"releases": ["first"]}
 PAPER = (
-    "table,method,modality,setting,context_s,metric,release,"
+    "table,method,modality,setting,context_s,metric,split,release,"
     "paper,rerun,decimals,tolerance,tolerance_source,evidence,note\n"
 )
 
@@ -84,7 +84,7 @@ class TestLines:
         ]
 
     def test_a_reference_is_the_papers_number(self, tmp_path: Path) -> None:
-        write_text(tmp_path / "paper/table1.csv", f"{PAPER}1,People,,reference,,error,first,0.5,,1,,,,\n")
+        write_text(tmp_path / "paper/table1.csv", f"{PAPER}1,People,,reference,,error,test,first,0.5,,1,,,,\n")
         found = by_line(table_rows(tiny(tmp_path, **FIRST), "table1"))
         row = found["people", "error"]
         assert (row.status, row.value, row.needs) == ("reference", 0.5, ())
@@ -133,7 +133,7 @@ class TestMissing:
             table_rows(tiny(tmp_path, **FIRST), "table1")
 
     def test_a_score_without_a_number_that_the_table_asks_for_is_one_line(self, tmp_path: Path) -> None:
-        write_text(tmp_path / "paper/table1.csv", f"{PAPER}1,Three,,baseline,,error,first,0.5,,1,,,,\n")
+        write_text(tmp_path / "paper/table1.csv", f"{PAPER}1,Three,,baseline,,error,test,first,0.5,,1,,,,\n")
         score = {"needs": [], "status": "present", "metrics": {}, "selection": ""}
         write_json(paths.scores("tiny", "first", "three", "all"), score)
         with pytest.raises(StoreError, match="the scores of entry 'three' on first hold no 'error': score it again"):
@@ -143,7 +143,7 @@ class TestMissing:
 class TestCompared:
     @pytest.fixture(autouse=True)
     def _paper(self, tmp_path: Path) -> None:
-        write_text(tmp_path / "paper/table1.csv", f"{PAPER}1,Drawn,,,,near,first,25.0,,1,,,,\n")
+        write_text(tmp_path / "paper/table1.csv", f"{PAPER}1,Drawn,,,,near,test,first,25.0,,1,,,,\n")
 
     def near(self, folder: Path, **options: Any) -> Row:
         made = tiny(folder, **FIRST | options)

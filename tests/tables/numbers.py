@@ -21,17 +21,17 @@ RERUN = "the number of the same cell in the paper's later edition"
 WINDOW = Sees("window", "its window")
 SAMPLE_LIST = Sees("sample_list", "the sample list", oracle=True)
 PAPER = """\
-table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
-2a,Random,,baseline,60,accuracy,4.22,,2,0.005,known,,
-2a,Human,V+L,reference,,accuracy,67.0,,1,,,,
-2a,MiniLM,L,zero-shot,60,accuracy,11.22,,2,1,a rerun,,
-2a,MiniLM,L,zero-shot,60,map,12.17,,2,1,a rerun,,
-2a,MiniLM,L,zero-shot,180,accuracy,12.39,,2,,,,
-2a,Broken,L,zero-shot,60,accuracy,99.00,,2,,,more than all,
-3b,MiniLM,V,last-layer,60,accuracy,9.4,9.81,2,0.5,a rerun,,copied by hand
-3b,MiniLM,V,zero-shot,60,accuracy,,7.84,2,,,,later only
-3b,MiniLM,V,zero-shot,180,accuracy,,,,,,,damaged
-3b,People,V,reference,,accuracy,50.0,51.0,1,,,,
+table,method,modality,setting,context_s,metric,split,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
+2a,Random,,baseline,60,accuracy,test,4.22,,2,0.005,known,,
+2a,Human,V+L,reference,,accuracy,test,67.0,,1,,,,
+2a,MiniLM,L,zero-shot,60,accuracy,test,11.22,,2,1,a rerun,,
+2a,MiniLM,L,zero-shot,60,map,test,12.17,,2,1,a rerun,,
+2a,MiniLM,L,zero-shot,180,accuracy,test,12.39,,2,,,,
+2a,Broken,L,zero-shot,60,accuracy,test,99.00,,2,,,more than all,
+3b,MiniLM,V,last-layer,60,accuracy,test,9.4,9.81,2,0.5,a rerun,,copied by hand
+3b,MiniLM,V,zero-shot,60,accuracy,test,,7.84,2,,,,later only
+3b,MiniLM,V,zero-shot,180,accuracy,test,,,,,,,damaged
+3b,People,V,reference,,accuracy,test,50.0,51.0,1,,,,
 """
 
 

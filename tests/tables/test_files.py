@@ -135,7 +135,7 @@ def test_a_later_number_stands_in_brackets_and_the_facts_say_what_it_is(paper: P
 def test_variants_of_a_method_are_told_apart_by_their_entry(paper: Path) -> None:
     asked = [
         number(entry="a", context_s=30.0),
-        number(entry="b", context_s=30.0, options={"k": Option(2)}, score=score(9.0)),
+        number(entry="b", context_s=30.0, options={"k": Option(2, 2)}, score=score(9.0)),
     ]
     panel = tables.panels(build(asked, None))[0]
     assert [(each.method, each.cells[0].text) for each in panel.lines] == [

@@ -15,10 +15,10 @@ POOL = Sees("action_pool", "the action pool")
 
 
 CUT = """\
-table,method,modality,setting,context_s,metric,release,paper,rerun,decimals,truncated,tolerance,tolerance_source,evidence,note
-3,Uniform,,baseline,,soda_d,a,29.46,,2,true,,,,
-3,Uniform,,baseline,,soda_d,b,36.82,,2,,,,,
-3,PDVC,,,,soda_d,b,42.44,,2,,,,,
+table,method,modality,setting,context_s,metric,split,release,paper,rerun,decimals,truncated,tolerance,tolerance_source,evidence,note
+3,Uniform,,baseline,,soda_d,test,a,29.46,,2,true,,,,
+3,Uniform,,baseline,,soda_d,test,b,36.82,,2,,,,,
+3,PDVC,,,,soda_d,test,b,42.44,,2,,,,,
 """
 
 
@@ -68,13 +68,13 @@ class TestNumbersByRelease:
 
 
 PLANS = """\
-table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
-2,Random,,T=3,,base_sr,<0.01,,2,,,,
-2,Random,,T=3,,novel_sr,<0.01,,2,,,of 122 actions,
-2,Random,,T=4,,base_sr,<0.01,,2,,,,
-2,People,,reference,,base_sr,<0.01,,2,,,,
-8,Total,,,,videos,2771,,0,,,,
-8,Train,,,,videos,1285,,0,,,,
+table,method,modality,setting,context_s,metric,split,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
+2,Random,,T=3,,base_sr,test,<0.01,,2,,,,
+2,Random,,T=3,,novel_sr,test,<0.01,,2,,,of 122 actions,
+2,Random,,T=4,,base_sr,test,<0.01,,2,,,,
+2,People,,reference,,base_sr,test,<0.01,,2,,,,
+8,Total,,,,videos,test,2771,,0,,,,
+8,Train,,,,videos,test,1285,,0,,,,
 """
 
 
@@ -107,7 +107,7 @@ class TestPlans:
         ]  # fmt: skip
 
     @pytest.mark.parametrize(
-        ("value", "status"), [(0.0, "exact"), (0.00999, "exact"), (0.01, "differs"), (0.09, "differs")]
+        ("value", "status"), [(0.0, "within"), (0.00999, "within"), (0.01, "differs"), (0.09, "differs")]
     )
     def test_a_value_is_below_a_bound_or_differs(self, plans: Path, value: float, status: str) -> None:
         first = build(self.lines(value), plans)[0]
@@ -115,7 +115,8 @@ class TestPlans:
 
     def test_a_bound_with_evidence_is_inconsistent_and_one_of_a_part_not_comparable(self, plans: Path) -> None:
         whole, novel = build(self.lines(0.0), plans)[:2]
-        assert (whole.status, novel.status) == ("exact", "inconsistent")
+        assert (whole.status, novel.status) == ("within", "inconsistent")
+        assert whole.note == "the paper prints a bound alone"
         part = build(self.lines(0.0, n_videos=4), plans)[0]
         assert (part.status, part.note) == ("not comparable", "videos: 4 of 5 evaluated")
 
@@ -124,7 +125,7 @@ class TestPlans:
         assert [c["paper"] for c in cells(rows, tmp_path)] == ["<0.01"] * 4
         tables.write_markdown(rows, tmp_path / "t.md", title="T")
         text = (tmp_path / "t.md").read_text()
-        assert "| T=3 | Random |  | 0.00 (&lt;0.01) = | 0.50 (&lt;0.01) ‡ |" in text
+        assert "| T=3 | Random |  | 0.00 (&lt;0.01) ≈ | 0.50 (&lt;0.01) ‡ |" in text
         assert "| T=4 | Random |  | needs (&lt;0.01) |  |" in text
         assert "| reference | People |  | &lt;0.01 ref |  |" in text
 
@@ -153,18 +154,23 @@ class TestPlans:
         assert "Values in percent. Bold:" in (tmp_path / "t.md").read_text()
 
 
-HEAD = "table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note"
-RIGHT = "2a,Random,,baseline,60,accuracy,4.22,,2,,,,"
+HEAD = (
+    "table,method,modality,setting,context_s,metric,split,paper,rerun,decimals,tolerance,tolerance_source,evidence,note"
+)
+RIGHT = "2a,Random,,baseline,60,accuracy,test,4.22,,2,,,,"
 
 
 @pytest.mark.parametrize(
     ("lines", "error"),
     [
-        ([HEAD, RIGHT, "2a,Random,,baseline,60.0,accuracy,5.00,,2,,,,"], "lines 2 and 3: equal keys (2a, Random, "),
+        (
+            [HEAD, RIGHT, "2a,Random,,baseline,60.0,accuracy,test,5.00,,2,,,,"],
+            "lines 2 and 3: equal keys (2a, Random, ",
+        ),
         ([HEAD, RIGHT.replace("accuracy", "acuracy")], "line 2: 'acuracy' is no metric of this benchmark"),
         ([HEAD.replace("decimals", "digits"), RIGHT], "line 2: there is no column 'decimals'"),
         ([HEAD, RIGHT, RIGHT.replace(",60,", ",1 min,")], "line 3: could not convert string to float: '1 min'"),
-        ([HEAD, RIGHT.replace("4.22", "4,22")], "line 2: it has 14 cells, the first line 13"),
+        ([HEAD, RIGHT.replace("4.22", "4,22")], "line 2: it has 15 cells, the first line 14"),
         ([HEAD, RIGHT.replace("4.22", "about 4")], "line 2: could not convert string to float: 'about 4'"),
         ([HEAD, RIGHT.replace("4.22", "<")], "line 2: could not convert string to float: ''"),
         ([HEAD, RIGHT.replace(",2,", ",two,")], "line 2: invalid literal for int()"),
@@ -181,13 +187,24 @@ def test_what_is_wrong_with_a_file_is_an_error_of_one_line(tmp_path: Path, lines
     assert "\n" not in text
 
 
-def test_the_split_is_compared_where_the_file_has_one(tmp_path: Path) -> None:
+def test_a_number_of_another_split_stands_beside_the_papers_and_is_not_compared(tmp_path: Path) -> None:
     path = tmp_path / "paper.csv"
-    texts = [HEAD + ",split", RIGHT + ",test", RIGHT.replace("4.22", "9.00") + ",val"]
-    path.write_text("\n".join(texts) + "\n")
-    measured = {"metrics": {"accuracy": {"value": 9.0}}}
-    of = {"method": "Random", "modality": "", "setting": "baseline", "score": measured}
+    of = {"method": "Random", "modality": "", "setting": "baseline"}
+    measured = {"metrics": {"accuracy": {"value": 4.22}}}
+    path.write_text(f"{HEAD}\n{RIGHT}\n")
+    (found,) = build([number(**of, score=measured, split="val")], path)
+    assert (found.split, found.printed, found.status, found.difference) == ("val", "4.22", "not comparable", None)
+    assert found.note == "split val, the paper's number is of test"
+    assert [row.status for row in build([number(**of, score=measured)], path)] == ["exact"]
+
+
+def test_numbers_of_several_splits_are_told_by_it(tmp_path: Path) -> None:
+    path = tmp_path / "paper.csv"
+    path.write_text(f"{HEAD}\n{RIGHT}\n{RIGHT.replace('test,4.22', 'val,9.00')}\n")
+    of = {"method": "Random", "modality": "", "setting": "baseline", "score": {"metrics": {"accuracy": {"value": 9.0}}}}
     (ours, theirs) = build([number(**of, split="val")], path)
     assert (ours.split, ours.printed, ours.status) == ("val", "9.00", "exact")
     assert (theirs.split, theirs.printed, theirs.status, theirs.entry) == ("test", "4.22", "needs", "")
     assert [row.status for row in build([number(**of, split="val"), number(**of)], path)] == ["exact", "differs"]
+    (pooled, _) = build([number(**of, split="val+test")], path)
+    assert (pooled.printed, pooled.status) == ("4.22", "not comparable")

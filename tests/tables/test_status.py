@@ -8,7 +8,7 @@ import pytest
 from stepline import tables
 from stepline.benchmark.words import Option
 from stepline.needs import Need
-from tests.tables.numbers import row, score
+from tests.tables.numbers import PAPER, build, number, row, score
 
 
 @pytest.mark.parametrize("value", [11.22, 11.2249, 11.2151, 11.215])
@@ -42,12 +42,13 @@ def test_a_value_without_a_number_of_the_paper_is_ours(paper: Path) -> None:
     ("changes", "note"),
     [
         ({"release": "v1"}, "release v1, the paper's numbers were made on v0"),
+        ({"split": "val"}, "split val, the paper's number is of test"),
         ({"subset": "2 videos"}, "subset: 2 videos"),
         ({"score": score(n_videos=5)}, "videos: 5 of 6 evaluated"),
         ({"score": score(pool_used=9, pool_listed=10)}, "pool: 9 of 10 evaluated"),
         ({"protocol": "beyond"}, "protocol beyond the paper's"),
         (
-            {"options": {"transcripts": Option("asr", "released"), "k": Option(1)}},
+            {"options": {"transcripts": Option("asr", "released"), "k": Option(1, 1)}},
             "transcripts=asr (published: released)",
         ),
     ],
@@ -59,9 +60,11 @@ def test_what_is_not_comparable_says_why_and_has_no_difference(paper: Path, chan
     assert note in found.note
 
 
-def test_an_option_of_which_the_paper_says_nothing_stays_comparable(paper: Path) -> None:
-    found = row(paper, options={"normalise": Option("block"), "b": Option(True, True)})
+def test_an_option_of_which_the_paper_says_nothing_is_comparable_by_its_default_alone(paper: Path) -> None:
+    found = row(paper, options={"normalise": Option("block", "block", said=False), "b": Option(True, True)})
     assert (found.status, found.options_text) == ("exact", "b=true;normalise=block")
+    changed = row(paper, options={"normalise": Option("none", "block", said=False)})
+    assert (changed.status, changed.note) == ("not comparable", "normalise=none (default: block)")
 
 
 def test_a_subset_stands_in_the_note_of_our_own_numbers_too(paper: Path) -> None:
@@ -115,3 +118,63 @@ def test_halves_are_rounded_up_also_where_the_float_lies_below() -> None:
 
 def test_a_paper_that_names_no_release_is_compared_on_any(paper: Path) -> None:
     assert row(paper, release="v1", paper_release="").status == "exact"
+
+
+class TestBesideWhatSeesNothing:
+    """Of the number 11.22 ± 1 where Random gets another value with another spread."""
+
+    def row(self, paper: Path, value: float, random: float | None, **spread: float) -> tables.Row:
+        measured = {"value": random, "seeds": [], **spread}
+        alone = {"metrics": {"accuracy": measured, "map": measured}} if random is not None else None
+        asked = [
+            number(blind="random", score=score(value)),
+            number(entry="random", method="Random", modality="-", setting="baseline", blind="random", score=alone),
+        ]
+        return next(each for each in build(asked, paper) if each.entry == "minilm")
+
+    @pytest.mark.parametrize(
+        ("random", "spread", "status", "chance"),
+        [
+            (4.0, {}, "within", "0.00"),
+            (10.3, {}, "inconclusive", "1.00"),
+            (10.0, {}, "within", "0.00"),
+            (9.5, {"draw_sd": 0.5}, "inconclusive", "0.07"),
+            (9.0, {"draw_sd": 0.5}, "within", "0.01"),
+            (9.0, {"sd": 0.5}, "within", "0.01"),
+            (9.0, {"draw_sd": 1.0}, "inconclusive", "0.11"),
+        ],
+    )
+    def test_a_tolerance_that_would_take_it_too_tells_nothing(
+        self, paper: Path, random: float, spread: Any, status: str, chance: str
+    ) -> None:
+        found = self.row(paper, 11.3, random, **spread)
+        assert found.status == status
+        assert found.beside == f"Random gets {random:.2f}, and lies there with probability {chance}"
+        assert found.note == f"tolerance ±1: a rerun; {found.beside}"
+        assert found.difference == pytest.approx(0.08)
+
+    def test_what_rounds_to_the_printed_digits_is_exact_and_what_is_outside_differs(self, paper: Path) -> None:
+        exact, outside = self.row(paper, 11.22, 11.2), self.row(paper, 13.0, 11.2)
+        assert (exact.status, exact.beside) == ("exact", "")
+        assert (outside.status, outside.beside[:18]) == ("differs", "Random gets 11.20,")
+
+    def test_where_it_has_no_value_nothing_is_within(self, paper: Path) -> None:
+        found = self.row(paper, 11.3, None)
+        assert (found.status, found.beside) == ("inconclusive", "what Random gets is not known")
+
+    def test_its_own_number_is_not_held_to_itself(self, paper: Path) -> None:
+        found = row(paper, blind="minilm", score=score(11.3))
+        assert (found.status, found.beside) == ("within", "")
+
+    def test_a_bound_that_it_keeps_tells_nothing(self, tmp_path: Path) -> None:
+        path = tmp_path / "paper.csv"
+        path.write_text(PAPER.replace("test,11.22,,2,1,a rerun", "test,<11.22,,2,,"))
+        below = self.row(path, 11.0, 3.0)
+        assert (below.status, below.difference) == ("inconclusive", None)
+        assert below.note.startswith("the paper prints a bound alone; Random gets 3.00")
+        assert self.row(path, 11.0, 13.0).status == "within"
+        assert self.row(path, 11.22, 3.0).status == "differs"
+
+    def test_the_report_and_the_tables_show_it_beside_the_status(self, paper: Path) -> None:
+        found = self.row(paper, 11.3, 9.0)
+        assert tables.values([found])[0][-1] == f"within; {found.beside}"

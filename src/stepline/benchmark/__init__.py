@@ -4,9 +4,9 @@ from stepline.benchmark.entries import Entry, Job, Kind, Line, MethodClass, Tabl
 from stepline.benchmark.method import Method, Prediction, UnavailableError
 from stepline.benchmark.plan import Benchmark
 from stepline.benchmark.values import Values
-from stepline.benchmark.words import DURATION, TRAIN, UNKNOWN, VAL, VIDEO, Metric, Option, Sees
+from stepline.benchmark.words import DURATION, TRAIN, VAL, VIDEO, Metric, Option, Sees
 
 __all__ = [
-    "DURATION", "TRAIN", "UNKNOWN", "VAL", "VIDEO", "Benchmark", "Entry", "Job", "Kind", "Line", "Method",
+    "DURATION", "TRAIN", "VAL", "VIDEO", "Benchmark", "Entry", "Job", "Kind", "Line", "Method",
     "MethodClass", "Metric", "Option", "Prediction", "Sees", "Table", "UnavailableError", "Values",
 ]  # fmt: skip

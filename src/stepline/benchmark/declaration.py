@@ -19,6 +19,8 @@ SHOWN = get_type_hints(Line).keys() - {"entry"}
 NAMES = {"table", "same_as", "target"}
 """What an entry has besides its own fields and those of its line: target is the file of the line, by default its
 table's."""
+NAMED = ("table", "method", "modality", "setting", "same_as")
+"""By what a line of an entry is told from others."""
 OTHERWISE = {"id", "kind", "kind_name", "name", "file", "lines"}
 """Fields of entries and tables that YAML gives in another form."""
 TYPES = {str: "string", int: "integer", float: "number", NoneType: "null", Mapping: "object"}
@@ -30,10 +32,13 @@ Pair = tuple[str, float | None, str, float | None]
 class Declaration:
     """Entries by id, tables in their order, and the pairs whose difference is asked for.
 
-    A pair is an entry and a window length in seconds, None for unlimited, then those of what it is compared with.
+    before: entries of ``tables.yaml`` that the configuration changes, as they stand there. A pair is an entry and a
+    window length in seconds, None for unlimited, then those of what it is compared with. A line that the configuration
+    adds, or gives another table or name, is beyond the paper's protocol.
     """
 
     entries: Mapping[str, Entry]
+    before: Mapping[str, Entry]
     tables: Sequence[Table]
     pairs: Sequence[Pair]
 
@@ -42,7 +47,7 @@ def read(benchmark: "Declared[Any]") -> Declaration:
     """Return the declaration; raise ConfigError, one line, where it is wrong."""
     declared, changes = declaration(benchmark.folder), benchmark.options["entries"]
     tables = {str(name): content for name, content in declared["tables"].items()}
-    entries = _merged(declared["entries"], changes)
+    entries, before = _merged(declared["entries"], changes), _merged(declared["entries"], {})
     schema, pairs = _schema(benchmark, declared, tables, entries), declared.get("pairs", [])
     own = {name: content for name, content in entries.items() if name not in changes}
     changed = {name: content for name, content in entries.items() if name in changes}
@@ -57,6 +62,8 @@ def read(benchmark: "Declared[Any]") -> Declaration:
         if "table" in content:
             table = content["table"]
             shown = {key: value for key, value in content.items() if key in SHOWN}
+            if any(content.get(key) != before.get(name, {}).get(key) for key in NAMED):
+                shown["protocol"] = "beyond"
             line = _line(shown | {"entry": content.get("same_as", name)}, tables[table])
             lines.setdefault((table, content.get("target", files[table])), []).append(line)
     made = [
@@ -72,6 +79,7 @@ def read(benchmark: "Declared[Any]") -> Declaration:
     ]
     return Declaration(
         {name: _entry(benchmark, name, entries[name]) for name in _whole(entries)},
+        {name: _entry(benchmark, name, before[name]) for name in _whole(before) if name in changes},
         made,
         [tuple(pair) for pair in pairs],
     )

@@ -1,12 +1,13 @@
 """A benchmark under one configuration: what it declares, may say of itself, and is configured to be."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
-from stepline.benchmark.declaration import Declaration, read
+from stepline.backbones.registry import FRAME_BACKBONES
+from stepline.benchmark.declaration import SHOWN, Declaration, read
 from stepline.benchmark.entries import AnyEntry, Entry, Job, Kind, Line, Table
 from stepline.benchmark.method import Prediction
 from stepline.benchmark.source import scoring_digest, source_digest
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
     from stepline.tables import Row
 
     SubParsers = _SubParsersAction[ArgumentParser]
+
+UNCHANGING = {*SHOWN, "id", "kind", "table", "inputs"}
+"""The fields of an entry that change none of its numbers: how its line is named, and what is said of it."""
+VIDEO_OPTIONS = {"reader": "media", "max_height": "download"}
+NETWORK_OPTIONS = {"compute": "features", "dtype": "features"}
+"""Options, with their blocks of the configuration, that decide what is seen of videos, and networks' features of it."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,22 @@ class Declared(Generic[AnyEntry]):
     def features(self, entry: AnyEntry) -> Sequence[str]:
         """Return the names of the backbones or imported banks that are the entry's features."""
         return self.options["features"][entry.features] if entry.features else []
+
+    def parts(self, entry: AnyEntry) -> Sequence[AnyEntry]:
+        """Return the entry, and the entries that it is made of."""
+        return (entry,)
+
+    def backbones(self, entry: AnyEntry, release: str) -> Sequence[str]:
+        """Return the names of the backbones whose features of videos the entry reads."""
+        return ()
+
+    def blind(self, entry: AnyEntry, metric: str) -> str:
+        """Return the id of the entry, such as Random, that says what a method gets that sees nothing; "" without one.
+
+        A number in a tolerance in which that entry's lies too is `inconclusive`. Its line stands in each table, at each
+        window length, that shows the entry.
+        """
+        return ""
 
     def dataset(self, release: str) -> str:
         """Return which of ``datasets`` has the videos of a release; its own name where it has none."""
@@ -250,30 +273,56 @@ class Declared(Generic[AnyEntry]):
         return frozenset(select(dataset.videos(), self.options["subset"]))
 
     def changed(self, *blocks: str) -> dict[str, Option]:
-        """Return the options in blocks of the configuration that are not the published ones; seeds aside."""
+        """Return the options in blocks of the study's configuration that are not the published ones."""
         pairs = {
             key: Option(mine, self.defaults[block][key])
             for block in blocks
             for key, mine in self.options[block].items()
         }
-        return {key: pair for key, pair in sorted(pairs.items()) if pair.differs and key != "seeds"}
+        return {key: pair for key, pair in sorted(pairs.items()) if pair.differs}
 
     def shown_options(self, entry: AnyEntry, release: str) -> Mapping[str, Option]:
-        """Return the named options that matter to the entry's numbers, besides those of a metric.
+        """Return the named options that matter to the entry's numbers and always stand beside them.
 
-        They are the names of its features, if it has some, and what of its training is not as published; a benchmark
-        adds its own.
+        They are the names of its features, if it has some; a benchmark adds its own. Those of a metric, of training, of
+        the entry itself and of how videos are read follow by `named_options`.
         """
-        shown = dict[str, Option]()
-        if entry.features:
-            published = self.defaults["features"][entry.features]
-            shown["features"] = Option("+".join(self.features(entry)), "+".join(published))
-        return shown | (self.changed(entry.kind.options) if entry.trained else {})
+        if not entry.features:
+            return {}
+        published = self.defaults["features"][entry.features]
+        return {"features": Option("+".join(self.features(entry)), "+".join(published))}
+
+    def named_options(self, entry: AnyEntry, release: str) -> Mapping[str, Option]:
+        """Return the options of an entry's numbers, besides those of a metric: the shown ones, and all changed ones.
+
+        Changed are options of training, seeds among them, fields and settings of the entry, and how videos are read.
+        """
+        found = dict(self.shown_options(entry, release)) if entry.kind.method else {}
+        for part in self.parts(entry):
+            found |= self.changed(part.kind.options) if part.trained else {}
+            found |= self._changed_fields(part)
+        names = self.backbones(entry, release)
+        read = VIDEO_OPTIONS if names or entry.kind.decoded else {}
+        read = read | (NETWORK_OPTIONS if {*names} - FRAME_BACKBONES.keys() else {})
+        for key, block in read.items():
+            option = Option(self.config[block][key], defaults(block, self.config)[key], said=False)
+            found |= {key: option} if option.differs else {}
+        return found
+
+    def _changed_fields(self, entry: AnyEntry) -> dict[str, Option]:
+        """Return the fields and settings of a declared entry that the configuration changes."""
+        if entry.id not in self.declared.before:
+            return {}
+        mine, before = self.declared.entries[entry.id], self.declared.before[entry.id]
+        known = {each.name for each in fields(mine)} - UNCHANGING - {"settings"}
+        pairs = {name: Option(getattr(mine, name), getattr(before, name)) for name in known}
+        settings = mine.settings.keys() | before.settings.keys()
+        pairs |= {key: Option(mine.settings.get(key), before.settings.get(key)) for key in settings}
+        return {key: pair for key, pair in pairs.items() if pair.differs}
 
     def line_options(self, line: Line, release: str) -> Mapping[str, Option]:
-        """Return the named options of a line; none where nothing is predicted."""
-        entry = self.entries[line.entry]
-        return self.shown_options(entry, release) if entry.kind.method else {}
+        """Return the named options of a line."""
+        return self.named_options(self.entries[line.entry], release)
 
     @property
     def releases(self) -> list[str]:

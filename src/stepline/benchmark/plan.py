@@ -74,6 +74,11 @@ class Benchmark(Declared[AnyEntry]):
                 for footage in self.footage.values():
                     footage.check(name, f"config: {self.name}.features.{key}")
 
+    def backbones(self, entry: AnyEntry, release: str) -> Sequence[str]:
+        """Return the names of the backbones whose features of videos the entry reads."""
+        footage = self.footage.get(self.dataset(release))
+        return [name for name in self.features(entry) if footage and footage.is_backbone(name)]
+
     def imported(self, entry: AnyEntry, release: str) -> list[str]:
         """Return which of the entry's features are files of others, in words."""
         footage = [(self.footage[self.dataset(release)], name) for name in self.features(entry)]
@@ -101,8 +106,7 @@ class Benchmark(Declared[AnyEntry]):
 
     def _reads_videos(self, entry: AnyEntry, release: str) -> bool:
         """Return whether an entry reads videos of a data set, or features that are computed from them."""
-        footage = self.footage.get(self.dataset(release))
-        return footage is not None and (entry.kind.decoded or any(map(footage.is_backbone, self.features(entry))))
+        return self.dataset(release) in self.footage and bool(entry.kind.decoded or self.backbones(entry, release))
 
     # What is missing
 

@@ -15,8 +15,9 @@ class Values:
 
     videos: (N,) of the units; they are the same, in the same order, with every seed. values: (N,) in percent or counts;
     NaN leaves a unit out. weights: (N,), None where all count the same. counts: such as ``n_listed``, the videos that
-    the release lists, and ``n_samples``. drawn: whether the seed plays a part. interval: whether units of different
-    videos are independent, so that an interval over videos means something.
+    the release lists, and ``n_samples``. drawn: whether the seed plays a part. draw_sd: where guesses count with their
+    expectation, the standard deviation that the mean would have if they were drawn. interval: whether units of
+    different videos are independent, so that an interval over videos means something.
     """
 
     videos: Sequence[str]
@@ -24,4 +25,5 @@ class Values:
     weights: "NDArray[np.float64] | None" = None
     counts: Mapping[str, int | None] = field(default_factory=dict)
     drawn: bool = True
+    draw_sd: float | None = None
     interval: bool = True

@@ -35,18 +35,20 @@ VIDEO = Sees("video", "the video")
 DURATION = Sees("duration", "the video's duration")
 TRAIN = Sees("train", "the training recordings", split="train")
 VAL = Sees("val", "the validation recordings", split="val")
-UNKNOWN = object()
-"""The published value of an option that the paper does not say."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """The value of a named option, and the published one; a number by another value cannot be compared."""
+    """The value of a named option, and the published one; a number by another value cannot be compared.
+
+    published: the default where the paper says nothing; then ``said`` is False.
+    """
 
     value: Any
-    published: Any = UNKNOWN
+    published: Any
+    said: bool = True
 
     @property
     def differs(self) -> bool:
-        """Whether the published value is known and another."""
-        return self.published is not UNKNOWN and self.value != self.published
+        """Whether the value is another than the published one, or than the default."""
+        return bool(self.value != self.published)

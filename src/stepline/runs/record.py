@@ -49,7 +49,7 @@ FORM: Schema = {
 def write_record(inputs: Inputs[Any], method: Method[Any, Any]) -> None:
     """Write what made the predictions of a job: spec, method, inputs by sha256, releases, options, versions."""
     benchmark, job = inputs.benchmark, inputs.job
-    shown = benchmark.shown_options(job.entry, job.release)
+    shown = benchmark.named_options(job.entry, job.release)
     write_json(
         benchmark.predictions(job).with_suffix(".json"),
         {

@@ -22,8 +22,9 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
 
     A value is the mean over seeds of the (weighted) mean over units; a seed all of whose units are left out is 0.
     ``ci`` is the 95 % bootstrap interval over videos, each with all its units, of the mean over seeds; ``sd`` the
-    standard deviation over seeds, null of one. ``per_video`` is each video's mean over its units and seeds,
-    ``weights`` what it counts, ``n_videos`` the number of those that are not left out.
+    standard deviation over seeds, null of one; ``draw_sd`` that of guesses that count with their expectation.
+    ``per_video`` is each video's mean over its units and seeds, ``weights`` what it counts, ``n_videos`` the number of
+    those that are not left out.
     """
     benchmark = inputs.benchmark
     read, about = read_predictions(predictions, benchmark.prediction, inputs.spec)
@@ -82,6 +83,7 @@ def _summary(by_seed: Mapping[int, Values], options: Config, *, drawn: bool) -> 
         **first.counts,
         "value": float(per_seed.mean()),
         "sd": float(per_seed.std(ddof=1)) if len(per_seed) > 1 else None,
+        "draw_sd": first.draw_sd,
         "ci": [low, high] if first.interval and not np.isnan(low) else None,
         "seeds": list(by_seed) if drawn else [],
         "per_seed": per_seed.tolist(),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from stepline.benchmark import UNKNOWN, Benchmark, Job, Line, Option, Table, UnavailableError
+from stepline.benchmark import Benchmark, Job, Line, Option, Table, UnavailableError
 from stepline.needs import Need, unique
 from stepline.tables import Number, Row, build, write_csv, write_markdown
 
@@ -35,11 +35,12 @@ def _numbers(
         found = benchmark.read_score(job) if entry.kind.method else _counted(benchmark, entry, release)
         score, needs = found, tuple(map(Need.parse, found["needs"]))
     options = dict(benchmark.line_options(line, release))
+    scoring, standard = benchmark.options["metrics"], benchmark.defaults["metrics"]
     for metric in table.metrics:
         if not entry.kind.scores(metric):
             continue
         scored_by = {
-            key: Option(benchmark.options["metrics"][key], benchmark.published.get(key, UNKNOWN))
+            key: Option(scoring[key], (standard | benchmark.published)[key], said=key in benchmark.published)
             for key in benchmark.options_of(entry, metric)
         }
         wanted = unique([*needs, *([] if needs else benchmark.missing_of(metric))])
@@ -57,6 +58,7 @@ def _numbers(
             protocol=line.protocol,
             sees=benchmark.seen(entry),
             options=options | scored_by,
+            blind=benchmark.blind(entry, metric),
             paper_release=benchmark.paper_release or release,
             spec="" if score is None or not entry.kind.method else benchmark.spec(job),
             note="; ".join(filter(None, [line.note, *imported, benchmark.note(table, line, release, metric)])),

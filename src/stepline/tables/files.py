@@ -38,7 +38,8 @@ def _csv_cell(row: Row, column: str) -> str:
 
 _LEGEND = (
     "Each cell: ours (the paper's [its authors' later re-run, on another release]). "
-    "= exact to the printed digits; ≈ within the stated tolerance; ≠ differs; † not comparable; "
+    "= exact to the printed digits; ≈ within the stated tolerance or bound; ? inconclusive: there, but so is a method "
+    "that sees nothing; ≠ differs; † not comparable; "
     "‡ the paper's number cannot be right; ref: copied from the paper; needs: no value yet. "
 )
 

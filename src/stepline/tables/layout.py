@@ -250,7 +250,7 @@ def values(rows: Sequence[Row]) -> list[tuple[str, ...]]:
             "" if row.ci_low is None or row.ci_high is None else f"{percent(row.ci_low)} to {percent(row.ci_high)}",
             str(len(row.seeds)) if row.seeds else "",
             sees_text(row.sees),
-            row.status,
+            "; ".join(filter(None, [row.status, row.beside])),
         )
         for row in rows
         if row.value is not None and row.status != "reference"

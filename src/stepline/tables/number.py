@@ -17,7 +17,9 @@ class Number:
     cannot be compared. paper_release: the release on which the paper's numbers were made, empty where any will do.
     score: the content of the score file, None where there is none; then ``needs`` says what is missing and ``command``
     what fills it. A metric's own ``n_videos``, ``n_listed`` and ``n_samples`` win over those of the whole score.
-    reference: the number is copied from the paper. subset: what part of the split is evaluated, empty where all of it.
+    blind: the entry that says what a method gets that sees nothing, in the same table, on the same release, at the same
+    context. reference: the number is copied from the paper. subset: what part of the split is evaluated, empty where
+    all of it.
     """
 
     table: str
@@ -39,5 +41,6 @@ class Number:
     command: str = ""
     score: Mapping[str, Any] | None = None
     needs: tuple[Need, ...] = ()
+    blind: str = ""
     reference: bool = False
     subset: str = ""

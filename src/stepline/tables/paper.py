@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from stepline.tables.text import number_text
 
 
 class PaperKey(NamedTuple):
-    """What is unique in a paper's file. release, split: "" where the file has no such column."""
+    """What is unique in a paper's file. release: "" where the file has no such column."""
 
     table: str
     method: str
@@ -27,13 +28,14 @@ class PaperKey(NamedTuple):
 class Published:
     """A number of the paper, and by how much a rerun may miss it, with the source of that.
 
-    printed: as printed, empty where it is not known; ``<0.01`` is a bound. rerun: what the authors' later edition
-    prints, made on a later release; empty where it has none. decimals: the digits after the point in its table, of
-    which some tables leave out last zeros. truncated: the paper cut the digits off where others round. evidence: why it
-    cannot be right. note: what else must be known of it.
+    printed: as printed, empty where it is not known; ``<0.01`` is a bound. split: on which it was made. rerun: what
+    the authors' later edition prints, made on a later release; empty where it has none. decimals: the digits after the
+    point in its table, of which some tables leave out last zeros. truncated: the paper cut the digits off where others
+    round. evidence: why it cannot be right. note: what else must be known of it.
     """
 
     printed: str
+    split: str
     rerun: str
     decimals: int
     tolerance: float | None
@@ -52,12 +54,22 @@ class Published:
         """Below what the number lies, where the paper prints no more."""
         return float(self.printed[1:]) if self.printed.startswith("<") else None
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Between what a rerun may lie: below a bound, or in the tolerance; None where nothing justifies one."""
+        if self.bound is not None:
+            return -inf, self.bound
+        if self.value is None or self.tolerance is None:
+            return None
+        return self.value - self.tolerance - 1e-9, self.value + self.tolerance + 1e-9
+
 
 def read_paper(path: Path | str, metrics: Container[str]) -> dict[PaperKey, Published]:
     """Return the paper's numbers in the file's order; ``metrics`` are the keys that the benchmark has.
 
-    Without a column ``release`` or ``split`` a number stands beside ours of any. Raises ConfigError with the file and
-    the line of an unknown metric, a missing cell, what is no number, and equal keys.
+    Without a column ``release`` a number stands beside ours of any. Numbers of one line on several splits are told by
+    the column ``split``. Raises ConfigError with the file and the line of an unknown metric, a missing cell, what is no
+    number, and equal keys.
     """
     published: dict[PaperKey, Published] = {}
     lines: dict[PaperKey, int] = {}
@@ -86,11 +98,12 @@ def _read(columns: Sequence[str], cells: Sequence[str]) -> tuple[PaperKey, Publi
     if len(cells) != len(columns):
         raise ValueError(f"it has {len(cells)} cells, the first line {len(columns)}")
     record = dict(zip(columns, cells, strict=True))
-    values: dict[str, Any] = {"release": "", "split": ""} | record
+    values: dict[str, Any] = {"release": ""} | record
     values["context_s"] = float(record["context_s"]) if record["context_s"] else None
     key = PaperKey(**{name: values[name] for name in PaperKey._fields})
     number = Published(
         printed=record["paper"],
+        split=record["split"],
         rerun=record["rerun"],
         decimals=int(record["decimals"] or 0),
         tolerance=float(record["tolerance"]) if record["tolerance"] else None,

@@ -1,6 +1,6 @@
 """Rows of a table: the paper's number beside ours, one row per number, with a status."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any
 
 from stepline.benchmark.words import Metric
 from stepline.errors import StoreError
+from stepline.tables.blind import Blind
 from stepline.tables.number import Number
 from stepline.tables.paper import PaperKey, Published, read_paper
 from stepline.tables.status import Status, judge
@@ -28,8 +29,9 @@ class Row(Number):
 
     entry: "" of a number of the paper that nothing computes. rerun: the number of the paper's later edition, as
     printed; rerun_note: what that is. measure: the metric; column: its place among the benchmark's. rank: of the
-    setting, where a table is laid out. printed: the paper's number as printed. selection: how the settings were chosen.
-    per_video: the value of each video. Values in percent, those of counts whole numbers.
+    setting, where a table is laid out. printed: the paper's number as printed. beside: what the blind entry gets, where
+    the status rests on it. selection: how the settings were chosen. per_video: the value of each video. Values in
+    percent, those of counts whole numbers.
     """
 
     value: float | None
@@ -52,6 +54,7 @@ class Row(Number):
     rank: int
     rerun_note: str
     printed: str
+    beside: str
     selection: str
     per_video: Mapping[str, float]
 
@@ -79,8 +82,9 @@ def build(
     metrics: the benchmark's by their keys; laid-out tables have their columns in this order. settings: those whose
     lines come first in a laid-out table, in this order. rerun: what the numbers in the file's column ``rerun`` are.
 
-    A number of the paper that is not asked for is added for each release that has numbers of its table: as a copy where
-    it is a reference, as ``needs`` elsewhere. Rows are sorted by table, release (in the order of ``numbers``), method
+    Ours of another split stands beside the paper's number and is not compared. A number of the paper that is not asked
+    for is added for each release that has numbers of its table: as a copy where it is a reference, as ``needs``
+    elsewhere. Rows are sorted by table, release (in the order of ``numbers``), method
     (the paper's order, then ours), context and metric.
 
     What can have no value is left out: a reference that the paper does not have, and a metric of which neither the
@@ -88,15 +92,16 @@ def build(
     number that the paper has.
     """
     published = read_paper(paper, metrics) if paper else {}
-    by_release, by_split = any(key.release for key in published), any(key.split for key in published)
+    by_release = any(key.release for key in published)
+    of_any_split = {key._replace(split=""): key for key in reversed(published)}
 
     def paper_key(number: Number) -> PaperKey:
         own = {field: getattr(number, field) for field in PaperKey._fields}
-        own |= {"modality": _modality(number)} | ({} if by_release else {"release": ""})
-        return PaperKey(**own | ({} if by_split else {"split": ""}))
+        key = PaperKey(**own | {"modality": _modality(number)} | ({} if by_release else {"release": ""}))
+        return key if key in published else of_any_split.get(key._replace(split=""), key)
 
     numbers = [number for number in numbers if paper_key(number) in published or not _is_empty(number)]
-    row = partial(_row, metrics=metrics, settings=settings, rerun=rerun)
+    row = partial(_row, beside=_beside(numbers), metrics=metrics, settings=settings, rerun=rerun)
     rows = [row(number, published.get(paper_key(number))) for number in numbers]
     asked: dict[tuple[str, str], list[Number]] = {}
     for number in numbers:
@@ -116,6 +121,25 @@ def build(
         return row.table, releases.index(row.release), method, context, row.metric, row.options_text
 
     return sorted(rows, key=order)
+
+
+def _beside(numbers: Sequence[Number]) -> Callable[[Number], Blind | None]:
+    """Return what gives the blind entry's number beside one; None of a number without, and of that entry's own."""
+    found = {_place(number, number.entry): number for number in numbers}
+
+    def beside(number: Number) -> Blind | None:
+        if number.blind in ("", number.entry):
+            return None
+        blind = found.get(_place(number, number.blind))
+        measured = _measured(blind) if blind else {}
+        sd = measured.get("sd") or measured.get("draw_sd") or 0.0
+        return Blind(blind.method if blind else number.blind, measured.get("value"), sd)
+
+    return beside
+
+
+def _place(number: Number, entry: str) -> tuple[Any, ...]:
+    return number.table, number.release, number.context_s, number.metric, entry
 
 
 def _modality(number: Number) -> str:
@@ -150,6 +174,7 @@ def _row(
     number: Number,
     paper: Published | None,
     *,
+    beside: Callable[[Number], Blind | None],
     metrics: Mapping[str, Metric],
     settings: Sequence[str],
     rerun: str,
@@ -158,9 +183,10 @@ def _row(
     measured = _measured(number)
     value = measured.get("value")
     counts = {**score, **measured}
-    status, difference, remarks = judge(number, value, paper, counts)
+    judged = judge(number, value, paper, counts, beside(number))
+    remarks = [*judged.remarks, *filter(None, [judged.beside])]
     if paper is not None:
-        remarks += [paper.note]
+        remarks.append(paper.note)
         value = paper.value if number.reference else value
     selection = score.get("selection") or ""
     if measured and selection:
@@ -171,23 +197,24 @@ def _row(
         | {
             "modality": _modality(number),
             "note": "; ".join(filter(None, [*remarks, number.note])),
-            "command": number.command if status == "needs" else "",
+            "command": number.command if judged.status == "needs" else "",
             **{count: counts.get(count) for count in COUNTS},
         },
         value=value,
         paper=paper.value if paper else None,
         rerun=paper.rerun if paper else "",
-        difference=difference,
+        difference=judged.difference,
         value_sd=measured.get("sd"),
         ci_low=low,
         ci_high=high,
         seeds=tuple(measured.get("seeds", ())),
-        status=status,
+        status=judged.status,
         measure=metrics[number.metric],
         column=list(metrics).index(number.metric),
         rank=settings.index(number.setting) if number.setting in settings else len(settings),
         rerun_note=rerun,
         printed=paper.printed if paper else "",
+        beside=judged.beside,
         selection=selection if measured else "",
         per_video=measured.get("per_video") or {},
     )

@@ -5,28 +5,35 @@
 ``needs``           no value yet: the note names the weights, videos or key, the command fills them
 ``ours``            a value to which the paper has no number
 ``inconsistent``    the paper's number cannot be right; the evidence stands in its CSV file and in the note
-``not comparable``  another release, protocol or option than the paper's, a subset, or videos that are missing: which
-``exact``           the value rounds to the printed digits, or lies below a printed bound such as ``<0.01``
-``within``          it lies in the tolerance; tolerance and source stand in the paper's CSV file and in the note
+``not comparable``  another release, split, protocol or option than the paper's, a subset, or videos that are missing
+``exact``           the value rounds to the printed digits
+``within``          it lies in the tolerance, or below a printed bound such as ``<0.01``; tolerance and source stand in
+                    the paper's CSV file and in the note
+``inconclusive``    it does, but a method that sees nothing would too, more often than once in 20 draws
 ``differs``         it does not, or no tolerance is justified
 ==================  ====================================================================================================
 
-Only the last three can be compared, and only they have a ``difference``, though none from a bound.
+Only the last four can be compared, and only they have a ``difference``, though none from a bound.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, Decimal
 from typing import Any, Literal
 
+from stepline.tables.blind import Blind
 from stepline.tables.number import Number
 from stepline.tables.paper import Published
 from stepline.tables.text import round_half_up, value_text
 
-Status = Literal["exact", "within", "differs", "not comparable", "needs", "reference", "inconsistent", "ours"]
+Status = Literal[
+    "exact", "within", "inconclusive", "differs", "not comparable", "needs", "reference", "inconsistent", "ours"
+]
 
 MARKS: dict[Status, str] = {
     "exact": "=",
     "within": "≈",
+    "inconclusive": "?",
     "differs": "≠",
     "not comparable": "†",
     "inconsistent": "‡",
@@ -34,40 +41,66 @@ MARKS: dict[Status, str] = {
     "needs": "needs",
     "ours": "",
 }
+CHANCE = 0.05
+"""How likely a method that sees nothing may lie in a tolerance that tells anything."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A number's status, its difference from the paper's, and what explains them.
+
+    beside: what a method gets that sees nothing, where there is an interval to lie in.
+    """
+
+    status: Status
+    difference: float | None = None
+    remarks: list[str] = field(default_factory=list)
+    beside: str = ""
 
 
 def judge(
-    number: Number, value: float | None, paper: Published | None, counts: Mapping[str, Any]
-) -> tuple[Status, float | None, list[str]]:
-    """Return a number's status, its difference from the paper's, and the remarks that explain them.
+    number: Number, value: float | None, paper: Published | None, counts: Mapping[str, Any], blind: Blind | None = None
+) -> Judged:
+    """Return a number's status and what explains it.
 
     counts: ``n_videos`` of ``n_listed`` and ``pool_used`` of ``pool_listed`` were evaluated, where they are known.
+    blind: what a method gets that sees nothing; None of that method itself, and where there is none.
     """
     if number.reference:
         made = f", made on {number.paper_release}" if number.paper_release not in ("", number.release) else ""
-        return "reference", None, [f"copied from the paper{made}"]
+        return Judged("reference", None, [f"copied from the paper{made}"])
     if value is None:
-        return "needs", None, [f"needs {';'.join(map(str, number.needs))}"] if number.needs else []
+        return Judged("needs", None, [f"needs {';'.join(map(str, number.needs))}"] if number.needs else [])
     partial = _partial(number, counts)
     if paper is None or not paper.printed:
-        return "ours", None, partial
+        return Judged("ours", None, partial)
     if paper.evidence:
-        return "inconsistent", None, [f"the paper's number cannot be right: {paper.evidence}", *partial]
-    other = partial + _other_protocol(number)
+        return Judged("inconsistent", None, [f"the paper's number cannot be right: {paper.evidence}", *partial])
+    other = partial + _other_protocol(number, paper)
     if other:
-        return "not comparable", None, other
-    if paper.value is None:
-        return "exact" if paper.bound is not None and value < paper.bound else "differs", None, []
-    difference = value - paper.value
-    step = Decimal(1).scaleb(-paper.decimals)
-    if paper.truncated and Decimal(repr(round(value, 8))).quantize(step, ROUND_DOWN) == Decimal(paper.printed):
-        return "exact", difference, ["the paper cuts digits off where others round"]
-    if round_half_up(value, step) == Decimal(paper.printed):
-        return "exact", difference, []
-    if paper.tolerance is None:
-        return "differs", difference, []
-    tolerance = f"tolerance ±{paper.tolerance:g}: {paper.tolerance_source}"
-    return "within" if abs(difference) <= paper.tolerance + 1e-9 else "differs", difference, [tolerance]
+        return Judged("not comparable", None, other)
+    difference, source = None, "the paper prints a bound alone"
+    if paper.value is not None:
+        difference, source = value - paper.value, f"tolerance ±{paper.tolerance or 0:g}: {paper.tolerance_source}"
+        step = Decimal(1).scaleb(-paper.decimals)
+        if paper.truncated and Decimal(repr(round(value, 8))).quantize(step, ROUND_DOWN) == Decimal(paper.printed):
+            return Judged("exact", difference, ["the paper cuts digits off where others round"])
+        if round_half_up(value, step) == Decimal(paper.printed):
+            return Judged("exact", difference)
+    if paper.interval is None:
+        return Judged("differs", difference)
+    return _near(value, paper.interval, difference, source, blind)
+
+
+def _near(
+    value: float, interval: tuple[float, float], difference: float | None, source: str, blind: Blind | None
+) -> Judged:
+    low, high = interval
+    beside = blind.text(low, high) if blind else ""
+    if not low <= value < high:
+        return Judged("differs", difference, [source], beside)
+    tells = blind is None or blind.chance(low, high) <= CHANCE
+    return Judged("within" if tells else "inconclusive", difference, [source], beside)
 
 
 def _partial(number: Number, counts: Mapping[str, Any]) -> list[str]:
@@ -78,13 +111,16 @@ def _partial(number: Number, counts: Mapping[str, Any]) -> list[str]:
     return remarks
 
 
-def _other_protocol(number: Number) -> list[str]:
+def _other_protocol(number: Number, paper: Published) -> list[str]:
     remarks = []
     if number.paper_release not in ("", number.release):
         remarks.append(f"release {number.release}, the paper's numbers were made on {number.paper_release}")
+    if paper.split != number.split:
+        remarks.append(f"split {number.split}, the paper's number is of {paper.split}")
     if number.protocol != "paper":
         remarks.append(f"protocol {number.protocol} the paper's")
     for key, option in sorted(number.options.items()):
         if option.differs:
-            remarks.append(f"{key}={value_text(option.value)} (published: {value_text(option.published)})")
+            known = "published" if option.said else "default"
+            remarks.append(f"{key}={value_text(option.value)} ({known}: {value_text(option.published)})")
     return remarks

@@ -193,14 +193,14 @@ class TestWhatDecides:
 
 
 def shown(made: Oepp, entry: str, release: str = "split1") -> dict[str, Any]:
-    return {key: option.value for key, option in made.shown_options(made.entries[entry], release).items()}
+    return {key: option.value for key, option in made.named_options(made.entries[entry], release).items()}
 
 
 class TestOptions:
     def other(self, entry: str, **changes: Any) -> set[str]:
         """Return the options in which an entry is not the paper's."""
         made = plan({"heads": {}, "pdpp": {}, **changes})
-        shown = made.shown_options(made.entries[entry], "split1")
+        shown = made.named_options(made.entries[entry], "split1")
         return {key for key, option in shown.items() if option.differs}
 
     @pytest.mark.parametrize(("key", "entry"), [("videoclip", "mlp-t3"), ("mil-nce", "pdpp-t3-mil-nce")])
@@ -226,6 +226,7 @@ class TestOptions:
             "rows": "released",
             "ce_mode": "plain",
             "epochs": 7,
+            "seeds": [1, 2],
         }
         assert shown(made, "matching-t3")["similarity"] == "cosine"
         assert shown(made, "random-t3") == {"padding": "repeat_first"}

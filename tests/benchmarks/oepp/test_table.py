@@ -18,10 +18,11 @@ BATCH = {**CONFIG["metrics"], "miou": "batch"}
 
 
 def measured(made: Oepp, file: str, value: float = 26.3) -> None:
-    """Write scores of that value for all jobs of a table."""
+    """Write scores of that value for all jobs of a table, of Random 0."""
     each = {"value": value, "sd": 1.0, "ci": None, "seeds": [42], "n_videos": 4, "n_listed": 4}
-    content = {"metrics": dict.fromkeys(Oepp.metrics, each), "needs": [], "status": "present", "selection": "chosen"}
     for job in made.jobs(file):
+        own = each | ({"value": 0.0} if job.entry.kind_name == "random" else {})
+        content = {"metrics": dict.fromkeys(Oepp.metrics, own), "needs": [], "status": "present", "selection": "chosen"}
         write_json(paths.scores("oepp", job.release, job.entry.id, job.context), content)
 
 
@@ -75,7 +76,10 @@ def test_miou_of_batches_cannot_be_compared(banks: None) -> None:
     measured(made, "table2")
     found = by_line(table_rows(made, "table2"), "method", "setting", "metric")
     assert found["Transformer-based", "T=3", "base_miou"].status == "not comparable"
-    assert found["Transformer-based", "T=3", "base_sr"].status == "within"  # 26.27, tolerance 1
+    transformer = found["Transformer-based", "T=3", "base_sr"]  # 26.27, tolerance 1
+    assert transformer.status == "within"
+    assert transformer.note.startswith("tolerance ±1: the paper's error bar over seeds")
+    assert "; Random gets 0.00, and lies there with probability 0.00; " in transformer.note
 
 
 def test_published_features_are_imported_by_their_own_verb() -> None:

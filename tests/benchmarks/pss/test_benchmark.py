@@ -61,13 +61,13 @@ class TestWhatDecides:
             "epochs": Option(3, 30),
             "vocabulary": Option("released", "released"),
         }
-        assert made.shown_options(entry, "youcook2") == expected
-        assert made.shown_options(entry, "tasty") == expected | {"length": Option(32, 150)}
+        assert made.named_options(entry, "youcook2") == expected
+        assert made.named_options(entry, "tasty") == expected | {"length": Option(32, 150)}
         uniform = plan({"duration": "exact"})
         assert uniform.shown_options(uniform.entries["uniform-count"], "tasty") == {
             "duration": Option("exact", "ceil_seconds")
         }
-        assert plan().shown_options(plan().entries["procnet"], "tasty").keys() >= {"features", "anchors", "hidden"}
+        assert plan().named_options(plan().entries["procnet"], "tasty").keys() >= {"features", "anchors", "hidden"}
 
     def test_the_spec_holds_what_it_held_before(self, releases: None) -> None:
         made = plan()

@@ -11,7 +11,10 @@ import pytest
 
 from stepline.benchmarks.spacewalk.kinds import METRICS
 from stepline.config.declarations import declaration
-from stepline.tables import read_paper
+from stepline.io import read_json
+from stepline.tables import Number, read_paper
+from stepline.tables.blind import Blind
+from stepline.tables.status import judge
 
 TABLES = declaration(Path(str(files("stepline.benchmarks.spacewalk"))))["tables"]
 FOLDER = Path(str(files("stepline.benchmarks.spacewalk").joinpath("paper")))
@@ -37,6 +40,8 @@ MODALITIES = {
     "V+T": "V+T",
 }
 OF_A8 = {"Sparse Frame Sampling": "Sparse sampling", "Dense Frame Sampling": "Dense sampling"}
+QUERIES = 12_000
+"""Of retrieval's test split."""
 Key = tuple[str, str, str, str, float | None, str]
 
 
@@ -198,10 +203,37 @@ def test_a_tolerance_stands_only_where_it_is_justified_and_has_a_source() -> Non
     allowed = {"zero-shot": "1", "last-layer": "1", "all-layer": "3.1"}
     for record in ours():
         expected = "0.005" if record["method"] == "Random" else allowed.get(record["setting"], "")
+        if expected and record["table"] in ("2b", "3c", "A7") and record["method"] != "Random":
+            expected = f"{100 * 1.96 * (0.5 * 0.5 / QUERIES) ** 0.5:.2f}"
+            assert f"N = {QUERIES} queries" in record["tolerance_source"] or not record["paper"]
         if not record["paper"] or record["method"] in ("LFB NL", "LFB TF"):
             expected = ""
         assert record["tolerance"] == expected
         assert bool(record["tolerance_source"]) == bool(expected)
+
+
+def test_the_test_split_has_as_many_queries_as_the_tolerance_says(real_data: Path) -> None:
+    queries = read_json(real_data / "spacewalk/v0/intra-video_retrieval/test.json")
+    assert sum(map(len, queries.values())) == QUERIES
+
+
+def test_a_coin_flip_is_never_within_in_retrieval() -> None:
+    """Its answers lie in the tolerance of 14 numbers on average, and are told from that of no more than half."""
+    coin = Blind("Random", 50.0, 100 * (0.25 / QUERIES) ** 0.5)
+    listed = chain.from_iterable(read_paper(path, METRICS).items() for path in FILES.values())
+    asked = [number for key, number in listed if key.table in ("2b", "3c", "A7") and number.tolerance == 0.89]
+    found = [judge(line(), 50.0, number, {}, coin) for number in asked]
+    assert Counter(each.status for each in found) == {"differs": 74, "inconclusive": 14}
+    met = [judge(line(), (number.value or 0) + 0.01, number, {}, coin).status for number in asked]
+    assert Counter(met) == {"within": 44, "inconclusive": 44}
+
+
+def line() -> Number:
+    """A number that is compared."""
+    return Number(
+        table="2b", title="", entry="e", method="M", modality="V", setting="", context_s=60, metric="accuracy",
+        release="v0", paper_release="v0", split="test",
+    )  # fmt: skip
 
 
 def test_a_tolerance_covers_how_far_the_later_numbers_moved() -> None:

@@ -1,6 +1,7 @@
 """Fit, predict and score on a made-up study: the three are apart, and scores come from predictions alone."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from stepline import paths
 from stepline.backbones.histogram import HistogramSpec
+from stepline.benchmarks.spacewalk import score
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.benchmarks.spacewalk.features import Features
 from stepline.benchmarks.spacewalk.kinds import Choice
@@ -297,3 +299,19 @@ def test_an_option_of_scoring_is_none_of_the_prediction() -> None:
     assert [one.predict_params(job) for job in jobs] == [other.predict_params(job) for job in jobs]
     again = {job.entry.id for job in jobs if one.score_params(job) != other.score_params(job)}
     assert again == {job.entry.id for job in jobs if job.entry.thresholded} != set()
+
+
+def test_a_guess_has_the_standard_deviation_of_its_draws(made_up: MadeUp) -> None:
+    """Of a draw for each sample: the mean over recordings of means of n draws, of which a share p is right."""
+    inputs = made_up.inputs({"kind": "random", "contexts": "unlimited", "inputs": []})
+    labels = {video: [item.label for item in items] for video, items in inputs.items("test").items()}
+    made = [choice(0, "test", video, np.full(len(each), -1)) for video, each in labels.items()]
+    found = score.values(inputs, made)["accuracy"]
+    shares = {video: 1 / (inputs.annotation.recordings[video].n_steps + 1) for video in labels}
+    draws = np.random.default_rng(0).random((4000, sum(map(len, labels.values()))))
+    ends = np.cumsum([len(each) for each in labels.values()])
+    parts = np.split(draws, ends[:-1], axis=1)
+    means = [(part < share).mean(axis=1) for part, share in zip(parts, shares.values(), strict=True)]
+    assert found.draw_sd == pytest.approx(100 * np.mean(means, axis=0).std(), rel=0.05)
+    answered = score.values(inputs, [replace(each, chosen=np.zeros(len(each.ids), dtype=np.int64)) for each in made])
+    assert answered["accuracy"].draw_sd is None

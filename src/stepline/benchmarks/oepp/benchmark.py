@@ -136,18 +136,27 @@ class Oepp(Benchmark[Entry]):
         }
 
     def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
-        """Return how windows are cut, features and texts, the model, and what of training is not as published."""
+        """Return how windows are cut, the loss, features and texts, and the model."""
         options, shown = self.options, feature_options(entry, self.options)
         if entry.settings.get("horizon"):
             shown["padding"] = Option(options["windows"]["padding"], "repeat_first")
         if release == REBUILT and options["split_seed"] is not None:
-            shown["split_seed"] = Option(options["split_seed"])
+            shown["split_seed"] = Option(options["split_seed"], None, said=False)
         if entry.kind.decoded:
-            model = options["llm"]["model"]
+            model, asked = options["llm"]["model"], self.changed("llm")
+            shown |= {key: option for key, option in asked.items() if key != "concurrency"}
             shown["model"] = Option(model, PAPER_MODEL if self.other_model else model)
         if entry.kind_name == "matching":
-            shown["similarity"] = Option(options["matching"]["similarity"])
-        return shown | (self.changed("loss", entry.kind.options) if entry.trained else {})
+            published = self.defaults["matching"]["similarity"]
+            shown["similarity"] = Option(options["matching"]["similarity"], published, said=False)
+        return shown | (self.changed("loss") if entry.trained else {})
+
+    def blind(self, entry: Entry, metric: str) -> str:
+        """Return Random of the same horizon; none of the release's counts."""
+        horizon = entry.settings.get("horizon")
+        random = (each for each in self.entries.values() if each.kind_name == "random")
+        alike = (each.id for each in random if each.settings.get("horizon") == horizon)
+        return next(alike, "") if entry.kind.method else ""
 
     def counted(self, entry: Entry, release: str) -> Mapping[str, float]:
         """Return the counts of a part of the release, or of all of it (Table 8)."""

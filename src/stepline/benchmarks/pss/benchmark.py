@@ -70,7 +70,7 @@ class Pss(Benchmark[Entry]):
         }
 
     def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
-        """Return features, vocabulary and what of training is not as published; of uniform parts, what is divided."""
+        """Return features and vocabulary; of uniform parts, what is divided."""
         if not entry.features:
             uniform = entry.settings.get("proposals", "uniform") == "uniform"
             return {"duration": Option(self.options["duration"], "ceil_seconds")} if uniform else {}
@@ -80,6 +80,11 @@ class Pss(Benchmark[Entry]):
         return shown | (
             {"vocabulary": Option(self.options["vocabulary"], "released")} if not entry.kind.metrics else {}
         )
+
+    def blind(self, entry: Entry, metric: str) -> str:
+        """Return equal parts where segments are scored, the most frequent sentence where sentences are."""
+        given = entry.settings.get("proposals") == "ground_truth"
+        return "uniform-segments" if metric in SEGMENTS else "frequent-given" if given else "frequent-uniform"
 
     def missing_of(self, metric: str) -> Sequence[Need]:
         """Return what METEOR is missing: that it is wanted, Java, or the package that holds its program."""

@@ -47,7 +47,8 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     prediction = Choice
     metrics = METRICS
     sees = SEES
-    revision = 2
+    splits = ("test",)
+    revision = 3
     published: ClassVar = {"average_precision": "interpolated"}
     paper_release = "v0"
     about = "Table 2"
@@ -274,25 +275,35 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     def normalise(self, entry: SpacewalkEntry) -> str:
         """Return ``block`` or ``none``: the configured one, or that of the encoder's own similarity."""
         chosen: str = self.options["normalise"]
-        if chosen != "model":
-            return chosen
+        return self._compared(entry) if chosen == "model" else chosen
+
+    def _compared(self, entry: SpacewalkEntry) -> str:
         preset = presets().get(entry.encoder)
         return "none" if preset and preset.architecture in DOT else "block"
 
     def shown_options(self, entry: SpacewalkEntry, release: str) -> Mapping[str, Option]:
-        """Return the named options that matter to the entry's numbers, besides those of a metric."""
-        chosen = {}
+        """Return the model that is asked, where text comes from, how features are compared, and what is described."""
+        chosen = dict[str, Option]()
         for part in self.parts(entry):
             if part.kind_name == "llm" and not asks_nobody(self, part):
-                chosen["model"] = Option(self.options["llm"]["model"])
+                asked = self.changed("llm")
+                chosen |= {key: option for key, option in asked.items() if key != "concurrency"}
             if self._reads_speech(part):
                 chosen["transcripts"] = Option(self.options["transcripts"], "released")
             if part.blocks and part.encoder != "tfidf":
-                chosen["normalise"] = Option(self.normalise(part))
+                chosen["normalise"] = Option(self.normalise(part), self._compared(part), said=False)
             unlimited = part.backbone and not part.kind.windowed
             if self.pipeline.videos.annotated and (unlimited or self.recognised(part)):
-                chosen["spans"] = Option("annotated")
+                chosen["spans"] = Option("annotated", "all", said=False)
         return chosen
+
+    def backbones(self, entry: SpacewalkEntry, release: str) -> Sequence[str]:
+        """Return the backbones of the entry and its parts."""
+        return [part.backbone for part in self.parts(entry) if part.backbone]
+
+    def blind(self, entry: SpacewalkEntry, metric: str) -> str:
+        """Return Random of the entry's task."""
+        return "2a-random" if entry.task == STEP_RECOGNITION else "2b-random"
 
     def options_of(self, entry: SpacewalkEntry, metric: str) -> Sequence[str]:
         """Return the keys of ``metrics`` that decide a metric of an entry."""

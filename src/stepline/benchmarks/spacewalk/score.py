@@ -43,10 +43,18 @@ def values(inputs: SpacewalkInputs, made: Sequence[Choice]) -> Mapping[str, Valu
             values=np.array(by_video, dtype=np.float64),
             counts=counts,
             drawn=metric != "accuracy" or not guessed,
+            draw_sd=_draw_sd(by_video, test) if metric == "accuracy" and guessed else None,
         )
         for metric, by_video in found.items()
         if None not in by_video
     }
+
+
+def _draw_sd(expected: Sequence[float | None], made: Sequence[Choice]) -> float:
+    """Return the standard deviation of the mean over recordings of drawn answers. expected: accuracies in percent."""
+    shares = np.array(expected, dtype=np.float64) / 100
+    samples = np.array([len(each.ids) for each in made])
+    return 100 * float(np.sqrt((shares * (1 - shares) / samples).sum())) / len(made)
 
 
 def _labels(inputs: SpacewalkInputs, split: Split) -> Labels:

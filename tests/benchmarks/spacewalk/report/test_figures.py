@@ -20,9 +20,9 @@ from tests.report.figures import line, points
 from tests.tables.numbers import build
 
 PAPER = """\
-table,method,modality,setting,context_s,metric,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
-A6,EgoVLP,V+L,last-layer,60,accuracy,6.65,6.34,2,1,a rerun,,
-A6,EgoVLP,V+L,last-layer,1200,accuracy,7.53,,2,1,a rerun,,
+table,method,modality,setting,context_s,metric,split,paper,rerun,decimals,tolerance,tolerance_source,evidence,note
+A6,EgoVLP,V+L,last-layer,60,accuracy,test,6.65,6.34,2,1,a rerun,,
+A6,EgoVLP,V+L,last-layer,1200,accuracy,test,7.53,,2,1,a rerun,,
 """
 
 
