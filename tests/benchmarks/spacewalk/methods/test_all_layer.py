@@ -19,8 +19,9 @@ from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.kinds import KINDS, SpacewalkKind
 from stepline.benchmarks.spacewalk.methods import all_layer
 from stepline.benchmarks.spacewalk.methods.all_layer import _Training, chosen
+from stepline.config import validate
 from stepline.datasets.schema import Recording
-from stepline.errors import StoreError
+from stepline.errors import ConfigError, StoreError
 from stepline.io import sha256_file
 from stepline.models import all_layer as model
 from tests.benchmarks.spacewalk.conftest import FPS, MadeUp, TinyInputs, chooser_of, fit, predict, scored
@@ -127,6 +128,22 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         return {video: rng.integers(256, size=(len(c), 3, 56, 56, 3), dtype=np.uint8) for video, c in listed.items()}
 
     monkeypatch.setattr(all_layer, "keep", keep)
+
+
+def test_the_default_is_what_the_paper_and_the_code_that_it_follows_say() -> None:
+    assert validate({"spacewalk": {}})["spacewalk"]["all_layer"] == {
+        "optimiser": "bert_adam",
+        "learning_rate": 4e-6,
+        "weight_decay": 0.2,
+        "warm_up": 0.1,
+        "epochs": 1,
+        "batch_size": 16,
+        "logit_scale": "learned",
+        "compute": "float32",
+        "seeds": [0],
+    }
+    with pytest.raises(ConfigError, match=r"all_layer\.optimiser: 'adam' is not .*bert_adam.*adamw"):
+        validate({"spacewalk": {"all_layer": {"optimiser": "adam"}}})
 
 
 def test_samples_are_evenly_spaced_and_of_the_first_recordings(inputs: Any) -> None:
