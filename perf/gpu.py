@@ -1,4 +1,4 @@
-"""The features stage on a GPU: its rate, as a share of what the slower of decoding and network allows."""
+"""The features stage on a GPU: its rate, as a share of what the slower of decoding and network allows; and training."""
 
 import os
 import tempfile
@@ -9,7 +9,8 @@ LENGTH_S = 60
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
+    import all_layer
     import torch
 
     if not torch.cuda.is_available():
@@ -21,6 +22,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as name:
         measure(Path(name), cores)
+    all_layer.main()
 
 
 def measure(folder: Path, cores: int) -> None:

@@ -11,19 +11,21 @@ safetensors = pytest.importorskip("safetensors.numpy")
 from stepline.errors import ConfigError, StoreError  # noqa: E402
 from stepline.models import all_layer  # noqa: E402
 from stepline.models.all_layer import Recipe, train  # noqa: E402
+from tests.models.test_bert_adam import Straight, all_clipped  # noqa: E402
 
-RECIPE = Recipe(learning_rate=0.01, weight_decay=0.2, warm_up=0.1, epochs=1, batch_size=16, seed=0)
+RECIPE = Recipe(optimiser="adamw", learning_rate=0.01, weight_decay=0.2, warm_up=0.1, epochs=1, batch_size=16, seed=0)
+BERT_ADAM = {"optimiser": "bert_adam"}
 
 
 class Toy:
     """A small network whose classes can be learned, and what was asked of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, dtype: torch.dtype = torch.float32, scale: float = 1) -> None:
         draw = torch.Generator().manual_seed(0)
-        self.inputs = torch.randn(100, 4, generator=draw)
+        self.inputs = scale * torch.randn(100, 4, generator=draw).to(dtype)
         self.labels = (self.inputs[:, 0] > 0).long()
-        self.weight = torch.nn.Parameter(torch.randn(2, 4, generator=draw) / 10)
-        self.bias = torch.nn.Parameter(torch.ones(2))
+        self.weight = torch.nn.Parameter(torch.randn(2, 4, generator=draw).to(dtype) / 10)
+        self.bias = torch.nn.Parameter(torch.ones(2, dtype=dtype))
         self.asked: list[list[int]] = []
 
     @property
@@ -43,7 +45,7 @@ def trained(path: Path, recipe: Recipe = RECIPE, *, at_once: int = 16, toy: Toy 
     return found
 
 
-def changed(**changes: float) -> Recipe:
+def changed(**changes: float | str) -> Recipe:
     return Recipe(**(vars(RECIPE) | changes))
 
 
@@ -56,6 +58,76 @@ def test_the_rate_rises_linearly_and_falls_with_a_cosine() -> None:
     assert rates[19] == pytest.approx((1 + math.cos(math.pi * 17 / 18)) / 2)
     assert [changed(warm_up=0).rate(step, 2) for step in range(2)] == [0.01, pytest.approx(0.005)]
     assert [changed(warm_up=1).rate(step, 2) for step in range(2)] == [0.005, 0.01]
+
+
+def test_the_released_rate_begins_at_0_and_its_cosine_is_of_all_steps() -> None:
+    recipe = changed(**BERT_ADAM, learning_rate=4e-6)
+    rates = [recipe.rate(step, 20) / 4e-6 for step in range(20)]
+    assert rates[:2] == [0, 0.5]
+    assert rates[2:] == pytest.approx([(1 + math.cos(math.pi * step / 20)) / 2 for step in range(2, 20)])
+    assert rates[2] == pytest.approx(0.97553, abs=1e-5)
+    assert changed(**BERT_ADAM, warm_up=0).rate(0, 2) == 0.01
+
+
+def test_released_updates_are_those_of_the_arithmetic(tmp_path: Path) -> None:
+    """Twenty-one, by gradients of which some are clipped: all together, then one by one; no decay where a bias is."""
+    toy, recipe = Toy(dtype=torch.float64, scale=4), changed(**BERT_ADAM, epochs=3, learning_rate=0.3, warm_up=0.2)
+    straight = Straight(
+        {name: value.detach().numpy() for name, value in toy.parameters.items()}, {"weight": 0.2, "bias": 0}
+    )
+    found = trained(tmp_path / "fit", recipe, toy=toy)
+    inputs, labels, norms = toy.inputs.numpy(), toy.labels.numpy(), []
+    for step, batch in enumerate(toy.asked):
+        logits = inputs[batch] @ straight.now["weight"].T + straight.now["bias"]
+        chances = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+        assert found["loss"][step] == pytest.approx(-np.log(chances[range(len(batch)), labels[batch]]).mean(), rel=1e-9)
+        off = (chances - np.eye(2)[labels[batch]]) / len(batch)
+        gradients = {"weight": off.T @ inputs[batch], "bias": off.sum(0)}
+        norms.append(math.hypot(*chain(*map(np.ravel, gradients.values()))))
+        done = step / 21
+        rate = 0.3 * (done / 0.2 if done < 0.2 else 0.5 * (1 + math.cos(math.pi * done)))
+        straight.update(all_clipped(gradients), rate)
+    assert len(norms) == 21
+    assert max(norms) > 2
+    assert min(norms) < 0.5
+    for name, value in straight.now.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-12, atol=1e-12)
+
+
+def test_all_but_biases_decay_as_released(tmp_path: Path) -> None:
+    """Of the parameters of norms and of single vectors, too."""
+    names = ("ln.weight", "ln.bias", "attn.in_proj_bias", "embedding", "logit_scale")
+    parameters = {name: torch.nn.Parameter(torch.tensor(2.0)) for name in names}
+    moved = {}
+    for optimiser in ("bert_adam", "adamw"):
+        recipe = changed(optimiser=optimiser, warm_up=0, batch_size=1)
+        train(
+            parameters,
+            lambda _: 0 * sum(parameters.values()).reshape(1),  # type: ignore[union-attr]
+            1,
+            tmp_path / optimiser,
+            recipe,
+            at_once=1,
+            made_from="",
+        )
+        moved[optimiser] = {name for name in names if safetensors.load_file(tmp_path / optimiser)[name] != 2}
+        for parameter in parameters.values():
+            parameter.data.fill_(2)
+    assert moved == {"bert_adam": {"ln.weight", "embedding", "logit_scale"}, "adamw": set()}
+
+
+def test_what_comes_after_a_step_is_done_before_the_next(tmp_path: Path) -> None:
+    toy, largest = Toy(), []
+
+    def after() -> None:
+        largest.append(float(toy.bias.detach().max()))
+        toy.bias.data.clamp_(max=0.5)
+
+    train(toy.parameters, toy.losses, 100, tmp_path / "fit", RECIPE, at_once=16, made_from="", after=after)
+    assert len(largest) == 7
+    assert largest[0] > 0.9
+    assert max(largest[1:]) < 0.52
+    assert safetensors.load_file(tmp_path / "fit")["bias"].max() <= 0.5
 
 
 def test_two_steps_are_adams_by_hand(tmp_path: Path) -> None:
@@ -131,10 +203,11 @@ def stop_after(toy: Toy, calls: int) -> None:
     toy.losses = counted  # type: ignore[method-assign]
 
 
-def test_a_stopped_fit_goes_on_from_its_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("optimiser", ["bert_adam", "adamw"])
+def test_a_stopped_fit_goes_on_from_its_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimiser: str) -> None:
     monkeypatch.setattr(all_layer, "EVERY", 5)
     whole, part = tmp_path / "whole/0.safetensors", tmp_path / "part/0.safetensors"
-    recipe = changed(epochs=3)
+    recipe = changed(epochs=3, optimiser=optimiser)
     trained(whole, recipe)
     toy = Toy()
     stop_after(toy, 13)
@@ -149,9 +222,9 @@ def test_a_stopped_fit_goes_on_from_its_state(tmp_path: Path, monkeypatch: pytes
     assert [path.name for path in part.parent.iterdir()] == ["0.safetensors"]
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"learning_rate": 0.02}, {"epochs": 4}])
+@pytest.mark.parametrize("change", [{"seed": 1}, {"learning_rate": 0.02}, {"epochs": 4}, BERT_ADAM])
 def test_a_state_of_another_recipe_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, float]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, float | str]
 ) -> None:
     monkeypatch.setattr(all_layer, "EVERY", 5)
     toy = Toy()
@@ -159,7 +232,7 @@ def test_a_state_of_another_recipe_is_not_used(
     with pytest.raises(StoppedError):
         trained(tmp_path / "fit", changed(epochs=3), toy=toy)
     again = Toy()
-    found = trained(tmp_path / "fit", changed(**({"epochs": 3} | change)), toy=again)
+    found = trained(tmp_path / "fit", changed(**{"epochs": 3, **change}), toy=again)
     assert len(again.asked) == len(found["loss"])
 
 

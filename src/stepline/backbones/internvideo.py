@@ -144,25 +144,31 @@ def load(spec: ClipSpec, files: Mapping[str, Path]) -> VideoTower:
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> clip_text.TextEncoder:
-    """Return the text tower with the published weights; what raises is said in ``checkpoint``."""
+    """Return the text tower with the published weights and its tokenizer; what raises is said in ``checkpoint``."""
+    return clip_text.TextEncoder(spec, clip_text.tokenize, load_text_tower(files))
+
+
+def load_text_tower(files: Mapping[str, Path]) -> nn.Module:
+    """Return the text tower with the published weights, (B, 77) token ids -> (B, D), not normalised."""
     (path,) = files.values()
     tower = clip_text.tower(Config().text)
     fill(tower, state(path), path)
-    return clip_text.TextEncoder(spec, clip_text.tokenize, tower)
+    return tower
 
 
 @dataclass(frozen=True)
 class Towers:
-    """Both towers, to be trained. scale: what the model multiplies its cosines by."""
+    """Both towers, to be trained. logit_scale: the logarithm of what the model multiplies its cosines by."""
 
     video: VideoTower
     text: nn.Module
-    scale: float
+    logit_scale: nn.Parameter
 
-    def parameters(self, *, video: bool, text: bool) -> dict[str, nn.Parameter]:
-        """Return the parameters of one tower or both by their names in the published checkpoints."""
+    def parameters(self, *, video: bool, text: bool, scale: bool) -> dict[str, nn.Parameter]:
+        """Return the parameters of one tower or both, and the scale, by their names in the published checkpoints."""
         towers = [self.video] * video + [self.text] * text
-        return {f"clip.{name}": value for tower in towers for name, value in tower.named_parameters()}
+        found = {f"clip.{name}": value for tower in towers for name, value in tower.named_parameters()}
+        return found | ({"clip.logit_scale": self.logit_scale} if scale else {})
 
 
 def trainable(files: Mapping[str, Path], device: torch.device) -> Towers:
@@ -178,7 +184,7 @@ def trainable(files: Mapping[str, Path], device: torch.device) -> Towers:
         tower.requires_grad_(True).to(device)
     if "logit_scale" not in tensors:
         raise StoreError(f"{path} has no logit_scale: get the published file")
-    return Towers(video, text, float(tensors["logit_scale"].exp()))
+    return Towers(video, text, nn.Parameter(tensors["logit_scale"].float().to(device)))
 
 
 def state(path: Path) -> checkpoint.Tensors:

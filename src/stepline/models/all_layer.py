@@ -1,4 +1,4 @@
-"""All-layer fine-tuning: AdamW with warm-up and half a cosine (Spacewalk-18, Sec. 5.1, Appendix E.2)."""
+"""All-layer fine-tuning as InternVideo's code has it, or by AdamW (Spacewalk-18, Sec. 5.1, Appendix E.2)."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -21,10 +21,13 @@ EVERY = 100
 class Recipe:
     """How is trained.
 
-    learning_rate: the highest. weight_decay: decoupled from the gradient (AdamW), of parameters with two or more
-    dimensions. warm_up: the part of all steps in which the rate rises. batch_size: samples of one step.
+    optimiser: ``bert_adam``, as InternVideo's code has it: ``BertAdam``, gradients clipped to norm 1 all together
+    too, weight decay of all parameters but biases; or ``adamw``: torch's, no clipping, weight decay of parameters with
+    two or more dimensions. learning_rate: the highest. weight_decay: decoupled from the gradient. warm_up: the part of
+    all steps in which the rate rises. batch_size: samples of one step.
     """
 
+    optimiser: str
     learning_rate: float
     weight_decay: float
     warm_up: float
@@ -33,7 +36,16 @@ class Recipe:
     seed: int
 
     def rate(self, step: int, steps: int) -> float:
-        """Return the learning rate of a step, 0 <= step < steps: linear up to the highest, then half a cosine to 0."""
+        """Return the learning rate of a step, 0 <= step < steps: linear up, then half a cosine down to 0.
+
+        With ``bert_adam`` it begins at 0, and the cosine is that of all steps: it begins where warm-up leaves it, below
+        the highest. With ``adamw`` the first step has a rate, and the cosine begins after warm-up, at the highest.
+        """
+        if self.optimiser == "bert_adam":
+            done = step / steps
+            return self.learning_rate * (
+                done / self.warm_up if done < self.warm_up else (1 + math.cos(math.pi * done)) / 2
+            )
         rising = math.ceil(self.warm_up * steps)
         if step < rising:
             return self.learning_rate * (step + 1) / rising
@@ -49,22 +61,29 @@ def train(
     *,
     at_once: int,
     made_from: object,
+    after: Callable[[], None] = lambda: None,
 ) -> None:
     """Train the parameters and write them by name, float32, and ``loss`` (steps,) to the safetensors file ``path``.
 
     losses: numbers of some of the samples -> their (n,) losses, whose mean over a batch is brought down. at_once:
     samples that it is given together; gradients of a batch add up, so that only rounding depends on it. Samples are
     shuffled anew in each epoch; an epoch's last batch may be smaller. All parameters must have a part in the losses.
+    after: called after each step.
     The state is kept after each 100 steps, as in ``training.train``; a later call with the same recipe, samples and
     ``made_from``, plain values that say what they are made from, goes on from it.
     Raises ConfigError where a loss is not finite, StoreError where the state is damaged.
     """
     import torch
 
+    from stepline.models.bert_adam import MAX_NORM, BertAdam
+
     updates = max(1, math.ceil(samples / recipe.batch_size))
-    matrices = [parameter for parameter in parameters.values() if parameter.ndim > 1]
-    others = [parameter for parameter in parameters.values() if parameter.ndim <= 1]
-    groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    released = recipe.optimiser == "bert_adam"
+    decayed, others = list[torch.nn.Parameter](), list[torch.nn.Parameter]()
+    for name, parameter in parameters.items():
+        decays = "bias" not in name if released else parameter.ndim > 1
+        (decayed if decays else others).append(parameter)
+    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
 
     def parts(batch: torch.Tensor) -> Iterator[torch.Tensor]:
         for some in torch.split(batch, at_once):
@@ -73,7 +92,7 @@ def train(
     try:
         training.train(
             parameters,
-            torch.optim.AdamW(groups),
+            BertAdam(groups) if released else torch.optim.AdamW(groups),
             parts,
             training.shuffled(samples, recipe.batch_size, recipe.seed),
             path,
@@ -83,6 +102,8 @@ def train(
             every=EVERY,
             resume=digest([asdict(recipe), samples, made_from]),
             what="all-layer",
+            clip=MAX_NORM if released else math.inf,
+            after=lambda _: after(),
         )
     except FloatingPointError as error:
         raise ConfigError(f"all_layer.learning_rate: {error}; give a smaller one") from None

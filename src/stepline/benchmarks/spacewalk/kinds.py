@@ -248,6 +248,7 @@ KINDS: Mapping[str, SpacewalkKind] = {
     ),
     "all-layer": SpacewalkKind(
         method=_all_layer,
+        revision=2,
         encoders=("internvideo-spacewalk",),
         texts="windows",
         gpu=True,

@@ -19,20 +19,22 @@ from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.kinds import KINDS, SpacewalkKind
 from stepline.benchmarks.spacewalk.methods import all_layer
 from stepline.benchmarks.spacewalk.methods.all_layer import _Training, chosen
+from stepline.config import validate
 from stepline.datasets.schema import Recording
-from stepline.errors import StoreError
+from stepline.errors import ConfigError, StoreError
 from stepline.io import sha256_file
 from stepline.models import all_layer as model
 from tests.benchmarks.spacewalk.conftest import FPS, MadeUp, TinyInputs, chooser_of, fit, predict, scored
 from tests.media.clips import make as make_video
 
 OPTIONS = {
+    "optimiser": "bert_adam",
     "learning_rate": 2e-3,
     "weight_decay": 0.2,
     "warm_up": 0.1,
     "epochs": 1,
     "batch_size": 16,
-    "logit_scale": "model",
+    "logit_scale": "learned",
     "compute": "float32",
     "seeds": [0],
 }
@@ -128,6 +130,22 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(all_layer, "keep", keep)
 
 
+def test_the_default_is_what_the_paper_and_the_code_that_it_follows_say() -> None:
+    assert validate({"spacewalk": {}})["spacewalk"]["all_layer"] == {
+        "optimiser": "bert_adam",
+        "learning_rate": 4e-6,
+        "weight_decay": 0.2,
+        "warm_up": 0.1,
+        "epochs": 1,
+        "batch_size": 16,
+        "logit_scale": "learned",
+        "compute": "float32",
+        "seeds": [0],
+    }
+    with pytest.raises(ConfigError, match=r"all_layer\.optimiser: 'adam' is not .*bert_adam.*adamw"):
+        validate({"spacewalk": {"all_layer": {"optimiser": "adam"}}})
+
+
 def test_samples_are_evenly_spaced_and_of_the_first_recordings(inputs: Any) -> None:
     every = inputs()
     items = every.items("train")
@@ -145,7 +163,7 @@ def block(rows: np.ndarray) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
 
-@pytest.mark.parametrize("logit_scale", ["model", "none"])
+@pytest.mark.parametrize("logit_scale", ["learned", "model", "none"])
 def test_the_loss_is_the_cross_entropy_over_the_recordings_own_steps(
     inputs: Any, drawn: None, tiny: Any, logit_scale: str
 ) -> None:
@@ -156,7 +174,7 @@ def test_the_loss_is_the_cross_entropy_over_the_recordings_own_steps(
     files = {"pytorch_model.bin": Path("weights/internvideo/pytorch_model.bin")}
     video_tower = internvideo.load(presets()["internvideo-spacewalk"], files)
     encoder = internvideo.load_text(towers()["internvideo-text"], files)
-    scale = float(tiny[1]["clip.logit_scale"].exp()) if logit_scale == "model" else 1.0
+    scale = 1.0 if logit_scale == "none" else float(tiny[1]["clip.logit_scale"].exp())
     expected = []
     for video, item in (training.samples[number] for number in numbers):
         (place,) = training.places[training.samples.index((video, item))]
@@ -170,6 +188,7 @@ def test_the_loss_is_the_cross_entropy_over_the_recordings_own_steps(
     np.testing.assert_allclose(losses.detach().numpy(), expected, rtol=1e-4)
     losses.sum().backward()
     assert all(bool(parameter.grad.any()) for parameter in training.parameters.values())
+    assert ("clip.logit_scale" in training.parameters) == (logit_scale == "learned")
     assert not any(rows.requires_grad for rows in training.steps.values())
 
 
@@ -194,13 +213,48 @@ def test_the_loss_of_retrieval_is_that_of_two_candidates(inputs: Any, drawn: Non
     np.testing.assert_allclose(training.losses(numbers).detach().numpy(), expected, rtol=1e-4)
 
 
+def test_a_scale_that_is_learned_is_100_at_most(inputs: Any, drawn: None, tiny: Any) -> None:
+    scale = torch.tensor(np.log(1000)).float()
+    torch.save(tiny[1] | {"clip.logit_scale": scale}, "weights/internvideo/pytorch_model.bin")
+    path = Path("fit/0.safetensors")
+    path.with_suffix(".pictures").mkdir(parents=True)
+    fit(inputs({"settings": {"samples_per_video": 7, "videos": 1}}, epochs=2), 4.0, 0, path)
+    state = load_file(path)
+    assert len(state["loss"]) == 2
+    assert 4.5 < state["clip.logit_scale"] < np.float32(np.log(100))
+
+
+@pytest.mark.parametrize(
+    "device",
+    ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"))],
+)
+def test_texts_are_encoded_in_batches_as_one_by_one(inputs: Any, device: str) -> None:
+    """Within the parity's tolerance of a network, in the same bytes each time; batches of ``features.batch_size``."""
+    file = {"pytorch_model.bin": Path("weights/internvideo/pytorch_model.bin")}
+    found = inputs()
+    found.benchmark.config["features"].update(device=device, batch_size=5)
+    tuned = all_layer._Tuned(found, 4.0, [*file.values()])
+    (tower,), asked = tuned.towers, []
+    tower.register_forward_pre_hook(lambda _, batch: asked.append((batch[0].device.type, len(batch[0]))))
+    windows = all_layer._Windows(found, 4.0, "d", found.items("test")["d"])
+    told = tuned._told(0, windows)
+    n = len(windows.texts)
+    assert n > 10
+    assert asked == [(device, min(5, n - first)) for first in range(0, n, 5)]
+    encoder = internvideo.load_text(towers()["internvideo-text"], file)
+    expected = np.stack([encoder.encode(encoder.tokens(text)) for text in windows.texts])
+    assert np.linalg.norm(told.numpy() - expected) <= 1e-5 * np.linalg.norm(expected)
+    assert np.abs(told[0].numpy() - expected[1]).max() > 0.01
+    assert torch.equal(told, tuned._told(0, windows))
+
+
 def test_what_a_fit_is_made_from_decides_whether_its_state_is_used(inputs: Any, drawn: None) -> None:
     def made(context_s: float = 4.0, **options: object) -> object:
         return _Training(inputs(**options), context_s, Path("fit/0.pictures")).made_from
 
     first = made()
     assert made() == first
-    for other in (made(6.0), made(logit_scale="none"), made(compute="bfloat16")):
+    for other in (made(6.0), made(logit_scale="none"), made(logit_scale="model"), made(compute="bfloat16")):
         assert other != first
 
 

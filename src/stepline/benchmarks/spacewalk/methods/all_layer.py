@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Iterable, Sequence
-from math import ceil
+from math import ceil, log
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,6 @@ from torch.nn import functional
 from stepline import paths
 from stepline.availability import read_availability
 from stepline.backbones import clip_text, internvideo
-from stepline.backbones.presets.internvideo import TOWER
 from stepline.backbones.registry import files_of
 from stepline.benchmarks.spacewalk.features import Features, Rows
 from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
@@ -29,8 +28,10 @@ from stepline.models.all_layer import Recipe, train
 from stepline.progress import progress
 from stepline.spec import ClipSpec
 
-CLIPS = 4
-"""Windows that training sees at once where ``features.batch_size`` does not say."""
+CLIPS, TEXTS = 4, 64
+"""Windows that training sees at once, and texts that prediction does, where ``features.batch_size`` does not say."""
+LARGEST_SCALE = 100
+"""Of cosines: a scale that is learned is clamped to it after each step, as in InternVideo's code."""
 
 
 class AllLayer(SpacewalkMethod):
@@ -56,6 +57,7 @@ class AllLayer(SpacewalkMethod):
                 len(training.samples),
                 path,
                 Recipe(
+                    optimiser=options["optimiser"],
                     learning_rate=options["learning_rate"],
                     weight_decay=options["weight_decay"],
                     warm_up=options["warm_up"],
@@ -67,6 +69,7 @@ class AllLayer(SpacewalkMethod):
                     1, (inputs.benchmark.config["features"]["batch_size"] or CLIPS) // training.places.shape[1]
                 ),
                 made_from=training.made_from,
+                after=training.clamp,
             )
         except torch.OutOfMemoryError:
             raise StoreError(f"{inputs.entry.id}: the GPU's memory is full: lower features.batch_size") from None
@@ -135,9 +138,10 @@ class _Training:
         self.steps = {video: torch.from_numpy(rows).to(self.device) for video, rows in steps.items()}
         self.towers = internvideo.trainable(files_of(spec.weights), self.device)
         self.heard = _heard(inputs)
-        self.parameters = self.towers.parameters(video=True, text=self.heard)
-        cosines = options["logit_scale"] == "model" and self.normalise == "block"
-        self.scale = self.towers.scale if cosines else 1.0
+        scale = options["logit_scale"] if self.normalise == "block" else "none"
+        self.logit_scale = torch.zeros((), device=self.device) if scale == "none" else self.towers.logit_scale
+        self.logit_scale.requires_grad_(scale == "learned")
+        self.parameters = self.towers.parameters(video=True, text=self.heard, scale=scale == "learned")
         mean, std = (torch.tensor(each, device=self.device) for each in (spec.mean, spec.std))
         self.mean, self.std = mean.view(3, 1, 1, 1), std.view(3, 1, 1, 1)
         self.pictures = keep(spec, {video: each.clips for video, each in windows.items()}, videos, folder)
@@ -156,8 +160,14 @@ class _Training:
         for (video, item), row in zip(samples, rows, strict=True):
             others, label = (self.steps[video], item.label - 1) if self.steps else (row[1:], item.label)
             target = torch.tensor(label, device=self.device)
-            losses.append(functional.cross_entropy(others @ row[0] * self.scale, target))
+            losses.append(functional.cross_entropy(others @ row[0] * self.logit_scale.exp(), target))
         return torch.stack(losses)
+
+    def clamp(self) -> None:
+        """Let a scale that is learned be at most 100."""
+        if self.logit_scale.requires_grad:
+            with torch.no_grad():
+                self.logit_scale.clamp_(max=log(LARGEST_SCALE))
 
     def _texts(self, windows: list[tuple[str, int]]) -> torch.Tensor:
         """Return the (n, 77) token ids of the windows' transcripts."""
@@ -177,7 +187,9 @@ class _Tuned:
         self.inputs, self.context_s, self.folder = inputs, context_s, fits[0].parent
         self.spec, options = _spec(inputs), inputs.benchmark.config["features"]
         self.networks = [Network(self.spec, {fit.name: fit}, options["device"], options["batch_size"]) for fit in fits]
-        self.towers = [internvideo.load_text(TOWER, {fit.name: fit}) for fit in fits if _heard(inputs)]
+        self.device = device_of(options["device"])
+        self.texts_at_once = options["batch_size"] or TEXTS
+        self.towers = [internvideo.load_text_tower({fit.name: fit}).to(self.device) for fit in fits if _heard(inputs)]
 
     def __call__(self, video: str, items: list[Item]) -> list[Outcome]:
         """Return, for each seed, the chosen labels and the scores of a recording's samples."""
@@ -205,9 +217,11 @@ class _Tuned:
         return found
 
     def _told(self, number: int, windows: _Windows) -> torch.Tensor:
-        tower = self.towers[number]
-        texts = progress(windows.texts, what="texts", unit="texts")
-        return torch.from_numpy(np.stack([tower.encode(tower.tokens(text)) for text in texts]))
+        """Return the (n, D) vectors of the windows' texts."""
+        tokens = torch.tensor([clip_text.tokenize(text) for text in windows.texts])
+        batches = progress(torch.split(tokens, self.texts_at_once), what="texts", unit="batches")
+        with torch.inference_mode():
+            return torch.cat([self.towers[number](batch.to(self.device)).cpu() for batch in batches])
 
 
 def _heard(inputs: SpacewalkInputs) -> bool:

@@ -1,0 +1,112 @@
+"""All-layer fine-tuning of InternVideo, random weights: texts in batches; on a GPU, updates at the published size."""
+
+import tempfile
+from math import ceil
+from pathlib import Path
+from time import perf_counter
+
+import torch
+from measure import show
+from torch.nn import functional
+
+from stepline.backbones import clip_text, internvideo
+from stepline.backbones.presets.internvideo import TOWER
+from stepline.benchmarks.spacewalk.methods.all_layer import CLIPS, TEXTS
+from stepline.models.all_layer import Recipe, train
+
+ONE = "one by one, on a CPU"
+STEPS, BATCH, FRAMES, SAMPLES, LABELS = 100, 16, 12, 20000, 26
+"""Updates that are measured; samples of one; frames of a window; samples of a whole fit; steps of a recording."""
+
+
+def main() -> None:
+    """Print the tables."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    texts(internvideo.Config(), device)
+    if device.type == "cuda":
+        for compute in (torch.float32, torch.bfloat16):
+            fit(internvideo.Config(), device, compute, STEPS)
+
+
+def texts(config: internvideo.Config, device: torch.device) -> None:
+    """Print what the text tower takes for as many texts as are encoded at once."""
+    torch.set_num_threads(1)
+    here, there = random(clip_text.tower(config.text)).eval(), random(clip_text.tower(config.text)).eval().to(device)
+    encoder = clip_text.TextEncoder(TOWER, clip_text.tokenize, here)
+    ids = tokens(TEXTS)
+
+    def batch() -> torch.Tensor:
+        with torch.inference_mode():
+            return there(ids.to(device)).cpu()
+
+    one = torch.stack([torch.from_numpy(encoder.encode(each)) for each in ids.tolist()])
+    print(f"relative L2 difference: {float((batch() - one).norm() / one.norm()):.1e}")
+    calls = {ONE: lambda: [encoder.encode(each) for each in ids.tolist()], f"{TEXTS} at once, {device.type}": batch}
+    show(f"{TEXTS} texts of 77 tokens, torch {torch.__version__}", ONE, calls, repeats=3)
+
+
+def fit(config: internvideo.Config, device: torch.device, compute: torch.dtype, steps: int) -> None:
+    """Print what an update takes, and the whole fit by that."""
+    video, text = (random(each).to(device) for each in (internvideo.VideoTower(config), clip_text.tower(config.text)))
+    towers = internvideo.Towers(video, text, torch.nn.Parameter(torch.tensor(4.6, device=device)))
+    pictures = torch.randint(256, (steps * BATCH, 3, FRAMES, config.image, config.image), dtype=torch.uint8)
+    ids = tokens(len(pictures)).to(device)
+    animations = functional.normalize(torch.randn(LABELS, 3 * config.dimension, device=device), dim=1)
+    labels = torch.arange(len(pictures), device=device) % LABELS
+    begun: list[float] = []
+
+    def losses(numbers: list[int]) -> torch.Tensor:
+        begun.append(perf_counter())
+        with torch.autocast(device.type, compute, enabled=compute != torch.float32):
+            seen, told = towers.video(pictures[numbers].to(device).float().div_(255)), towers.text(ids[numbers])
+        parts = [functional.normalize(each.float(), dim=1) for each in (seen, told, told)]
+        logits = torch.cat(parts, dim=1) @ animations.T * towers.logit_scale.exp()
+        return functional.cross_entropy(logits, labels[numbers], reduction="none")
+
+    recipe = Recipe(
+        optimiser="bert_adam",
+        learning_rate=4e-6,
+        weight_decay=0.2,
+        warm_up=0.1,
+        epochs=1,
+        batch_size=BATCH,
+        seed=0,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        train(
+            towers.parameters(video=True, text=True, scale=True),
+            losses,
+            len(pictures),
+            Path(folder, "fit"),
+            recipe,
+            at_once=CLIPS,
+            made_from="",
+        )
+    update = ceil(BATCH / CLIPS)
+    update_s = (begun[-update] - begun[update]) / (steps - 2)
+    peak = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else 0
+    print(
+        f"{compute}, {steps} updates of {BATCH} windows: {update_s:.2f} s each, {peak:.1f} GiB; "
+        f"{SAMPLES} samples: {update_s * ceil(SAMPLES / BATCH) / 3600:.2f} hours",
+        flush=True,
+    )
+
+
+def random(network: torch.nn.Module) -> torch.nn.Module:
+    """Return the network with random parameters, always the same."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.normal_(std=0.02)
+    return network
+
+
+def tokens(n: int) -> torch.Tensor:
+    """Return the (n, 77) token ids of random texts that fill them."""
+    ids = torch.randint(1, 49000, (n, 77))
+    ids[:, 0], ids[:, -1] = 49406, 49407
+    return ids
+
+
+if __name__ == "__main__":
+    main()
