@@ -1,4 +1,4 @@
-"""Updates and decoding of PDVC at the published size, beside the same network on ``grid_sample``, alone and in batches.
+"""Updates and decoding of PDVC at the published size, beside the same network on ``grid_sample``; those of ProcNet.
 
 With a GPU it runs there, and says seconds and kernels; without one, CPU seconds and operators.
 """
@@ -19,6 +19,7 @@ from stepline.models.matching import Matcher
 from stepline.models.pdvc import Pdvc
 from stepline.models.pdvc_captions import CaptionHead, Seen
 from stepline.models.pdvc_config import PdvcConfig
+from stepline.models.procnet import ProcNet, ProcNetConfig
 
 DIMENSION, WORDS, SEGMENTS, SAID = 3072, 1607, 8, 12
 """PDVC's features of YouCook2, its vocabulary, and a video's mean number of segments; words of a sentence."""
@@ -181,6 +182,28 @@ def main() -> None:
         said = network.decode(videos["features"], durations_s=videos["durations_s"])
         assert len(said) == n
         print(f"decoding {n} at once: {(time.perf_counter() - start_s) / n:.2f} s a video", flush=True)
+    procnet()
+
+
+def procnet() -> None:
+    """Print the seconds of an update of ProcNet, and of a prediction."""
+    network = ProcNet(ProcNetConfig()).to(DEVICE)
+    config, adam = network.config, torch.optim.Adam(network.parameters(), lr=1e-4, fused=True)
+    features, segments = torch.randn(1, config.length, config.feature_dim, device=DEVICE), batch(1)["segments"][0]
+
+    def learn() -> None:
+        adam.zero_grad()
+        network.loss(features, segments).backward()  # type: ignore[no-untyped-call]
+        adam.step()
+
+    for what, call in (("an update", learn), ("a prediction", lambda: network.predict(features))):
+        call()
+        start_s = time.perf_counter()
+        for _ in range(5):
+            call()
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()
+        print(f"ProcNet, {what}: {(time.perf_counter() - start_s) / 5:.2f} s", flush=True)
 
 
 if __name__ == "__main__":
