@@ -188,7 +188,7 @@ def main() -> None:
 def procnet() -> None:
     """Print the seconds of an update of ProcNet, and of a prediction."""
     network = ProcNet(ProcNetConfig()).to(DEVICE)
-    config, adam = network.config, torch.optim.Adam(network.parameters(), lr=1e-4, fused=True)
+    config, adam = network.config, torch.optim.Adam(network.parameters(), lr=1e-4)
     features, segments = torch.randn(1, config.length, config.feature_dim, device=DEVICE), batch(1)["segments"][0]
 
     def learn() -> None:

@@ -131,12 +131,14 @@ def test_towers_to_be_trained_are_those_that_are_loaded(
     path = tmp_path / "pytorch_model.bin"
     torch.save({f"clip.{key}": value for key, value in tensors.items()}, path)
     towers = internvideo.trainable({path.name: path}, torch.device("cpu"))
-    assert towers.scale == pytest.approx(float(tensors["logit_scale"].exp()))
-    both = towers.parameters(video=True, text=True)
+    both = towers.parameters(video=True, text=True, scale=False)
     assert {name.removeprefix("clip.") for name in both} == tensors.keys() - set(internvideo.UNUSED)
+    scaled = towers.parameters(video=True, text=True, scale=True)
+    assert scaled.keys() - both.keys() == {"clip.logit_scale"}
+    assert torch.equal(scaled["clip.logit_scale"], tensors["logit_scale"])
     assert all(parameter.requires_grad for parameter in both.values())
-    video = towers.parameters(video=True, text=False)
-    assert video.keys() | towers.parameters(video=False, text=True).keys() == both.keys()
+    video = towers.parameters(video=True, text=False, scale=False)
+    assert video.keys() | towers.parameters(video=False, text=True, scale=False).keys() == both.keys()
     assert all(torch.equal(value, tensors[name.removeprefix("clip.")]) for name, value in both.items())
 
     with torch.no_grad():

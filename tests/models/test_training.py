@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -221,23 +222,31 @@ def test_the_best_epoch_is_kept() -> None:
     assert float(load_file("f.safetensors")["slope"]) == pytest.approx(slopes[-1])
 
 
+@contextmanager
+def said(caplog: Any) -> Iterator[None]:
+    """What the log of a verb gets; whether it propagates depends on the verbs that ran before."""
+    handlers, training.log.handlers = training.log.handlers, [caplog.handler]
+    propagates, training.log.propagate = training.log.propagate, False
+    with caplog.at_level("INFO", logger="stepline"):
+        yield
+    training.log.handlers, training.log.propagate = handlers, propagates
+
+
 def test_a_long_fit_says_what_it_takes_by_its_first_updates(
     monkeypatch: pytest.MonkeyPatch, capsys: Any, caplog: Any
 ) -> None:
     """The first update takes 100 s, the others 2 s each."""
     times = iter([100.0, 100.0 + 2 * training.MEASURED])
     monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: next(times), monotonic=time.monotonic))
-    monkeypatch.setattr(training.log, "propagate", True)
-    with caplog.at_level("INFO", logger="stepline"):
+    with said(caplog):
         fitted(rising, epochs=3600, what="pdvc, seed 1")
     expected = "pdvc, seed 1: 3,600 updates take about 2.0 h (0.5 a second), besides validation after each epoch"
     assert caplog.messages == [expected]
     assert capsys.readouterr().err == f"{expected}\n"
 
 
-def test_a_short_fit_says_it_in_the_log_alone(monkeypatch: pytest.MonkeyPatch, capsys: Any, caplog: Any) -> None:
-    monkeypatch.setattr(training.log, "propagate", True)
-    with caplog.at_level("INFO", logger="stepline"):
+def test_a_short_fit_says_it_in_the_log_alone(capsys: Any, caplog: Any) -> None:
+    with said(caplog):
         fitted(rising, epochs=training.MEASURED)
         assert not caplog.messages
         fitted(rising, epochs=training.MEASURED + 1)

@@ -98,7 +98,7 @@ def _random(keys: Mapping[str, Sequence[Any]]) -> dict[str, torch.Tensor]:
     by = {key: tuple(rule) for key, (_, _, *rule) in keys.items() if rule != ["keep"]}
     sizes = {key: prod(keys[key][0]) for key in by}
     longest = {rule: max(sizes[key] for key in by if by[key] == rule) for rule in set(by.values())}
-    drawn = {rule: torch.from_numpy(recipe._weight(str(rule), (size,), *rule)) for rule, size in longest.items()}
+    drawn = {rule: torch.from_numpy(recipe.weight(str(rule), (size,), *rule)) for rule, size in longest.items()}
     return {key: drawn[rule][: sizes[key]].view(keys[key][0]) for key, rule in by.items()}
 
 

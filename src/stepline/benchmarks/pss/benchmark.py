@@ -63,9 +63,11 @@ class Pss(Benchmark[Entry]):
     def decides(self, job: Job) -> Mapping[str, Any]:
         """Return what else decides predictions: splits, options and the length to which features are resized."""
         resized = job.entry.features and job.entry.kind_name != "procnet"
+        shown = {**self.shown_options(job.entry, job.release)}
+        shown |= self.changed(job.entry.kind.options) if job.entry.trained else {}
         return {
             "splits": list(job.entry.splits),
-            "options": {key: each.value for key, each in self.shown_options(job.entry, job.release).items()},
+            "options": {key: each.value for key, each in shown.items() if key != "seeds"},
             **({"length": self.options["length"][job.release]} if resized else {}),
         }
 

@@ -34,7 +34,7 @@ class ProcNetMethod(Trained["ProcNet"]):
     def training(self, inputs: PssInputs) -> dict[str, Any]:
         """Return a batch of one video, Adam's betas and the decay of the step size after each epoch."""
         decay = inputs.options["procnet"]["decay"]
-        return {"batch_size": 1, "fused": True, "betas": BETAS, "factor": lambda epochs: decay ** int(epochs)}
+        return {"batch_size": 1, "betas": BETAS, "factor": lambda epochs: decay ** int(epochs)}
 
     def decode(self, model: "ProcNet", inputs: PssInputs, videos: Sequence[Procedure]) -> Iterator[dict[str, Any]]:
         """Yield the segments of each video in seconds, by (start, end), and their scores."""
