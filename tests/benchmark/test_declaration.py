@@ -129,6 +129,8 @@ class TestEntries:
             ({"inputs": "video"}, "inputs: 'video' is not of type array"),
             ({"features": "nett"}, "features: 'nett' is not allowed; choose from net"),
             ({"splits": ["tests"]}, "splits[0]: 'tests' is not allowed; choose from train, val, test"),
+            ({"splits": []}, "splits: [] should be non-empty"),
+            ({"method": "Three"}, "method: not allowed without table: it names a line"),
             ({"seeds": [1]}, "seeds: [1] is not allowed; it draws nothing"),
             ({"kind": "fitted", "settings": {}, "seeds": [1]}, "seeds: [1] is not allowed; its seeds are `head.seeds`"),
             ({"settings": []}, "settings: [] is not of type object"),

@@ -17,7 +17,6 @@ LENGTH, D, WORDS = 32, 10, 9
 TINY: dict[str, Any] = {
     "feature_dim": D,
     "vocabulary": WORDS,
-    "length": LENGTH,
     "queries": 12,
     "hidden": 32,
     "feedforward": 32,

@@ -21,7 +21,6 @@ def network(caption_dropout: float) -> Any:
         PdvcConfig(
             feature_dim=10,
             vocabulary=WORDS,
-            length=32,
             queries=12,
             hidden=32,
             feedforward=32,

@@ -41,7 +41,10 @@ def test_a_checkpoint_is_a_network_of_its_sizes(released: dict[str, Any], tmp_pa
 def test_without_box_refinement_heads_are_shared_and_still_load(released: dict[str, Any], tmp_path: Path) -> None:
     """As the configuration for given segments: the decoder has no boxes of its own."""
     shared = {name: value for name, value in released.items() if not name.startswith("transformer.decoder.bbox_head")}
-    network = load_released(write(tmp_path / "given.pth", shared), proposals="ground_truth")
+    path = write(tmp_path / "given.pth", shared)
+    with pytest.raises(StoreError, match="given.pth has no box refinement: it is for given segments"):
+        load_released(path)
+    network = load_released(path, proposals="ground_truth")
     segments = torch.tensor([[0.1, 0.4], [0.5, 0.9]])
     said = network.decode(torch.randn(1, 24, 32), durations_s=torch.tensor([100.0]), segments=[segments])
     assert torch.equal(said[0].segments, segments)
@@ -51,11 +54,14 @@ def test_another_checkpoint_is_one_line(released: dict[str, Any], tmp_path: Path
     without = {name: value for name, value in released.items() if name != "query_embed.weight"}
     one_less = {name: value for name, value in released.items() if name != "class_head.1.bias"}
     other = released | {"caption_head.1.logit.bias": released["caption_head.0.logit.bias"] + 1}
+    bent = released | {"caption_head.0.core.rnn.weight_hh_l0": torch.zeros(4)}
+    bent |= {"caption_head.1.core.rnn.weight_hh_l0": torch.zeros(4)}
     more = released | {"translator.weight": torch.zeros(2)}
     for tensors, reason in (
         (without, "is not PDVC: 'query_embed.weight' is not there"),
         (one_less, r"is not PDVC: 1 missing \(scores.1.bias\)"),
         (more, r"is not PDVC: 1 unexpected \(translator.weight\)"),
+        (bent, r"is not PDVC \("),
         (other, "one caption head for all layers: caption_head.1.logit.bias is another head's"),
         ({}, "holds no tensors by name"),
     ):

@@ -123,7 +123,7 @@ def test_a_paper_that_names_no_release_is_compared_on_any(paper: Path) -> None:
 class TestBesideWhatSeesNothing:
     """Of the number 11.22 ± 1 where Random gets another value with another spread."""
 
-    def row(self, paper: Path, value: float, random: float | None, **spread: float) -> tables.Row:
+    def row(self, paper: Path, value: float, random: float | None, **spread: Any) -> tables.Row:
         measured = {"value": random, "seeds": [], **spread}
         alone = {"metrics": {"accuracy": measured, "map": measured}} if random is not None else None
         asked = [
@@ -161,6 +161,27 @@ class TestBesideWhatSeesNothing:
     def test_where_it_has_no_value_nothing_is_within(self, paper: Path) -> None:
         found = self.row(paper, 11.3, None)
         assert (found.status, found.beside) == ("inconclusive", "what Random gets is not known")
+
+    def test_one_that_was_drawn_once_has_no_known_spread(self, paper: Path) -> None:
+        found = self.row(paper, 11.3, 10.0, seeds=[5])
+        assert (found.status, found.beside) == ("inconclusive", "what Random gets is not known")
+        assert self.row(paper, 11.3, 9.0, seeds=[5], draw_sd=0.5).status == "within"
+
+    @pytest.mark.parametrize(
+        ("changes", "status"),
+        [
+            ({}, "within"),
+            ({"split": "val"}, "inconclusive"),
+            ({"options": {"order": Option("start", "start_end")}}, "inconclusive"),
+            ({"options": {"order": Option("start", "start")}}, "within"),
+        ],
+    )
+    def test_one_that_was_made_otherwise_is_not_known(self, paper: Path, changes: Any, status: str) -> None:
+        measured = {"value": 4.0, "seeds": []}
+        alone = {"metrics": {"accuracy": measured, "map": measured}}
+        random = number(entry="random", method="Random", modality="-", setting="baseline", score=alone, **changes)
+        found = build([number(blind="random", score=score(11.3)), random], paper)
+        assert next(each.status for each in found if each.entry == "minilm") == status
 
     def test_its_own_number_is_not_held_to_itself(self, paper: Path) -> None:
         found = row(paper, blind="minilm", score=score(11.3))

@@ -95,6 +95,9 @@ def _check(benchmark: "Declared[Any]", where: str, content: Mapping[str, Any], s
                 why = f"not allowed beside same_as; change {entry['same_as']}"
                 raise ConfigError(f"{where}entries.{name}.{fixed[0]}: {why}")
             continue
+        if "table" not in entry and (named := sorted(entry.keys() & SHOWN)):
+            why = "not allowed without table: it names a line"
+            raise ConfigError(f"{where}entries.{name}.{named[0]}: {why}")
         kind = benchmark.kinds[entry["kind"]]
         if "seeds" in entry and not kind.drawn:
             why = f"its seeds are `{kind.options}.seeds`" if kind.options else "it draws nothing"
@@ -150,7 +153,7 @@ def _form(benchmark: "Declared[Any]", kind: Kind, shown: Schema, whole: Schema) 
         "kind": _one_of(benchmark.kinds),
         "features": _one_of(["", *benchmark.options.get("features", ())]),
         "seeds": _list({"type": "integer", "minimum": 0}) | {"minItems": 1, "uniqueItems": True},
-        "splits": _list(_one_of(benchmark.splits)),
+        "splits": _list(_one_of(benchmark.splits)) | {"minItems": 1, "uniqueItems": True},
         "settings": {
             "type": "object",
             "additionalProperties": False,

@@ -306,7 +306,7 @@ class Declared(Generic[AnyEntry]):
         read = read | (NETWORK_OPTIONS if {*names} - FRAME_BACKBONES.keys() else {})
         for key, block in read.items():
             option = Option(self.config[block][key], defaults(block, self.config)[key], said=False)
-            found |= {key: option} if option.differs else {}
+            found |= {f"{block}.{key}": option} if option.differs else {}
         return found
 
     def _changed_fields(self, entry: AnyEntry) -> dict[str, Option]:
@@ -314,8 +314,11 @@ class Declared(Generic[AnyEntry]):
         if entry.id not in self.declared.before:
             return {}
         mine, before = self.declared.entries[entry.id], self.declared.before[entry.id]
-        known = {each.name for each in fields(mine)} - UNCHANGING - {"settings"}
+        known = {each.name for each in fields(mine)} - UNCHANGING - {"settings", "kind_name"}
+        if mine.kind_name != before.kind_name:
+            known -= {"seeds"}
         pairs = {name: Option(getattr(mine, name), getattr(before, name)) for name in known}
+        pairs["kind"] = Option(mine.kind_name, before.kind_name)
         settings = mine.settings.keys() | before.settings.keys()
         pairs |= {key: Option(mine.settings.get(key), before.settings.get(key)) for key in settings}
         return {key: pair for key, pair in pairs.items() if pair.differs}

@@ -16,7 +16,7 @@ class PdvcConfig:
 
     feature_dim: D of the features. vocabulary: the greatest word id. Ids are those of the released vocabularies, from
     1, where ``<bos>``, ``<eos>`` (never used) and ``UNK`` have one like words; 0 begins, ends and fills up captions.
-    length: number of rows that features are resized to. hidden: a multiple of 32 and of heads.
+    hidden: a multiple of 32 and of heads.
     levels: level l has length / 2^l rows. points: places that a head samples per level.
     most_segments: the greatest number that the counter can say. words: the longest caption with its beginning and end,
     so two words more than are learned of one, and the most that are decoded.
@@ -32,7 +32,6 @@ class PdvcConfig:
 
     feature_dim: int
     vocabulary: int
-    length: int = 200
     queries: int = 100
     hidden: int = 512
     feedforward: int = 512

@@ -15,9 +15,10 @@ from stepline.models.pdvc_config import PdvcConfig
 
 CAPTIONS = "caption_head.0."
 RNN, ATTENTION = f"{CAPTIONS}core.rnn.weight_", f"{CAPTIONS}core.deformable_att."
-BIASES = f"{CAPTIONS}core.h2att.bias", f"{CAPTIONS}core.ctx2att.bias"
+REFINED = "transformer.decoder.bbox_head."
+"""Its boxes a second time, where each decoder layer refines those of the one before."""
 UNUSED = (
-    "transformer.decoder.bbox_head.",
+    REFINED,
     f"{CAPTIONS}core.alpha_net.bias",
     f"{ATTENTION}attention_weights.",
     f"{ATTENTION}output_proj.",
@@ -81,8 +82,13 @@ def network_of(tensors: Tensors, path: Path, **settings: Any) -> Pdvc:
         with torch.device("meta"):
             network = Pdvc(_config(tensors, settings))
         ours = _ours(state)
-    except (KeyError, IndexError, ValueError) as error:
+    except KeyError as error:
         raise StoreError(f"{path} is not PDVC: {error} is not there; {checkpoint.looks_like(tensors)}") from None
+    except (IndexError, RuntimeError, ValueError) as error:
+        raise StoreError(f"{path} is not PDVC ({error}); {checkpoint.looks_like(tensors)}") from None
+    refined = any(name.startswith(REFINED) for name in tensors)
+    if network.config.proposals == "learned" and not refined:
+        raise StoreError(f"{path} has no box refinement: it is for given segments, proposals='ground_truth'")
     checkpoint.load(network, ours, model="PDVC", path=path)
     return network.eval()
 

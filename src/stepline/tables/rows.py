@@ -124,7 +124,10 @@ def build(
 
 
 def _beside(numbers: Sequence[Number]) -> Callable[[Number], Blind | None]:
-    """Return what gives the blind entry's number beside one; None of a number without, and of that entry's own."""
+    """Return what gives the blind entry's number beside one; None of a number without, and of that entry's own.
+
+    Its value is unknown where it was made otherwise than the number, or drawn once with an unknown deviation.
+    """
     found = {_place(number, number.entry): number for number in numbers}
 
     def beside(number: Number) -> Blind | None:
@@ -132,14 +135,20 @@ def _beside(numbers: Sequence[Number]) -> Callable[[Number], Blind | None]:
             return None
         blind = found.get(_place(number, number.blind))
         measured = _measured(blind) if blind else {}
-        sd = measured.get("sd") or measured.get("draw_sd") or 0.0
-        return Blind(blind.method if blind else number.blind, measured.get("value"), sd)
+        spreads = [each for each in (measured.get("sd"), measured.get("draw_sd")) if each is not None]
+        other = blind is not None and any(
+            option.differs and number.options.get(key) != option for key, option in blind.options.items()
+        )
+        known = not other and (spreads != [] or not measured.get("seeds"))
+        return Blind(
+            blind.method if blind else number.blind, measured.get("value") if known else None, max(spreads, default=0.0)
+        )
 
     return beside
 
 
 def _place(number: Number, entry: str) -> tuple[Any, ...]:
-    return number.table, number.release, number.context_s, number.metric, entry
+    return number.table, number.release, number.split, number.context_s, number.metric, entry
 
 
 def _modality(number: Number) -> str:

@@ -121,9 +121,12 @@ class TestTrained:
             asked.update(options, model=build(), val_loss=val_loss, size=size)
 
         monkeypatch.setattr(trained, "fit_head", watched)
-        of = inputs(entry, pdvc={**SMALL["pdvc"], "decay_epochs": [1, 3], "clip": 7, "weight_decay": 0.5})
+        of = inputs(
+            entry, pdvc={**SMALL["pdvc"], "decay_epochs": [1, 3], "clip": 7, "weight_decay": 0.5, "batch_size": 3}
+        )
         method(of).fit(of, 9, Path("f"))
-        assert (asked["size"], asked["seed"], asked["batch_size"]) == (VIDEOS["train"], 9, 1)
+        assert (asked["size"], asked["seed"]) == (VIDEOS["train"], 9)
+        assert asked["batch_size"] == (1 if entry == "procnet" else 3)
         assert asked["resume"]
         if entry == "procnet":
             assert (asked["betas"], asked["weight_decay"], asked["learning_rate"]) == ((0.8, 0.999), 0.001, 0.0001)
@@ -152,7 +155,8 @@ class TestTrained:
         expected = {key: value for key, value in options.items() if key in found}
         assert len(expected) == 11
         assert {key: found[key] for key in expected} == expected
-        assert (found["matcher"], found["proposals"], found["length"]) == ("soft_soda", "learned", 24)
+        assert (found["matcher"], found["proposals"]) == ("soft_soda", "learned")
+        assert pdvc._features(of, of.used("train")[:2]).shape == (2, 24, 6)
         assert (found["feature_dim"], found["vocabulary"]) == (6, Words.released("tasty").size)
         assert {found[key] for key in ("hidden", "feedforward", "caption_hidden", "attention_hidden")} == {32}
         assert (found["encoder_layers"], found["decoder_layers"]) == (1, 1)
@@ -183,12 +187,52 @@ class TestTrained:
         method(given := inputs("pdvc-r3d-given", pdvc={**SMALL["pdvc"], "train_segments": 2})).fit(given, 0, Path("f"))
         assert {len(kept) for kept in seen} == {len(each.segments) for each in given.used("train")} > {2}
 
+    def test_what_is_drawn_changes_from_update_to_update(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        import torch
+
+        drawn: list[tuple[int, ...]] = []
+        monkeypatch.setattr(pdvc, "_loss", lambda model, of, videos, kept: drawn.extend(map(tuple, kept)))
+        of = inputs("pdvc-s3d", pdvc={**SMALL["pdvc"], "train_segments": 1})
+        video = max(of.used("train"), key=lambda each: len(each.segments))
+        made = method(of)
+        model = made.build(of)
+        torch.manual_seed(0)
+        for _ in range(40):
+            made.losses(model, of, [video])
+        assert len({*drawn}) == len(video.segments)
+
+    def test_a_loss_is_of_the_kept_segments_with_their_sentences(self) -> None:
+        of = inputs("pdvc-s3d")
+        model = method(of).build(of).eval()
+        whole = next(each for each in of.used("train") if len(each.segments) > 2)
+        cut = replace(whole, segments=whole.segments[::2], sentences=whole.sentences[::2])
+        kept = range(0, len(whole.segments), 2)
+        assert pdvc._loss(model, of, [whole], [kept]) == pdvc._loss(model, of, [cut], [range(len(cut.segments))])
+        silent = replace(cut, sentences=("", *cut.sentences[1:]))
+        assert pdvc._loss(model, of, [silent], [range(len(cut.segments))]).isfinite()
+
+    @pytest.mark.parametrize("entry", ["pdvc-s3d", "pdvc-r3d-given"])
+    def test_videos_decoded_together_are_as_each_alone(self, entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        of = inputs(entry)
+        made = method(of)
+        model = made.build(of).eval()
+        videos = [replace(each, duration_s=60.0 + 10 * n) for n, each in enumerate(of.used("train")[:5])]
+        found = []
+        for together in (1, 3):
+            monkeypatch.setattr(pdvc, "TOGETHER", together)
+            found.append([*made.decode(model, of, videos)])
+        for alone, beside in zip(*found, strict=True):
+            assert beside["sentences"] == alone["sentences"]
+            for found_there, found_alone in zip(beside["segments"], alone["segments"], strict=True):
+                assert found_there == pytest.approx(found_alone, rel=1e-4, abs=1e-3)
+
     def test_too_few_queries_are_one_line(self) -> None:
         of = inputs("soda-s3d", pdvc={**SMALL["pdvc"], "queries": 3})
-        with pytest.raises(ConfigError, match=r"pss.pdvc.queries: 3 is not allowed; a training video has 4 segments"):
+        with pytest.raises(ConfigError, match=r"pss.pdvc.queries: 3 is not allowed; 4 segments of a video are learned"):
             method(of).fit(of, 0, Path("f"))
-        of = inputs("softsoda-s3d-given", pdvc={**SMALL["pdvc"], "queries": 3, "epochs": 1})
-        method(of).fit(of, 0, Path("f"))
+        for entry, more in (("softsoda-s3d-given", {}), ("soda-s3d", {"train_segments": 2})):
+            of = inputs(entry, pdvc={**SMALL["pdvc"], "queries": 3, "epochs": 1, **more})
+            method(of).fit(of, 0, Path("f"))
 
     def test_words_of_training_alone(self) -> None:
         of = inputs("softsoda-s3d-given", vocabulary="train")

@@ -287,7 +287,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         for part in self.parts(entry):
             if part.kind_name == "llm" and not asks_nobody(self, part):
                 asked = self.changed("llm")
-                chosen |= {key: option for key, option in asked.items() if key != "concurrency"}
+                chosen |= {key: replace(each, said=False) for key, each in asked.items() if key != "concurrency"}
             if self._reads_speech(part):
                 chosen["transcripts"] = Option(self.options["transcripts"], "released")
             if part.blocks and part.encoder != "tfidf":

@@ -62,7 +62,7 @@ def check(name: str, manifest: Path, golden: Path) -> Iterator[Compared]:
         for each in outputs(described, arrays, manifest):
             left.discard(each.name)
             yield each
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise StoreError(f"{manifest} and {golden} are not both of {name}: give that head's own") from error
     if left:
         raise StoreError(f"{golden} holds outputs that {name} has not: {', '.join(sorted(left))}")

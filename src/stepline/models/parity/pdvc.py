@@ -56,7 +56,8 @@ def outputs(manifest: Any, golden: Golden, path: Path) -> Iterator[Compared]:
         filled = weights(config["keys"], config["digest_sha256"])
         filled |= {alias: filled[key] for alias, key in config["aliases"].items()}
         tensors = {name: torch.from_numpy(array) for name, array in filled.items()}
-        noise, settings = manifest["float32_noise"][size], {ours: config["args"][arg] for arg, ours in ARGS.items()}
+        noise = manifest.get("float32_noise", {}).get(size, {})
+        settings = {ours: config["args"][arg] for arg, ours in ARGS.items()}
         for case in cases:
             variants = [each for each in VARIANTS if any(name.startswith(f"{case}/{each}/") for name in golden)]
             for variant in variants:
@@ -73,7 +74,7 @@ class _Case:
     def __init__(self, network: Pdvc, golden: Golden, case: str) -> None:
         size = case.partition("_")[0]
         marks = [name.split("/") for name in golden if name.startswith(f"{case}/") and "matched_query" in name]
-        self.names = sorted({mark[3] for mark in marks if len(mark) == 5})
+        self.names = list(dict.fromkeys(mark[3] for mark in marks if len(mark) == 5))
         members = [f"{size}_{name}" for name in self.names] or [case]
         self.network, self.alone = network, not self.names
         rows = [torch.from_numpy(_features(golden, member)) for member in members]
@@ -160,7 +161,10 @@ def _features(golden: Golden, case: str) -> Array:
     """Return the (T, D) features of a case, which are in the file, or follow from the recipe alone."""
     if f"{case}/features" in golden:
         return golden[f"{case}/features"]
-    name, made = next((name, made) for name, made in recipe(golden).items() if made["case"] == case)
+    found = {made["case"]: (name, made) for name, made in recipe(golden).items()}
+    if case not in found:
+        raise StoreError(f"the golden file has no features of {case}, and does not say how they are made")
+    name, made = found[case]
     features = weight(f"{name}/features", tuple(made["shape"]), "scaled")
     if hashlib.sha256(features.tobytes()).hexdigest() != made["sha256"]:
         raise StoreError(f"the recipe's input {name} is not that of the golden file")
@@ -199,7 +203,8 @@ def _compared(
         if case.alone and not rest.startswith("greedy/") and array.shape == (1, *reference.shape):
             array = array[0]
         if rest.startswith("greedy/"):
-            array, reference = _stable(array, reference, golden[f"{name.rpartition('/')[0]}/stable_words"])
+            of = name.rpartition("/")[0]
+            array, reference = _stable(array, reference, golden[f"{of}/stable_words"], golden[f"{of}/tokens"].shape[1])
         yield compared(name, array, reference, _allowed(rest, noise))
 
 
@@ -212,12 +217,10 @@ def _allowed(name: str, noise: Mapping[str, float]) -> float:
     return FACTOR * CAPTION_NOISE if parts[0] == "greedy" else TOLERANCE
 
 
-def _stable(ours: Array, reference: Array, words: Array) -> tuple[Array, Array]:
+def _stable(ours: Array, reference: Array, words: Array, width: int) -> tuple[Array, Array]:
     """Return the parts of two arrays of captions that rounding does not decide; a score is of all words."""
     if reference.ndim == 1:
-        whole = words == words.max()
-        return ours[whole], reference[whole]
-    width = reference.shape[1]
+        return ours[words == width], reference[words == width]
     counted = np.arange(width) < words[:, None]
     fitted = np.zeros((*ours.shape[:1], width, *ours.shape[2:]), ours.dtype)
     fitted[:, : ours.shape[1]] = ours[:, :width]

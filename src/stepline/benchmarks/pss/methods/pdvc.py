@@ -33,9 +33,10 @@ class PdvcMethod(Trained["Pdvc"]):
         """
         config, most = _config(inputs), _most(inputs)
         longest = max(len(each.segments) for each in inputs.used("train"))
-        if config.proposals == "learned" and min(longest, most or longest) > config.queries:
+        learned = min(longest, most or longest)
+        if config.proposals == "learned" and learned > config.queries:
             raise ConfigError(
-                f"config: pss.pdvc.queries: {config.queries} is not allowed; a training video has {longest} segments"
+                f"config: pss.pdvc.queries: {config.queries} is not allowed; {learned} segments of a video are learned"
             )
         super().fit(inputs, seed, path)
 
@@ -94,7 +95,6 @@ def _config(inputs: PssInputs) -> "PdvcConfig":
     return PdvcConfig(
         feature_dim=inputs.dimension,
         vocabulary=inputs.words.size,
-        length=inputs.options["length"][inputs.release],
         queries=options["queries"],
         hidden=options["hidden"],
         feedforward=options["hidden"],
@@ -118,7 +118,7 @@ def _config(inputs: PssInputs) -> "PdvcConfig":
 
 
 def _most(inputs: PssInputs) -> int | None:
-    """Return how many segments of a video an update trains on; given ones are at most 30 when released, so all."""
+    """Return the most segments of a video that an update trains on; of given ones all, as the release takes 30."""
     most: int | None = inputs.options["pdvc"]["train_segments"]
     return most if inputs.entry.settings["proposals"] == "learned" else None
 
@@ -144,7 +144,7 @@ def _loss(
     captions = []
     for each, places in zip(videos, kept, strict=True):
         ids = [inputs.words.encode(each.sentences[place], model.config.words - 2) for place in places]
-        rows = torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in ids], batch_first=True)
+        rows = torch.nn.utils.rnn.pad_sequence([torch.tensor(row, dtype=torch.int64) for row in ids], batch_first=True)
         captions.append(rows.to(inputs.device))
     losses = model.losses(
         _features(inputs, videos),
