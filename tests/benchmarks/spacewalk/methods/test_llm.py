@@ -287,7 +287,8 @@ def test_what_is_asked_decides_the_spec_and_stands_in_the_options() -> None:
     released = Option("released", "released")
     assert planned().shown_options(planned().entries["2a-llm"], "v2") == {"transcripts": released}
     plan = planned(**local)
-    asked = {"model": Option("m", None), "url": Option("http://localhost:8000/v1", "https://api.openai.com/v1")}
+    urls = "http://localhost:8000/v1", "https://api.openai.com/v1"
+    asked = {"model": Option("m", None, said=False), "url": Option(*urls, said=False)}
     assert plan.shown_options(plan.entries["2a-llm"], "v2") == asked | {"transcripts": released}
 
 
