@@ -62,21 +62,11 @@ class GridAttention(DeformableAttention):
 class GridCaptions(CaptionHead):
     """The caption head, whose rows are read in the same way."""
 
-    def _step(self, word: Tensor, state: tuple[Tensor, Tensor], seen: Seen) -> tuple[Tensor, Tensor]:
-        output, cell = state
-        locations = self.locations(torch.cat((output, seen.asked.queries), dim=1), seen.asked.view)[:, 0]
+    def _read(self, locations: Tensor, seen: Seen) -> Tensor:
         videos = seen.rows.view(int(seen.first.max()) // int(seen.levels.lengths.sum()) + 1, -1, seen.rows.shape[1])
-        table = videos.transpose(1, 2)[seen.asked.video]
-        parts = table.split(seen.levels.lengths.tolist(), dim=2)
-        sampled = torch.cat(
-            [_sampled(part, locations[:, None, n], self.padding)[:, :, 0] for n, part in enumerate(parts)], dim=2
-        ).transpose(1, 2)
-        value, compared = sampled[..., : self.sizes[0]], sampled[..., self.sizes[0] :]
-        weight = self.weight((compared + self.compare_state(output)[:, None]).tanh()).softmax(dim=1)
-        gates = word + seen.gates + self.of_state(torch.cat(((weight * value).sum(dim=1), output), dim=1))
-        into, kept, new, out = gates.chunk(4, dim=1)
-        cell = kept.sigmoid() * cell + into.sigmoid() * new.tanh()
-        return out.sigmoid() * cell.tanh(), cell
+        parts = videos.transpose(1, 2)[seen.asked.video].split(seen.levels.lengths.tolist(), dim=2)
+        read = [_sampled(part, locations[:, :, n], self.padding)[:, :, 0] for n, part in enumerate(parts)]
+        return torch.cat(read, dim=2).transpose(1, 2)
 
 
 def _sampled(rows: Tensor, locations: Tensor, padding: str) -> Tensor:

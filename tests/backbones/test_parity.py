@@ -5,6 +5,7 @@ import runpy
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,11 +18,13 @@ pytest.importorskip("transformers")
 
 import torch
 
-from stepline.backbones import CHECKED, s3d
 from stepline.backbones import parity as recipe
+from stepline.backbones import s3d
 from stepline.backbones.parity import Anchor, Output
 from stepline.backbones.parity import s3d as s3d_parity
 from stepline.cli import main
+from stepline.cli import parity as verbs
+from stepline.cli.parity import PACKAGES
 from stepline.errors import StoreError
 
 ONE = np.ones(4, np.float32)
@@ -70,6 +73,20 @@ def test_an_outputs_error_is_relative(ours: Any, error: float) -> None:
     assert Output("x", ours, ONE).error == error
 
 
+def test_of_whole_numbers_none_may_differ() -> None:
+    four = np.full(4, 4)
+    assert Output("x", four, four).agrees
+    assert not Output("x", np.array([4, 4, 4, 5]), four, tolerance=1).agrees
+
+
+def test_what_is_not_a_number_is_so_in_both() -> None:
+    """As the mean overlap of the pairs of a single segment."""
+    nan = np.array([1.0, np.nan], np.float32)
+    assert Output("x", nan, nan).agrees
+    assert not Output("x", nan[::-1], nan).agrees
+    assert not Output("x", ONE[:2], nan).agrees
+
+
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Files and a model whose one output has the given values; the command that compares them with 1."""
@@ -89,14 +106,16 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
 def test_the_verb_prints_every_error_and_a_verdict(files: Callable[..., list[str]], capsys: Any) -> None:
     assert main(files(ONE * np.float32(1 + 4e-6))) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0].split() == ["case/out", "4.05e-06"]
-    assert out[1] == "s3d is the reference: relative L2 error at most 4.05e-06 of 1e-05"
+    assert out[0].split() == ["case/out", "4.05e-06", "of", "1.0e-05"]
+    assert out[1] == "s3d is the reference: relative L2 error at most 4.05e-06 of 1.0e-05"
 
 
 @pytest.mark.parametrize("ours", [ONE * np.float32(1 + 2e-5), ONE * np.nan, ONE[:2]])
 def test_an_error_above_the_tolerance_is_exit_code_1(ours: Any, files: Callable[..., list[str]], capsys: Any) -> None:
     assert main(files(ours)) == 1
-    assert "error: s3d is not the reference: relative L2 error" in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[0].endswith(" !")
+    assert printed.err == "error: s3d is not the reference: 1 of 1 outputs differ, as case/out\n"
 
 
 def test_an_output_that_nothing_is_compared_with_is_an_error(files: Callable[..., list[str]], capsys: Any) -> None:
@@ -132,7 +151,7 @@ def test_what_is_wrong_with_a_file_is_one_line(parity: Path, tmp_path: Path, cap
             "clip",
             clip / "manifest.json",
             clip / "golden_a.npz",
-        ): "backbone 'clip' has no parity check; choose from s3d,",
+        ): "'clip' has no parity check; choose from s3d,",
         ("videoclip", tmp_path / "no.json", clip / "golden_a.npz"): "no.json is not there",
         ("videoclip", clip / "manifest.json", tmp_path / "no.npz"): "no.npz is not there",
         ("videoclip", clip / "manifest.json", tmp_path / "empty.npz"): "empty.npz is damaged or holds no arrays",
@@ -166,11 +185,12 @@ def test_another_manifests_weights_are_one_line(parity: Path, tmp_path: Path, ca
     assert capsys.readouterr().err == "error: the recipe's weights are not those of the manifest's digest_sha256\n"
 
 
-@pytest.mark.parametrize("name", CHECKED)
-def test_every_model_has_a_check(name: str) -> None:
-    module = recipe.import_module(f"stepline.backbones.parity.{name}")
-    assert callable(module.outputs)
-    assert hasattr(module, "anchors") == (name in ("s3d", "videoclip", "eva_clip"))
+@pytest.mark.parametrize("what", PACKAGES)
+def test_every_model_has_a_check(what: str) -> None:
+    for name in verbs.CHECKED[what]:
+        module = import_module(f"{PACKAGES[what]}.{name}")
+        assert callable(module.outputs)
+        assert hasattr(module, "anchors") == (name in ("s3d", "videoclip", "eva_clip"))
 
 
 def test_anchors_follow_the_outputs(files: Callable[..., list[str]], capsys: Any) -> None:
@@ -178,8 +198,8 @@ def test_anchors_follow_the_outputs(files: Callable[..., list[str]], capsys: Any
     assert main([*files(anchors=lambda _: iter(near)), "--anchors", "public"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert [line.split() for line in out[2:4]] == [
-        ["a", "1.00e-05", "of", "1e-04"],
-        ["b", "1.00e-03", "of", "1e-02"],
+        ["a", "1.00e-05", "of", "1.0e-04"],
+        ["b", "1.00e-03", "of", "1.0e-02"],
     ]
     assert out[4] == "s3d with these weights gives the public outputs"
     for error in (2e-4, float("nan")):

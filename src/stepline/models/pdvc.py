@@ -19,7 +19,6 @@ from stepline.models.matching import temporal_order
 from stepline.models.pdvc_captions import Asked, CaptionHead
 from stepline.models.pdvc_config import GROUPS, PdvcConfig
 from stepline.models.pdvc_loss import (
-    Matched,
     Predicted,
     as_boxes,
     as_segments,
@@ -27,7 +26,6 @@ from stepline.models.pdvc_loss import (
     match,
     segment_losses,
     soft_losses,
-    videos_of,
 )
 
 DURATION_S = 256
@@ -151,13 +149,8 @@ class Pdvc(nn.Module):
         found: list[dict[str, Tensor]] = []
         asked, matches = [], []
         for layer in self.layers(rows, levels, None if learned else segments):
-            if learned:
-                matched = match(config, layer.predicted, segments)
-                found.append(segment_losses(config, layer.predicted, segments, matched))
-            else:
-                nth = torch.cat([torch.arange(len(each), device=features.device) for each in segments])
-                matched = Matched(videos_of(segments), nth, ())
-                found.append({})
+            matched = match(config, layer.predicted, segments)
+            found.append(segment_losses(config, layer.predicted, segments, matched) if learned else {})
             found[-1]["count"] = counter_loss(config, layer.predicted.counts, n_segments)
             asked.append(self.asked(layer, matched.video, matched.query))
             matches.append(matched)

@@ -138,12 +138,15 @@ class CaptionHead(nn.Module):
     def _step(self, word: Tensor, state: tuple[Tensor, Tensor], seen: Seen) -> tuple[Tensor, Tensor]:
         """Return the state (output, cell) after words, of which (N, 4 lstm) is what they add to the gates."""
         output, cell = state
-        locations = self.locations(torch.cat((output, seen.asked.queries), dim=1), seen.asked.view)
-        row, share = (each.flatten(1, -2) for each in seen.levels.neighbours(locations, self.padding))
-        sampled = (functional.embedding(row + seen.first, seen.rows) * share[..., None]).sum(dim=-2)
+        sampled = self._read(self.locations(torch.cat((output, seen.asked.queries), dim=1), seen.asked.view), seen)
         value, compared = sampled[..., : self.sizes[0]], sampled[..., self.sizes[0] :]
         weight = self.weight((compared + self.compare_state(output)[:, None]).tanh()).softmax(dim=1)
         gates = word + seen.gates + self.of_state(torch.cat(((weight * value).sum(dim=1), output), dim=1))
         into, kept, new, out = gates.chunk(4, dim=1)
         cell = kept.sigmoid() * cell + into.sigmoid() * new.tanh()
         return out.sigmoid() * cell.tanh(), cell
+
+    def _read(self, locations: Tensor, seen: Seen) -> Tensor:
+        """Return the (N, L P, E + A) rows at (N, 1, L, P) locations."""
+        row, share = (each.flatten(1, -2) for each in seen.levels.neighbours(locations, self.padding))
+        return (functional.embedding(row + seen.first, seen.rows) * share[..., None]).sum(dim=-2)

@@ -84,13 +84,16 @@ def matching_costs(config: PdvcConfig, logits: Tensor, boxes: Tensor, segments: 
 
 
 def match(config: PdvcConfig, predicted: Predicted, segments: Sequence[Tensor]) -> Matched:
-    """Return the query of each true segment, in the order of the segments, (n, 2) of each video.
+    """Return the query of each true segment, in the order of the segments, (n, 2) of each video: its own, if given.
 
     With an ordered matcher, queries are put in the temporal order of their boxes first; the segments must be in it. The
     queries are those of the least cost, with ``soft_soda`` too.
     """
     queries, tables = [], []
     for logits, boxes, true in zip(predicted.logits, predicted.boxes, segments, strict=True):
+        if config.proposals == "ground_truth":
+            queries.append(torch.arange(len(true), device=true.device))
+            continue
         costs = matching_costs(config, logits, boxes, true)
         if config.matcher == "hungarian":
             queries.append(hungarian(costs)[1])

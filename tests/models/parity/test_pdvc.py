@@ -42,3 +42,15 @@ def test_other_cases_than_these_are_compared_and_a_changed_output_is_seen(parity
         changed = kept | {f"tiny_other/{name}": kept[f"tiny_other/{name}"] * change}
         np.savez(tmp_path / "changed.npz", **changed)
         assert main(arguments(parity, tmp_path / "changed.npz")) == 1, name
+
+
+def test_another_head_s_files_are_one_line(parity: Path, capsys: Any) -> None:
+    for manifest, golden in (("umt", "pdvc"), ("pdvc", "umt")):
+        files = [
+            "--manifest",
+            str(parity / manifest / "manifest.json"),
+            "--golden",
+            str(parity / golden / "golden_a.npz"),
+        ]
+        assert main(["head", "check", "pdvc", *files]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1

@@ -1,17 +1,18 @@
 """Parity: a model filled by a fixed recipe gives what the reference implementation gave.
 
-A family's module here has ``outputs(manifest, golden, folder)``: it builds the family's network for every
-configuration of the manifest of which the golden file has outputs, fills it with ``weights`` and yields an ``Output``
-for each of them, under the name that it has there; folder is the manifest's. Where outputs of the real weights are
-public, the module also has ``anchors(folder)``: it loads the weights at hand and yields an ``Anchor`` for each of the
-outputs in the folder.
+A family's module here, and a head's in ``stepline.models.parity``, has ``outputs(manifest, golden, folder)``: it builds
+the network for every configuration of the manifest of which the golden file has outputs, fills it with ``weights`` and
+yields an ``Output`` for each of them, under the name that it has there; folder is the manifest's. It may have
+``INPUTS``, the last parts of the names under which its golden file holds what is no output. Where outputs of the real
+weights are public, the module also has ``anchors(folder)``: it loads the weights at hand and yields an ``Anchor`` for
+each of the outputs in the folder.
 """
 
 import hashlib
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.backbones import CHECKED
 from stepline.errors import ConfigError, StoreError
 from stepline.io import read_json
 
@@ -38,21 +38,36 @@ Golden = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class Output:
-    """One output: ours and the reference's, of one shape."""
+    """One output: ours and the reference's, of one shape; of floats an error of at most ``tolerance`` is allowed."""
 
     name: str
     ours: Array
     reference: Array
+    tolerance: float = TOLERANCE
 
     @property
     def error(self) -> float:
-        """The L2 norm of the difference over that of the reference; infinite where ours is not finite."""
+        """The L2 norm of the difference over that of the reference; infinite where ours alone is not finite."""
         ours, reference = self.ours.astype(np.float64), self.reference.astype(np.float64)
-        if ours.shape != reference.shape or not np.isfinite(ours).all():
+        if ours.shape != reference.shape:
+            return float("inf")
+        either = ~(np.isnan(ours) & np.isnan(reference))
+        ours, reference = ours[either], reference[either]
+        if not np.isfinite(ours).all():
             return float("inf")
         norm = float(np.linalg.norm(reference))
         difference = float(np.linalg.norm(ours - reference))
         return difference / norm if norm else difference
+
+    @property
+    def allowed(self) -> float:
+        """The largest allowed error: none of whole numbers and truth values."""
+        return 0.0 if self.reference.dtype.kind in "biu" else self.tolerance
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the error is allowed; one that is not a number is not."""
+        return self.error <= self.allowed
 
 
 @dataclass(frozen=True)
@@ -64,25 +79,26 @@ class Anchor:
     allowed: float
 
 
-def check(name: str, manifest: Path, golden: Path) -> Iterator[Output]:
+def check(package: str, names: Collection[str], name: str, manifest: Path, golden: Path) -> Iterator[Output]:
     """Yield every output of the model ``name``, filled by the recipe of ``manifest``, beside that in ``golden``.
 
-    Raises ConfigError where the name is unknown, StoreError where a file is not what it should be, or where the golden
-    file holds an output that was not compared.
+    package, names: where the models' modules are, and which there are. Raises ConfigError where the name is unknown,
+    StoreError where a file is not what it should be, or where the golden file holds an output that was not compared.
     """
-    if name not in CHECKED:
-        raise ConfigError(f"backbone {name!r} has no parity check; choose from {', '.join(CHECKED)}")
+    if name not in names:
+        raise ConfigError(f"{name!r} has no parity check; choose from {', '.join(names)}")
     described, arrays = read_json(manifest), read_golden(golden)
-    module = import_module(f"stepline.backbones.parity.{name}")
+    module = import_module(f"{package}.{name}")
+    inputs = getattr(module, "INPUTS", INPUTS)
     outputs: Callable[[Any, Golden, Path], Iterator[Output]] = module.outputs
-    left = {each for each in arrays if each.rpartition("/")[2] not in INPUTS}
+    left = {each for each in arrays if each.rpartition("/")[2] not in inputs}
     if not left:
         raise StoreError(f"{golden} holds no outputs")
     try:
         for output in outputs(described, arrays, manifest.parent):
             left.discard(output.name)
             yield output
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise StoreError(f"{manifest} and {golden} are not both of {name}: give that model's own") from error
     if left:
         raise StoreError(f"{golden} holds outputs that {name} has not: {', '.join(sorted(left))}")

@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from stepline.backbones.parity import TOLERANCE, Array, Golden, recipe, weight, weights
+from stepline.backbones.parity import TOLERANCE, Array, Golden, Output, recipe, weight, weights
 from stepline.errors import StoreError
-from stepline.models.parity import FACTOR, Compared, compared
 from stepline.models.pdvc import Pdvc
-from stepline.models.pdvc_loss import Matched, as_boxes, as_segments, match, overlaps, videos_of
+from stepline.models.pdvc_loss import Matched, as_boxes, as_segments, match, overlaps
 from stepline.models.pdvc_release import network_of
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -23,6 +22,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "gpu_gt_proposals": {"proposals": "ground_truth"},
 }
 """The settings of each variant of the released code beside our defaults."""
+FACTOR = 5
+"""How many times the released code's own float32 noise an error may be."""
 CAPTION_NOISE = 3e-4
 """The released code's float32 noise in captions of the full size, of which the manifest has none."""
 INPUTS = {"recipe_json", "features", "duration_s", "segments_s", "caption_ids", "video_mask", "margin", "stable_words"}
@@ -42,12 +43,7 @@ ARGS = {
 LOSSES = {"score": "loss_ce", "giou": "loss_giou", "count": "loss_counter", "caption": "loss_caption"}
 
 
-def is_input(name: str) -> bool:
-    """Return whether an array of the golden file is an input, or an aid for comparing."""
-    return name.rpartition("/")[2] in INPUTS
-
-
-def outputs(manifest: Any, golden: Golden, path: Path) -> Iterator[Compared]:
+def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
     """Yield the outputs of every case and variant: videos alone, and padded batches of some of them."""
     for size, config in manifest["configs"].items():
         cases = sorted({name.partition("/")[0] for name in golden if name.startswith(f"{size}_")})
@@ -61,7 +57,7 @@ def outputs(manifest: Any, golden: Golden, path: Path) -> Iterator[Compared]:
         for case in cases:
             variants = [each for each in VARIANTS if any(name.startswith(f"{case}/{each}/") for name in golden)]
             for variant in variants:
-                network = network_of(tensors, path, **settings | VARIANTS[variant])
+                network = network_of(tensors, folder / "manifest.json", **settings | VARIANTS[variant])
                 videos = _Case(network, golden, case)
                 ours = videos.outputs()
                 for prefix in [f"{case}/{variant}/", *[f"{case}/"] * (variant == variants[0])]:
@@ -107,11 +103,7 @@ class _Case:
         about: dict[str, Any] = {"durations_s": self.durations_s, "lengths": self.lengths}
         losses = network.losses(self.features, self.segments, self.captions, **about)
         for number, layer in enumerate(layers):
-            matched = (
-                match(config, layer.predicted, self.segments)
-                if given is None
-                else Matched(videos_of(given), torch.cat([torch.arange(len(each)) for each in given]), ())
-            )
+            matched = match(config, layer.predicted, self.segments)
             parts = {
                 "queries": layer.queries,
                 "reference": layer.reference,
@@ -191,11 +183,11 @@ def _every(video: int, queries: Tensor) -> Sequence[Tensor]:
 
 def _compared(
     ours: Mapping[str, Array], case: _Case, golden: Golden, prefix: str, noise: Mapping[str, float]
-) -> Iterator[Compared]:
+) -> Iterator[Output]:
     """Yield what the golden file has under a prefix."""
     for name, reference in golden.items():
         rest = name.removeprefix(prefix)
-        if not name.startswith(prefix) or is_input(name) or rest.partition("/")[0] in VARIANTS:
+        if not name.startswith(prefix) or name.rpartition("/")[2] in INPUTS or rest.partition("/")[0] in VARIANTS:
             continue
         array = ours[rest.removesuffix("_first64")]
         if rest.endswith("_first64"):
@@ -205,10 +197,10 @@ def _compared(
         if rest.startswith("greedy/"):
             of = name.rpartition("/")[0]
             array, reference = _stable(array, reference, golden[f"{of}/stable_words"], golden[f"{of}/tokens"].shape[1])
-        yield compared(name, array, reference, _allowed(rest, noise))
+        yield Output(name, array, reference, _tolerance(rest, noise))
 
 
-def _allowed(name: str, noise: Mapping[str, float]) -> float:
+def _tolerance(name: str, noise: Mapping[str, float]) -> float:
     """Return the largest error of an output: by its noise, or that of backbones where nothing deep decides it."""
     parts = name.removesuffix("_first64").removesuffix("_of_eval_mode").split("/")
     of_any_video = "/".join(dict.fromkeys((parts[0], parts[-1])))
