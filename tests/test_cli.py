@@ -75,7 +75,7 @@ def configured() -> None:
 
 WRONG = {
     "fetch nope/v2": "study 'nope' is not known; choose from spacewalk, demo",
-    "fetch nope": "dataset 'nope' is not known; choose from spacewalk, demo, youcook2, tasty, openevent",
+    "fetch nope": "dataset 'nope' is not known; choose from spacewalk, demo, youcook2, tasty, openevent, hirest",
     "fetch demo": "study 'demo' is not configured; add a key `demo:`",
     "fetch spacewalk/v9": "release 'v9' of spacewalk is not known; choose from v0, v1, v2",
     "fetch ../../x": "study '..' is not known",
