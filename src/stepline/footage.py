@@ -24,17 +24,16 @@ def is_backbone(name: str, config: Config) -> bool:
 
 @dataclass(frozen=True)
 class _Demand(Demand):
-    """Of the videos: the features of some backbones, and predictions that read videos. No sound, shots or speech."""
+    """Of the videos: the features of some backbones, predictions that read videos, and sound and speech if wanted."""
 
     names: tuple[str, ...]
     reading: Callable[[], list[Path]]
-
-    sound = False
+    sound: bool
 
     @property
     def wants_videos(self) -> bool:
-        """Whether features are computed, or predictions read videos."""
-        return bool(self.names or self.reading())
+        """Whether features or transcripts are computed, or predictions read videos."""
+        return bool(self.names or self.sound or self.reading())
 
     @property
     def backbones(self) -> Sequence[str]:
@@ -51,7 +50,7 @@ class Footage:
     """A data set of a benchmark, whose features have names: of backbones, or of banks that were imported.
 
     key: of the configuration that names features. names: those that the tables' entries read. predictions: returns
-    those that read the videos themselves.
+    those that read the videos themselves. sound: whether sound, shots and speech are made of the videos too.
     """
 
     config: Config
@@ -59,12 +58,13 @@ class Footage:
     key: str
     names: tuple[str, ...]
     predictions: Callable[[], list[Path]]
+    sound: bool = False
 
     @cached_property
     def pipeline(self) -> Pipeline:
         """The pipeline of the videos, as far as features are computed from them."""
         backbones = tuple(name for name in self.names if self.is_backbone(name))
-        return Pipeline(self.config, self.dataset, _Demand(backbones, self.predictions))
+        return Pipeline(self.config, self.dataset, _Demand(backbones, self.predictions, self.sound))
 
     def is_backbone(self, name: str) -> bool:
         """Return whether the name is that of a backbone; else it is a bank that was imported."""

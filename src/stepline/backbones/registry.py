@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepline.backbones.histogram import HistogramSpec, describe
 from stepline.backbones.sentence import MODELS, SentenceEncoder, sentence_spec
@@ -53,6 +53,7 @@ FAMILIES = {
     "file": "stepline.backbones.file",
 }
 """The module of each architecture: ``load`` makes its networks, ``load_text`` its text towers."""
+NetworkSpec = TypeVar("NetworkSpec", ClipSpec, TextSpec)
 DOT = ("s3d", "videoclip")
 """The architectures whose own code compares by the dot product; that of all others by the cosine."""
 PACKAGES = {
@@ -204,8 +205,10 @@ def spec_of(name: str, config: "Config") -> Spec:
     if name in MODELS:
         return sentence_spec(name)
     spec = towers()[name] if name in towers() else resolve(name, config)
-    if isinstance(spec, ClipSpec | TextSpec):
-        found = sorted(files_of(spec.weights).items())
-        known = tuple((file, cached_sha256(path)) for file, path in found)
-        return replace(spec, weights_sha256=spec.weights_sha256 + known)
-    return spec
+    return with_weights(spec) if isinstance(spec, ClipSpec | TextSpec) else spec
+
+
+def with_weights(spec: NetworkSpec) -> NetworkSpec:
+    """Return the spec of a network or text tower with the sha256 of its weights; raise MissingError without them."""
+    known = tuple((file, cached_sha256(path)) for file, path in sorted(files_of(spec.weights).items()))
+    return replace(spec, weights_sha256=spec.weights_sha256 + known)

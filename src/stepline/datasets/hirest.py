@@ -195,6 +195,8 @@ def _videos() -> tuple[Video, ...]:
 
 
 DATASETS = {"hirest": Dataset(name="hirest", title="HiREST", videos=_videos, listed_by="hirest/v1")}
+ANNOTATED = replace(DATASETS["hirest"], videos=lambda: tuple(video for video in _videos() if video.split))
+"""The same without the distractors."""
 
 
 def _released(split: str) -> tuple[Pair, ...]:

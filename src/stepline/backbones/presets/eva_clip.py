@@ -33,6 +33,8 @@ PRESETS = (
         frame_rule="nearest",
         steps=(("jpeg", 95), *PICTURE),
     ),
+    # Before normalisation: HiREST's video retrieval averages these, and its other tasks normalise each.
+    replace(HIREST, name="eva_clip-hirest-unnormalised", label="1fps-unnormalised", normalise=False),
 )
 TOWERS = (
     # HiREST's queries.

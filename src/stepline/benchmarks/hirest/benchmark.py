@@ -1,0 +1,195 @@
+"""HiREST under one configuration."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stepline.benchmark import DURATION, TRAIN, VAL, VIDEO, Benchmark, Entry, Job, Line, Option, Sees, Table, Values
+from stepline.benchmarks.hirest import texts
+from stepline.benchmarks.hirest.kinds import KINDS, POOL, Found
+from stepline.benchmarks.hirest.metrics import CAPTIONS, METRICS, MOMENTS, RETRIEVAL, SEGMENTS, missing_scorer, split_of
+from stepline.datasets import hirest
+from stepline.errors import ConfigError
+from stepline.footage import Footage
+from stepline.io import sha256_file
+from stepline.needs import Need, unique
+
+if TYPE_CHECKING:
+    from stepline.benchmarks.hirest.inputs import HirestInputs
+
+LABELS = Need("release", "hirest/labels")
+"""The moments of test, which the authors keep to themselves."""
+FILES = ("retrieval_files", "files", "caption_files")
+"""The kinds whose predictions are the user's."""
+
+
+class Hirest(Benchmark[Entry]):
+    """HiREST. Its metrics are of a split each; ``test_507`` is what is public of test."""
+
+    about = "hierarchical retrieval and step captioning"
+    folder = Path(__file__).parent
+    studies = ("hirest",)
+    released = hirest.RELEASES
+    datasets = hirest.DATASETS
+    kinds = KINDS
+    splits = ("train", "val", "test", "pool")
+    prediction = Found
+    metrics = METRICS
+    sees = (
+        Sees("query", "the text query"),
+        VIDEO,
+        Sees("speech", "the transcript"),
+        DURATION,
+        TRAIN,
+        VAL,
+        Sees("moment", "the annotated moment, within which steps are looked for"),
+        Sees("steps", "the annotated steps", oracle=True),
+    )
+    published: ClassVar = {"preprocess_moment_bounds": True}
+    settings = ("baseline",)
+    drawn = ("r1", "val_r_05", "test_507_recall_05", "test_507_cider")
+    rerun = "the outputs of the notebooks that the authors released"
+
+    @cached_property
+    def footage(self) -> Mapping[str, Footage]:
+        """The videos; without the distractors where no video is retrieved."""
+        (dataset,) = self.datasets.values()
+        names = tuple(dict.fromkeys(name for entry in self.shown.values() for name in self.features(entry)))
+        retrieves = any(entry.splits == POOL for entry in self.shown.values())
+        heard = self.options["transcripts"] == "asr" and any("speech" in each.sees for each in self.shown.values())
+        videos = dataset if retrieves else hirest.ANNOTATED
+        return {dataset.name: Footage(self.config, videos, f"{self.name}.features", names, self.decoding, sound=heard)}
+
+    def check(self) -> None:
+        """Raise ConfigError where predictions are given for an entry that takes none."""
+        known = [entry.id for entry in self.entries.values() if entry.kind_name in FILES]
+        for name, folder in self.options["files"].items():
+            if name not in known:
+                raise ConfigError(f"config: hirest.files: {name!r} is not allowed; choose from {', '.join(known)}")
+            if not Path(folder).expanduser().is_dir():
+                raise ConfigError(f"config: hirest.files.{name}: {folder!r} is no folder; give one with predictions")
+
+    def features(self, entry: Entry) -> Sequence[str]:
+        """Return the name of the backbone or imported bank that the entry's features are."""
+        return [self.options["features"][entry.features]["video"]] if entry.features else []
+
+    def check_features(self) -> None:
+        """Raise ConfigError where a name at ``features`` can give no rows, or no vectors of queries."""
+        for key, named in self.options["features"].items():
+            where = f"config: hirest.features.{key}"
+            self.footage["hirest"].check(named["video"], f"{where}.video")
+            texts.check(named, where, self.config)
+
+    # What jobs read
+
+    def transcripts(self, entry: Entry) -> str:
+        """Return which transcripts an entry reads, ``released`` or ``asr``; "" of none."""
+        return str(self.options["transcripts"]) if "speech" in entry.sees else ""
+
+    def reads(self, job: Job) -> Sequence[str]:
+        """Return the release, and that of the authors' transcripts where they are read."""
+        return [job.release, *(["asr"] if self.transcripts(job.entry) == "released" else [])]
+
+    def reads_besides(self, job: Job, stage: str) -> Sequence[Path]:
+        """Return transcripts made here and the user's predictions; of scores the authors' labels and frames."""
+        footage = self.footage["hirest"]
+        if stage == "score":
+            labels = [self.release_manifest("labels")] if hirest.labels_are_here() else []
+            clips = self.clip_score_missing or not job.entry.kind.scores("val_clip_score")
+            return labels + ([] if clips else footage.inputs(self.clip_features))
+        spoken = footage.pipeline.speech.manifests if self.transcripts(job.entry) == "asr" else []
+        return [*spoken, *self.files(job.entry)]
+
+    def files(self, entry: Entry) -> list[Path]:
+        """Return the user's files of predictions of an entry, by name."""
+        folder = self.options["files"].get(entry.id)
+        return sorted(Path(folder).expanduser().glob("*.json")) if folder else []
+
+    def decides(self, job: Job) -> Mapping[str, Any]:
+        """Return what else decides predictions: encoders of texts, transcripts, and the user's files."""
+        speech = self.footage["hirest"].pipeline.speech
+        return {
+            "texts": texts.records(self, job.entry),
+            "transcripts": speech.record if self.transcripts(job.entry) == "asr" else self.transcripts(job.entry),
+            "files": {path.name: sha256_file(path) for path in self.files(job.entry)},
+        }
+
+    # What is missing
+
+    def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:
+        """Return the user's files, the transcripts, and the weights of networks and encoders that are missing."""
+        if entry.kind_name in FILES and entry.id not in self.options["files"]:
+            return [Need("config", f"hirest.files.{entry.id}", "FOLDER")]
+        heard = self.transcripts(entry)
+        found = [Need("release", "hirest/asr")] if heard == "released" and not self.released.is_there("asr") else []
+        spoken = self.footage["hirest"].pipeline.speech.missing if heard == "asr" else ()
+        return [*found, *spoken, *texts.missing(self, entry)]
+
+    def missing_of(self, metric: str) -> Sequence[Need]:
+        """Return the authors' labels where test's moments are asked for, and what scores captions."""
+        if metric in MOMENTS and split_of(metric) == "test" and not hirest.labels_are_here():
+            return [LABELS]
+        if metric in CAPTIONS:
+            name = metric.removeprefix(f"{split_of(metric)}_")
+            return self.clip_score_missing if name == "clip_score" else missing_scorer(name)
+        return ()
+
+    @property
+    def clip_features(self) -> str:
+        """The name of the features of frames that CLIPScore compares captions with."""
+        return str(self.options["features"]["clip"]["video"])
+
+    @cached_property
+    def clip_score_missing(self) -> Sequence[Need]:
+        """What CLIPScore is missing: features of frames, and the text tower beside them."""
+        return unique([*self.footage["hirest"].missing(self.clip_features), *texts.missing_tower(self, "clip")])
+
+    # What tables say
+
+    def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
+        """Return features, the encoder of queries, and transcripts."""
+        shown: dict[str, Option] = {}
+        if entry.features:
+            mine, published = (each["features"][entry.features] for each in (self.options, self.defaults))
+            shown["features"] = Option(mine["video"], published["video"])
+            shown |= {"text": Option(mine["text"], published["text"])} if mine["text"] else {}
+        if heard := self.transcripts(entry):
+            shown["transcripts"] = Option(heard, "released")
+        return shown
+
+    def blind(self, entry: Entry, metric: str) -> str:
+        """Return what sees neither video nor words: a random order, constants of train, the most frequent caption."""
+        named = {"random": RETRIEVAL, "middle-70": MOMENTS, "uniform-7": SEGMENTS, "frequent": CAPTIONS}
+        return next(name for name, metrics in named.items() if metric in metrics)
+
+    def split(self, entry: Entry, metric: str) -> str:
+        """Return the split that a metric is of."""
+        return split_of(metric)
+
+    def note(self, table: Table, line: Line, release: str, metric: str) -> str:
+        """Return what must be known of test's moments."""
+        withheld = metric in MOMENTS and split_of(metric) == "test"
+        return (
+            "the authors withhold the moments of test; 507 of them follow from the released steps" if withheld else ""
+        )
+
+    def how_to_fill(self, need: Need) -> str:
+        """Return a command that brings what is missing; the authors' labels come by hand."""
+        if need == LABELS:
+            return "cp all_data_test.json $STEPLINE_MIRROR/hirest/labels/ && stepline fetch hirest/labels"
+        return super().how_to_fill(need)
+
+    # What is computed
+
+    def inputs(self, job: Job) -> "HirestInputs":
+        """Return what a job reads."""
+        from stepline.benchmarks.hirest.inputs import HirestInputs
+
+        return HirestInputs(self, job)
+
+    def values(self, inputs: "HirestInputs", made: Sequence[Found]) -> Mapping[str, Values]:
+        """Return the values of each query, moment, video and step."""
+        from stepline.benchmarks.hirest.score import values
+
+        return values(inputs, made)

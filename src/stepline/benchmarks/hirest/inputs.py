@@ -1,0 +1,71 @@
+"""What methods of HiREST read: pairs of a query and a video, the pool of videos, features and what is said."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from stepline.asr import transcript
+from stepline.availability import read_manifest
+from stepline.benchmarks.hirest.benchmark import Hirest
+from stepline.datasets import hirest
+from stepline.datasets.hirest import Pair, Subtitle
+from stepline.runs.inputs import Inputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolVideo:
+    """A video of the pool of video retrieval. query: the one that it answers; "" of a distractor."""
+
+    video: str
+    query: str
+
+
+class HirestInputs(Inputs[Hirest]):
+    """The release as an entry sees it."""
+
+    def load(self, split: str) -> Iterable[Pair | PoolVideo]:
+        """Return the pairs of a split with a moment, of ``pool`` the videos that are ranked.
+
+        Of ``test`` the moment is known where the released steps imply it, or where the authors' labels are there.
+        """
+        if split == "pool":
+            of = {pair.video: pair.query for pair in hirest.load("test")}
+            return [PoolVideo(video=video, query=of.get(video, "")) for video in hirest.pool()]
+        pairs = [pair for pair in hirest.load(split) if pair.clippable]
+        if split != "test":
+            return pairs
+        known = {pair.video: pair for pair in hirest.load("test_507")}
+        return [replace(known[pair.video], split=split) if pair.video in known else pair for pair in pairs]
+
+    @property
+    def evaluated(self) -> list[Pair]:
+        """The pairs of the entry's splits that it can predict."""
+        return [pair for split in self.entry.splits for pair in self.used(split)]
+
+    @cached_property
+    def queries(self) -> Mapping[str, Sequence[str]]:
+        """The videos of the pool that answer each query of test, whether they are there or not."""
+        found: dict[str, list[str]] = {}
+        for pair in hirest.load("test"):
+            found.setdefault(pair.query, []).append(pair.video)
+        return found
+
+    def has(self, unit: Pair | PoolVideo) -> bool:
+        """Return whether all that the entry reads of a video is there: its transcript too, where it reads that."""
+        return super().has(unit) and ("speech" not in self.entry.sees or unit.video in self.subtitles)
+
+    @cached_property
+    def subtitles(self) -> Mapping[str, Sequence[Subtitle]]:
+        """What is said in each video that has a transcript."""
+        if self.options["transcripts"] == "released":
+            return hirest.subtitles(video.id for video in self.footage.dataset.videos())
+        speech = self.footage.pipeline.speech
+        made = {video: each for path in speech.manifests for video, each in read_manifest(path).items()}
+        return {
+            video: tuple(
+                Subtitle(start_s=line.start_s, end_s=line.end_s, text=line.text)
+                for line in transcript.read(speech.folder / f"{video}.parquet")
+            )
+            for video, each in made.items()
+            if each["status"] == "present"
+        }

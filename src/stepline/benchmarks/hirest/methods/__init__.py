@@ -1,0 +1,1 @@
+"""Methods: from an entry's inputs to rankings, moments, steps and captions; a module for each kind."""

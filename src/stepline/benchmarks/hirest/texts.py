@@ -1,0 +1,105 @@
+"""Vectors of queries, of what is said and of captions: which encoders make them, and what these are missing."""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from stepline import paths
+from stepline.backbones.registry import FAMILIES, files_of, own_file, resolve, tower_of, towers, with_weights
+from stepline.backbones.sentence import SentenceEncoder, model_files, sentence_spec
+from stepline.backbones.weights import locate
+from stepline.benchmark import Entry
+from stepline.config import Config
+from stepline.errors import ConfigError, MissingError
+from stepline.io import write_json
+from stepline.needs import Need
+from stepline.spec import ClipSpec, TextSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from stepline.benchmarks.hirest.benchmark import Hirest
+    from stepline.features.text import TextEncoder
+
+SENTENCES = "minilm"
+"""The encoder of what is said (Sec. 4.2)."""
+
+
+def check(named: Mapping[str, str], where: str, config: Config) -> None:
+    """Raise ConfigError where no text tower goes with the features ``named`` at the key ``where``."""
+    name = named["text"] or named["video"]
+    try:
+        known = _tower(name, config) is not None
+    except MissingError:
+        return
+    except ConfigError:
+        known = False
+    if not known:
+        raise ConfigError(f"{where}.text: {name!r} has no text tower; name one of {', '.join(towers())}, or a network")
+
+
+def tower(benchmark: "Hirest", features: str) -> TextSpec:
+    """Return the text tower of a key of ``features``, its weights not looked at."""
+    named = benchmark.options["features"][features]
+    found = _tower(named["text"] or named["video"], benchmark.config)
+    assert found is not None, "see check"
+    return found
+
+
+def _tower(name: str, config: Config) -> TextSpec | None:
+    if name in towers():
+        return towers()[name]
+    spec = resolve(name, config)
+    return tower_of(spec, own_file(name, config)) if isinstance(spec, ClipSpec) else None
+
+
+def missing_tower(benchmark: "Hirest", features: str) -> list[Need]:
+    """Return the weights that the text tower of a key of ``features`` is missing.
+
+    Where a package that describes it is absent, what the network itself is missing names that.
+    """
+    try:
+        return [Need("weights", each) for each in tower(benchmark, features).weights if not locate(each)]
+    except MissingError:
+        return []
+
+
+def missing(benchmark: "Hirest", entry: Entry) -> list[Need]:
+    """Return the weights that the encoders of an entry's texts are missing."""
+    found = missing_tower(benchmark, entry.features) if entry.features else []
+    return found + ([Need("weights", SENTENCES)] if _embeds(entry) and not model_files(SENTENCES) else [])
+
+
+def records(benchmark: "Hirest", entry: Entry) -> dict[str, Any]:
+    """Return all that decides the vectors of an entry's texts."""
+    found = [with_weights(tower(benchmark, entry.features))] if entry.features else []
+    return {spec.name: spec.record() for spec in [*found, *([sentence_spec(SENTENCES)] if _embeds(entry) else [])]}
+
+
+def _embeds(entry: Entry) -> bool:
+    """Return whether what is said is embedded."""
+    return "speech" in entry.sees and entry.settings.get("by") != "tfidf"
+
+
+def query_encoder(benchmark: "Hirest", features: str) -> "TextEncoder":
+    """Return the text tower of a key of ``features``, loaded."""
+    spec, name = with_weights(tower(benchmark, features)), benchmark.options["features"][features]
+    own = own_file(name["text"] or name["video"], benchmark.config)
+    loaded: TextEncoder = import_module(FAMILIES[spec.architecture]).load_text(spec, files_of(spec.weights, own))
+    return loaded
+
+
+def sentence_encoder() -> "TextEncoder":
+    """Return the encoder of what is said, loaded."""
+    return SentenceEncoder(SENTENCES)
+
+
+def encoded(encoder: "TextEncoder", what: str, texts: Sequence[str]) -> "NDArray[np.float32]":
+    """Return the (N, D) vectors of texts, from the store of ``what``; each text is encoded once."""
+    from stepline.features.text import TextStore, encode_texts
+
+    folder = paths.text_store("hirest", what, encoder.spec)
+    write_json(paths.spec_record(encoder.spec), encoder.spec.record())
+    encode_texts(texts, encoder, folder, what=f"{encoder.spec.name} on {what}")
+    return TextStore(folder, encoder.spec)(texts)
