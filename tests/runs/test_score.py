@@ -106,6 +106,12 @@ class TestSummary:
         assert _summary({0: values([1, 2], "ab")}, OPTIONS, drawn=False)["ci"] is not None
         assert _summary({0: values([1, 2], "ab", interval=False)}, OPTIONS, drawn=False)["ci"] is None
 
+    def test_a_corpus_value_is_no_mean_and_has_no_interval(self) -> None:
+        by_seed = {seed: values([1, 2], "ab", corpus=corpus) for seed, corpus in ((0, 5.0), (1, 7.0))}
+        found = _summary(by_seed, OPTIONS, drawn=True)
+        assert (found["value"], found["per_seed"], found["ci"]) == (6.0, [5.0, 7.0], None)
+        assert found["per_video"] == {"a": 1.0, "b": 2.0}
+
     def test_the_interval_is_drawn_as_configured(self) -> None:
         by_seed = {0: values(range(9), "abcdefghi")}
         first, other = (_summary(by_seed, OPTIONS | {"bootstrap_seed": seed}, drawn=False)["ci"] for seed in (0, 1))

@@ -17,7 +17,8 @@ class Values:
     NaN leaves a unit out. weights: (N,), None where all count the same. counts: such as ``n_listed``, the videos that
     the release lists, and ``n_samples``. drawn: whether the seed plays a part. draw_sd: where guesses count with their
     expectation, the standard deviation that the mean would have if they were drawn. interval: whether units of
-    different videos are independent, so that an interval over videos means something.
+    different videos are independent, so that an interval over videos means something. corpus: the value of all units
+    together, where the metric has one that is not their mean, such as BLEU; it has no interval.
     """
 
     videos: Sequence[str]
@@ -27,3 +28,4 @@ class Values:
     drawn: bool = True
     draw_sd: float | None = None
     interval: bool = True
+    corpus: float | None = None

@@ -20,7 +20,8 @@ from stepline.runs.predictions import read_predictions
 def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
     """Write the metrics of a file of predictions, in percent or counts, with what is missing where it has none.
 
-    A value is the mean over seeds of the (weighted) mean over units; a seed all of whose units are left out is 0.
+    A value is the mean over seeds of the (weighted) mean over units, or of what the units have together where they say
+    it; a seed all of whose units are left out is 0.
     ``ci`` is the 95 % bootstrap interval over videos, each with all its units, of the mean over seeds; ``sd`` the
     standard deviation over seeds, null of one; ``draw_sd`` that of guesses that count with their expectation.
     ``per_video`` is each video's mean over its units and seeds, ``weights`` what it counts, ``n_videos`` the number of
@@ -70,7 +71,9 @@ def _summary(by_seed: Mapping[int, Values], options: Config, *, drawn: bool) -> 
         by_seed, drawn = dict([next(iter(by_seed.items()))]), False
     table = np.array([each.values for each in by_seed.values()], dtype=np.float64)
     weights = np.ones(table.shape[1]) if first.weights is None else np.asarray(first.weights, dtype=np.float64)
-    per_seed = np.nan_to_num(_mean(table, weights, axis=1))
+    means = np.nan_to_num(_mean(table, weights, axis=1))
+    whole = [each.corpus for each in by_seed.values()]
+    per_seed = np.array([mean if each is None else each for mean, each in zip(means, whole, strict=True)])
     units = _mean(table, np.ones(len(table))[:, None], axis=0)
     per_video, of_video = _by_video(first.videos, units, weights)
     low, high = bootstrap_interval(
@@ -84,7 +87,7 @@ def _summary(by_seed: Mapping[int, Values], options: Config, *, drawn: bool) -> 
         "value": float(per_seed.mean()),
         "sd": float(per_seed.std(ddof=1)) if len(per_seed) > 1 else None,
         "draw_sd": first.draw_sd,
-        "ci": [low, high] if first.interval and not np.isnan(low) else None,
+        "ci": [low, high] if first.interval and first.corpus is None and not np.isnan(low) else None,
         "seeds": list(by_seed) if drawn else [],
         "per_seed": per_seed.tolist(),
         "per_video": per_video,
