@@ -13,14 +13,15 @@ import pytest
 import torch
 
 from stepline.backbones import egovlp
-from stepline.backbones.egovlp import CHECKPOINT, TOKENIZER, SpaceTimeTransformer, VideoTower, load, load_text
+from stepline.backbones.egovlp import TOKENIZER, SpaceTimeTransformer, VideoTower, load, load_text
 from stepline.backbones.parity import TOLERANCE, check, recipe
 from stepline.backbones.parity.egovlp import config_of, outputs
-from stepline.backbones.presets.egovlp import NLQ, SPACEWALK, TOWERS
+from stepline.backbones.presets.egovlp import FROZEN, NLQ, SPACEWALK, TOWERS
 from stepline.backbones.weights import WEIGHTS
 from stepline.errors import StoreError
 
 FOLDER = "egovlp"
+CHECKPOINT = "EgoVLP_PT_BEST.pth"
 
 
 @pytest.fixture(scope="module")
@@ -221,9 +222,21 @@ def test_another_networks_tokenizer_is_refused(published: dict[str, torch.Tensor
         load_text(TOWERS[0], files)
 
 
-def test_the_files_are_those_of_the_weights() -> None:
-    for spec in (SPACEWALK, NLQ, *TOWERS):
-        assert {CHECKPOINT, TOKENIZER} <= {file.name for name in spec.weights for file in WEIGHTS[name].files}
+def test_the_files_are_a_checkpoint_and_a_tokenizer() -> None:
+    for spec in (SPACEWALK, NLQ, FROZEN, *TOWERS):
+        names = [file.name for name in spec.weights for file in WEIGHTS[name].files]
+        assert len(names) == 2
+        assert TOKENIZER in names
+
+
+def test_frozen_in_time_is_the_same_network_with_weights_of_its_own(
+    published: dict[str, torch.Tensor], tmp_path: Path
+) -> None:
+    ((name, path),) = _saved(published, tmp_path).items()
+    files = {WEIGHTS["frozen-in-time"].files[0].name: path}
+    with torch.inference_mode():
+        torch.testing.assert_close(load(FROZEN, files)(_clips(1, 4)), load(NLQ, {name: path})(_clips(1, 4)))
+    assert FROZEN.weights == TOWERS[1].weights == ("frozen-in-time",)
 
 
 def test_presets_are_sampled_as_published() -> None:

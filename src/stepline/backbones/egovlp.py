@@ -1,6 +1,6 @@
 """EgoVLP (Lin et al., 2022): the video transformer of Frozen in Time (Bain et al., 2021), with DistilBERT for texts.
 
-The names of the parameters are those of the published checkpoint, of showlab/EgoVLP.
+The names of the parameters are those of both published checkpoints, of showlab/EgoVLP and m-bain/frozen-in-time.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,6 @@ from stepline.backbones.torchvision import make_importable
 from stepline.errors import StoreError
 from stepline.spec import ClipSpec, TextSpec
 
-CHECKPOINT = "EgoVLP_PT_BEST.pth"
 TOKENIZER = "tokenizer.json"
 TABLE = "video_model.temporal_embed"
 
@@ -185,6 +184,11 @@ def resized(tensors: checkpoint.Tensors, frames: int) -> checkpoint.Tensors:
     return tensors | {TABLE: functional.pad(table, (0, 0, 0, frames - table.shape[1]))}
 
 
+def _checkpoint(files: Mapping[str, Path]) -> Path:
+    (path,) = (path for name, path in files.items() if name != TOKENIZER)
+    return path
+
+
 def _tensors(path: Path) -> checkpoint.Tensors:
     held = checkpoint.state(path, inside=("state_dict",))
     return {name.removeprefix("module."): tensor for name, tensor in held.items()}
@@ -192,7 +196,7 @@ def _tensors(path: Path) -> checkpoint.Tensors:
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> VideoTower:
     """Return the video tower with the published weights; raise StoreError where the file holds another network."""
-    path = files[CHECKPOINT]
+    path = _checkpoint(files)
     tower = VideoTower(replace(Config(), frames=spec.num_frames), normalise=spec.normalise)
     fill(tower, resized(_tensors(path), spec.num_frames), path)
     return tower.eval()
@@ -231,6 +235,6 @@ class TextEncoder:
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> TextEncoder:
     """Return the text tower with the published weights; raise StoreError where a file holds something else."""
-    tower = TextTower(Config(), normalise=spec.normalise)
-    fill(tower, _tensors(files[CHECKPOINT]), files[CHECKPOINT])
+    tower, path = TextTower(Config(), normalise=spec.normalise), _checkpoint(files)
+    fill(tower, _tensors(path), path)
     return TextEncoder(spec, tower.eval(), files[TOKENIZER])

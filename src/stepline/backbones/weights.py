@@ -139,6 +139,22 @@ WEIGHTS = {
             "it as EgoVLP_PT_BEST.pth",
         ),
         Weights(
+            name="frozen-in-time",
+            files=(
+                File(
+                    name="cc-webvid2m-4f_stformer_b_16_224.pth.tar",
+                    url="https://www.robots.ox.ac.uk/~maxbain/frozen-in-time/models/"
+                    "cc-webvid2m-4f_stformer_b_16_224.pth.tar",
+                ),
+                File(
+                    name="tokenizer.json",
+                    url=f"{_HUB}/distilbert/distilbert-base-uncased/resolve/main/tokenizer.json",
+                ),
+            ),
+            origin="https://github.com/m-bain/frozen-in-time",
+            licence="MIT",
+        ),
+        Weights(
             name="videoclip",
             files=(
                 File(

@@ -1,4 +1,4 @@
-"""EgoVLP: a clip of 4 frames, or a text, to 256 values of one space; not normalised, compared by the cosine."""
+"""EgoVLP and Frozen in Time: 4 frames, or a text, to 256 values of one space; compared by the cosine."""
 
 from dataclasses import replace
 
@@ -32,18 +32,28 @@ SPACEWALK = ClipSpec(
 # vectors stay zero where they fill no batch of 4; these do not.
 NLQ = replace(SPACEWALK, name="egovlp-nlq", label="7.48fps4", fps=7.48, placement="grid", hop=4, tail="drop")
 
-PRESETS: tuple[ClipSpec, ...] = (SPACEWALK, NLQ)
-TOWERS: tuple[TextSpec, ...] = (
-    # The tokenizer's own limit, [CLS] and [SEP] included.
-    TextSpec(
-        name="egovlp-text",
-        label="cls512",
-        revision=1,
-        architecture="egovlp",
-        weights=("egovlp",),
-        licence="MIT",
-        max_tokens=512,
-        output="text_embed",
-        dimension=256,
-    ),
+# HiREST (2023) gives Frozen in Time 4 frames of a video and does not say which; these are 4 frames of each 4 s. Pictures
+# are EgoVLP's: m-bain/frozen-in-time cuts 336 pixels out of the middle, whatever the size of the video.
+FROZEN = replace(
+    SPACEWALK,
+    name="frozen-in-time",
+    label="1fps4",
+    weights=("frozen-in-time",),
+    placement="grid",
+    hop=4,
 )
+
+PRESETS: tuple[ClipSpec, ...] = (SPACEWALK, NLQ, FROZEN)
+# The tokenizer's own limit, [CLS] and [SEP] included.
+TOWER = TextSpec(
+    name="egovlp-text",
+    label="cls512",
+    revision=1,
+    architecture="egovlp",
+    weights=("egovlp",),
+    licence="MIT",
+    max_tokens=512,
+    output="text_embed",
+    dimension=256,
+)
+TOWERS: tuple[TextSpec, ...] = (TOWER, replace(TOWER, name="frozen-in-time-text", weights=("frozen-in-time",)))

@@ -37,7 +37,9 @@ def values(inputs: HirestInputs, made: Sequence[Found]) -> Mapping[str, Values]:
         if split == "test":
             continue
         if segments := {each.video: each.segments for each in here if each.segments is not None}:
-            found |= _segments(split, stepped, segments, preprocess=inputs.options["metrics"]["preprocess_moment_bounds"])
+            found |= _segments(
+                split, stepped, segments, preprocess=inputs.options["metrics"]["preprocess_moment_bounds"]
+            )
         if sentences := {each.video: each.sentences for each in here if each.sentences is not None}:
             found |= captions.values(inputs, split, stepped, sentences)
     return found
