@@ -79,7 +79,8 @@ def test_packages_that_are_absent_are_lacking_unless_each_rule_has_its_own(monke
 
 
 def test_weights_name_the_networks_that_they_are_for() -> None:
-    assert {spec.name for spec in networks_of("eva_clip")} == {"eva_clip-hirest", "eva_clip-hirest-as-released"}
+    names = {"eva_clip-hirest", "eva_clip-hirest-as-released", "eva_clip-hirest-unnormalised"}
+    assert {spec.name for spec in networks_of("eva_clip")} == names
 
 
 OWN = """

@@ -37,9 +37,7 @@ def values(inputs: HirestInputs, made: Sequence[Found]) -> Mapping[str, Values]:
         if split == "test":
             continue
         if segments := {each.video: each.segments for each in here if each.segments is not None}:
-            found |= _segments(
-                split, stepped, segments, preprocess=inputs.options["metrics"]["preprocess_moment_bounds"]
-            )
+            found |= _segments(split, stepped, segments, inputs.options["metrics"]["preprocess_moment_bounds"])
         if sentences := {each.video: each.sentences for each in here if each.sentences is not None}:
             found |= captions.values(inputs, split, stepped, sentences)
     return found
@@ -84,7 +82,7 @@ def _moments(split: str, pairs: Pairs, moments: Mapping[str, tuple[float, ...]])
 
 
 def _segments(
-    split: str, pairs: Pairs, segments: Mapping[str, tuple[tuple[float, ...], ...]], *, preprocess: bool
+    split: str, pairs: Pairs, segments: Mapping[str, tuple[tuple[float, ...], ...]], preprocess: bool
 ) -> dict[str, Values]:
     """Return the released recall and precision of each video, and ours one to one."""
     found: dict[str, list[float]] = {}
