@@ -32,8 +32,8 @@ SPACEWALK = ClipSpec(
 # vectors stay zero where they fill no batch of 4; these do not.
 NLQ = replace(SPACEWALK, name="egovlp-nlq", label="7.48fps4", fps=7.48, placement="grid", hop=4, tail="drop")
 
-# HiREST (2023) gives Frozen in Time 4 frames of a video and does not say which; these are 4 frames of each 4 s. Pictures
-# are EgoVLP's: m-bain/frozen-in-time cuts 336 pixels out of the middle, whatever the size of the video.
+# HiREST (2023) gives Frozen in Time 4 frames of a video and does not say which; these are 4 frames of each 4 s. The
+# pictures are EgoVLP's: m-bain/frozen-in-time cuts 336 pixels out of the middle, whatever the size of the video.
 FROZEN = replace(
     SPACEWALK,
     name="frozen-in-time",

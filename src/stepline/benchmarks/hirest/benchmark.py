@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from stepline.backbones.weights import locate
 from stepline.benchmark import DURATION, TRAIN, VAL, VIDEO, Benchmark, Entry, Job, Line, Option, Sees, Table, Values
 from stepline.benchmarks.hirest import texts
 from stepline.benchmarks.hirest.kinds import KINDS, POOL, Found
@@ -13,11 +15,17 @@ from stepline.datasets import hirest
 from stepline.errors import ConfigError
 from stepline.footage import Footage
 from stepline.io import sha256_file
+from stepline.mirror import cached_sha256
 from stepline.needs import Need, unique
 
 if TYPE_CHECKING:
     from stepline.benchmarks.hirest.inputs import HirestInputs
+    from stepline.report import Picture
 
+HEADS = {"joint": "clip4caption", "joint_released": "hirest-joint"}
+"""The weights that a joint model begins with, or is, by kind."""
+TRACKS = {"uniform-7": "7 parts", "minilm-segments": "MiniLM", "joint-released": "Joint, released", "joint": "Joint"}
+"""The entries whose steps are drawn over time."""
 LABELS = Need("release", "hirest/labels")
 """The moments of test, which the authors keep to themselves."""
 FILES = ("retrieval_files", "files", "caption_files")
@@ -48,6 +56,7 @@ class Hirest(Benchmark[Entry]):
     )
     published: ClassVar = {"preprocess_moment_bounds": True}
     settings = ("baseline",)
+    how_to_read_examples = "The top strip holds the annotated steps, those below predictions of the lowest seed."
     drawn = ("r1", "val_r_05", "test_507_recall_05", "test_507_cider")
     rerun = "the outputs of the notebooks that the authors released"
 
@@ -109,8 +118,10 @@ class Hirest(Benchmark[Entry]):
     def decides(self, job: Job) -> Mapping[str, Any]:
         """Return what else decides predictions: encoders of texts, transcripts, and the user's files."""
         speech = self.footage["hirest"].pipeline.speech
+        head = HEADS.get(job.entry.kind_name)
         return {
             "texts": texts.records(self, job.entry),
+            "weights": {name: cached_sha256(path) for name, path in sorted((head and locate(head) or {}).items())},
             "transcripts": speech.record if self.transcripts(job.entry) == "asr" else self.transcripts(job.entry),
             "files": {path.name: sha256_file(path) for path in self.files(job.entry)},
         }
@@ -124,7 +135,8 @@ class Hirest(Benchmark[Entry]):
         heard = self.transcripts(entry)
         found = [Need("release", "hirest/asr")] if heard == "released" and not self.released.is_there("asr") else []
         spoken = self.footage["hirest"].pipeline.speech.missing if heard == "asr" else ()
-        return [*found, *spoken, *texts.missing(self, entry)]
+        heads = [name for name in filter(None, [HEADS.get(entry.kind_name)]) if not locate(name)]
+        return [*found, *spoken, *texts.missing(self, entry), *(Need("weights", name) for name in heads)]
 
     def missing_of(self, metric: str) -> Sequence[Need]:
         """Return the authors' labels where test's moments are asked for, and what scores captions."""
@@ -185,8 +197,24 @@ class Hirest(Benchmark[Entry]):
     def inputs(self, job: Job) -> "HirestInputs":
         """Return what a job reads."""
         from stepline.benchmarks.hirest.inputs import HirestInputs
+    from stepline.report import Picture
 
         return HirestInputs(self, job)
+
+    def examples(self) -> "Sequence[Picture]":
+        """Return the steps of some moments over time."""
+        from stepline.runs.shown import timelines
+
+        def annotated(release: str) -> Mapping[str, SimpleNamespace]:
+            pairs = [pair for split in ("val", "test_507") for pair in hirest.load(split) if pair.steps]
+            return {
+                pair.video: SimpleNamespace(
+                    duration_s=pair.duration_s, segments=[(step.start_s, step.end_s) for step in pair.steps]
+                )
+                for pair in pairs
+            }
+
+        return timelines(self, TRACKS, annotated)
 
     def values(self, inputs: "HirestInputs", made: Sequence[Found]) -> Mapping[str, Values]:
         """Return the values of each query, moment, video and step."""
