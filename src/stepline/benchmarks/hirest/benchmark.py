@@ -64,7 +64,9 @@ class Hirest(Benchmark[Entry]):
     def footage(self) -> Mapping[str, Footage]:
         """The videos; without the distractors where no video is retrieved."""
         (dataset,) = self.datasets.values()
-        names = tuple(dict.fromkeys(name for entry in self.shown.values() for name in self.features(entry)))
+        captioned = [self.clip_features] if {*self.measured} & {*CAPTIONS} else []
+        read = [name for entry in self.shown.values() for name in self.features(entry)]
+        names = tuple(dict.fromkeys([*read, *captioned]))
         retrieves = any(entry.splits == POOL for entry in self.shown.values())
         heard = self.options["transcripts"] == "asr" and any("speech" in each.sees for each in self.shown.values())
         videos = dataset if retrieves else hirest.ANNOTATED
@@ -121,7 +123,7 @@ class Hirest(Benchmark[Entry]):
         head = HEADS.get(job.entry.kind_name)
         return {
             "texts": texts.records(self, job.entry),
-            "weights": {name: cached_sha256(path) for name, path in sorted((head and locate(head) or {}).items())},
+            "weights": {name: cached_sha256(path) for name, path in sorted(((head and locate(head)) or {}).items())},
             "transcripts": speech.record if self.transcripts(job.entry) == "asr" else self.transcripts(job.entry),
             "files": {path.name: sha256_file(path) for path in self.files(job.entry)},
         }
@@ -197,7 +199,6 @@ class Hirest(Benchmark[Entry]):
     def inputs(self, job: Job) -> "HirestInputs":
         """Return what a job reads."""
         from stepline.benchmarks.hirest.inputs import HirestInputs
-    from stepline.report import Picture
 
         return HirestInputs(self, job)
 
