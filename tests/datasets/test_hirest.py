@@ -299,7 +299,7 @@ class TestReleased:
         assert empty == {"train": 15, "val": 3, "test_507": 8}
         late = [p.video for found in pairs.values() for p in found for s in p.steps if s.end_s > p.duration_s]
         assert late == ["Bd6fLOiO9Xw", "krlR9qtv1Ac"]
-        assert sum(bool(p.bounds_s and sum(p.bounds_s) % 1) for p in pairs["train"]) == 1
+        assert sum(bool(p.bounds_s and sum(p.bounds_s) % 1) for p in pairs["train"]) == 2
         for pair in (pair for found in pairs.values() for pair in found if pair.steps):
             assert pair.bounds_s == (pair.steps[0].start_s, pair.steps[-1].end_s)
 
