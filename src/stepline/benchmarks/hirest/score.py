@@ -1,6 +1,7 @@
 """The values of each query, moment, video and step (Sec. 4.3), as the released evaluator computes them, and ours."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +12,17 @@ from stepline.benchmarks.hirest.kinds import Found
 from stepline.datasets import hirest
 from stepline.datasets.hirest import Pair
 from stepline.metrics.moments import (
-    match_one_to_one,
-    mean_iou,
+    THRESHOLDS,
+    matched_scores,
+    moment_hits,
     moment_iou,
     preprocess_moment_bounds,
     segmentation_scores,
 )
+from stepline.metrics.retrieval import first_rank
 
-THRESHOLDS = {"05": 0.5, "07": 0.7}
+NAMES = [f"{threshold:.1f}".replace(".", "") for threshold in THRESHOLDS]
+"""Of the thresholds, as metrics have them."""
 CUTOFFS = (1, 5, 10, 50)
 Pairs = Mapping[str, Pair]
 """Annotated pairs by video."""
@@ -55,30 +59,34 @@ def _truth(inputs: HirestInputs) -> dict[str, Pairs]:
 
 def _retrieval(inputs: HirestInputs, made: Sequence[Found]) -> dict[str, Values]:
     """Return recall of any of a query's videos; of all queries, one whose videos are absent is a miss."""
-    ranked = {each.query: each.ranked or () for each in made}
-    pools = {each.pool for each in made}
-    counts = {
-        "n_queries": len(ranked),
-        "pool_used": max((pool or 0 for pool in pools), default=0),
-        "pool_listed": len(inputs.truth("pool")),
+    said = {each.query: each for each in made}
+    ranks = [
+        first_rank(said[query].ranked or (), answers) if query in said else np.nan
+        for query, answers in inputs.queries.items()
+    ]
+    about: dict[str, Any] = {
+        "videos": [*inputs.queries],
+        "counts": {
+            "n_queries": len(said),
+            "pool_used": min((each.pool or 0 for each in made), default=0),
+            "pool_listed": len(inputs.truth("pool")),
+        },
     }
     found = {}
     for k in CUTOFFS:
-        hits = {query: 100.0 * bool({*ranked.get(query, ())[:k]} & {*of}) for query, of in inputs.queries.items()}
-        of_all = np.array([*hits.values()])
-        there = np.array([value if query in ranked else np.nan for query, value in hits.items()])
-        found[f"r{k}"] = Values(videos=[*hits], values=there, counts=counts)
-        found[f"r{k}_all"] = Values(videos=[*hits], values=of_all, counts=counts)
+        hits = 100.0 * (np.array(ranks) <= k)
+        found[f"r{k}"] = Values(values=np.where(np.isnan(ranks), np.nan, hits), **about)
+        found[f"r{k}_all"] = Values(values=hits, **about)
     return found
 
 
 def _moments(split: str, pairs: Pairs, moments: Mapping[str, tuple[float, ...]]) -> dict[str, Values]:
-    """Return hits (IoU >= t) and IoU of each moment."""
-    true, said = (np.array(each) for each in ([pairs[video].bounds_s for video in moments], [*moments.values()]))
-    ious = moment_iou(true, said)
-    about = {"videos": [*moments], "counts": {"n_listed": len(pairs), "n_samples": len(moments)}}
-    hits = {f"{split}_r_{name}": Values(values=100.0 * (ious >= t), **about) for name, t in THRESHOLDS.items()}
-    return hits | {f"{split}_miou": Values(values=100 * ious, **about)}
+    """Return hits at each threshold and the IoU of each moment."""
+    true, said = np.array([pairs[video].bounds_s for video in moments]), np.array([*moments.values()])
+    about: dict[str, Any] = {"videos": [*moments], "counts": {"n_listed": len(pairs), "n_samples": len(moments)}}
+    hits = dict(zip(NAMES, 100.0 * moment_hits(true, said).T, strict=True))
+    found = {f"{split}_r_{name}": Values(values=each, **about) for name, each in hits.items()}
+    return found | {f"{split}_miou": Values(values=100 * moment_iou(true, said), **about)}
 
 
 def _segments(
@@ -87,17 +95,22 @@ def _segments(
     """Return the released recall and precision of each video, and ours one to one."""
     found: dict[str, list[float]] = {}
     for video, said in segments.items():
-        pair = pairs[video]
-        assert pair.bounds_s is not None
-        true = [(step.start_s, step.end_s) for step in pair.steps]
-        cleaned = preprocess_moment_bounds(said, pair.bounds_s) if preprocess else said
-        for prefix, made in (("", cleaned), ("raw_", said)):
-            for name, t in THRESHOLDS.items():
-                recall, precision = segmentation_scores(true, made, t)
-                found.setdefault(f"{prefix}recall_{name}", []).append(recall)
-                found.setdefault(f"{prefix}precision_{name}", []).append(precision)
-        for name, t in THRESHOLDS.items():
-            found.setdefault(f"f1_{name}", []).append(match_one_to_one(true, said, t).f1)
-        found.setdefault("segment_miou", []).append(mean_iou(true, said))
-    about = {"videos": [*segments], "counts": {"n_listed": len(pairs)}}
+        bounds_s, true = pairs[video].bounds_s, [(step.start_s, step.end_s) for step in pairs[video].steps]
+        assert bounds_s is not None
+        scores = {
+            "": segmentation_scores(true, preprocess_moment_bounds(said, bounds_s) if preprocess else said),
+            "raw_": segmentation_scores(true, said),
+        }
+        for place, name in enumerate(NAMES):
+            for prefix, score in scores.items():
+                found.setdefault(f"{prefix}recall_{name}", []).append(score.recall[place])
+                found.setdefault(f"{prefix}precision_{name}", []).append(score.precision[place])
+            found.setdefault(f"f1_{name}", []).append(matched_scores(true, said).f1[place])
+        found.setdefault("segment_miou", []).append(_best(true, said))
+    about: dict[str, Any] = {"videos": [*segments], "counts": {"n_listed": len(pairs)}}
     return {f"{split}_{name}": Values(values=100 * np.array(each), **about) for name, each in found.items()}
+
+
+def _best(true: Sequence[tuple[float, float]], said: Sequence[tuple[float, ...]]) -> float:
+    """Return the mean over true steps of the best IoU with a predicted one; 0 where none is predicted."""
+    return float(moment_iou(np.array(true)[:, None], np.array(said)).max(axis=1).mean()) if said else 0.0
