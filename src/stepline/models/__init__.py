@@ -1,4 +1,4 @@
 """Trainable modules and their training."""
 
-CHECKED = ("pdvc",)
+CHECKED = ("pdvc", "hirest_joint")
 """The heads that ``parity`` compares with their released networks."""

@@ -12,7 +12,7 @@ import hashlib
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -147,19 +147,27 @@ def seed_of(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
 
-def weights(keys: Mapping[str, Iterable[Any]], digest: str) -> dict[str, Array]:
+def weights(
+    keys: Mapping[str, Sequence[Any]], digest: str, added: Mapping[str, Iterable[tuple[int, float]]] | None = None
+) -> dict[str, Array]:
     """Return the weights of a manifest's ``keys``: [shape, dtype, rule(, scale)] by the name of each.
 
-    Those of the rule ``keep`` (constant buffers) are left out. Raises StoreError where they do not have the manifest's
-    ``digest``, the sha256 of all names and bytes in the order of the names.
+    Those of the rule ``keep`` (constant buffers) are left out; those of the rule ``tied`` are the same as of the name
+    in place of the scale. added: what is added after that to some places of some weights. Raises StoreError where they
+    do not have the manifest's ``digest``, the sha256 of all names and bytes in the order of the names.
     """
     filled: dict[str, Array] = {}
     sha256 = hashlib.sha256()
     for key in sorted(keys):
-        shape, _, rule, *scale = keys[key]
+        source = keys[key][3] if keys[key][2] == "tied" else key
+        shape, _, rule, *scale = keys[source]
         if rule == "keep":
             continue
-        filled[key] = weight(key, tuple(shape), rule, *scale)
+        if source not in filled:
+            filled[source] = weight(source, tuple(shape), rule, *scale)
+            for place, amount in (added or {}).get(source, ()):
+                filled[source][place] += np.float32(amount)
+        filled[key] = filled[source]
         sha256.update(key.encode())
         sha256.update(filled[key].data)
     if sha256.hexdigest() != digest:

@@ -1,0 +1,183 @@
+"""The joint model of HiREST (Zala et al., "Hierarchical Video-Moment Retrieval and Step-Captioning", CVPR 2023, Sec. 4.2).
+
+One encoder of frames, a query and speech, from CLIP4Caption; heads for the moment that answers the query and for the
+boundaries of its steps, and CLIP4Caption's decoder for their captions. Where paper and release differ, it is as
+released; see ``JointConfig``. What is random comes from torch's global generator.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from stepline.models.hirest_joint_captions import Decoder, Found, Written, until_end
+from stepline.models.hirest_joint_config import JointConfig
+from stepline.models.hirest_joint_frames import slot_frames
+from stepline.models.hirest_joint_layers import EPS, Encoder
+from stepline.models.hirest_joint_segments import Grown, between, grow, kept, masked
+
+
+class Videos(NamedTuple):
+    """B videos with a query each, of at most T frames, one a second.
+
+    features: (B, T, D) of frames, 0 after a video's last. query: (B, Q). speech: (B, T, A), the vector of what is said
+    in each second, 0 where nothing is; None without ``audio``. lengths: (B,), numbers of frames.
+    """
+
+    features: Tensor
+    query: Tensor
+    speech: Tensor | None
+    lengths: Tensor
+
+
+class Growth(NamedTuple):
+    """A step of segmentation: of which videos, their (b, T) logits and next steps; (B, T) ends that all have so far."""
+
+    video: Tensor
+    logits: Tensor
+    grown: Grown
+    ends: Tensor
+
+
+class Joint(nn.Module):
+    """The network that ``JointConfig`` says, with its losses and its decoding; frames are numbered from 0."""
+
+    def __init__(self, config: JointConfig) -> None:
+        super().__init__()
+        self.config = config
+        embed = config.embed
+        self.frame, self.query = nn.Linear(config.feature_dim, embed), nn.Linear(config.text_dim, embed)
+        self.norm = nn.LayerNorm(embed, eps=EPS)
+        if config.audio:
+            self.speech = nn.Sequential(nn.LayerNorm(config.asr_dim), nn.Linear(config.asr_dim, embed))
+        self.time = nn.Sequential(nn.Linear(1, embed), nn.Tanh(), nn.Linear(embed, embed))
+        self.inside, self.boundary = nn.Embedding(2, embed), nn.Embedding(2, embed)
+        self.encoder, self.decoder = Encoder(config), Decoder(config)
+        self.start, self.end, self.segment = (nn.Linear(config.hidden, 1) for _ in range(3))
+
+    def moment_loss(self, videos: Videos, moments: Tensor) -> Tensor:
+        """Return the loss of (B, 2) first and last frames of moments.
+
+        The mean of the start's and the end's binary cross entropies; each is one over all real frames of the batch, so
+        that a video counts by its length.
+        """
+        real = self.real(videos)
+        losses = []
+        for logits, target in zip(self.moment_logits(videos), moments.unbind(1), strict=True):
+            costs = functional.binary_cross_entropy_with_logits(
+                logits, functional.one_hot(target, logits.shape[1]).to(logits), reduction="none"
+            )
+            losses.append((costs * real).sum() / real.sum())
+        return (losses[0] + losses[1]) / 2
+
+    def segment_loss(self, videos: Videos, inside: Tensor, ends: Tensor, target: Tensor) -> Tensor:
+        """Return the mean cross entropy of (B,) target frames among those ``inside``; see ``segment_logits``."""
+        return functional.cross_entropy(masked(self.segment_logits(videos, inside, ends), inside), target)
+
+    def caption_loss(self, steps: Videos, captions: Written) -> Tensor:
+        """Return the mean cross entropy of captions, what fills them up included; steps: see ``sampled``."""
+        logits = self.decoder(self.encoded(steps), captions.read, captions.there)
+        return functional.cross_entropy(logits.flatten(0, 1), captions.follows.flatten())
+
+    def moment_logits(self, videos: Videos) -> tuple[Tensor, Tensor]:
+        """Return the (B, T) logits that frames are the first and the last of the moment."""
+        rows = self.encoded(videos)
+        return self.start(rows)[..., 0], self.end(rows)[..., 0]
+
+    def segment_logits(self, videos: Videos, inside: Tensor, ends: Tensor) -> Tensor:
+        """Return the (B, T) logits that frames are boundaries.
+
+        inside: (B, T), whether a frame may be one; in training those from the start of the step that is looked for to
+        the end of the moment, in decoding those of the moment that no step has yet. ends: (B, T), whether it already is.
+        """
+        logits: Tensor = self.segment(self.encode(self.content(videos), self.real(videos), inside, ends))[..., 0]
+        return logits
+
+    @torch.inference_mode()
+    def moments(self, videos: Videos) -> Tensor:
+        """Return the (B, 2) likeliest first and last frames, each by itself: the last may come before the first."""
+        padding = ~self.real(videos)
+        found = [logits.masked_fill(padding, -torch.inf).argmax(dim=1) for logits in self.moment_logits(videos)]
+        return torch.stack(found, dim=1)
+
+    @torch.inference_mode()
+    def segments(self, videos: Videos, moments: Tensor) -> list[list[int]]:
+        """Return the boundaries of each video's steps, given the (B, 2) first and last frames of the moment.
+
+        Two that follow one another are a step; a single one is none. See ``hirest_joint_segments`` for what is odd.
+        """
+        *_, last = self.growth(videos, moments)
+        return kept(last.ends, moments, self.config.gap)
+
+    @torch.inference_mode()
+    def captions(self, videos: Videos, video: Tensor, steps: Tensor, *, beams: int = 3) -> list[list[int]]:
+        """Return the word ids of the captions of (N, 2) first and last frames of steps, of the (N,) videos."""
+        found = self.searched(self.sampled(videos, video, steps), beams, self.config.words)
+        return [until_end(ids) for ids in found.ids[:, 0].tolist()]
+
+    def searched(self, steps: Videos, beams: int, words: int) -> Found:
+        """Return all that beam search finds, with captions of at most so many words."""
+        return self.decoder.search(self.encoded(steps), beams, words)
+
+    def sampled(self, videos: Videos, video: Tensor, steps: Tensor) -> Videos:
+        """Return the frames that captions see of (N, 2) first and last frames of steps of the (N,) videos."""
+        frames = slot_frames(steps, self.config)
+        speech = None if videos.speech is None else videos.speech[video[:, None], frames]
+        features, lengths = videos.features[video[:, None], frames], torch.full_like(video, self.config.slots)
+        return Videos(features, videos.query[video], speech, lengths)
+
+    def growth(self, videos: Videos, moments: Tensor) -> Iterator[Growth]:
+        """Yield the steps of segmentation, at most ``iterations``; a video that has no more is left out."""
+        content, real = self.content(videos), self.real(videos)
+        start, end = moments.unbind(1)
+        inside = between(start, end, content.shape[1])
+        ends = between(start, start, content.shape[1])
+        video = torch.arange(len(moments), device=moments.device)
+        for _ in range(self.config.iterations):
+            rows = self.encode(content[video], real[video], inside[video], ends[video])
+            logits = self.segment(rows)[..., 0]
+            grown = grow(logits, inside[video], self.config.threshold)
+            taken = video[grown.taken]
+            left, right = grown.left[grown.taken], grown.right[grown.taken]
+            inside[taken] &= ~between(left, right, content.shape[1])
+            ends[taken, left] = ends[taken, right] = True
+            yield Growth(video, logits, grown, ends)
+            video = taken
+            if not len(video):
+                break
+
+    def encoded(self, videos: Videos) -> Tensor:
+        """Return the (B, T, hidden) frames, all of which are looked at."""
+        real = self.real(videos)
+        return self.encode(self.content(videos), real, real)
+
+    def encode(self, content: Tensor, real: Tensor, inside: Tensor, ends: Tensor | None = None) -> Tensor:
+        """Return the (B, T, hidden) encoded frames; ends: of segmentation alone."""
+        rows: Tensor = self.encoder(self.fused(content, inside, ends), real)
+        return rows
+
+    def fused(self, content: Tensor, inside: Tensor, ends: Tensor | None = None) -> Tensor:
+        """Return the (B, T, embed) frames with what says of each whether it is looked at, and whether an end."""
+        rows: Tensor = content + self.inside(inside.long())
+        return rows if ends is None else rows + self.boundary(ends.long())
+
+    def content(self, videos: Videos) -> Tensor:
+        """Return the (B, T, embed) sum of frames and query, speech and time, which is -1 to 1, of padding 0."""
+        query = functional.normalize(self.query(videos.query), dim=1)[:, None]
+        frames = self.norm(self.frame(videos.features))
+        rows: Tensor = frames * query if self.config.fusion == "product" else frames + query
+        if self.config.audio:
+            rows = rows + self.speech(videos.speech)
+        return rows + self.time(self.times(videos)[..., None])
+
+    def times(self, videos: Videos) -> Tensor:
+        """Return the (B, T) times, from -1 at the first frame to 1 at the last."""
+        frame = torch.arange(videos.features.shape[1], device=videos.features.device)
+        times = 2 * frame / (videos.lengths[:, None] - 1).clamp(min=1) - 1
+        return torch.where(self.real(videos), times, 0)
+
+    def real(self, videos: Videos) -> Tensor:
+        """Return (B, T) whether a frame is no padding."""
+        return torch.arange(videos.features.shape[1], device=videos.features.device) < videos.lengths[:, None]

@@ -1,0 +1,146 @@
+"""The text decoder of HiREST's joint model, which is CLIP4Caption's, and its beam search.
+
+N steps, each with S encoded frames of E values; V word ids.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from stepline.models.hirest_joint_config import CLS, PAD, SEP, JointConfig
+from stepline.models.hirest_joint_layers import EPS, OFFSET, Attention, FeedForward, Memory, start
+
+
+class Written(NamedTuple):
+    """Captions as they are learned: (N, words) ids that are read and that follow them, and whether a place is one's.
+
+    After a caption's end, ids are ``PAD``; these are learned too.
+    """
+
+    read: Tensor
+    follows: Tensor
+    there: Tensor
+
+
+class Found(NamedTuple):
+    """What beam search found: the k hypotheses of each of N captions, the best first.
+
+    ids: (N, k, words), those after ``CLS``, -1 after the last step. scores: (N, k) sums of log likelihoods.
+    steps: (N,), how many were made. done: (N,), whether the best hypothesis came to its end.
+    """
+
+    ids: Tensor
+    scores: Tensor
+    steps: Tensor
+    done: Tensor
+
+
+class Layer(nn.Module):
+    """Words attend to words, then to frames."""
+
+    def __init__(self, config: JointConfig) -> None:
+        super().__init__()
+        self.among, self.attention, self.feed_forward = Attention(config), Attention(config), FeedForward(config)
+
+    def forward(self, words: Tensor, memory: Memory, frames: Memory, mask: Tensor | None) -> Tensor:
+        """Return (N, W, E) rows; mask: of words, as of ``Attention``."""
+        offset = words.new_full((1, 1, 1, frames.keys.shape[2]), OFFSET)
+        result: Tensor = self.feed_forward(self.attention(self.among(words, memory, mask), frames, offset))
+        return result
+
+
+class Decoder(nn.Module):
+    """Words one after the other, each from those before it and the frames."""
+
+    def __init__(self, config: JointConfig) -> None:
+        super().__init__()
+        self.words = nn.Embedding(config.vocabulary, config.hidden)
+        self.positions = nn.Embedding(config.word_positions, config.hidden)
+        self.norm = nn.LayerNorm(config.hidden, eps=EPS)
+        self.dropout = nn.Dropout(config.dropout)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.transform = nn.Linear(config.hidden, config.hidden)
+        self.transform_norm = nn.LayerNorm(config.hidden, eps=EPS)
+        self.bias = nn.Parameter(torch.zeros(config.vocabulary))
+        self.apply(start)
+
+    def forward(self, frames: Tensor, read: Tensor, there: Tensor) -> Tensor:
+        """Return (N, W, V) logits of what follows each word of captions; see ``Written``. frames: (N, S, E)."""
+        places = torch.arange(read.shape[1], device=read.device)
+        mask = (there[:, None] & (places <= places[:, None]))[:, None]
+        rows = self._embed(read, places)
+        for layer in self.layers:
+            rows = layer(rows, layer.among.memory(rows), layer.attention.memory(frames), mask)
+        return self._logits(rows)
+
+    @torch.inference_mode()
+    def search(self, frames: Tensor, beams: int, words: int) -> Found:
+        """Return the captions of (N, S, E) frames, of at most so many words, with ends among them.
+
+        In each step, the k best of all continuations go on; of equal ones those that ``torch.topk`` has first. A
+        caption is done when its best hypothesis comes to its end; the others go on beyond theirs until then, and
+        scores are not divided by lengths, both as released.
+        """
+        n, device = len(frames), frames.device
+        ids = torch.full((n, beams, words), -1, device=device)
+        scores = frames.new_zeros(n, beams)
+        steps = torch.full((n,), words, device=device)
+        done = torch.zeros(n, dtype=torch.bool, device=device)
+        seen = [layer.attention.memory(frames) for layer in self.layers]
+        said = [Memory(each.keys[:, :, :0], each.values[:, :, :0]) for each in seen]
+        going, hypotheses = torch.arange(n, device=device), ids.new_zeros(n, 1, 0)
+        best, word = frames.new_zeros(n, 1), torch.full((n, 1), CLS, device=device)
+        for step in range(words):
+            rows = self._embed(word.view(-1, 1), torch.tensor([step], device=device))
+            for number, layer in enumerate(self.layers):
+                said[number] = _joined(said[number], layer.among.memory(rows))
+                rows = layer(rows, said[number], seen[number], None)
+            likelihoods = self._logits(rows)[:, 0].log_softmax(dim=1).view(*word.shape, -1)
+            best, flat = (best[..., None] + likelihoods).flatten(1).topk(beams)
+            origin, word = flat // likelihoods.shape[2], flat % likelihoods.shape[2]
+            before = hypotheses.gather(1, origin[..., None].expand(-1, -1, step))
+            hypotheses = torch.cat((before, word[..., None]), dim=2)
+            ended = word[:, 0] == SEP
+            now = ended | (step == words - 1)
+            ids[going[now], :, : step + 1], scores[going[now]] = hypotheses[now], best[now]
+            steps[going[ended]], done[going[ended]] = step + 1, True
+            if ended.all():
+                break
+            first = torch.arange(len(going), device=device)[:, None] * likelihoods.shape[1]
+            kept = (first + origin)[~ended].flatten()
+            going, hypotheses, best, word = (each[~ended] for each in (going, hypotheses, best, word))
+            said, seen = ([Memory(each.keys[kept], each.values[kept]) for each in of] for of in (said, seen))
+        return Found(ids, scores, steps, done)
+
+    def _embed(self, words: Tensor, places: Tensor) -> Tensor:
+        rows: Tensor = self.dropout(self.norm(self.words(words) + self.positions(places)))
+        return rows
+
+    def _logits(self, rows: Tensor) -> Tensor:
+        rows = self.transform_norm(functional.gelu(self.transform(rows)))
+        return functional.linear(rows, self.words.weight, self.bias)
+
+
+def written(captions: Sequence[Sequence[int]], words: int) -> Written:
+    """Return captions as they are learned, of which the first ``words`` - 1 ids are: see ``Written``."""
+    cut = [list(caption[: words - 1]) for caption in captions]
+    length = torch.tensor([len(caption) for caption in cut])
+    ids = torch.tensor([caption + [PAD] * (words - len(caption)) for caption in cut])
+    place = torch.arange(words)
+    read = functional.pad(ids[:, :-1], (1, 0), value=CLS)
+    return Written(read, torch.where(place == length[:, None], SEP, ids), place <= length[:, None])
+
+
+def until_end(ids: Sequence[int]) -> list[int]:
+    """Return the words of a hypothesis before its first end or filling."""
+    for place, word in enumerate(ids):
+        if word in (SEP, PAD):
+            return list(ids[:place])
+    return list(ids)
+
+
+def _joined(first: Memory, second: Memory) -> Memory:
+    return Memory(torch.cat((first.keys, second.keys), dim=2), torch.cat((first.values, second.values), dim=2))

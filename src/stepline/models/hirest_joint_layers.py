@@ -1,0 +1,112 @@
+"""Transformer layers as BERT and CLIP4Caption have them: norms follow the sums, and are of a very small epsilon."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from stepline.models.hirest_joint_config import JointConfig
+
+EPS = 1e-12
+"""Of CLIP4Caption's norms."""
+OFFSET = -10_000.0
+"""What the release adds to attention scores. It means to leave out what is masked, but its masks are all zeros, so it
+adds it to every score on frames; in float32 that rounds them to steps of 2^-10."""
+
+
+class Memory(NamedTuple):
+    """The (B, H, S, E / H) keys and values of S rows, for H heads."""
+
+    keys: Tensor
+    values: Tensor
+
+
+class Attention(nn.Module):
+    """Attention of rows to a memory, added to the rows and normed."""
+
+    def __init__(self, config: JointConfig) -> None:
+        super().__init__()
+        self.heads, self.share = config.heads, config.dropout
+        self.query, self.key, self.value, self.output = (nn.Linear(config.hidden, config.hidden) for _ in range(4))
+        self.dropout = nn.Dropout(config.dropout)
+        self.norm = nn.LayerNorm(config.hidden, eps=EPS)
+
+    def memory(self, rows: Tensor) -> Memory:
+        """Return what can be attended to of (B, S, E) rows."""
+        return Memory(self._split(self.key(rows)), self._split(self.value(rows)))
+
+    def forward(self, rows: Tensor, memory: Memory, mask: Tensor | None) -> Tensor:
+        """Return (B, R, E) of that many rows.
+
+        mask: broadcast to (B, H, R, S); truth values, False where nothing is attended to, or what is added to scores.
+        """
+        attended = functional.scaled_dot_product_attention(
+            self._split(self.query(rows)), *memory, attn_mask=mask, dropout_p=self.share if self.training else 0.0
+        )
+        result: Tensor = self.norm(rows + self.dropout(self.output(attended.transpose(1, 2).flatten(2))))
+        return result
+
+    def _split(self, rows: Tensor) -> Tensor:
+        return rows.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+
+class FeedForward(nn.Module):
+    """Two linear maps of each row, added to the row and normed."""
+
+    def __init__(self, config: JointConfig) -> None:
+        super().__init__()
+        self.inner = nn.Linear(config.hidden, config.feedforward)
+        self.outer = nn.Linear(config.feedforward, config.hidden)
+        self.dropout = nn.Dropout(config.dropout)
+        self.norm = nn.LayerNorm(config.hidden, eps=EPS)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Return rows of the same shape."""
+        result: Tensor = self.norm(rows + self.dropout(self.outer(functional.gelu(self.inner(rows)))))
+        return result
+
+
+class EncoderLayer(nn.Module):
+    """Frames attend to frames."""
+
+    def __init__(self, config: JointConfig) -> None:
+        super().__init__()
+        self.attention, self.feed_forward = Attention(config), FeedForward(config)
+
+    def forward(self, rows: Tensor, mask: Tensor) -> Tensor:
+        """Return (B, T, E) rows; mask: as of ``Attention``."""
+        result: Tensor = self.feed_forward(self.attention(rows, self.attention.memory(rows), mask))
+        return result
+
+
+class Encoder(nn.Module):
+    """The visual encoder: (B, T, embed) frames to (B, T, hidden)."""
+
+    def __init__(self, config: JointConfig) -> None:
+        super().__init__()
+        self.masked = config.padding == "masked"
+        self.project = nn.Linear(config.embed, config.hidden)
+        self.positions = nn.Embedding(config.positions, config.hidden)
+        self.norm = nn.LayerNorm(config.hidden, eps=EPS)
+        self.dropout = nn.Dropout(config.dropout)
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
+        self.apply(start)
+
+    def forward(self, frames: Tensor, real: Tensor) -> Tensor:
+        """Return the encoded frames; real: (B, T), whether a frame is no padding."""
+        rows = self.dropout(self.norm(self.project(frames) + self.positions.weight[: frames.shape[1]]))
+        mask = frames.new_full(real.shape, OFFSET)
+        if self.masked:
+            mask = mask.masked_fill(~real, -torch.inf)
+        for layer in self.layers:
+            rows = layer(rows, mask[:, None, None])
+        return rows
+
+
+def start(module: nn.Module) -> None:
+    """Give a module of CLIP4Caption what it has before training: biases of 0, others from a normal distribution."""
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=0.02)
+    if isinstance(module, nn.Linear):
+        nn.init.zeros_(module.bias)
