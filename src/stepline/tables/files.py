@@ -37,7 +37,7 @@ def _csv_cell(row: Row, column: str) -> str:
 
 
 _LEGEND = (
-    "Each cell: ours (the paper's [its authors' later re-run, on another release]). "
+    "Each cell: ours (the paper's [another run by its authors, see below]). "
     "= exact to the printed digits; ≈ within the stated tolerance or bound; ? inconclusive: there, but so is a method "
     "that sees nothing; ≠ differs; † not comparable; "
     "‡ the paper's number cannot be right; ref: copied from the paper; needs: no value yet. "

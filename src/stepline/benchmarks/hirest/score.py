@@ -85,7 +85,7 @@ def _moments(split: str, pairs: Pairs, moments: Mapping[str, tuple[float, ...]])
     true, said = np.array([pairs[video].bounds_s for video in moments]), np.array([*moments.values()])
     about: dict[str, Any] = {"videos": [*moments], "counts": {"n_listed": len(pairs), "n_samples": len(moments)}}
     hits = dict(zip(NAMES, 100.0 * moment_hits(true, said).T, strict=True))
-    found = {f"{split}_r_{name}": Values(values=each, **about) for name, each in hits.items()}
+    found = {f"{split}_r_{name}": Values(values=np.asarray(each), **about) for name, each in hits.items()}
     return found | {f"{split}_miou": Values(values=100 * moment_iou(true, said), **about)}
 
 
