@@ -1,8 +1,8 @@
-"""The joint model of HiREST (Zala et al., "Hierarchical Video-Moment Retrieval and Step-Captioning", CVPR 2023, Sec. 4.2).
+"""The joint model of HiREST (Zala et al., "Hierarchical Video-Moment Retrieval and Step-Captioning", CVPR 2023).
 
 One encoder of frames, a query and speech, from CLIP4Caption; heads for the moment that answers the query and for the
-boundaries of its steps, and CLIP4Caption's decoder for their captions. Where paper and release differ, it is as
-released; see ``JointConfig``. What is random comes from torch's global generator.
+boundaries of its steps, and CLIP4Caption's decoder for their captions (Sec. 4.2). Where paper and release differ, it is
+as released; see ``JointConfig``. What is random comes from torch's global generator.
 """
 
 from collections.abc import Iterator
@@ -90,7 +90,7 @@ class Joint(nn.Module):
         """Return the (B, T) logits that frames are boundaries.
 
         inside: (B, T), whether a frame may be one; in training those from the start of the step that is looked for to
-        the end of the moment, in decoding those of the moment that no step has yet. ends: (B, T), whether it already is.
+        the end of the moment, in decoding those of the moment that no step has yet. ends: (B, T), whether it is one.
         """
         logits: Tensor = self.segment(self.encode(self.content(videos), self.real(videos), inside, ends))[..., 0]
         return logits
@@ -170,7 +170,8 @@ class Joint(nn.Module):
         rows: Tensor = frames * query if self.config.fusion == "product" else frames + query
         if self.config.audio:
             rows = rows + self.speech(videos.speech)
-        return rows + self.time(self.times(videos)[..., None])
+        time: Tensor = self.time(self.times(videos)[..., None])
+        return rows + time
 
     def times(self, videos: Videos) -> Tensor:
         """Return the (B, T) times, from -1 at the first frame to 1 at the last."""

@@ -4,7 +4,7 @@ N steps, each with S encoded frames of E values; V word ids.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -72,7 +72,7 @@ class Decoder(nn.Module):
         places = torch.arange(read.shape[1], device=read.device)
         mask = (there[:, None] & (places <= places[:, None]))[:, None]
         rows = self._embed(read, places)
-        for layer in self.layers:
+        for layer in self._stack():
             rows = layer(rows, layer.among.memory(rows), layer.attention.memory(frames), mask)
         return self._logits(rows)
 
@@ -89,13 +89,13 @@ class Decoder(nn.Module):
         scores = frames.new_zeros(n, beams)
         steps = torch.full((n,), words, device=device)
         done = torch.zeros(n, dtype=torch.bool, device=device)
-        seen = [layer.attention.memory(frames) for layer in self.layers]
+        seen = [layer.attention.memory(frames) for layer in self._stack()]
         said = [Memory(each.keys[:, :, :0], each.values[:, :, :0]) for each in seen]
         going, hypotheses = torch.arange(n, device=device), ids.new_zeros(n, 1, 0)
         best, word = frames.new_zeros(n, 1), torch.full((n, 1), CLS, device=device)
         for step in range(words):
             rows = self._embed(word.view(-1, 1), torch.tensor([step], device=device))
-            for number, layer in enumerate(self.layers):
+            for number, layer in enumerate(self._stack()):
                 said[number] = _joined(said[number], layer.among.memory(rows))
                 rows = layer(rows, said[number], seen[number], None)
             likelihoods = self._logits(rows)[:, 0].log_softmax(dim=1).view(*word.shape, -1)
@@ -114,6 +114,9 @@ class Decoder(nn.Module):
             going, hypotheses, best, word = (each[~ended] for each in (going, hypotheses, best, word))
             said, seen = ([Memory(each.keys[kept], each.values[kept]) for each in of] for of in (said, seen))
         return Found(ids, scores, steps, done)
+
+    def _stack(self) -> list[Layer]:
+        return cast(list[Layer], [*self.layers])
 
     def _embed(self, words: Tensor, places: Tensor) -> Tensor:
         rows: Tensor = self.dropout(self.norm(self.words(words) + self.positions(places)))

@@ -48,7 +48,7 @@ class Attention(nn.Module):
         return result
 
     def _split(self, rows: Tensor) -> Tensor:
-        return rows.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        return rows.view(*rows.shape[:2], self.heads, -1).transpose(1, 2)
 
 
 class FeedForward(nn.Module):
@@ -95,7 +95,7 @@ class Encoder(nn.Module):
 
     def forward(self, frames: Tensor, real: Tensor) -> Tensor:
         """Return the encoded frames; real: (B, T), whether a frame is no padding."""
-        rows = self.dropout(self.norm(self.project(frames) + self.positions.weight[: frames.shape[1]]))
+        rows: Tensor = self.dropout(self.norm(self.project(frames) + self.positions.weight[: frames.shape[1]]))
         mask = frames.new_full(real.shape, OFFSET)
         if self.masked:
             mask = mask.masked_fill(~real, -torch.inf)

@@ -16,8 +16,7 @@ from stepline.models.hirest_joint_config import JointConfig
 INSIDE = "clip4cap_model."
 """What the names of CLIP4Caption begin with in the joint model."""
 TIED, TABLE = (
-    f"{INSIDE}decoder.{name}.weight"
-    for name in ("classifier.cls.predictions.decoder", "embeddings.word_embeddings")
+    f"{INSIDE}decoder.{name}.weight" for name in ("classifier.cls.predictions.decoder", "embeddings.word_embeddings")
 )
 """The logits' weights and the words' vectors, which are the same."""
 UNUSED = ("moment_conv.", f"{INSIDE}visual.pooler.", TIED)

@@ -29,7 +29,7 @@ def grow(logits: Tensor, inside: Tensor, threshold: float) -> Grown:
     """Return the next steps, given (B, T) logits and the frames that are left.
 
     An end is the first frame, going out from the highest score, whose part of it is not more than the threshold, or
-    the batch's first or last. Where no frame is left all scores are equal, so frame 0 is the highest, and none is taken.
+    the batch's first or last. Where no frame is left, all scores are equal and frame 0 is the highest: none is taken.
     """
     scores = masked(logits, inside).softmax(dim=1)
     peak = scores.argmax(dim=1, keepdim=True)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from stepline.backbones.sentence import MODELS, PACKAGED, model_files
 from stepline.errors import MissingError, StoreError
 from stepline.mirror import cached_sha256
-from stepline.models.hirest_joint_config import CLS, PAD, SEP, JointConfig
 
 ENCODER = "minilm"
 
@@ -35,5 +34,5 @@ class Words:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, its words apart by a space, parts of a word together."""
-        words = [self._tokenizer.id_to_token(number) for number in ids]
-        return " ".join(words).replace(" ##", "").strip("##").strip()
+        words = [str(self._tokenizer.id_to_token(number)) for number in ids]
+        return " ".join(words).replace(" ##", "").strip("#").strip()

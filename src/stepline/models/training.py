@@ -255,18 +255,21 @@ def fit_head(
     steps: int | None = None,
     average: Callable[[int], float] | None = None,
     fused: bool = False,
+    decoupled: bool = False,
+    batches: "Iterator[torch.Tensor] | None" = None,
     what: str = "fit",
 ) -> None:
     """Train what ``make`` returns with Adam, and write the epoch of the least validation loss; see ``train``.
 
     losses: of a batch, whose samples are given as a part of a permutation of 0..``size`` - 1. resume: then the state is
-    kept after each epoch. weight_decay: added to the gradient. betas: Adam's. factor: what the learning rate is
-    multiplied by in an update, of the epochs before it, the part of its own among them: 1.25 after a quarter of the
-    second. steps: updates of an epoch, each of a full batch of permutations that are drawn one after another; None is
-    one pass over a permutation, its last batch what is left.
+    kept after each epoch. weight_decay: added to the gradient, or ``decoupled`` from it, as AdamW has it. betas:
+    Adam's. factor: what the learning rate is multiplied by in an update, of the epochs before it, the part of its own
+    among them: 1.25 after a quarter of the second. steps: updates of an epoch, each of a full batch of permutations
+    that are drawn one after another; None is one pass over a permutation, its last batch what is left.
     average: the share d that an average of the parameters a keeps of itself after update k, from 1 over all epochs, in
     a = d a + (1 - d) parameters; it begins as the model does, and is what is validated and kept. fused: Adam in one
-    pass over the parameters, some five times as fast, equal but for rounding.
+    pass over the parameters, some five times as fast, equal but for rounding. batches: without end, in place of those
+    of permutations.
     Raises ConfigError where no validation loss is finite, where a loss says by FloatingPointError that it is not, or
     where ``steps`` is given and no batch is full.
     """
@@ -274,7 +277,7 @@ def fit_head(
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
-    if steps is not None and size < batch_size:
+    if batches is None and steps is not None and size < batch_size:
         raise ConfigError(f"batch_size {batch_size} is more than the {size} training samples; give a smaller one")
     updates = steps or max(1, math.ceil(size / batch_size))
     torch.manual_seed(seed)
@@ -292,11 +295,11 @@ def fit_head(
     try:
         train(
             judged.state_dict(),
-            torch.optim.Adam(
+            (torch.optim.AdamW if decoupled else torch.optim.Adam)(
                 model.parameters(), lr=learning_rate, betas=betas, weight_decay=weight_decay, fused=fused or None
             ),
             lambda batch: losses(model, batch),
-            shuffled(size, batch_size, seed, full=steps is not None),
+            batches or shuffled(size, batch_size, seed, full=steps is not None),
             path,
             epochs=epochs,
             updates=updates,

@@ -3,8 +3,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,9 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
         for name, ours in case.outputs(lengths):
             yield Output(name, np.asarray(ours), golden[name], TOLERANCE)
     for name, ours in case.besides():
-        reference = made[name] if name != "segmentation" else {run: each["boundaries"] for run, each in made[name].items()}
+        reference = (
+            made[name] if name != "segmentation" else {run: each["boundaries"] for run, each in made[name].items()}
+        )
         pair = (_numbers(ours), _numbers(reference))
         yield Output(f"recipe_json/{name}", *pair, TOLERANCE)
 
@@ -125,7 +128,7 @@ class _Case:
         for name, found in zip(self.names, self.found["ms_inf/batch"], strict=True):
             file, duration = f"{name}.mp4", {"video_duration": self.frames[name]}
             moments.setdefault(self.queries[name][0], {})[file] = {"bounds": self.predicted[name], **duration}
-            pairs = [[*pair] for pair in zip(found[:-1], found[1:], strict=True)]
+            pairs = [[*pair] for pair in pairwise(found)]
             segments[file] = {"bounds": pairs, "pred_bounds": found, "target_bounds": self.bounds[name], **duration}
         yield "mr_prediction_file", moments
         yield "ms_prediction_file", segments
@@ -166,8 +169,8 @@ class _Case:
         rows = self.rows[name]
         warped = np.where(rows[:, None] < 0, np.float32(0), speech[rows])
         text = weight(query, (1024,), "scaled", float(scale))
-        tensors = (torch.from_numpy(array)[None] for array in (features, text, warped))
-        return Videos(*tensors, torch.tensor([n]))
+        vision, asked, heard = (torch.from_numpy(array)[None] for array in (features, text, warped))
+        return Videos(vision, asked, heard, torch.tensor([n]))
 
     def _inputs(self, lengths: list[int]) -> Iterator[tuple[str, Any]]:
         """Yield what is made of the annotations and of the speech."""
@@ -175,8 +178,9 @@ class _Case:
         real = network.real(videos)
         for name in self.names:
             yield f"asr/{name}/row_of_second", self.rows[name]
-        assert self.alone[self.names[0]].speech is not None
-        yield "asr/pad_rule_check_first4", self.alone[self.names[0]].speech[0, :, :4]
+        speech = self.alone[self.names[0]].speech
+        assert speech is not None
+        yield "asr/pad_rule_check_first4", speech[0, :, :4]
         for n in lengths:
             times = network.times(Videos(torch.zeros(1, n, 1), torch.zeros(1, 1), None, torch.tensor([n])))[0]
             embedded = network.time(times[:, None])
@@ -191,7 +195,7 @@ class _Case:
         yield "ms_train/in/moment_mask", inside
         yield "ms_train/in/prev_boundary_mask", ends
         yield "ms_train/in/moment_segmentation_target", target
-        yield "sc/in/moment_mask", between(*self.spans.unbind(1), real.shape[1])
+        yield "sc/in/moment_mask", between(self.spans[:, 0], self.spans[:, 1], real.shape[1])
         yield "sc/in/input_ids", self.captions.read
         yield "sc/in/decoder_mask", self.captions.there
         yield "sc/in/output_ids", self.captions.follows
@@ -231,9 +235,7 @@ class _Case:
         yield "logits", network.segment_logits(videos, inside, ends)
         yield "loss", network.segment_loss(videos, inside, ends, target)
 
-    def _growth(
-        self, run: str, videos: Videos, names: list[str], threshold: float | None
-    ) -> Iterator[tuple[str, Any]]:
+    def _growth(self, run: str, videos: Videos, names: list[str], threshold: float | None) -> Iterator[tuple[str, Any]]:
         network, config = self.network, self.network.config
         network.config = replace(config, threshold=config.threshold if threshold is None else threshold)
         moments = self._targets(names)
@@ -305,7 +307,7 @@ def _spans(srt: str) -> list[tuple[float, float]]:
     """Return the starts and ends of subtitles, in seconds, in the order of the file."""
     spans = []
     for found in TIME.finditer(srt):
-        hours, minutes, seconds, thousandths = (np.array(found.groups(), int).reshape(2, 4).T)
+        hours, minutes, seconds, thousandths = np.array(found.groups(), int).reshape(2, 4).T
         start_s, end_s = (3600 * hours + 60 * minutes + seconds + thousandths / 1000).tolist()
         spans.append((start_s, end_s))
     return spans

@@ -1,0 +1,206 @@
+"""Training of HiREST's joint model on its three tasks, each update by a batch of one of them."""
+
+import itertools
+import math
+import random
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from stepline.models.hirest_joint import Joint, Videos
+from stepline.models.hirest_joint_captions import Written, written
+from stepline.models.hirest_joint_config import JointConfig
+from stepline.models.hirest_joint_frames import intervals, slot_frames
+from stepline.models.hirest_joint_release import load_clip4caption
+from stepline.models.hirest_joint_segments import between
+from stepline.models.training import fit_head, shuffled
+
+Rows = NDArray[np.floating[Any]]
+Mixing = Literal["proportional", "alternating"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A video with its query and what is learned of it, all in frames, one a second, numbered from 0.
+
+    features: (T, D). query: (Q,). speech: (T, A), 0 where nothing is said; without ``audio`` it is not read.
+    moment: its first and last frame. boundaries: those of its steps, as ``hirest_joint_frames.boundaries`` returns
+    them. steps: the first and last frame of each. captions: of each step, word ids without beginning and end.
+    """
+
+    features: Rows
+    query: Rows
+    speech: Rows | None
+    moment: tuple[int, int]
+    boundaries: Sequence[int] = ()
+    steps: Sequence[tuple[int, int]] = ()
+    captions: Sequence[Sequence[int]] = ()
+
+
+class Tables:
+    """What is learned of videos, numbered through: moments, then intervals between boundaries, then captions.
+
+    The rows of all videos stand in one table, in the type that they were given in, with a row of zeros after them: a
+    batch is gathered from it.
+    """
+
+    def __init__(self, examples: Sequence[Example], config: JointConfig, device: str = "cpu") -> None:
+        self.device, self.slots = device, config.slots
+        self.lengths = torch.tensor([len(each.features) for each in examples])
+        self.first = self.lengths.cumsum(0) - self.lengths
+        self.features = self._table([each.features for each in examples])
+        self.speech = (
+            self._table([each.speech for each in examples if each.speech is not None]) if config.audio else None
+        )
+        self.query = torch.from_numpy(np.stack([each.query for each in examples])).float().to(device)
+        self.moments = torch.tensor([each.moment for each in examples])
+        learned = [
+            (number, part) for number, of in enumerate(examples) for part in intervals(of.boundaries, of.moment[1])
+        ]
+        most = max((len(part.previous) for _, part in learned), default=0)
+        parts = [
+            [video, part.start, part.last, part.target, *part.previous, *[-1] * (most - len(part.previous))]
+            for video, part in learned
+        ]
+        self.intervals = torch.tensor(parts, dtype=torch.int64).view(-1, 4 + most)
+        steps = [(number, *step) for number, of in enumerate(examples) for step in of.steps]
+        self.steps = torch.tensor(steps, dtype=torch.int64).view(-1, 3)
+        self.frames = slot_frames(self.steps[:, 1:], config)
+        self.captions = written([caption for each in examples for caption in each.captions], config.words)
+        self.sizes = len(self.moments), len(self.intervals), len(self.steps)
+
+    def loss(self, model: Joint, batch: Tensor) -> Tensor:
+        """Return the loss on a batch of numbers, all of one task."""
+        task = bisect([*itertools.accumulate(self.sizes)], int(batch[0]))
+        return (self.moment_loss, self.segment_loss, self.caption_loss)[task](model, batch - sum(self.sizes[:task]))
+
+    def moment_loss(self, model: Joint, batch: Tensor) -> Tensor:
+        """Return the loss on a batch of moments, by their numbers among themselves; so the others."""
+        return model.moment_loss(self.videos(batch), self.moments[batch].to(self.device))
+
+    def segment_loss(self, model: Joint, batch: Tensor) -> Tensor:
+        """Return the loss on a batch of intervals."""
+        video, start, last, target, *_ = self.intervals[batch].unbind(1)
+        previous, videos = self.intervals[batch, 4:], self.videos(video)
+        n = videos.features.shape[1]
+        ends = torch.zeros(len(batch), n + 1, dtype=torch.bool).scatter_(1, previous.where(previous >= 0, n), True)
+        given = (each.to(self.device) for each in (between(start, last, n), ends[:, :n], target))
+        return model.segment_loss(videos, *given)
+
+    def caption_loss(self, model: Joint, batch: Tensor) -> Tensor:
+        """Return the loss on a batch of captions."""
+        video = self.steps[batch, 0]
+        steps = self._gathered(self.first[video, None] + self.frames[batch], video, torch.full_like(video, self.slots))
+        return model.caption_loss(steps, Written(*(each[batch].to(self.device) for each in self.captions)))
+
+    def videos(self, video: Tensor) -> Videos:
+        """Return a batch of whole videos, padded with zeros to the longest."""
+        lengths = self.lengths[video]
+        frame = torch.arange(int(lengths.max()))
+        place = torch.where(frame < lengths[:, None], self.first[video, None] + frame, len(self.features) - 1)
+        return self._gathered(place, video, lengths)
+
+    def _gathered(self, place: Tensor, video: Tensor, lengths: Tensor) -> Videos:
+        place, video, lengths = (each.to(self.device) for each in (place, video, lengths))
+        speech = None if self.speech is None else self.speech[place].float()
+        return Videos(self.features[place].float(), self.query[video], speech, lengths)
+
+    def _table(self, rows: Sequence[Rows]) -> Tensor:
+        return torch.from_numpy(np.concatenate([*rows, np.zeros_like(rows[0][:1])])).to(self.device)
+
+
+def fit_joint(
+    config: JointConfig,
+    train: Sequence[Example],
+    val: Sequence[Example],
+    path: Path,
+    *,
+    clip4caption: Path | None = None,
+    mixing: Mixing = "proportional",
+    epochs: int = 50,
+    batch_size: int = 5,
+    learning_rate: float = 1e-5,
+    weight_decay: float = 0.01,
+    warm_up: float = 0.1,
+    clip: float = 5.0,
+    seed: int = 2222,
+    device: str = "cpu",
+    resume: str = "",
+    what: str = "joint",
+) -> None:
+    """Train the network and write the epoch of the least validation loss to ``path``; by default as released.
+
+    clip4caption: the checkpoint that it begins with, as ``load_clip4caption`` has it; None for none. mixing: see
+    ``mixed``. weight_decay: AdamW's; parameters that a task has no part in are left alone by its updates. warm_up: the
+    part of all updates over which the learning rate rises from 0, before it falls to 0, both linearly. clip: the
+    largest norm of the gradient. The validation loss is that of moments and that of captions, each a mean over batches.
+    resume, and what is raised: see ``fit_head``. Raises ValueError where there is nothing to validate.
+    """
+    tables, judged = Tables(train, config, device), Tables(val, config, device)
+    updates = sum(math.ceil(size / batch_size) for size in tables.sizes)
+    rising = int(warm_up * epochs * updates)
+
+    def factor(passed: float) -> float:
+        update = round(passed * updates)
+        if update < rising:
+            return update / rising
+        return (epochs * updates - update) / (epochs * updates - rising)
+
+    def val_loss(model: Joint) -> float:
+        moments, _, captions = judged.sizes
+        losses = []
+        for of_batch, size in ((judged.moment_loss, moments), (judged.caption_loss, captions)):
+            batches = torch.split(torch.arange(size), batch_size)
+            losses.append(sum(float(of_batch(model, batch)) for batch in batches) / len(batches))
+        return sum(losses)
+
+    fit_head(
+        lambda: Joint(config) if clip4caption is None else load_clip4caption(clip4caption, config),
+        lambda model, batch: [tables.loss(model, batch)],
+        val_loss,
+        sum(tables.sizes),
+        path,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
+        device=device,
+        resume=resume and f"{resume} {mixing} {weight_decay} {warm_up} {clip}",
+        weight_decay=weight_decay,
+        decoupled=True,
+        clip=clip,
+        factor=factor,
+        steps=updates,
+        batches=mixed(tables.sizes, batch_size, mixing, seed),
+        fused=True,
+        what=what,
+    )
+
+
+def mixed(sizes: Sequence[int], batch_size: int, mixing: Mixing, seed: int) -> Iterator[Tensor]:
+    """Yield without end batches of numbers, those of a task after those of the task before it, ``sizes`` of each.
+
+    Each task has permutations of its own, one after another, of which the last batch is what is left. An epoch has as
+    many batches as all tasks have together: ``proportional``, as released, all of them in an order that is drawn, in
+    epoch e by Python's ``Random(e)``; or ``alternating``, the tasks by turns, as the paper's "round-robin" can be read.
+    """
+    first = [end - size for end, size in zip(itertools.accumulate(sizes), sizes, strict=True)]
+    batches = [shuffled(size, batch_size, seed + task) for task, size in enumerate(sizes)]
+    turns = [task for task, size in enumerate(sizes) for _ in range(math.ceil(size / batch_size))]
+    for epoch in itertools.count():
+        if mixing == "proportional":
+            drawn = [*turns]
+            random.Random(epoch).shuffle(drawn)
+            drawn.reverse()
+        else:
+            some = sorted({*turns})
+            drawn = [some[(epoch * len(turns) + turn) % len(some)] for turn in range(len(turns))]
+        for task in drawn:
+            yield first[task] + next(batches[task])
