@@ -53,7 +53,7 @@ FAMILIES = {
     "file": "stepline.backbones.file",
 }
 """The module of each architecture: ``load`` makes its networks, ``load_text`` its text towers."""
-NetworkSpec = TypeVar("NetworkSpec", ClipSpec, TextSpec)
+NetworkSpec = TypeVar("NetworkSpec", bound=ClipSpec | TextSpec)
 DOT = ("s3d", "videoclip")
 """The architectures whose own code compares by the dot product; that of all others by the cosine."""
 PACKAGES = {

@@ -23,7 +23,7 @@ class Demand:
 
     targets: ClassVar[tuple[str, ...]] = ()
     """The files of ``results/<name>/`` that are made where no target is named."""
-    sound: ClassVar[bool] = True
+    sound: bool = True
     """Whether sound, shots and speech are made of all videos."""
 
     @property

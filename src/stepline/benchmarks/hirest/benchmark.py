@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 HEADS = {"joint": "clip4caption", "joint_released": "hirest-joint"}
 """The weights that a joint model begins with, or is, by kind."""
+SIZES = {"layers": 2, "hidden": 768}
+"""CLIP4Caption's."""
 TRACKS = {"uniform-7": "7 parts", "minilm-segments": "MiniLM", "joint-released": "Joint, released", "joint": "Joint"}
 """The entries whose steps are drawn over time."""
 LABELS = Need("release", "hirest/labels")
@@ -73,13 +75,21 @@ class Hirest(Benchmark[Entry]):
         return {dataset.name: Footage(self.config, videos, f"{self.name}.features", names, self.decoding, sound=heard)}
 
     def check(self) -> None:
-        """Raise ConfigError where predictions are given for an entry that takes none."""
+        """Raise ConfigError where predictions are given for an entry that takes none, or the joint model cannot be."""
         known = [entry.id for entry in self.entries.values() if entry.kind_name in FILES]
         for name, folder in self.options["files"].items():
             if name not in known:
                 raise ConfigError(f"config: hirest.files: {name!r} is not allowed; choose from {', '.join(known)}")
             if not Path(folder).expanduser().is_dir():
                 raise ConfigError(f"config: hirest.files.{name}: {folder!r} is no folder; give one with predictions")
+
+        own = {key: self.options["joint"][key] for key in SIZES}
+        if self.options["joint"]["init"] == "clip4caption" and own != SIZES:
+            key = next(key for key, size in SIZES.items() if own[key] != size)
+            raise ConfigError(
+                f"config: hirest.joint.{key}: {own[key]} is not allowed; CLIP4Caption has {SIZES[key]}: set `init` to "
+                "random, or leave it out"
+            )
 
     def features(self, entry: Entry) -> Sequence[str]:
         """Return the name of the backbone or imported bank that the entry's features are."""
@@ -120,10 +130,10 @@ class Hirest(Benchmark[Entry]):
     def decides(self, job: Job) -> Mapping[str, Any]:
         """Return what else decides predictions: encoders of texts, transcripts, and the user's files."""
         speech = self.footage["hirest"].pipeline.speech
-        head = HEADS.get(job.entry.kind_name)
+        heads = [path for name in self._heads(job.entry) for path in (locate(name) or {}).values()]
         return {
             "texts": texts.records(self, job.entry),
-            "weights": {name: cached_sha256(path) for name, path in sorted(((head and locate(head)) or {}).items())},
+            "weights": {path.name: cached_sha256(path) for path in heads},
             "transcripts": speech.record if self.transcripts(job.entry) == "asr" else self.transcripts(job.entry),
             "files": {path.name: sha256_file(path) for path in self.files(job.entry)},
         }
@@ -137,8 +147,13 @@ class Hirest(Benchmark[Entry]):
         heard = self.transcripts(entry)
         found = [Need("release", "hirest/asr")] if heard == "released" and not self.released.is_there("asr") else []
         spoken = self.footage["hirest"].pipeline.speech.missing if heard == "asr" else ()
-        heads = [name for name in filter(None, [HEADS.get(entry.kind_name)]) if not locate(name)]
-        return [*found, *spoken, *texts.missing(self, entry), *(Need("weights", name) for name in heads)]
+        heads = [Need("weights", name) for name in self._heads(entry) if not locate(name)]
+        return [*found, *spoken, *texts.missing(self, entry), *heads]
+
+    def _heads(self, entry: Entry) -> list[str]:
+        """Return the weights that an entry's model begins with, or is."""
+        random = entry.trained and self.options["joint"]["init"] == "random"
+        return [] if random else [name for kind, name in HEADS.items() if kind == entry.kind_name]
 
     def missing_of(self, metric: str) -> Sequence[Need]:
         """Return the authors' labels where test's moments are asked for, and what scores captions."""

@@ -74,7 +74,7 @@ def _retrieval(inputs: HirestInputs, made: Sequence[Found]) -> dict[str, Values]
     }
     found = {}
     for k in CUTOFFS:
-        hits = 100.0 * (np.array(ranks) <= k)
+        hits = np.where(np.array(ranks) <= k, 100.0, 0.0)
         found[f"r{k}"] = Values(values=np.where(np.isnan(ranks), np.nan, hits), **about)
         found[f"r{k}_all"] = Values(values=hits, **about)
     return found

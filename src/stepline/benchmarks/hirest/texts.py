@@ -1,6 +1,7 @@
 """Vectors of queries, of what is said and of captions: which encoders make them, and what these are missing."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,7 @@ def missing(benchmark: "Hirest", entry: Entry) -> list[Need]:
 
 def records(benchmark: "Hirest", entry: Entry) -> dict[str, Any]:
     """Return all that decides the vectors of an entry's texts."""
-    found = [with_weights(tower(benchmark, entry.features))] if entry.features else []
+    found = [_query_spec(benchmark, entry)] if entry.features else []
     return {spec.name: spec.record() for spec in [*found, *([sentence_spec(SENTENCES)] if _embeds(entry) else [])]}
 
 
@@ -82,12 +83,17 @@ def _embeds(entry: Entry) -> bool:
     return "speech" in entry.sees and entry.settings.get("by") != "tfidf"
 
 
-def query_encoder(benchmark: "Hirest", features: str) -> "TextEncoder":
-    """Return the text tower of a key of ``features``, loaded."""
-    spec, name = with_weights(tower(benchmark, features)), benchmark.options["features"][features]
+def query_encoder(benchmark: "Hirest", entry: Entry) -> "TextEncoder":
+    """Return the text tower of an entry's features, loaded; of the joint model its vectors are not normalised."""
+    spec, name = _query_spec(benchmark, entry), benchmark.options["features"][entry.features]
     own = own_file(name["text"] or name["video"], benchmark.config)
     loaded: TextEncoder = import_module(FAMILIES[spec.architecture]).load_text(spec, files_of(spec.weights, own))
     return loaded
+
+
+def _query_spec(benchmark: "Hirest", entry: Entry) -> TextSpec:
+    spec = with_weights(tower(benchmark, entry.features))
+    return replace(spec, normalise=False) if entry.kind_name.startswith("joint") else spec
 
 
 def sentence_encoder() -> "TextEncoder":
