@@ -140,9 +140,10 @@ class Inputs(Generic[AnyBenchmark]):
     @cached_property
     def banks(self) -> Sequence[Bank]:
         """The banks of the entry's features, in the configured order."""
-        return [self._bank(name) for name in self.benchmark.features(self.entry)]
+        return [self.bank(name) for name in self.benchmark.features(self.entry)]
 
-    def _bank(self, name: str) -> Bank:
+    def bank(self, name: str) -> Bank:
+        """Return the bank of features by their name."""
         folders = self.footage.folders(name)
         known = self.footage.is_backbone(name)
         spec = self.footage.pipeline.features.spec_of(name) if known else read(folders[0]).spec

@@ -74,8 +74,13 @@ def missing(benchmark: "Hirest", entry: Entry) -> list[Need]:
 
 def records(benchmark: "Hirest", entry: Entry) -> dict[str, Any]:
     """Return all that decides the vectors of an entry's texts."""
-    found = [_query_spec(benchmark, entry)] if entry.features else []
+    found = [_query_spec(benchmark, entry.features, is_raw(entry))] if entry.features else []
     return {spec.name: spec.record() for spec in [*found, *([sentence_spec(SENTENCES)] if _embeds(entry) else [])]}
+
+
+def is_raw(entry: Entry) -> bool:
+    """Return whether vectors of queries are not normalised: the joint model takes them as they are."""
+    return entry.kind_name.startswith("joint")
 
 
 def _embeds(entry: Entry) -> bool:
@@ -83,17 +88,17 @@ def _embeds(entry: Entry) -> bool:
     return "speech" in entry.sees and entry.settings.get("by") != "tfidf"
 
 
-def query_encoder(benchmark: "Hirest", entry: Entry) -> "TextEncoder":
-    """Return the text tower of an entry's features, loaded; of the joint model its vectors are not normalised."""
-    spec, name = _query_spec(benchmark, entry), benchmark.options["features"][entry.features]
+def query_encoder(benchmark: "Hirest", features: str, *, raw: bool = False) -> "TextEncoder":
+    """Return the text tower of a key of ``features``, loaded; raw: its vectors are not normalised."""
+    spec, name = _query_spec(benchmark, features, raw), benchmark.options["features"][features]
     own = own_file(name["text"] or name["video"], benchmark.config)
     loaded: TextEncoder = import_module(FAMILIES[spec.architecture]).load_text(spec, files_of(spec.weights, own))
     return loaded
 
 
-def _query_spec(benchmark: "Hirest", entry: Entry) -> TextSpec:
-    spec = with_weights(tower(benchmark, entry.features))
-    return replace(spec, normalise=False) if entry.kind_name.startswith("joint") else spec
+def _query_spec(benchmark: "Hirest", features: str, raw: bool) -> TextSpec:
+    spec = with_weights(tower(benchmark, features))
+    return replace(spec, normalise=False) if raw else spec
 
 
 def sentence_encoder() -> "TextEncoder":

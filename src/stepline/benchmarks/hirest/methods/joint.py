@@ -128,7 +128,7 @@ class Seen:
     @cached_property
     def queries(self) -> Mapping[str, Floats]:
         """The vector of each query, as the tower gives it."""
-        encoder = texts.query_encoder(self.inputs.benchmark, self.inputs.entry)
+        encoder = texts.query_encoder(self.inputs.benchmark, self.inputs.entry.features, raw=True)
         listed = sorted({pair.query for pair in self._pairs})
         return dict(zip(listed, texts.encoded(encoder, "queries", listed), strict=True))
 
