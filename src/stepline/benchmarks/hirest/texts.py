@@ -74,13 +74,9 @@ def missing(benchmark: "Hirest", entry: Entry) -> list[Need]:
 
 def records(benchmark: "Hirest", entry: Entry) -> dict[str, Any]:
     """Return all that decides the vectors of an entry's texts."""
-    found = [_query_spec(benchmark, entry.features, is_raw(entry))] if entry.features else []
+    raw = entry.kind_name.startswith("joint")
+    found = [_query_spec(benchmark, entry.features, raw)] if entry.features else []
     return {spec.name: spec.record() for spec in [*found, *([sentence_spec(SENTENCES)] if _embeds(entry) else [])]}
-
-
-def is_raw(entry: Entry) -> bool:
-    """Return whether vectors of queries are not normalised: the joint model takes them as they are."""
-    return entry.kind_name.startswith("joint")
 
 
 def _embeds(entry: Entry) -> bool:
