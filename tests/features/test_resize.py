@@ -1,6 +1,3 @@
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,14 +7,6 @@ from scipy.interpolate import interp1d
 from stepline.features.resize import resize
 
 sizes = st.integers(1, 60)
-
-
-def test_the_rows_are_those_that_pdvc_picks(real_data: Path) -> None:
-    golden = json.loads((real_data / "pss/golden_metrics.json").read_text())["feature_resize_nearest"]
-    assert golden
-    for case in golden:
-        picked = resize(np.arange(case["n_in"])[:, None], case["n_out"])[:, 0]
-        assert picked.tolist() == case["picked_rows"]
 
 
 @given(sizes.filter(lambda n: n > 1), sizes.filter(lambda n: n > 1))
