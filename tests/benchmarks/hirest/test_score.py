@@ -1,0 +1,118 @@
+"""Scores of hand-made predictions on the small release."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stepline.benchmark import Values
+from stepline.benchmarks.hirest.inputs import HirestInputs
+from stepline.benchmarks.hirest.kinds import Found
+from stepline.benchmarks.hirest.methods.found import found, ranking
+from stepline.benchmarks.hirest.score import values
+from stepline.datasets import hirest
+from stepline.datasets.hirest import Pair
+from tests.benchmarks.hirest.conftest import inputs, predicted
+from tests.benchmarks.hirest.synthetic import QUERIES, write_labels
+
+pytestmark = pytest.mark.usefixtures("releases")
+
+
+def mean(of: Values) -> float:
+    return float(np.nanmean(of.values))
+
+
+def said(of: HirestInputs, **how: Any) -> list[Found]:
+    """Return predictions of all pairs; how: from a pair to what is said of it."""
+    pairs = [pair for pair in of.evaluated if "moment" in how or pair.steps]
+    return [found(pair, **{key: each(pair) for key, each in how.items()}) for pair in pairs]
+
+
+class TestRetrieval:
+    QUERIES = QUERIES["test"]
+
+    def test_any_of_a_query_s_videos_counts_from_its_place_on(self) -> None:
+        of = inputs("random")
+        others = [video for video in hirest.pool() if video not in of.queries[self.QUERIES[0]]]
+        made = [ranking(query, [*others[:3], of.queries[query][1]], 23) for query in self.QUERIES]
+        scores = values(of, made)
+        first = {name: each.values[0] for name, each in scores.items()}
+        assert first == {"r1": 0, "r5": 100, "r10": 100, "r50": 100} | {
+            f"r{k}_all": first[f"r{k}"] for k in (1, 5, 10, 50)
+        }
+
+    def test_a_query_that_is_absent_is_left_out_and_a_miss_beside(self) -> None:
+        of = inputs("random")
+        made = [ranking(query, [of.queries[query][0]], 17) for query in self.QUERIES[:4]]
+        scores = values(of, made)
+        assert (mean(scores["r1"]), mean(scores["r1_all"])) == (100, pytest.approx(100 * 4 / 6))
+        assert scores["r1"].counts == {"n_queries": 4, "pool_used": 17, "pool_listed": 23}
+        assert list(scores["r1"].videos) == list(self.QUERIES)
+
+
+class TestMoments:
+    def test_a_hit_is_an_iou_of_at_least_the_threshold(self) -> None:
+        of = inputs("whole")
+
+        def most(pair: Pair) -> tuple[float, float]:
+            start_s, end_s = pair.bounds_s or (0.0, 1.0)
+            return start_s, start_s + 0.6 * (end_s - start_s)
+
+        scores = values(of, said(of, moment=most))
+        assert {name: mean(scores[f"val_{name}"]) for name in ("r_05", "r_07")} == {"r_05": 100, "r_07": 0}
+        assert mean(scores["val_miou"]) == pytest.approx(60)
+        assert scores["val_r_05"].counts == {"n_listed": 10, "n_samples": 10}
+        assert scores["test_507_r_05"].counts == {"n_listed": 6, "n_samples": 6}
+        assert "test_r_05" not in scores
+
+    def test_test_is_scored_where_the_authors_labels_are(self) -> None:
+        write_labels()
+        of = inputs("whole")
+        scores = values(of, said(of, moment=lambda pair: pair.bounds_s))
+        assert scores["test_r_05"].counts == {"n_listed": 15, "n_samples": 15}
+        assert scores["test_507_r_05"].counts == {"n_listed": 6, "n_samples": 6}
+        assert mean(scores["test_r_07"]) == 100
+
+    def test_a_video_without_a_prediction_is_left_out_and_counted(self) -> None:
+        of = inputs("whole")
+        scores = values(of, said(of, moment=lambda pair: pair.bounds_s)[1:])
+        assert scores["val_r_05"].counts == {"n_listed": 10, "n_samples": 9}
+
+
+class TestSegments:
+    def test_true_steps_lose_by_the_released_preprocessing_alone(self) -> None:
+        scores = self.scores()
+        assert mean(scores["val_raw_recall_05"]) == mean(scores["val_f1_07"]) == 100
+        assert mean(scores["val_segment_miou"]) == pytest.approx(100)
+        assert mean(scores["val_recall_05"]) < 100
+
+    def test_the_option_leaves_it_out(self) -> None:
+        scores = self.scores(metrics={"preprocess_moment_bounds": False})
+        assert mean(scores["val_recall_05"]) == 100
+
+    def test_each_video_counts_the_same_and_pairs_are_one_to_one_beside(self) -> None:
+        of = inputs("uniform-1")
+        made = said(of, segments=lambda pair: (pair.bounds_s,) * 2)
+        scores = values(of, made)
+        n = [len(pair.steps) for pair in of.evaluated if pair.steps and pair.split == "val"]
+        assert len(scores["val_recall_05"].values) == len(n)
+        assert scores["val_recall_05"].counts == {"n_listed": 8}
+        assert mean(scores["val_raw_precision_05"]) in (
+            0,
+            100 * np.mean([v > 0 for v in scores["val_raw_recall_05"].values]),
+        )
+        assert (scores["val_f1_05"].values <= 100 * 2 / (2 + np.array(n))).all()
+
+    def test_nothing_predicted_is_0_but_for_the_whole_moment_that_preprocessing_makes(self) -> None:
+        of = inputs("uniform-1")
+        scores = values(of, said(of, segments=lambda pair: ()))
+        names = ("raw_recall_05", "raw_precision_05", "f1_05", "segment_miou")
+        assert {mean(scores[f"val_{name}"]) for name in names} == {0}
+        whole = values(of, said(of, segments=lambda pair: (pair.bounds_s,)))
+        assert (scores["val_recall_05"].values == whole["val_recall_05"].values).all()
+
+    @staticmethod
+    def scores(**changes: Any) -> Mapping[str, Values]:
+        of = inputs("truth", **changes)
+        return values(of, predicted(of))
