@@ -24,9 +24,9 @@ TEA: list[True_] = [("v", 10, 20, 0), ("v", 30, 50, 1)]
 
 
 def ground(true: Sequence[True_], guesses: Sequence[Guess], labels: Sequence[Any] | None = None) -> GroundingScores:
-    columns = [[each[column] for each in true] for column in range(4)]
-    guessed = [[each[column] for each in guesses] for column in range(5)]
-    return article_grounding(TrueSegments(*columns, label=labels), PredictedSegments(*guessed), ARTICLES)
+    columns: list[Any] = [[each[column] for each in true] for column in range(4)]
+    guessed: list[Any] = [[each[column] for each in guesses] for column in range(5)]
+    return article_grounding(TrueSegments(*columns, labels), PredictedSegments(*guessed), ARTICLES)
 
 
 def plain(true: Sequence[True_], guesses: Sequence[Guess]) -> dict[str, list[float]]:
