@@ -38,7 +38,7 @@ MODULES = {
         *("httpx", "jinja2", "matplotlib.pyplot", "openpyxl", "pyarrow.parquet", "safetensors", "sklearn", "yt_dlp"),
         "zarr",
     ],
-    "media": ["av", "cv2", "decord", "scenedetect", "zarr"],
+    "media": ["av", "cv2", "decord", "scenedetect", "skimage.metrics", "zarr"],
     "asr": ["deepgram", "pocketsphinx"],
     "whisper": ["torch", "whisper"],
     "faster-whisper": ["faster_whisper"],

@@ -55,7 +55,7 @@ FAMILIES = {
 """The module of each architecture: ``load`` makes its networks, ``load_text`` its text towers."""
 NetworkSpec = TypeVar("NetworkSpec", bound=ClipSpec | TextSpec)
 DOT = ("s3d", "videoclip")
-"""The architectures whose own code compares by the dot product; that of all others by the cosine."""
+"""The architectures whose own code compares by the dot product; that of all others by the cosine. See `similarity`."""
 PACKAGES = {
     "": ("av", "cv2", "PIL", "torch"),
     "videoclip": ("tokenizers", "transformers"),
@@ -114,6 +114,11 @@ def tower_of(spec: ClipSpec, own: Path | None = None) -> TextSpec | None:
 def _share(tower: TextSpec, spec: ClipSpec) -> bool:
     same = (tower.architecture, tower.dimension) == (spec.architecture, spec.dimension)
     return same and {*tower.weights} <= {*spec.weights}
+
+
+def similarity(spec: Spec) -> str:
+    """Return how the vectors of frames and of texts are compared: ``dot product`` or ``cosine``."""
+    return "dot product" if isinstance(spec, ClipSpec) and spec.architecture in DOT and not spec.normalise else "cosine"
 
 
 def networks_of(weights: str) -> list[ClipSpec]:

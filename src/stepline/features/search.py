@@ -13,7 +13,7 @@ from stepline import paths
 from stepline.asr import released, transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import read_manifest
-from stepline.backbones.registry import DOT, FAMILIES, files_of, own_file, tower_of
+from stepline.backbones.registry import FAMILIES, files_of, own_file, similarity, tower_of
 from stepline.backbones.sentence import MODELS, SentenceEncoder, model_files
 from stepline.datasets.studies import Study
 from stepline.errors import ConfigError, MissingError
@@ -181,9 +181,8 @@ def _seen(pipeline: Pipeline, name: str) -> _Searched:
     bank = Bank.open(stores, spec)
     rows = {video: bank.rows[video] for video in bank if len(bank.rows[video])}
     encoder: TextEncoder = import_module(FAMILIES[tower.architecture]).load_text(tower, files_of(tower.weights, own))
-    similarity = "dot product" if spec.architecture in DOT and not spec.normalise else "cosine"
     times_s = {video: _times(bank, video) for video in rows}
-    return _Searched(encoder, f"what is seen, by {name}", similarity, rows, times_s, {})
+    return _Searched(encoder, f"what is seen, by {name}", similarity(spec), rows, times_s, {})
 
 
 def _times(bank: Bank, video: str) -> NDArray[np.float64]:

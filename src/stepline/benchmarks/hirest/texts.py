@@ -1,6 +1,6 @@
 """Vectors of queries, of what is said and of captions: which encoders make them, and what these are missing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stepline.benchmarks.hirest.benchmark import Hirest
-    from stepline.features.text import TextEncoder
+    from stepline.features.text import TextEncoder, TextStore
 
 SENTENCES = "minilm"
 """The encoder of what is said (Sec. 4.2)."""
@@ -104,9 +104,14 @@ def sentence_encoder() -> "TextEncoder":
 
 def encoded(encoder: "TextEncoder", what: str, texts: Sequence[str]) -> "NDArray[np.float32]":
     """Return the (N, D) vectors of texts, from the store of ``what``; each text is encoded once."""
+    return stored(encoder, what, texts)(texts)
+
+
+def stored(encoder: "TextEncoder", what: str, texts: Iterable[str]) -> "TextStore":
+    """Return the store of ``what`` once it holds the vectors of these texts."""
     from stepline.features.text import TextStore, encode_texts
 
     folder = paths.text_store("hirest", what, encoder.spec)
     write_json(paths.spec_record(encoder.spec), encoder.spec.record())
     encode_texts(texts, encoder, folder, what=f"{encoder.spec.name} on {what}")
-    return TextStore(folder, encoder.spec)(texts)
+    return TextStore(folder, encoder.spec)

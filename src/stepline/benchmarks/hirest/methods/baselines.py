@@ -8,7 +8,7 @@ from pathlib import Path
 from stepline.benchmark import Method
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
-from stepline.benchmarks.hirest.methods.found import RANKED, found, ranking
+from stepline.benchmarks.hirest.methods.found import RANKED, asked, found, ranking, stepped
 from stepline.metrics.segments import uniform
 
 
@@ -18,12 +18,10 @@ class RandomRanking(Method[HirestInputs, Found]):
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield the order of each query."""
         pool = [each.video for each in inputs.used("pool")]
-        there = {*pool}
         for seed in inputs.entry.seeds:
-            for query, answers in inputs.queries.items():
-                if there & {*answers}:
-                    drawn = random.Random(f"{seed}-{query}").sample(pool, min(RANKED, len(pool)))
-                    yield ranking(query, drawn, len(pool), seed)
+            for query in asked(inputs, pool):
+                drawn = random.Random(f"{seed}-{query}").sample(pool, min(RANKED, len(pool)))
+                yield ranking(query, drawn, len(pool), seed)
 
 
 class Middle(Method[HirestInputs, Found]):
@@ -42,12 +40,10 @@ class Uniform(Method[HirestInputs, Found]):
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield the parts of each moment whose steps are annotated."""
         settings = inputs.entry.settings
-        for pair in inputs.evaluated:
-            if pair.steps and pair.bounds_s:
-                start_s, end_s = pair.bounds_s
-                n = settings.get("parts") or max(1, round((end_s - start_s) / settings["part_s"]))
-                parts = start_s + uniform(end_s - start_s, n)
-                yield found(pair, segments=tuple((float(a), float(b)) for a, b in parts))
+        for pair, (start_s, end_s) in stepped(inputs):
+            n = settings.get("parts") or max(1, round((end_s - start_s) / settings["part_s"]))
+            parts = start_s + uniform(end_s - start_s, n)
+            yield found(pair, segments=tuple((float(a), float(b)) for a, b in parts))
 
 
 class GroundTruth(Method[HirestInputs, Found]):

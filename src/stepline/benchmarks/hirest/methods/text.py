@@ -1,0 +1,149 @@
+"""Retrieval by what is said: TF-IDF, or MiniLM's vectors of sentences. The paper has neither.
+
+TF-IDF is that of Spacewalk-18's baseline: without English stop words, of sublinear frequencies, vectors of unit length.
+It is fitted on what is compared: for videos on the transcripts of the pool; for moments and steps on the sentences of
+the video itself, so that a prediction depends on no other video, and what is said all the time counts least.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.benchmark import Method, UnavailableError
+from stepline.benchmarks.hirest import texts
+from stepline.benchmarks.hirest.inputs import HirestInputs
+from stepline.benchmarks.hirest.kinds import Found
+from stepline.benchmarks.hirest.methods.found import DECIMALS, asked, found, rankings, stepped
+from stepline.datasets.hirest import Subtitle
+from stepline.models.moments import around, pooled, topic_boundaries, uniform_rows
+from stepline.needs import Need
+
+if TYPE_CHECKING:
+    from stepline.features.text import TextStore
+
+STEPS = 7
+"""Of a moment at most: as many as ``uniform-7`` has."""
+SILENCE = -1.0
+"""The similarity of a query and a time, or a video, in which nothing is said: the least that a cosine can be."""
+Vectors = Callable[[Sequence[str], Sequence[str]], NDArray[np.floating]]
+"""Texts, and the documents that TF-IDF is fitted on -> (N, D), the vectors of the texts."""
+
+
+class TextRetrieval(Method[HirestInputs, Found]):
+    """The pool by the cosine of query and transcript, for MiniLM the mean of its sentences.
+
+    The setting ``by`` is ``tfidf`` or ``minilm``. Videos in which nothing is said come last.
+    """
+
+    def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
+        """Yield the ranking of each query."""
+        pool = [each.video for each in inputs.used("pool")]
+        queries, said = asked(inputs, pool), _said(inputs, pool)
+        spoken = [place for place, video in enumerate(pool) if said[video]]
+        transcripts = [[line.text for line in said[pool[place]]] for place in spoken]
+        compared = _by_words if inputs.entry.settings["by"] == "tfidf" else _by_sentences
+        scores = np.full((len(queries), len(pool)), SILENCE)
+        scores[:, spoken] = compared(queries, transcripts)
+        yield from rankings(queries, pool, scores)
+
+
+class TextMoments(Method[HirestInputs, Found]):
+    """Of 32 evenly spaced seconds the one whose sentence is most like the query, and up to 8 before and after it.
+
+    Of sentences at the same time the most similar one counts. Of equal times the first does: where nothing is said, the
+    moment begins with the video.
+    """
+
+    def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
+        """Yield the moment of each pair."""
+        said = _said(inputs, [pair.video for pair in inputs.evaluated])
+        vectors = _encoder(inputs, [*(pair.query for pair in inputs.evaluated), *_texts(said)])
+        for pair in inputs.evaluated:
+            times_s, lines = uniform_rows(max(1, round(pair.duration_s))), said[pair.video]
+            similarity = np.full(len(times_s), SILENCE)
+            if lines:
+                sentences = [line.text for line in lines]
+                query, *rows = vectors([pair.query, *sentences], sentences)
+                cosines = (np.stack(rows) @ query).round(DECIMALS)
+                starts_s, ends_s = np.array([[line.start_s, line.end_s] for line in lines]).T[..., None]
+                on = (starts_s <= times_s) & (times_s < ends_s)
+                similarity = np.where(on, cosines[:, None], SILENCE).max(axis=0)
+            yield found(pair, moment=tuple(times_s[list(around(similarity))].astype(float).tolist()))
+
+
+class TextSegments(Method[HirestInputs, Found]):
+    """Parts of the moment that meet where something else is spoken of, see `topic_boundaries`; one part in silence."""
+
+    def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
+        """Yield the parts of each moment whose steps are annotated."""
+        pairs = stepped(inputs)
+        said = _said(inputs, [pair.video for pair, _ in pairs])
+        vectors = _encoder(inputs, _texts(said))
+        for pair, (start_s, end_s) in pairs:
+            boundaries_s, lines = list[float](), said[pair.video]
+            if lines:
+                sentences, times_s = [line.text for line in lines], np.array([line.start_s for line in lines])
+                boundaries_s = topic_boundaries(vectors(sentences, sentences), times_s, start_s, end_s, STEPS)
+            yield found(pair, segments=tuple(pairwise((start_s, *boundaries_s, end_s))))
+
+
+def _said(inputs: HirestInputs, videos: Iterable[str]) -> dict[str, list[Subtitle]]:
+    """Return what is said in each video, by its start, without lines of no words.
+
+    Raises UnavailableError where nothing is said in any.
+    """
+    said = {
+        video: sorted(
+            (replace(line, text=text) for line in inputs.subtitles[video] if (text := " ".join(line.text.split()))),
+            key=attrgetter("start_s"),
+        )
+        for video in videos
+    }
+    if not any(said.values()):
+        raise UnavailableError(Need("transcripts", "hirest"))
+    return said
+
+
+def _texts(said: Mapping[str, Sequence[Subtitle]]) -> list[str]:
+    return [line.text for lines in said.values() for line in lines]
+
+
+def _by_words(queries: Sequence[str], transcripts: Sequence[Sequence[str]]) -> NDArray[np.floating]:
+    """Return the (queries, transcripts) cosines by TF-IDF."""
+    documents = [" ".join(each) for each in transcripts]
+    vectors = _tf_idf([*queries, *documents], documents)
+    return np.asarray((vectors[: len(queries)] @ vectors[len(queries) :].T).toarray())
+
+
+def _by_sentences(queries: Sequence[str], transcripts: Sequence[Sequence[str]]) -> NDArray[np.floating]:
+    """Return the (queries, transcripts) cosines by MiniLM."""
+    vectors = _sentence_vectors([*queries, *chain(*transcripts)])
+    return vectors(queries) @ np.stack([pooled(vectors(each), len(each), "cosine") for each in transcripts]).T
+
+
+def _encoder(inputs: HirestInputs, every: Iterable[str]) -> Vectors:
+    """Return the entry's encoder. every: all texts that will be asked for."""
+    if inputs.entry.settings["by"] == "tfidf":
+        return lambda listed, documents: np.asarray(_tf_idf(listed, documents).toarray())
+    stored = _sentence_vectors(every)
+    return lambda listed, documents: stored(listed)
+
+
+def _sentence_vectors(every: Iterable[str]) -> "TextStore":
+    return texts.stored(texts.sentence_encoder(), "speech", every)
+
+
+def _tf_idf(listed: Sequence[str], documents: Sequence[str]) -> Any:
+    """Return the sparse (N, words) vectors of texts; zeros of one without a word of the documents."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    options = {"stop_words": "english", "sublinear_tf": True}
+    words = set(chain(*map(TfidfVectorizer(**options).build_analyzer(), documents)))
+    vocabulary = sorted(words) or [""]  # "", which is no word, where documents have none
+    return TfidfVectorizer(**options, vocabulary=vocabulary).fit(documents).transform(listed)
