@@ -136,7 +136,7 @@ class Seen:
     def sentences(self) -> Mapping[str, Floats]:
         """The vector of each text that is said."""
         listed = sorted({each.text for pair in self._pairs for each in self.inputs.subtitles[pair.video]})
-        return dict(zip(listed, texts.encoded(texts.sentence_encoder(), "subtitles", listed), strict=True))
+        return dict(zip(listed, texts.encoded(texts.sentence_encoder(), "speech", listed), strict=True))
 
     @property
     def _pairs(self) -> list[Pair]:
