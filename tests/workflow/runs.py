@@ -51,10 +51,13 @@ def run(*arguments: str, folder: Path, mirror: Path, traced: bool = False, **env
 
 
 def run_study(
-    folder: Path, name: str, study: dict[str, Any], *targets: str, dry: bool = False, traced: bool = False
+    folder: Path, name: str, study: dict[str, Any], *targets: str, dry: bool = False, traced: bool = False, **other: Any
 ) -> list[str]:
-    """Run the workflow on one study, configured by ``<name>.json``, and return the messages of its jobs, sorted."""
-    (folder / f"{name}.json").write_text(json.dumps({name: study}))
+    """Run the workflow on one study, configured by ``<name>.json``, and return the messages of its jobs, sorted.
+
+    other: keys of the configuration besides the study's.
+    """
+    (folder / f"{name}.json").write_text(json.dumps({name: study, **other}))
     options = ["--cores", "1", "--configfile", f"{name}.json", *(["--dry-run"] if dry else [])]
     done = snakemake(*options, "--", *targets, folder=folder, traced=traced)
     assert done.returncode == 0, done.stderr
