@@ -68,8 +68,8 @@ BACKBONES = {"tower": {"path": "./tower.py"}}
 """The configuration's key ``backbones``."""
 FEATURES = {"video": "planted", "text": "tower"}
 CONFIG: dict[str, Any] = {
-    "features": {"eva_clip": FEATURES, "clip": FEATURES, "mil_nce": FEATURES},
-    "joint": {"epochs": 2, "layers": 1, "hidden": 48, "seeds": [0]},
+    "features": dict.fromkeys(("eva_clip", "clip", "mil_nce", "frozen_in_time"), FEATURES),
+    "joint": {"init": "random", "epochs": 2, "layers": 1, "hidden": 48, "seeds": [0]},
     "metrics": {"bootstrap_samples": 100},
 }
 
@@ -237,12 +237,12 @@ def planted() -> dict[str, NDArray[np.float32]]:
         start, end = each.bounds if each.clip else (0, len(rows))
         rows[start:end] = vector(each.query)
         for first, last, caption in each.steps if each.clip else ():
-            rows[first:last] += vector(caption) / 2
-            rows[last - 1 : last] += vector("end") / 2
+            rows[first:last] += vector(caption) / 4
+            rows[last - 1 : last] += vector("end") / 4
         found[each.video] = rows
     for video in OTHERS:
         found[video] = np.tile(vector(video), (50, 1))
-    return {video: (rows + random.normal(0, 0.05, rows.shape)).astype(np.float32) for video, rows in found.items()}
+    return {video: (rows + random.normal(0, 0.02, rows.shape)).astype(np.float32) for video, rows in found.items()}
 
 
 def write_bank(tmp: Path, name: str = "planted", hop_s: float = 1.0) -> None:

@@ -70,7 +70,7 @@ class Hirest(Benchmark[Entry]):
         read = [name for entry in self.shown.values() for name in self.features(entry)]
         names = tuple(dict.fromkeys([*read, *captioned]))
         retrieves = any(entry.splits == POOL for entry in self.shown.values())
-        heard = self.options["transcripts"] == "asr" and any("speech" in each.sees for each in self.shown.values())
+        heard = any(self.transcripts(each) == "asr" for each in self.shown.values())
         videos = dataset if retrieves else hirest.ANNOTATED
         return {dataset.name: Footage(self.config, videos, f"{self.name}.features", names, self.decoding, sound=heard)}
 
@@ -106,7 +106,8 @@ class Hirest(Benchmark[Entry]):
 
     def transcripts(self, entry: Entry) -> str:
         """Return which transcripts an entry reads, ``released`` or ``asr``; "" of none."""
-        return str(self.options["transcripts"]) if "speech" in entry.sees else ""
+        reads = "speech" in entry.sees and entry.kind_name not in FILES
+        return str(self.options["transcripts"]) if reads else ""
 
     def reads(self, job: Job) -> Sequence[str]:
         """Return the release, and that of the authors' transcripts where they are read."""

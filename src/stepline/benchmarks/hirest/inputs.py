@@ -52,7 +52,7 @@ class HirestInputs(Inputs[Hirest]):
 
     def has(self, unit: Pair | PoolVideo) -> bool:
         """Return whether all that the entry reads of a video is there: its transcript too, where it reads that."""
-        return super().has(unit) and ("speech" not in self.entry.sees or unit.video in self.subtitles)
+        return super().has(unit) and (not self.benchmark.transcripts(self.entry) or unit.video in self.subtitles)
 
     @cached_property
     def subtitles(self) -> Mapping[str, Sequence[Subtitle]]:

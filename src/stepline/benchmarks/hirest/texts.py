@@ -69,19 +69,19 @@ def missing_tower(benchmark: "Hirest", features: str) -> list[Need]:
 def missing(benchmark: "Hirest", entry: Entry) -> list[Need]:
     """Return the weights that the encoders of an entry's texts are missing."""
     found = missing_tower(benchmark, entry.features) if entry.features else []
-    return found + ([Need("weights", SENTENCES)] if _embeds(entry) and not model_files(SENTENCES) else [])
+    return found + ([Need("weights", SENTENCES)] if _embeds(benchmark, entry) and not model_files(SENTENCES) else [])
 
 
 def records(benchmark: "Hirest", entry: Entry) -> dict[str, Any]:
     """Return all that decides the vectors of an entry's texts."""
     raw = entry.kind_name.startswith("joint")
     found = [_query_spec(benchmark, entry.features, raw)] if entry.features else []
-    return {spec.name: spec.record() for spec in [*found, *([sentence_spec(SENTENCES)] if _embeds(entry) else [])]}
+    return {spec.name: spec.record() for spec in [*found, *([sentence_spec(SENTENCES)] if _embeds(benchmark, entry) else [])]}
 
 
-def _embeds(entry: Entry) -> bool:
+def _embeds(benchmark: "Hirest", entry: Entry) -> bool:
     """Return whether what is said is embedded."""
-    return "speech" in entry.sees and entry.settings.get("by") != "tfidf"
+    return bool(benchmark.transcripts(entry)) and entry.settings.get("by") != "tfidf"
 
 
 def query_encoder(benchmark: "Hirest", features: str, *, raw: bool = False) -> "TextEncoder":
