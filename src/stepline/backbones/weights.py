@@ -49,18 +49,19 @@ class Weights:
                 raise ConfigError(f"weights: {name!r} is not the name of a file or folder")
 
 
-def _sentence_encoder(name: str, model: str) -> Weights:
-    origin = f"{_HUB}/sentence-transformers/{model}"
+def _transformer(name: str, model: str, licence: str = "Apache-2.0") -> Weights:
+    origin = f"{_HUB}/{model}"
     files = ("config.json", "model.safetensors", "tokenizer.json")
     return Weights(
         name=name,
         files=tuple(File(name=file, url=f"{origin}/resolve/main/{file}") for file in files),
         origin=origin,
-        licence="Apache-2.0",
+        licence=licence,
     )
 
 
 _HIREST = f"{_HUB}/j-min/HiREST-baseline/resolve/54e2f8da7a4384fec8a137011399f5e104069032"
+_MAVEN = "https://repo1.maven.org/maven2"
 _S3D = "https://www.rocq.inria.fr/cluster-willow/amiech/howto100m"
 _INTERNVIDEO = "https://pjlab-gvm-data.oss-cn-shanghai.aliyuncs.com/internvideo/retrieval/msrvtt"
 WEIGHTS = {
@@ -193,8 +194,24 @@ WEIGHTS = {
             origin="https://github.com/facebookresearch/fairseq/tree/main/examples/MMPT",
             licence="CC-BY-NC-4.0",
         ),
-        _sentence_encoder("mpnet", "all-mpnet-base-v2"),
-        _sentence_encoder("paraphrase-mpnet", "paraphrase-mpnet-base-v2"),
+        _transformer("mpnet", "sentence-transformers/all-mpnet-base-v2"),
+        _transformer("paraphrase-mpnet", "sentence-transformers/paraphrase-mpnet-base-v2"),
+        _transformer("roberta-large", "FacebookAI/roberta-large", "MIT"),
+        _transformer("nli-deberta-v3-base", "cross-encoder/nli-deberta-v3-base"),
+        Weights(
+            name="corenlp",
+            files=tuple(
+                File(name=file, url=f"{_MAVEN}/{folder}/{file}")
+                for folder, file in (
+                    ("edu/stanford/nlp/stanford-corenlp/3.6.0", "stanford-corenlp-3.6.0.jar"),
+                    ("edu/stanford/nlp/stanford-corenlp/3.6.0", "stanford-corenlp-3.6.0-models.jar"),
+                    ("org/mozilla/rhino/1.7.14.1", "rhino-1.7.14.1.jar"),
+                    ("org/mozilla/rhino-engine/1.7.14.1", "rhino-engine-1.7.14.1.jar"),
+                )
+            ),
+            origin="https://stanfordnlp.github.io/CoreNLP",
+            licence="GPL-3.0-or-later AND MPL-2.0",
+        ),
     )
 }
 """The weights of the published models by name; ``weights_of`` knows those of models by name (``timm:...``) too."""

@@ -85,13 +85,17 @@ def _check(parsed: argparse.Namespace) -> None:
 def _loaded(name: str, folder: Path) -> list[str]:
     """Check the files and load each network, text tower and sentence encoder that they are for; return their names.
 
-    Those that need other weights too are for the first that they name.
+    Those that need other weights too are for the first that they name. A metric of captions scores one.
     """
     from stepline.backbones import registry, weights
     from stepline.backbones.sentence import MODELS, SentenceEncoder
     from stepline.io import sha256_file
+    from stepline.metrics.step_captions import SCORERS, WEIGHTS
 
     weights.check(name, folder, sha256_file)
+    if name in WEIGHTS:
+        SCORERS[WEIGHTS[name]](["salt"], ["salt"])
+        return [WEIGHTS[name]]
     if name in MODELS:
         encoder = SentenceEncoder(name)
         encoder.encode(encoder.tokens(""))

@@ -1,11 +1,9 @@
 """METEOR 1.5 itself: the Java program that the package ``pycocoevalcap`` brings, with its synonyms and paraphrases."""
 
-import importlib.util
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -13,22 +11,15 @@ import numpy as np
 
 from stepline.errors import MissingError, SteplineError
 from stepline.metrics.captions import Scores, Tokens, check_segments
+from stepline.metrics.java import complaint, java, packaged
 from stepline.needs import Need
 
-_JAVA = [
-    "java",
-    "-Xmx2G",
-    "-XX:+UseSerialGC",
-    "-XX:+DisplayVMOutputToStderr",
-    "-Dfile.encoding=UTF-8",
-    "-Duser.language=en",
-    "-Duser.country=US",
-]
+_JAR = "meteor", "meteor-1.5.jar"
 
 
 def missing() -> tuple[Need, ...]:
     """Return what METEOR is missing of a Java runtime and the package ``pycocoevalcap``."""
-    found = {Need("java"): shutil.which("java"), Need("package", "pycocoevalcap"): _jar()}
+    found = {Need("java"): shutil.which("java"), Need("package", "pycocoevalcap"): packaged(*_JAR)}
     return tuple(need for need, path in found.items() if path is None)
 
 
@@ -45,7 +36,7 @@ class Meteor:
             raise MissingError(f"METEOR needs {listed}: install a Java runtime and stepline[meteor]")
         self._complaints = tempfile.TemporaryFile()
         self._java = subprocess.Popen(
-            [*_JAVA, "-jar", str(_jar()), "-", "-", "-stdio", "-l", "en", "-norm"],
+            [*java("2G"), "-jar", str(packaged(*_JAR)), "-", "-", "-stdio", "-l", "en", "-norm"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
@@ -87,16 +78,10 @@ class Meteor:
         if not all(lines):
             status = self._java.wait()
             self._complaints.seek(0)
-            said = self._complaints.read().decode(errors="replace").splitlines()
-            last = next((line for line in reversed(said) if line and not line[0].isspace()), "it said nothing")
-            raise SteplineError(f"METEOR's Java process ended with status {status}: {last}")
+            raise SteplineError(
+                f"METEOR's Java process ended with status {status}: {complaint(self._complaints.read())}"
+            )
         return [line.strip() for line in lines]
-
-
-def _jar() -> Path | None:
-    spec = importlib.util.find_spec("pycocoevalcap")
-    folders = (spec.submodule_search_locations if spec else None) or ()
-    return next((jar for folder in folders if (jar := Path(folder, "meteor", "meteor-1.5.jar")).is_file()), None)
 
 
 def _sentence(tokens: Tokens) -> str:

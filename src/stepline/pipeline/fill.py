@@ -1,7 +1,10 @@
 """Which command brings what is missing."""
 
+from collections.abc import Sequence
+
 from stepline.asr import weights as recognisers
 from stepline.backbones import weights as backbones
+from stepline.errors import MissingError
 from stepline.needs import Need
 
 
@@ -17,3 +20,10 @@ def how_to_fill(need: Need) -> str:
         "package": "pip install -c constraints.txt -e '.[all]'",
     }
     return commands.get(need.kind, "")
+
+
+def require(what: str, needs: Sequence[Need]) -> None:
+    """Raise MissingError, which says what to run, where ``what`` is missing something."""
+    if needs:
+        commands = " && ".join(dict.fromkeys(map(how_to_fill, needs)))
+        raise MissingError(f"{what} needs {', '.join(map(str, needs))}: run `{commands}`")

@@ -1,0 +1,83 @@
+"""BERTScore (Zhang et al. 2020): greedy matching of tokens by RoBERTa-large, as ``bert_score.score(..., lang="en")``.
+
+The package bert-score has had no release since 2023: with transformers 5 it leaves out the space before the first word,
+and fails on an empty text. torchmetrics keeps the special tokens out of the matching, which gives other numbers.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.metrics import transformer
+from stepline.needs import Need
+from stepline.progress import progress
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_LAYER = 17
+"""Whose output is compared: the one that bert-score chose for roberta-large."""
+
+
+def missing() -> tuple[Need, ...]:
+    """Return what BERTScore is missing of torch, transformers and the weights ``roberta-large``."""
+    return transformer.missing("roberta-large")
+
+
+def bert_score(references: Sequence[str], candidates: Sequence[str]) -> NDArray[np.float64]:
+    """Return the (N,) F1 of each candidate with its one reference, without idf or rescaling; 0 where one is empty.
+
+    Each token counts with its best cosine with any token of the other text, special tokens among them, which have no
+    weight of their own. Values lie in [-1, 1], and in practice above 0.8. The corpus' score is the mean. Texts are
+    taken as they are, but for space around them, and cut to 512 tokens.
+
+    Raises ValueError where there are not as many references as candidates, and what ``transformer.load`` raises.
+    """
+    vectors = _vectors(list(dict.fromkeys([*references, *candidates])))
+    pairs = zip(references, candidates, strict=True)
+    return np.array([_f1(vectors[ours], vectors[theirs]) for theirs, ours in pairs], dtype=np.float64)
+
+
+def _vectors(texts: list[str]) -> dict[str, NDArray[np.float32]]:
+    """Return the (tokens, D) unit vectors of each text, those of its two special tokens included."""
+    tokenizer, network = _loaded()
+    import torch
+
+    tokens = [tokenizer.encode(text.strip()).ids for text in texts]
+    found: dict[str, NDArray[np.float32]] = {}
+    for batch in progress(list(transformer.batches(tokens)), what="BERTScore", unit="batches"):
+        with torch.inference_mode():
+            hidden = network(input_ids=torch.tensor([tokens[i] for i in batch])).last_hidden_state
+            unit = torch.nn.functional.normalize(hidden, dim=-1).numpy()
+        found |= {texts[i]: row for i, row in zip(batch, unit, strict=True)}
+    return found
+
+
+def _f1(candidate: NDArray[np.float32], reference: NDArray[np.float32]) -> float:
+    if min(len(candidate), len(reference)) == 2:
+        return 0.0
+    cosines = candidate @ reference.T
+    precision, recall = (float(cosines.max(axis=axis)[1:-1].mean()) for axis in (1, 0))
+    return 2 * precision * recall / (precision + recall)
+
+
+@cache
+def _loaded() -> "tuple[Tokenizer, Any]":
+    """Return RoBERTa-large up to its 17th layer, and its tokenizer with a space before a text, as within one."""
+    tokenizer, network = transformer.load(
+        "roberta-large",
+        "AutoModel",
+        prefix="roberta.",
+        ignore=("encoder.layer.*", "pooler.*", "embeddings.position_ids"),
+        config={"num_hidden_layers": _LAYER},
+        add_pooling_layer=False,
+    )
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=True)
+    # RoBERTa's positions start behind that of padding.
+    tokenizer.enable_truncation(network.config.max_position_embeddings - network.config.pad_token_id - 1)
+    return tokenizer, network

@@ -1,0 +1,61 @@
+"""Whether a reference entails a caption, by cross-encoder/nli-deberta-v3-base: DeBERTa-v3 trained on SNLI and MultiNLI.
+
+NOT the model of HiREST, a decomposable attention network on ELMo of AllenNLP, whose development ended in 2022: these
+ratios are not comparable with published ones.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.errors import StoreError
+from stepline.metrics import transformer
+from stepline.needs import Need
+from stepline.progress import progress
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_WEIGHTS = "nli-deberta-v3-base"
+
+
+def missing() -> tuple[Need, ...]:
+    """Return what entailment is missing of torch, transformers and the weights ``nli-deberta-v3-base``."""
+    return transformer.missing(_WEIGHTS)
+
+
+def entailment(references: Sequence[str], candidates: Sequence[str]) -> NDArray[np.float64]:
+    """Return (N,) 1 where the reference (premise) entails the candidate (hypothesis), else 0. Their mean is the score.
+
+    The most probable class counts. Raises ValueError where there are not as many references as candidates, StoreError
+    where the model has no class ``entailment``, and what ``transformer.load`` raises.
+    """
+    tokenizer, network, entailed = _loaded()
+    import torch
+
+    pairs = [tokenizer.encode(*pair) for pair in zip(references, candidates, strict=True)]
+    found = np.zeros(len(pairs))
+    for batch in progress(list(transformer.batches([pair.ids for pair in pairs])), what="entailment", unit="batches"):
+        tokens, kinds = (torch.tensor([getattr(pairs[i], name) for i in batch]) for name in ("ids", "type_ids"))
+        with torch.inference_mode():
+            logits = network(input_ids=tokens, token_type_ids=kinds).logits
+        found[batch] = logits.argmax(dim=-1).numpy() == entailed
+    return found
+
+
+@cache
+def _loaded() -> "tuple[Tokenizer, Any, int]":
+    """Return tokenizer, network and the number of the class ``entailment``."""
+    tokenizer, network = transformer.load(
+        _WEIGHTS, "AutoModelForSequenceClassification", ignore=("*.position_ids",), config={}
+    )
+    labels = network.config.id2label
+    named = [index for index, label in labels.items() if label.lower() == "entailment"]
+    if len(named) != 1:
+        raise StoreError(
+            f"weights {_WEIGHTS}: config.json has the classes {', '.join(labels.values())}, not entailment"
+        )
+    return tokenizer, network, named[0]

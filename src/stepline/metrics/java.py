@@ -1,0 +1,30 @@
+"""What the Java programs that ``pycocoevalcap`` holds have in common: how they start, where they are, how they fail."""
+
+import importlib.util
+from pathlib import Path
+
+_OPTIONS = (
+    "-XX:+UseSerialGC",
+    "-XX:+DisplayVMOutputToStderr",
+    "-Dfile.encoding=UTF-8",
+    "-Duser.language=en",
+    "-Duser.country=US",
+)
+
+
+def java(memory: str) -> list[str]:
+    """Return the words that start Java with at most so much memory, such as ``2G``."""
+    return ["java", f"-Xmx{memory}", *_OPTIONS]
+
+
+def packaged(*parts: str) -> Path | None:
+    """Return a file of the package ``pycocoevalcap``, or None where it is absent."""
+    spec = importlib.util.find_spec("pycocoevalcap")
+    folders = (spec.submodule_search_locations if spec else None) or ()
+    return next((file for folder in folders if (file := Path(folder, *parts)).is_file()), None)
+
+
+def complaint(said: bytes) -> str:
+    """Return the last line of a program's standard error that belongs to no stack trace."""
+    lines = said.decode(errors="replace").splitlines()
+    return next((line for line in reversed(lines) if line and not line[0].isspace()), "it said nothing")

@@ -1,0 +1,88 @@
+"""Metrics of step captions with one reference each, by name, as HiREST has them (Zala et al. 2023, Sec. 4.3).
+
+CLIPScore, which takes vectors, is ``stepline.metrics.clip_score``.
+"""
+
+import atexit
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.metrics.captions import Scores, Tokens, cider, tokenise
+from stepline.metrics.meteor import Meteor
+from stepline.needs import Need
+
+StepScorer = Callable[[Sequence[str], Sequence[str]], Scores]
+"""From N references and N candidates to their scores: fractions, of CIDEr in [0, 10].
+
+Texts are lower-cased first. METEOR, CIDEr and SPICE see the tokens of coco-caption's tokeniser, without punctuation.
+The corpus' score is the mean of all but METEOR. Raises ValueError where there are none, or not as many of both, and
+MissingError where something that ``missing`` names is absent.
+"""
+
+
+def missing(metric: str) -> tuple[Need, ...]:
+    """Return what a metric of ``SCORERS`` is missing: packages, Java, weights."""
+    if metric == "cider":
+        return ()
+    found: tuple[Need, ...] = import_module(f"stepline.metrics.{metric}").missing()
+    return found
+
+
+def _meteor(references: Sequence[str], candidates: Sequence[str]) -> Scores:
+    return _process().score(*_tokenised(references, candidates))
+
+
+@cache
+def _process() -> Meteor:
+    """Return one METEOR for all calls; it ends with Python."""
+    meteor = Meteor().__enter__()
+    atexit.register(meteor.__exit__, None, None, None)
+    return meteor
+
+
+def _cider(references: Sequence[str], candidates: Sequence[str]) -> Scores:
+    return cider(*_tokenised(references, candidates))
+
+
+def _spice(references: Sequence[str], candidates: Sequence[str]) -> Scores:
+    from stepline.metrics.spice import spice
+
+    groups, ours = _tokenised(references, candidates)
+    return _mean(spice([" ".join(tokens) for (tokens,) in groups], [" ".join(tokens) for tokens in ours]))
+
+
+def _bert_score(references: Sequence[str], candidates: Sequence[str]) -> Scores:
+    from stepline.metrics.bert_score import bert_score
+
+    return _mean(bert_score([text.lower() for text in references], [text.lower() for text in candidates]))
+
+
+def _entailment(references: Sequence[str], candidates: Sequence[str]) -> Scores:
+    from stepline.metrics.entailment import entailment
+
+    return _mean(entailment([text.lower() for text in references], [text.lower() for text in candidates]))
+
+
+SCORERS: Mapping[str, StepScorer] = {
+    "meteor": _meteor,
+    "cider": _cider,
+    "spice": _spice,
+    "bert_score": _bert_score,
+    "entailment": _entailment,
+}
+WEIGHTS = {"corenlp": "spice", "roberta-large": "bert_score", "nli-deberta-v3-base": "entailment"}
+"""The weights that metrics use, and which does."""
+
+
+def _tokenised(references: Sequence[str], candidates: Sequence[str]) -> tuple[list[list[Tokens]], list[Tokens]]:
+    return [[tokenise(text.lower())] for text in references], [tokenise(text.lower()) for text in candidates]
+
+
+def _mean(values: NDArray[np.float64]) -> Scores:
+    if not len(values):
+        raise ValueError("no segments to score")
+    return Scores(float(values.mean()), values)
