@@ -140,9 +140,9 @@ class Inputs(Generic[AnyBenchmark]):
     @cached_property
     def banks(self) -> Sequence[Bank]:
         """The banks of the entry's features, in the configured order."""
-        return [self.bank(name) for name in self.benchmark.features(self.entry)]
+        return [self.open_bank(name) for name in self.benchmark.features(self.entry)]
 
-    def bank(self, name: str) -> Bank:
+    def open_bank(self, name: str) -> Bank:
         """Return the bank of features by their name."""
         folders = self.footage.folders(name)
         known = self.footage.is_backbone(name)

@@ -49,12 +49,8 @@ def values(inputs: HirestInputs, made: Sequence[Found]) -> Mapping[str, Values]:
 
 def _truth(inputs: HirestInputs) -> dict[str, Pairs]:
     """Return the annotated pairs by what metrics call their split; test as a whole where its moments are known."""
-    test = {pair.video: pair for pair in inputs.truth("test")}
-    return {
-        "val": {pair.video: pair for pair in inputs.truth("val")},
-        "test_507": {video: pair for video, pair in test.items() if pair.steps},
-        **({"test": test} if hirest.labels_are_here() else {}),
-    }
+    splits = ["val", "test_507", *(["test"] if hirest.labels_are_here() else [])]
+    return {split: {pair.video: pair for pair in inputs.truth(split)} for split in splits}
 
 
 def _retrieval(inputs: HirestInputs, made: Sequence[Found]) -> dict[str, Values]:

@@ -76,7 +76,10 @@ def records(benchmark: "Hirest", entry: Entry) -> dict[str, Any]:
     """Return all that decides the vectors of an entry's texts."""
     raw = entry.kind_name.startswith("joint")
     found = [_query_spec(benchmark, entry.features, raw)] if entry.features else []
-    return {spec.name: spec.record() for spec in [*found, *([sentence_spec(SENTENCES)] if _embeds(benchmark, entry) else [])]}
+    return {
+        spec.name: spec.record()
+        for spec in [*found, *([sentence_spec(SENTENCES)] if _embeds(benchmark, entry) else [])]
+    }
 
 
 def _embeds(benchmark: "Hirest", entry: Entry) -> bool:
