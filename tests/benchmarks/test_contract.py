@@ -443,6 +443,7 @@ TABLES = {
     "spacewalk": ["table2", "tableA8"],
     "pss": ["table2", "table3", "table4"],
     "oepp": ["table5", "table7"],
+    "hirest": ["table2", "table3", "table4", "table5", "table6"],
     TOY: ["table1"],
 }
 """In which all kinds and features of each benchmark stand."""

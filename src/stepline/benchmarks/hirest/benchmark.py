@@ -162,6 +162,8 @@ class Hirest(Benchmark[Entry]):
             return [LABELS]
         if metric in CAPTIONS:
             name = metric.removeprefix(f"{split_of(metric)}_")
+            if name == "meteor" and not self.options["metrics"]["meteor"]:
+                return [Need("config", "hirest.metrics.meteor", "true")]
             return self.clip_score_missing if name == "clip_score" else missing_scorer(name)
         return ()
 
