@@ -16,17 +16,25 @@ image = pytest.importorskip("PIL.Image")
 from stepline import paths  # noqa: E402
 from stepline.availability import Record, write_availability, write_manifest  # noqa: E402
 from stepline.config import validate  # noqa: E402
-from stepline.features.search import Found, Moment  # noqa: E402
 from stepline.io import atomic_path, write_bytes, write_text  # noqa: E402
 from stepline.pipeline import Pipeline  # noqa: E402
 from stepline.report.search import clock, lines, write_page  # noqa: E402
+from stepline.search.searcher import SPOKEN, Found, Match, Ranked  # noqa: E402
+from stepline.search.steps import Step  # noqa: E402
 from tests.media.clips import make  # noqa: E402
 
 HOSTILE = "<script>alert('x')</script> & \"co\""
 GREY = b"a picture of a shot"
 
 
-def found(*moments: Moment, **more: object) -> Found:
+def ranked(video: str, peak_s: float, *steps: Step, score: float = 0.5) -> Ranked:
+    """Return a video whose moment is its steps, or ten seconds around the peak."""
+    steps = steps or (Step(peak_s - 10, peak_s + 10),)
+    start_s, end_s = steps[0].start_s, steps[-1].end_s
+    return Ranked(video=video, score=score, peak_s=peak_s, start_s=start_s, end_s=end_s, steps=steps, steps_by=SPOKEN)
+
+
+def found(*matches: Match, **more: object) -> Found:
     values = {
         "text": "cut the bread",
         "backbone": "minilm",
@@ -35,9 +43,10 @@ def found(*moments: Moment, **more: object) -> Found:
         "searched": 2,
         "listed": 3,
         "unseen": (),
+        "moments_by": "half of the sentences",
         "window_s": 10.0,
-        "moments": moments,
-        "videos": moments[:1],
+        "videos": (ranked(matches[0].video, matches[0].time_s),),
+        "matches": matches,
     }
     return Found(**values | more)  # type: ignore[arg-type]
 
@@ -65,8 +74,8 @@ def pipeline() -> Pipeline:
 
 
 def cards(page: Path) -> list[str]:
-    """Return the HTML of each moment."""
-    text = page.read_text().partition("<h2>Videos")[0]
+    """Return the HTML of each match."""
+    text = page.read_text().partition("<h2>Best matches")[2]
     return re.findall(r"<li>.*?</li>", text, re.DOTALL)
 
 
@@ -80,9 +89,9 @@ def colour(jpeg: bytes) -> str:
     return "red" if red > blue else "blue"
 
 
-def test_a_picture_is_of_the_shot_or_of_the_moment(pipeline: Pipeline) -> None:
-    moments = [Moment("a_b", time_s, 0.5) for time_s in (30.0, 12.0, 2.0, 21.0)]
-    page = write_page(pipeline, found(*moments))
+def test_a_picture_is_of_the_shot_or_of_the_match(pipeline: Pipeline) -> None:
+    matches = [Match("a_b", time_s, 0.5) for time_s in (30.0, 12.0, 2.0, 21.0)]
+    page = write_page(pipeline, found(*matches))
     late, near, early, after = pictures(page)
     assert near == GREY
     assert [colour(late), colour(early), colour(after)] == ["blue", "red", "blue"]
@@ -92,10 +101,10 @@ def test_a_picture_is_of_the_shot_or_of_the_moment(pipeline: Pipeline) -> None:
 def test_without_the_video_the_nearest_picture_says_its_time_and_none_is_said_so(pipeline: Pipeline) -> None:
     Path("clips/a b.mp4").unlink()
     Path("clips/c.mp4").touch()
-    page = write_page(pipeline, found(Moment("a_b", 30.0, 0.5), Moment("a_b", 11.0, 0.4), Moment("c", 1.0, 0.3)))
+    page = write_page(pipeline, found(Match("a_b", 30.0, 0.5), Match("a_b", 11.0, 0.4), Match("c", 1.0, 0.3)))
     assert pictures(page) == [GREY, GREY, b""]
     far, near, none = cards(page)
-    assert "the picture is of 0:00:10" in far
+    assert "the picture is of 0:10" in far
     assert "picture is" not in near
     assert "no picture: the video is not there any more" in none
     assert "<a " not in far
@@ -104,13 +113,13 @@ def test_without_the_video_the_nearest_picture_says_its_time_and_none_is_said_so
 def test_a_damaged_video_has_no_picture_and_stops_nothing(pipeline: Pipeline) -> None:
     Path("clips/a b.mp4").write_text("no video")
     (paths.thumbnails("mine") / "1.jpg").unlink()
-    (card,) = cards(write_page(pipeline, found(Moment("a_b", 12.0, 0.5))))
+    (card,) = cards(write_page(pipeline, found(Match("a_b", 12.0, 0.5))))
     assert '<div class="none">no picture</div>' in card
 
 
 def test_links_open_the_file_or_the_address_at_the_time(pipeline: Pipeline) -> None:
-    page = write_page(pipeline, found(Moment("a_b", 12.25, 0.5)))
-    link = '<a href="../../../clips/a%20b.mp4#t=12.25">0:00:12</a>'
+    page = write_page(pipeline, found(Match("a_b", 12.25, 0.5)))
+    link = '<a href="../../../clips/a%20b.mp4#t=12.25">0:12</a>'
     assert link in cards(page)[0]
     assert (page.parent / "../../../clips/a b.mp4").resolve().is_file()
 
@@ -123,7 +132,7 @@ def test_links_open_the_file_or_the_address_at_the_time(pipeline: Pipeline) -> N
     }
     write_text("list.csv", "video,url\n" + "".join(f"{video},{url}\n" for video, url in urls.items()))
     listed = Pipeline.of(validate({"datasets": {"talks": {"kind": "list", "videos": "list.csv"}}}), "talks")
-    shown = cards(write_page(listed, found(*(Moment(video, 3725.9, 0.5) for video in urls))))
+    shown = cards(write_page(listed, found(*(Match(video, 3725.9, 0.5) for video in urls))))
     links = [match[1] if (match := re.search(r'<a href="([^"]*)">1:02:05</a>', card)) else "" for card in shown]
     assert links == [
         "https://www.youtube.com/watch?v=xxxxxxxxxxx&amp;t=3725s",
@@ -136,7 +145,7 @@ def test_links_open_the_file_or_the_address_at_the_time(pipeline: Pipeline) -> N
 
 
 def test_the_page_is_escaped_and_needs_nothing_else_and_is_the_same_again(pipeline: Pipeline) -> None:
-    hostile = found(Moment("a_b", 12.0, 0.5, HOSTILE), text=HOSTILE, unseen=(HOSTILE,))
+    hostile = found(Match("a_b", 12.0, 0.5, HOSTILE), text=HOSTILE, unseen=(HOSTILE,))
     page = write_page(pipeline, hostile)
     content = page.read_bytes()
     assert b"<script" not in content
@@ -145,7 +154,7 @@ def test_the_page_is_escaped_and_needs_nothing_else_and_is_the_same_again(pipeli
         b"..",
     }
     assert b"minilm makes nothing of: &lt;script&gt;" in content
-    assert b"higher than all less than 10 s away" in content
+    assert b"its score higher than all less than 10 s away" in content
     page.unlink()
     assert write_page(pipeline, hostile) == page
     assert page.read_bytes() == content
@@ -153,7 +162,7 @@ def test_the_page_is_escaped_and_needs_nothing_else_and_is_the_same_again(pipeli
 
 
 def test_each_question_has_a_page_of_its_own(pipeline: Pipeline) -> None:
-    moment = Moment("a_b", 12.0, 0.5)
+    moment = Match("a_b", 12.0, 0.5)
     asked = [found(moment), found(moment, text="cut the bread!"), found(moment, backbone="mpnet")]
     asked += [
         found(moment, window_s=5.0),
@@ -166,25 +175,47 @@ def test_each_question_has_a_page_of_its_own(pipeline: Pipeline) -> None:
     assert all(re.fullmatch(r"(cut-the-bread|search)-[0-9a-f]{8}\.html", page) for page in pages)
 
 
-def test_the_terminal_has_a_table_of_moments_and_one_of_videos() -> None:
-    moments = Moment("a", 3725.9, 0.61, "cut the bread"), Moment("kitchen-2", 0.0, -0.0321, "sit down")
-    assert list(lines(found(*moments))) == [
+def test_a_video_has_its_moment_and_steps_with_links_and_the_picture_of_its_best_time(pipeline: Pipeline) -> None:
+    steps = Step(8.0, 21.5, HOSTILE), Step(21.5, 3700.0)
+    page = write_page(pipeline, found(Match("a_b", 2.0, 0.5), videos=(ranked("a_b", 12.0, *steps),)))
+    video = page.read_text().partition("<h2>Best matches")[0]
+    assert base64.b64encode(GREY).decode() in video
+    assert re.findall(r'<a href="[^"]*(#t=[^"]*)">([^<]*)</a>', video) == [
+        ("#t=8", "0:08–1:01:40"),
+        ("#t=8", "0:08–0:21"),
+        ("#t=21.5", "0:21–1:01:40"),
+    ]
+    assert "</a> &lt;script&gt;" in re.sub(r"\s+", " ", video)
+    assert "Steps: from what is said." in video
+    assert "Its moment is half of the sentences." in video
+
+
+def test_the_terminal_has_videos_with_moment_and_steps_and_a_table_of_matches() -> None:
+    matches = Match("a", 3725.9, 0.61, "cut the bread"), Match("kitchen-2", 0.0, -0.0321, "sit down")
+    steps = Step(3590.0, 3605.0, "cut"), Step(3605.0, 3660.0)
+    videos = ranked("a", 3600.0, *steps, score=0.4567), ranked("kitchen-2", 30.0, score=-0.1)
+    assert list(lines(found(*matches, videos=videos))) == [
         "what is said, by minilm on the pocketsphinx transcripts; cosine; 2 of 3 videos",
+        "moment: half of the sentences",
         "",
-        "moments",
-        "rank  video          time     score  sentence",
-        "   1  a           1:02:05     0.610  cut the bread",
-        "   2  kitchen-2   0:00:00    -0.032  sit down",
+        "rank  video         score",
+        "   1  a             0.457  moment 59:50–1:01:00, steps: from what is said",
+        "        59:50–1:00:05    cut",
+        "        1:00:05–1:01:00",
+        "   2  kitchen-2    -0.100  moment 0:20–0:40, steps: from what is said",
+        "        0:20–0:40",
         "",
-        "videos, by their best moment",
-        "rank  video      time     score  sentence",
-        "   1  a       1:02:05     0.610  cut the bread",
+        "best matches in all videos",
+        "rank  video         score      time  sentence",
+        "   1  a             0.610   1:02:05  cut the bread",
+        "   2  kitchen-2    -0.032      0:00  sit down",
         "",
     ]
-    seen = list(lines(found(Moment("a", 1.0, 104.5), unseen=("foo", "bar"), backbone="s3d-oepp")))
+    seen = list(lines(found(Match("a", 1.0, 104.5), unseen=("foo", "bar"), backbone="s3d-oepp")))
     assert seen[1] == "s3d-oepp makes nothing of: foo, bar"
-    assert seen[4:6] == ["rank  video      time     score", "   1  a       0:00:01   104.500"]
+    assert seen[-3:-1] == ["rank  video     score      time", "   1  a       104.500      0:01"]
 
 
-def test_times_have_hours() -> None:
-    assert [clock(time_s) for time_s in (0, 59.99, 3600, 36_061.5)] == ["0:00:00", "0:00:59", "1:00:00", "10:01:01"]
+def test_times_have_hours_from_an_hour_on() -> None:
+    times_s = (0, 59.99, 3599.9, 3600, 36_061.5)
+    assert [clock(time_s) for time_s in times_s] == ["0:00", "0:59", "59:59", "1:00:00", "10:01:01"]

@@ -70,12 +70,12 @@ def load(spec: ClipSpec, files: Mapping[str, Path]) -> ImageTower:
     return network.eval()
 
 
-def load_text(spec: TextSpec, files: Mapping[str, Path]) -> clip_text.TextEncoder:
+def load_text(spec: TextSpec, files: Mapping[str, Path]) -> clip_text.CausalTextEncoder:
     """Return the text tower with the published weights; what raises is said in ``checkpoint``."""
     (path,) = files.values()
     tower = clip_text.tower(Config().text)
     fill(tower, state(path), "text.", path)
-    return clip_text.TextEncoder(spec, clip_text.tokenize, tower)
+    return clip_text.CausalTextEncoder(spec, tower)
 
 
 def state(path: Path) -> checkpoint.Tensors:

@@ -143,9 +143,9 @@ def load(spec: ClipSpec, files: Mapping[str, Path]) -> VideoTower:
     return network
 
 
-def load_text(spec: TextSpec, files: Mapping[str, Path]) -> clip_text.TextEncoder:
+def load_text(spec: TextSpec, files: Mapping[str, Path]) -> clip_text.CausalTextEncoder:
     """Return the text tower with the published weights and its tokenizer; what raises is said in ``checkpoint``."""
-    return clip_text.TextEncoder(spec, clip_text.tokenize, load_text_tower(files))
+    return clip_text.CausalTextEncoder(spec, load_text_tower(files))
 
 
 def load_text_tower(files: Mapping[str, Path]) -> nn.Module:

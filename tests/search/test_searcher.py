@@ -1,4 +1,4 @@
-"""Search: planted moments come first, by the rule that is written down, and what cannot be searched is one line.
+"""Search: what was planted comes first, by the rules that are written down, and what cannot be searched is one line.
 
 This module is itself a family: a network that gives a clip's mean colour, and a tower that knows three colours.
 """
@@ -27,14 +27,15 @@ from stepline.backbones.sentence import MODELS, model_files  # noqa: E402
 from stepline.config import validate  # noqa: E402
 from stepline.datasets.studies import Study  # noqa: E402
 from stepline.errors import ConfigError, MissingError  # noqa: E402
-from stepline.features import search as module  # noqa: E402
 from stepline.features import store  # noqa: E402
 from stepline.features.extract import extract  # noqa: E402
-from stepline.features.search import Found, Moment, peaks, search  # noqa: E402
 from stepline.features.work import works  # noqa: E402
 from stepline.io import sha256_file, write_text  # noqa: E402
 from stepline.pipeline import Pipeline  # noqa: E402
 from stepline.plans import pipeline as pipeline_of  # noqa: E402
+from stepline.search import searcher, sources, transcripts  # noqa: E402
+from stepline.search.searcher import CAPTIONED, EQUAL, SAID, SEEN, SPOKEN, Found, Match, Searcher, checked  # noqa: E402
+from stepline.search.steps import Step  # noqa: E402
 from stepline.spec import ClipSpec, TextSpec  # noqa: E402
 from tests.media.clips import LIMITS, make  # noqa: E402
 
@@ -115,7 +116,7 @@ class Words:
 
 @pytest.fixture
 def words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SentenceEncoder", Words)
+    monkeypatch.setattr(transcripts, "SentenceEncoder", Words)
 
 
 def configured(*backbones: str, **more: Any) -> Pipeline:
@@ -148,12 +149,17 @@ def say(pipeline: Pipeline, said: Mapping[str, list[tuple[str, float]]]) -> None
     write_manifest(paths.manifest(folder, "000"), videos | silent, **pipeline.speech.record)
 
 
-def find(pipeline: Pipeline, text: str, *, top: int = 10, window_s: float = 10.0, **more: Any) -> Found:
-    return search(pipeline, text, **{"backbone": None, "top": top, "window_s": window_s} | more)
+def find(pipeline: Pipeline, text: str, *, backbone: str | None = None, **more: Any) -> Found:
+    checked(text, more.get("top", 10), more.get("window_s", 10.0))
+    return Searcher.open(pipeline, backbone).ask(text, **more)
 
 
-def places(moments: tuple[Moment, ...]) -> list[tuple[str, float]]:
-    return [(moment.video, moment.time_s) for moment in moments]
+def places(matches: tuple[Match, ...]) -> list[tuple[str, float]]:
+    return [(match.video, match.time_s) for match in matches]
+
+
+def ranked(found: Found) -> list[str]:
+    return [each.video for each in found.videos]
 
 
 def test_what_was_planted_in_videos_is_found_first() -> None:
@@ -185,41 +191,20 @@ def test_what_was_planted_in_videos_is_found_first() -> None:
     for colour, video, time_s in (("red", "b", 20.0), ("blue", "a", 12.0)):
         found = find(pipeline, colour)
         assert (found.backbone, found.similarity, found.searched, found.listed) == ("colours", "cosine", 2, 2)
-        assert places(found.videos)[0] == places(found.moments)[0] == (video, time_s)
-        assert found.moments[0].score > 0.95 > 0.5 > found.moments[1].score
+        assert (ranked(found)[0], places(found.matches)[0]) == (video, (video, time_s))
+        assert found.matches[0].score > 0.95 > 0.5 > found.matches[1].score
         assert find(pipeline, colour) == found
 
 
-def test_a_peak_is_no_less_than_all_within_the_window() -> None:
-    times_s, scores = np.arange(6.0), np.array([1.0, 3, 2, 2, 5, 5])
-    assert peaks(times_s, scores, 0).tolist() == [0, 1, 2, 3, 4, 5]
-    assert peaks(times_s, scores, 1).tolist() == [0, 1, 2, 3, 4, 5]
-    assert peaks(times_s, scores, 1.5).tolist() == [1, 4]
-    assert peaks(times_s, scores, 3).tolist() == [1, 4]
-    assert peaks(times_s, scores, 4).tolist() == [4]
-    assert peaks(np.zeros(3), np.ones(3), 1).tolist() == [0]
-
-
-def test_peaks_are_those_of_a_slow_search() -> None:
-    random = np.random.default_rng(0)
-    for window_s in (0.5, 2, 7, 1000):
-        times_s, scores = np.sort(random.integers(0, 60, 80) / 2), random.integers(0, 12, 80).astype(float)
-        expected = []
-        for i in range(80):
-            near = [j for j in range(80) if abs(times_s[j] - times_s[i]) < window_s]
-            if all((scores[i], -i) >= (scores[j], -j) for j in near):
-                expected.append(i)
-        assert peaks(times_s, scores, window_s).tolist() == expected
-
-
-def test_equal_moments_are_in_the_order_of_times_and_then_of_ids() -> None:
+def test_equal_matches_are_in_the_order_of_times_and_then_of_ids_and_videos_in_that_of_ids() -> None:
     pipeline = configured("colours")
     red, green = COLOURS["red"], COLOURS["green"]
     put(pipeline, {"b": [red, green, red], "a": [green, green, red]})
     found = find(pipeline, "red", window_s=1)
-    assert places(found.moments)[:3] == [("b", 0.0), ("a", 2.0), ("b", 2.0)]
-    assert places(found.videos) == [("b", 0.0), ("a", 2.0)]
-    assert places(find(pipeline, "red", window_s=1, top=1).moments) == [("b", 0.0)]
+    assert places(found.matches)[:3] == [("b", 0.0), ("a", 2.0), ("b", 2.0)]
+    put(pipeline, {"b": [red, green], "a": [green, red]})
+    assert ranked(find(pipeline, "red")) == ["a", "b"]
+    assert places(find(pipeline, "red", window_s=1, top=1).matches) == [("b", 0.0)]
     assert len(find(pipeline, "red", window_s=1, top=1).videos) == 1
 
 
@@ -227,10 +212,10 @@ def test_lengths_count_where_the_networks_own_code_takes_the_dot_product(monkeyp
     pipeline = configured("colours")
     put(pipeline, {"a": [(1, -1, -1), (9, -4, -4)]})
     found = find(pipeline, "red")
-    assert (found.similarity, places(found.moments), found.moments[0].score) == ("cosine", [("a", 0.0)], 1.0)
-    monkeypatch.setattr(module, "DOT", ("colours",))
+    assert (found.similarity, places(found.matches), found.matches[0].score) == ("cosine", [("a", 0.0)], 1.0)
+    monkeypatch.setattr(sources, "DOT", ("colours",))
     found = find(pipeline, "red")
-    assert (found.similarity, places(found.moments), found.moments[0].score) == ("dot product", [("a", 1.0)], 17.0)
+    assert (found.similarity, places(found.matches), found.matches[0].score) == ("dot product", [("a", 1.0)], 17.0)
     monkeypatch.setattr(registry, "presets", lambda: {"colours": replace(SPEC, normalise=True)})
     pipeline = configured("colours")
     put(pipeline, {"a": [COLOURS["red"]]})
@@ -245,7 +230,7 @@ def test_times_are_those_of_spans_and_of_listed_clips(monkeypatch: pytest.Monkey
     ]
     folder = paths.features("mine", "000", pipeline.features.spec_of("colours"))
     store.write(folder, pipeline.features.spec_of("colours"), {"a": spans}, 1.0)
-    assert places(find(pipeline, "red").moments)[0] == ("a", 41.0)
+    assert places(find(pipeline, "red").matches)[0] == ("a", 41.0)
 
     monkeypatch.setattr(registry, "presets", lambda: {"colours": replace(SPEC, placement="middles")})
     Path("clips.csv").write_text("video,start_s,end_s\na,3.5,5\na,20,25\n")
@@ -253,7 +238,7 @@ def test_times_are_those_of_spans_and_of_listed_clips(monkeypatch: pytest.Monkey
     folder = paths.features("mine", "000", pipeline.features.spec_of("colours"))
     rows, clips = {"a": np.float32([green, red])}, {"a": [(3.5, 5.0), (20.0, 25.0)]}
     store.write(folder, pipeline.features.spec_of("colours"), rows, 1.0, clips=clips)
-    assert places(find(pipeline, "red").moments) == [("a", 20.0), ("a", 3.5)]
+    assert places(find(pipeline, "red").matches) == [("a", 20.0), ("a", 3.5)]
 
 
 def test_words_that_the_tower_does_not_see_are_named() -> None:
@@ -273,8 +258,9 @@ def test_what_is_said_is_found_and_each_sentence_is_encoded_once(words: None) ->
     Words.encoded = 0
     found = find(pipeline, "boil water")
     assert found.what == "what is said, by minilm on the pocketsphinx transcripts"
-    assert (found.moments[0].sentence, found.moments[0].time_s) == ("boil the water", 31.5)
-    assert places(found.videos) == [("a", 31.5), ("b", 7.0)]
+    assert (found.matches[0].sentence, found.matches[0].time_s) == ("boil the water", 31.5)
+    assert places(found.matches) == [("a", 31.5), ("b", 7.0), ("a", 4.0)]
+    assert ranked(found) == ["a", "b"]
     assert Words.encoded == 4
     assert find(pipeline, "boil water") == found
     assert Words.encoded == 5
@@ -288,7 +274,7 @@ def test_a_network_with_a_tower_and_features_goes_before_what_is_said(words: Non
     assert find(pipeline, "red").backbone == "minilm"
     put(pipeline, {"a": [COLOURS["red"]]})
     assert find(pipeline, "red").backbone == "colours"
-    assert find(pipeline, "red", backbone="minilm").moments[0].sentence == "a red door"
+    assert find(pipeline, "red", backbone="minilm").matches[0].sentence == "a red door"
 
 
 @pytest.mark.slow
@@ -299,9 +285,9 @@ def test_a_real_encoder_finds_what_is_meant() -> None:
     pipeline = configured("histogram")
     lines = [("first we chop the vegetables", 2.0), ("the bicycle needs a new tyre", 30.0), ("serve the soup", 60.0)]
     say(pipeline, {"a": lines, "b": [("plant the tree in the garden", 5.0)]})
-    assert find(pipeline, "repairing a wheel").moments[0].sentence == "the bicycle needs a new tyre"
-    assert places(find(pipeline, "cutting carrots and onions").videos)[0] == ("a", 2.0)
-    assert places(find(pipeline, "digging a hole for a sapling").videos)[0] == ("b", 5.0)
+    assert find(pipeline, "repairing a wheel").matches[0].sentence == "the bicycle needs a new tyre"
+    assert places(find(pipeline, "cutting carrots and onions").matches)[0] == ("a", 2.0)
+    assert ranked(find(pipeline, "digging a hole for a sapling"))[0] == "b"
 
 
 def test_released_transcripts_are_searched_where_they_are_configured(
@@ -317,7 +303,7 @@ def test_released_transcripts_are_searched_where_they_are_configured(
     found = find(pipeline, "the airlock", backbone="minilm")
     assert found.what == "what is said, by minilm on the released transcripts"
     assert (found.searched, found.listed) == (1, 18)
-    assert (found.moments[0].sentence, found.moments[0].time_s) == ("Open the airlock", 60.0)
+    assert (found.matches[0].sentence, found.matches[0].time_s) == ("Open the airlock", 60.0)
 
 
 @pytest.mark.parametrize(
@@ -353,7 +339,7 @@ def test_the_verb_prints_and_writes_the_same_each_time(words: None, capsys: pyte
     assert said.err == ""
     first, *_, last = said.out.splitlines()
     assert first == "what is said, by minilm on the pocketsphinx transcripts; cosine; 2 of 2 videos"
-    assert "   1  a       1:01:11     0.577  boil the water" in said.out.splitlines()
+    assert "   1  a         0.577   1:01:11  boil the water" in said.out.splitlines()
     page = Path(last.removeprefix("The page: "))
     assert page.parent == Path("results/mine/search")
     content = page.read_bytes()
@@ -385,3 +371,77 @@ def test_models_by_name_bring_their_own_tower(monkeypatch: pytest.MonkeyPatch) -
     by_name = replace(SPEC, architecture="open_clip", weights=("open_clip:both/tag",))
     assert tower_of(by_name) is TOWER
     assert tower_of(replace(by_name, architecture="hf", weights=("hf:pictures/alone@1",))) is None
+
+
+def span(found: Found, place: int = 0) -> tuple[float, float]:
+    return found.videos[place].start_s, found.videos[place].end_s
+
+
+def test_the_moment_that_is_seen_is_a_quarter_of_32_frames_on_each_side_of_the_best() -> None:
+    pipeline, green = configured("colours"), COLOURS["green"]
+    long = [green] * 320
+    long[155] = COLOURS["red"]  # one of 32: int(linspace(0, 319, 32))[15] is 154, [16] is 164
+    long[164] = (1, 0, -1)
+    put(pipeline, {"a": long, "b": [green, green, COLOURS["red"], green, green]})
+    found = find(pipeline, "red")
+    assert found.moments_by == SEEN
+    assert ranked(found) == ["b", "a"]
+    assert (span(found), found.videos[0].peak_s) == ((1.0, 4.0), 2.0)
+    assert (span(found, 1), found.videos[1].peak_s) == ((82.0, 246.0 + 1), 164.0)
+
+
+def test_the_moment_of_a_listed_clip_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "presets", lambda: {"colours": replace(SPEC, placement="middles")})
+    Path("clips.csv").write_text("video,start_s,end_s\na,3.5,5\na,20,25\n")
+    pipeline = configured("colours", clips="clips.csv")
+    rows, clips = {"a": np.float32([COLOURS["green"], COLOURS["red"]])}, {"a": [(3.5, 5.0), (20.0, 25.0)]}
+    spec = pipeline.features.spec_of("colours")
+    store.write(paths.features("mine", "000", spec), spec, rows, 1.0, clips=clips)
+    assert span(find(pipeline, "red")) == (20.0, 25.0)
+
+
+def test_the_moment_that_is_heard_is_a_quarter_of_the_sentences_on_each_side_of_the_best(words: None) -> None:
+    pipeline = configured("histogram")
+    say(pipeline, {"a": [(f"word{place}", 10.0 * place) for place in range(12)]})
+    found = find(pipeline, "word5")
+    assert found.moments_by == SAID
+    assert (span(found), found.videos[0].peak_s) == ((20.0, 81.0), 50.0)
+    assert span(find(pipeline, "word11")) == (80.0, 111.0)
+
+
+def test_steps_are_from_what_is_said_where_something_is_and_equal_parts_elsewhere(
+    words: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "model_files", lambda name: {name: Path()} if name == "minilm" else None)
+    pipeline = configured("colours")
+    red, green = COLOURS["red"], COLOURS["green"]
+    put(pipeline, {"a": [green] * 10 + [red] * 10 + [green] * 10, "b": [green] * 40})
+    say(pipeline, {"a": [("cut the door", 8.0), ("paint the red door", 9.5), ("wait a day", 16.0), ("bye", 29.0)]})
+    one, two = find(pipeline, "red").videos
+    assert (one.video, one.steps_by, two.video, two.steps_by) == ("a", SPOKEN, "b", EQUAL)
+    assert (one.start_s, one.end_s) == (3.0, 18.0)
+    assert one.steps == (Step(3.0, 9.5, "cut the door"), Step(9.5, 18.0, "paint the red door"))
+    assert {step.label for step in two.steps} == {""}
+    assert (two.steps[0].start_s, two.steps[-1].end_s) == (two.start_s, two.end_s)
+    monkeypatch.setattr(sources, "model_files", lambda name: None)
+    assert [each.steps_by for each in find(pipeline, "red").videos] == [EQUAL, EQUAL]
+
+
+def test_the_joint_models_steps_come_first_where_rows_are_seconds(words: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def steps(model: str, rows: Any, query: Any, lines: Any, vectors: Any, start_s: float, end_s: float) -> Any:
+        assert (model, query, len(lines), len(vectors)) == ("model", "raw red", 1, 1)
+        return (Step(start_s, end_s, "paint it"),) if len(rows) == 3 else ()
+
+    monkeypatch.setattr(sources, "model_files", lambda name: {name: Path()})
+    monkeypatch.setattr(searcher, "load_joint", lambda backbone: "model" if backbone == "colours" else None)
+    monkeypatch.setattr(searcher, "raw_query", lambda encoder, text: f"raw {text}")
+    monkeypatch.setattr(searcher, "joint_steps", steps)
+    pipeline, green = configured("colours"), COLOURS["green"]
+    shifted = [store.Part(np.float32([green] * 3), 5.0, 5.0, 8.0)]
+    spec = pipeline.features.spec_of("colours")
+    rows = {"a": np.float32([COLOURS["red"]] * 3), "b": shifted, "c": np.float32([green] * 4)}
+    store.write(paths.features("mine", "000", spec), spec, rows, 1.0)
+    say(pipeline, {video: [("a red door", 0.0)] for video in ("a", "b")} | {"c": [("a red door", 1.0)]})
+    found = {each.video: each for each in find(pipeline, "red").videos}
+    assert found["a"].steps == (Step(0.0, 1.0, "paint it"),)
+    assert {video: each.steps_by for video, each in found.items()} == {"a": CAPTIONED, "b": EQUAL, "c": SPOKEN}

@@ -1,0 +1,83 @@
+"""Steps with captions by the released joint model of HiREST (Zala et al., CVPR 2023, Sec. 4.2), where it is at hand."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.asr.transcript import Sentence
+from stepline.backbones.sentence import model_files
+from stepline.backbones.weights import locate
+from stepline.features.text import TextEncoder
+from stepline.models.hirest_joint_words import Words
+from stepline.search.steps import Step
+
+if TYPE_CHECKING:
+    from stepline.models.hirest_joint import Joint
+
+WEIGHTS, FRAMES, SENTENCES = "hirest-joint", "eva_clip-hirest", "minilm"
+"""The model, the backbone of the frames that it sees, and the encoder of what it hears."""
+
+
+def load_joint(backbone: str) -> "Joint | None":
+    """Return the model; None where a backbone's features are not those that it sees, or where files are absent.
+
+    Raises StoreError where the file of its weights is another one.
+    """
+    files = locate(WEIGHTS) if backbone == FRAMES and model_files(SENTENCES) else None
+    if not files:
+        return None
+    from stepline.models.hirest_joint_release import load_released
+
+    (path,) = files.values()
+    return load_released(path)
+
+
+def raw_query(encoder: TextEncoder, text: str) -> NDArray[np.float32]:
+    """Return the vector of a text as the model sees it: not normalised."""
+    from stepline.backbones.clip_text import CausalTextEncoder
+
+    assert isinstance(encoder, CausalTextEncoder), "EVA-CLIP's"
+    return CausalTextEncoder(replace(encoder.spec, normalise=False), encoder.network).query(text)
+
+
+def joint_steps(
+    model: "Joint",
+    rows: NDArray[np.floating],
+    query: NDArray[np.floating],
+    lines: Sequence[Sentence],
+    vectors: NDArray[np.floating],
+    start_s: float,
+    end_s: float,
+) -> tuple[Step, ...]:
+    """Return the steps of a moment with their captions; none where the video has more rows than the model has places.
+
+    rows: (T, 1024) of the whole video, one a second from 0 s on. query: see ``raw_query``. lines, vectors: its
+    sentences, and (N, 384) of them. The steps fill the moment, as HiREST's evaluation has it.
+    """
+    import torch
+
+    from stepline.models.hirest_joint import Videos
+    from stepline.models.hirest_joint_frames import frame_of, speech_rows
+
+    if len(rows) > model.config.positions:
+        return ()
+    frames = torch.from_numpy(np.asarray(rows, np.float32))[None]
+    said = speech_rows([(line.start_s, line.end_s) for line in lines], len(rows))
+    heard = np.vstack([vectors, np.zeros_like(vectors[:1])])[said]
+    videos = Videos(
+        torch.nn.functional.normalize(frames, dim=2),
+        torch.from_numpy(np.asarray(query, np.float32))[None],
+        torch.from_numpy(np.asarray(heard, np.float32))[None],
+        torch.tensor([len(rows)]),
+    )
+    first, last = (frame_of(time_s, len(rows)) for time_s in (start_s, end_s))
+    (found,) = model.segments(videos, torch.tensor([[first, last]]))
+    edges = [first, *(edge for edge in found if first < edge < last), last]
+    ids = model.captions(videos, torch.zeros(len(edges) - 1, dtype=torch.int64), torch.tensor([*pairwise(edges)]))
+    words, times_s = Words(), [start_s, *map(float, edges[1:-1]), end_s]
+    captions = [words.decode(each) for each in ids]
+    return tuple(Step(*span, caption) for span, caption in zip(pairwise(times_s), captions, strict=True))
