@@ -4,7 +4,7 @@ import itertools
 import math
 import random
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,11 @@ from stepline.models.training import fit_head, shuffled
 
 Rows = NDArray[np.floating[Any]]
 Mixing = Literal["proportional", "alternating"]
+
+LOSSES: tuple[Callable[..., Tensor], ...] = (Joint.moment_loss, Joint.segment_loss, Joint.caption_loss)
+"""Of the tasks, by their numbers."""
+VALIDATED = (0, 2)
+"""The tasks whose losses decide which epoch is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,26 +84,26 @@ class Tables:
     def loss(self, model: Joint, batch: Tensor) -> Tensor:
         """Return the loss on a batch of numbers, all of one task."""
         task = bisect([*itertools.accumulate(self.sizes)], int(batch[0]))
-        return (self.moment_loss, self.segment_loss, self.caption_loss)[task](model, batch - sum(self.sizes[:task]))
+        return LOSSES[task](model, *self.given(task, batch - sum(self.sizes[:task])))
 
-    def moment_loss(self, model: Joint, batch: Tensor) -> Tensor:
-        """Return the loss on a batch of moments, by their numbers among themselves; so the others."""
-        return model.moment_loss(self.videos(batch), self.moments[batch].to(self.device))
+    def given(self, task: int, batch: Tensor) -> tuple[Any, ...]:
+        """Return what the loss of a task is given of a batch, whose numbers are those among the task's own."""
+        return (self._moments, self._intervals, self._captions)[task](batch)
 
-    def segment_loss(self, model: Joint, batch: Tensor) -> Tensor:
-        """Return the loss on a batch of intervals."""
+    def _moments(self, batch: Tensor) -> tuple[Any, ...]:
+        return self.videos(batch), self.moments[batch].to(self.device)
+
+    def _intervals(self, batch: Tensor) -> tuple[Any, ...]:
         video, start, last, target, *_ = self.intervals[batch].unbind(1)
         previous, videos = self.intervals[batch, 4:], self.videos(video)
         n = videos.features.shape[1]
         ends = torch.zeros(len(batch), n + 1, dtype=torch.bool).scatter_(1, previous.where(previous >= 0, n), True)
-        given = (each.to(self.device) for each in (between(start, last, n), ends[:, :n], target))
-        return model.segment_loss(videos, *given)
+        return videos, *(each.to(self.device) for each in (between(start, last, n), ends[:, :n], target))
 
-    def caption_loss(self, model: Joint, batch: Tensor) -> Tensor:
-        """Return the loss on a batch of captions."""
+    def _captions(self, batch: Tensor) -> tuple[Any, ...]:
         video = self.steps[batch, 0]
         steps = self._gathered(self.first[video, None] + self.frames[batch], video, torch.full_like(video, self.slots))
-        return model.caption_loss(steps, Written(*(each[batch].to(self.device) for each in self.captions)))
+        return steps, Written(*(each[batch].to(self.device) for each in self.captions))
 
     def videos(self, video: Tensor) -> Videos:
         """Return a batch of whole videos, padded with zeros to the longest."""
@@ -154,12 +159,12 @@ def fit_joint(
         return (epochs * updates - update) / (epochs * updates - rising)
 
     def val_loss(model: Joint) -> float:
-        moments, _, captions = judged.sizes
-        losses = []
-        for of_batch, size in ((judged.moment_loss, moments), (judged.caption_loss, captions)):
-            batches = torch.split(torch.arange(size), batch_size)
-            losses.append(sum(float(of_batch(model, batch)) for batch in batches) / len(batches))
-        return sum(losses)
+        means = []
+        for task in VALIDATED:
+            batches = torch.split(torch.arange(judged.sizes[task]), batch_size)
+            losses = [float(LOSSES[task](model, *judged.given(task, batch))) for batch in batches]
+            means.append(sum(losses) / len(losses))
+        return sum(means)
 
     fit_head(
         lambda: Joint(config) if clip4caption is None else load_clip4caption(clip4caption, config),
