@@ -98,7 +98,7 @@ class Decoder(nn.Module):
             for number, layer in enumerate(self._stack()):
                 said[number] = _joined(said[number], layer.among.memory(rows))
                 rows = layer(rows, said[number], seen[number], None)
-            likelihoods = self._logits(rows)[:, 0].log_softmax(dim=1).view(*word.shape, -1)
+            likelihoods = self._logits(rows).log_softmax(dim=2).view(*word.shape, len(self.bias))
             best, flat = (best[..., None] + likelihoods).flatten(1).topk(beams)
             origin, word = flat // likelihoods.shape[2], flat % likelihoods.shape[2]
             before = hypotheses.gather(1, origin[..., None].expand(-1, -1, step))
@@ -131,7 +131,8 @@ def written(captions: Sequence[Sequence[int]], words: int) -> Written:
     """Return captions as they are learned, of which the first ``words`` - 1 ids are: see ``Written``."""
     cut = [list(caption[: words - 1]) for caption in captions]
     length = torch.tensor([len(caption) for caption in cut])
-    ids = torch.tensor([caption + [PAD] * (words - len(caption)) for caption in cut])
+    filled = [caption + [PAD] * (words - len(caption)) for caption in cut]
+    ids = torch.tensor(filled, dtype=torch.int64).view(-1, words)
     place = torch.arange(words)
     read = functional.pad(ids[:, :-1], (1, 0), value=CLS)
     return Written(read, torch.where(place == length[:, None], SEP, ids), place <= length[:, None])

@@ -10,6 +10,8 @@ from stepline.models.hirest_joint_config import JointConfig
 
 EPS = 1e-12
 """Of CLIP4Caption's norms."""
+DEVIATION = 0.02
+"""Of CLIP4Caption's weights before training."""
 OFFSET = -10_000.0
 """What the release adds to attention scores. It means to leave out what is masked, but its masks are all zeros, so it
 adds it to every score on frames; in float32 that rounds them to steps of 2^-10."""
@@ -48,7 +50,7 @@ class Attention(nn.Module):
         return result
 
     def _split(self, rows: Tensor) -> Tensor:
-        return rows.view(*rows.shape[:2], self.heads, -1).transpose(1, 2)
+        return rows.view(*rows.shape[:2], self.heads, rows.shape[2] // self.heads).transpose(1, 2)
 
 
 class FeedForward(nn.Module):
@@ -107,6 +109,6 @@ class Encoder(nn.Module):
 def start(module: nn.Module) -> None:
     """Give a module of CLIP4Caption what it has before training: biases of 0, others from a normal distribution."""
     if isinstance(module, nn.Linear | nn.Embedding):
-        nn.init.normal_(module.weight, std=0.02)
+        nn.init.normal_(module.weight, std=DEVIATION)
     if isinstance(module, nn.Linear):
         nn.init.zeros_(module.bias)
