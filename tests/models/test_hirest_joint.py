@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch")
 
 from torch.nn.functional import logsigmoid  # noqa: E402
 
+from stepline.models.hirest_joint import together  # noqa: E402
 from stepline.models.hirest_joint_captions import written  # noqa: E402
 from stepline.models.hirest_joint_segments import between  # noqa: E402
 from tests.models.joint import SIZES, alone, network, videos  # noqa: E402
@@ -137,3 +138,13 @@ def test_captions_see_sampled_frames_and_nothing_else() -> None:
         even.sampled(changed, of_video, steps).features, even.sampled(batch, of_video, steps).features
     )
     assert model.captions(batch, of_video[:0], steps[:0]) == []
+
+
+def test_videos_are_put_together_and_too_long_ones_refused() -> None:
+    batch = videos(9, 5, 7)
+    again = together([alone(batch, number) for number in range(3)])
+    for one, two in zip(batch, again, strict=True):
+        assert torch.equal(one, two)
+    assert together([alone(batch, 1)._replace(speech=None)]).speech is None
+    with pytest.raises(ValueError, match="65 frames are more than the 64 that have a position"):
+        network().moments(videos(65))

