@@ -13,6 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from stepline.errors import ConfigError  # noqa: E402
 from stepline.models import hirest_joint_layers, training  # noqa: E402
 from stepline.models.hirest_joint import Joint, Videos  # noqa: E402
 from stepline.models.hirest_joint_captions import written  # noqa: E402
@@ -110,7 +111,14 @@ def test_a_batch_is_what_its_examples_make(dtype: Any) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"moment": (2, 14)}, {"boundaries": [-1, 3]}, {"steps": [(3, 99)]}, {"captions": []}, {"speech": np.ones((3, 4))}],
+    [
+        {"moment": (2, 14)},
+        {"boundaries": [-1, 3]},
+        {"steps": [(3, 99)]},
+        {"captions": []},
+        {"speech": np.ones((3, 4))},
+        {"speech": None},
+    ],
     ids=lambda change: next(iter(change)),
 )
 def test_an_example_whose_parts_do_not_fit_is_refused(change: dict[str, Any]) -> None:
@@ -208,6 +216,11 @@ def test_without_speech_nothing_is_asked_of_it() -> None:
     config = JointConfig(**SIZES, audio=False)
     deaf = [replace(each, speech=None) for each in examples()]
     assert not [name for name in fit(Path("a"), deaf, config=config, val=deaf, epochs=1) if name.startswith("speech")]
+
+
+def test_without_steps_to_validate_there_is_no_best_epoch() -> None:
+    with pytest.raises(ConfigError, match="^joint: no video of val has steps"):
+        fit(Path("a"), val=examples(1))
 
 
 def planted(told: bool, n: int, seed: int) -> list[Example]:

@@ -49,7 +49,11 @@ def together(videos: Sequence[Videos]) -> Videos:
 
 
 class Growth(NamedTuple):
-    """A step of segmentation: of which videos, their (b, T) logits and next steps; (B, T) ends that all have so far."""
+    """One iteration of segmentation.
+
+    video: (b,) the videos that it was made for. logits: their (b, T) logits. grown: their next steps. ends: (B, T),
+    which frames of all videos are ends by now.
+    """
 
     video: Tensor
     logits: Tensor
@@ -82,9 +86,8 @@ class Joint(nn.Module):
         real = self.real(videos)
         losses = []
         for logits, target in zip(self.moment_logits(videos), moments.unbind(1), strict=True):
-            costs = functional.binary_cross_entropy_with_logits(
-                logits, functional.one_hot(target, logits.shape[1]).to(logits), reduction="none"
-            )
+            here = between(target, target, logits.shape[1]).to(logits)
+            costs = functional.binary_cross_entropy_with_logits(logits, here, reduction="none")
             losses.append((costs * real).sum() / real.sum())
         return (losses[0] + losses[1]) / 2
 
@@ -148,13 +151,14 @@ class Joint(nn.Module):
         return Videos(features, videos.query[video], speech, lengths)
 
     def growth(self, videos: Videos, moments: Tensor) -> Iterator[Growth]:
-        """Yield the steps of segmentation, at most ``iterations``; a video that has no more is left out."""
+        """Yield the iterations of segmentation, at most ``iterations``; a video without a next step is left out."""
         content, real = self.content(videos), self.real(videos)
         start, end = moments.unbind(1)
         inside = between(start, end, content.shape[1])
         ends = between(start, start, content.shape[1])
-        masked_padding = self.config.padding == "masked"
-        last = videos.lengths - 1 if masked_padding else torch.full_like(videos.lengths, content.shape[1] - 1)
+        last = torch.full_like(videos.lengths, content.shape[1] - 1)
+        if self.config.padding == "masked":
+            last = videos.lengths - 1
         video = torch.arange(len(moments), device=moments.device)
         for _ in range(self.config.iterations):
             rows = self.encode(content[video], real[video], inside[video], ends[video])

@@ -15,9 +15,10 @@ from stepline.models.hirest_joint_layers import EPS, OFFSET, Attention, FeedForw
 
 
 class Written(NamedTuple):
-    """Captions as they are learned: (N, words) ids that are read and that follow them, and whether a place is one's.
+    """N captions as they are learned, each (N, words).
 
-    After a caption's end, ids are ``PAD``; these are learned too.
+    read: ``CLS`` and the caption's ids. follows: the id after each of these, ``SEP`` after the last. Both are filled up
+    with ``PAD``, which is learned too. there: which ids are read, not filled up.
     """
 
     read: Tensor
@@ -29,7 +30,7 @@ class Found(NamedTuple):
     """What beam search found: the k hypotheses of each of N captions, the best first.
 
     ids: (N, k, words), those after ``CLS``, -1 after the last step. scores: (N, k) sums of log likelihoods.
-    steps: (N,), how many were made. done: (N,), whether the best hypothesis came to its end.
+    steps: (N,), how many there were. done: (N,), whether the best hypothesis came to its end.
     """
 
     ids: Tensor

@@ -1,4 +1,4 @@
-"""Transformer layers as BERT and CLIP4Caption have them: norms follow the sums, and are of a very small epsilon."""
+"""Transformer layers as BERT and CLIP4Caption have them: norms follow the sums and have a very small epsilon."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ EPS = 1e-12
 DEVIATION = 0.02
 """Of CLIP4Caption's weights before training."""
 OFFSET = -10_000.0
-"""What the release adds to attention scores. It means to leave out what is masked, but its masks are all zeros, so it
-adds it to every score on frames; in float32 that rounds them to steps of 2^-10."""
+"""What the release adds to attention scores to mask frames. Its masks are all zeros, so every frame's score gets it; in
+float32 that rounds the scores to steps of 2^-10."""
 
 
 class Memory(NamedTuple):

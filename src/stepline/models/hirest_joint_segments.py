@@ -2,7 +2,7 @@
 
 As the release does it, with what follows from that: a step is one frame wider on each side than the frames above the
 threshold, so it may begin a frame before the moment and end a frame after it; one that begins at frame 0 is not taken,
-so that it is found again for ever; and of the boundaries the last is left out.
+so the video gets no more steps; and the last of all boundaries is left out.
 """
 
 from typing import NamedTuple

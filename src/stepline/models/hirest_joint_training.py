@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from stepline.errors import ConfigError
 from stepline.models.hirest_joint import Joint, Videos
 from stepline.models.hirest_joint_captions import Written, written
 from stepline.models.hirest_joint_config import JointConfig
@@ -50,20 +51,19 @@ class Example:
 
 
 class Tables:
-    """What is learned of videos, numbered through: moments, then intervals between boundaries, then captions.
+    """What is learned of videos, numbered from 0: all moments, then intervals between boundaries, then captions.
 
-    The rows of all videos stand in one table, in the type that they were given in, with a row of zeros after them: a
+    The rows of all videos are in one table, in the type that they were given in, with a row of zeros after them; a
     batch is gathered from it. Raises ValueError where an example's parts do not fit together.
     """
 
     def __init__(self, examples: Sequence[Example], config: JointConfig, device: str = "cpu") -> None:
         for number, each in enumerate(examples):
-            frames = [*each.moment, *each.boundaries, *(frame for step in each.steps for frame in step)]
-            speech = each.features if each.speech is None else each.speech
-            if len(speech) != len(each.features) or min(frames) < 0 or max(frames) >= len(each.features):
-                raise ValueError(
-                    f"example {number} has {len(each.features)} frames, its speech {len(speech)}, and {frames}"
-                )
+            n, frames = len(each.features), [*each.moment, *each.boundaries, *itertools.chain(*each.steps)]
+            if not 0 <= min(frames) <= max(frames) < n:
+                raise ValueError(f"example {number} has {n} frames, numbered from 0, and not all of {frames}")
+            if config.audio and (each.speech is None or len(each.speech) != n):
+                raise ValueError(f"example {number} has {n} frames, and speech of another length or none")
             if len(each.captions) != len(each.steps):
                 raise ValueError(f"example {number} has {len(each.steps)} steps and {len(each.captions)} captions")
         self.device, self.slots = device, config.slots
@@ -155,9 +155,14 @@ def fit_joint(
     ``mixed``. weight_decay: AdamW's; parameters that a task has no part in are left alone by its updates. warm_up: the
     part of all updates over which the learning rate rises from 0, before it falls to 0, both linearly. clip: the
     largest norm of the gradient. The validation loss is that of moments and that of captions, each a mean over batches.
-    resume, and what is raised: see ``fit_head``. Raises ValueError where there is nothing to validate.
+    resume: see ``fit_head``. Raises what ``fit_head``, ``Tables`` and ``load_clip4caption`` raise, and ConfigError
+    where no video of ``val`` has steps.
     """
     tables, judged = Tables(train, config, device), Tables(val, config, device)
+    if not judged.sizes[-1]:
+        raise ConfigError(
+            f"{what}: no video of val has steps, and their captions are validated; take more videos of val"
+        )
     updates = sum(math.ceil(size / batch_size) for size in tables.sizes)
     rising = int(warm_up * epochs * updates)
 
@@ -202,8 +207,9 @@ def mixed(sizes: Sequence[int], batch_size: int, mixing: Mixing, seed: int) -> I
     """Yield without end batches of numbers, those of a task after those of the task before it, ``sizes`` of each.
 
     Each task has permutations of its own, one after another, of which the last batch is what is left. An epoch has as
-    many batches as all tasks have together: ``proportional``, as released, all of them in an order that is drawn, in
-    epoch e by Python's ``Random(e)``; or ``alternating``, the tasks by turns, as the paper's "round-robin" can be read.
+    many batches as all tasks have together. With ``proportional``, as released, these are all of them, in an order that
+    Python's ``Random(e)`` draws in epoch e; with ``alternating`` the tasks take turns, as the paper's "round-robin" can
+    be read.
     """
     first = [end - size for end, size in zip(itertools.accumulate(sizes), sizes, strict=True)]
     batches = [shuffled(size, batch_size, seed + task) for task, size in enumerate(sizes)]
