@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepline import cli
+from stepline import cli, models
 from stepline.backbones import registry
 from stepline.backbones import weights as module
 from stepline.backbones.weights import WEIGHTS, File
@@ -101,6 +101,21 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setitem(registry.FAMILIES, "toy", "toy")
     monkeypatch.setattr(verbs, "import_module", lambda _: SimpleNamespace(load=load, load_text=load))
     return loaded
+
+
+@pytest.mark.parametrize("name", ["hirest-joint", "clip4caption"])
+def test_a_head_s_weights_are_loaded_as_that_head(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    (file,) = WEIGHTS[name].files
+    monkeypatch.setitem(WEIGHTS, name, replace(WEIGHTS[name], files=(replace(file, size=0, sha256=""),)))
+    path = fill(Path("weights", name), name) / file.name
+    code, _, said = run(capsys, "check", name)
+    assert code == 2
+    assert said.startswith(f"error: {path} is no checkpoint of PyTorch")
+    monkeypatch.setattr(f"stepline.models.hirest_joint_release.{models.WEIGHTS[name]}", lambda _: Path())
+    assert run(capsys, "check", name) == (0, [f"{name}: weights/{name}: loads as PosixPath"], "")
 
 
 def test_each_network_and_tower_is_loaded_once(loads: list[str], capsys: pytest.CaptureFixture[str]) -> None:

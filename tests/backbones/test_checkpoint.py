@@ -322,6 +322,12 @@ TIMESFORMER = of(blocks__0__temporal_fc__weight=(768, 768), time_embed=(1, 8, 76
 INTERNVIDEO = of(visual__transformer__temporal_cls_token=(1, 1, 1024), visual__conv1__weight=(1024, 3, 1, 14, 14))
 EVA = of(visual__pos_embed=(1, 257, 1408))
 WORDS = of(embeddings__word_embeddings__weight=(30522, 768))
+CLIP4CAPTION = of(
+    visual__embeddings__word_embeddings__weight=(768, 512),
+    visual__encoder__layer__0__attention__self__query__weight=(768, 768),
+    decoder__embeddings__word_embeddings__weight=(30522, 768),
+    normalize_video__visual_norm2d__weight=(512,),
+)
 LOOKS: dict[str, Any] = {
     "S3D MIL-NCE (s3d_howto100m.pth)": of(conv1__conv1__weight=(64, 24, 2, 4, 4), fc__weight=(512, 1024)),
     "TimeSformer of HowTo100M by distant supervision": {
@@ -346,6 +352,8 @@ LOOKS: dict[str, Any] = {
         embeddings__word_embeddings__weight=(30527, 768), encoder__relative_attention_bias__weight=(32, 12)
     ),
     "a MiniLM sentence encoder": of(embeddings__word_embeddings__weight=(30522, 384)),
+    "HiREST's joint model": wrapped(CLIP4CAPTION, "clip4cap_model.") | of(segment_predictor__0__weight=(1, 768)),
+    "CLIP4Caption": CLIP4CAPTION,
     "BERT": WORDS | of(encoder__layer__0__attention__self__query__weight=(768, 768)),
     "DistilBERT": WORDS | of(transformer__layer__0__attention__q_lin__weight=(768, 768)),
     "no model that is known here (its first name is 'x')": of(x=(3,)),
@@ -375,6 +383,7 @@ FOLDERS = {
     "internvideo": "InternVideo MM-L-14",
     "videoclip": "VideoCLIP",
     "egovlp": "EgoVLP",
+    "hirest_joint": "HiREST's joint model",
 }
 
 

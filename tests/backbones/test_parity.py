@@ -1,5 +1,6 @@
 """The recipe, the verb `backbone check` and its exit codes."""
 
+import hashlib
 import json
 import runpy
 import shutil
@@ -52,6 +53,16 @@ def test_other_weights_or_inputs_than_the_files_say_are_errors() -> None:
         recipe.weights({"a": [[2], "float32", "ones"]}, "0" * 64)
     with pytest.raises(StoreError, match="the recipe's input x is not that of the golden file"):
         recipe.video01("x", (1, 3, 2, 4, 4), "0" * 64)
+
+
+def test_weights_can_be_tied_and_added_to() -> None:
+    expected = recipe.weight("b", (3,), "bias")
+    expected[1] += np.float32(14)
+    sha256 = hashlib.sha256(b"a" + expected.tobytes() + b"b" + expected.tobytes()).hexdigest()
+    keys = {"a": [[3], "float32", "tied", "b"], "b": [[3], "float32", "bias"]}
+    made = recipe.weights(keys, sha256, {"b": [[1, 14.0]]})
+    assert made["a"] is made["b"]
+    assert np.array_equal(made["b"], expected)
 
 
 def test_constant_buffers_are_left_out() -> None:

@@ -347,6 +347,14 @@ _MODELS: tuple[tuple[str, dict[str, _Shape]], ...] = (
         {"embeddings.word_embeddings.weight": (30522, 384)},
     ),
     (
+        "HiREST's joint model (HiREST_BEST.pth)",
+        {"segment_predictor.0.weight": (1, 768), "visual.embeddings.word_embeddings.weight": (768, 512)},
+    ),
+    (
+        "CLIP4Caption (clip4caption_vit-b-32_model.bin)",
+        {"visual_norm2d.weight": (512,), "visual.embeddings.word_embeddings.weight": (768, 512)},
+    ),
+    (
         "BERT",
         {"embeddings.word_embeddings.weight": (None, 768), "encoder.layer.0.attention.self.query.weight": (768, 768)},
     ),

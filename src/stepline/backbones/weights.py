@@ -60,9 +60,10 @@ def _transformer(name: str, model: str, licence: str = "Apache-2.0") -> Weights:
     )
 
 
-_HIREST = f"{_HUB}/j-min/HiREST-baseline/resolve/54e2f8da7a4384fec8a137011399f5e104069032"
 _MAVEN = "https://repo1.maven.org/maven2"
 _S3D = "https://www.rocq.inria.fr/cluster-willow/amiech/howto100m"
+_HIREST = f"{_HUB}/j-min/HiREST-baseline"
+_HIREST_FILES = f"{_HIREST}/resolve/54e2f8da7a4384fec8a137011399f5e104069032"
 _INTERNVIDEO = "https://pjlab-gvm-data.oss-cn-shanghai.aliyuncs.com/internvideo/retrieval/msrvtt"
 WEIGHTS = {
     weights.name: weights
@@ -157,32 +158,6 @@ WEIGHTS = {
             licence="MIT",
         ),
         Weights(
-            name="hirest-joint",
-            files=(
-                File(
-                    name="HiREST_BEST.pth",
-                    url=f"{_HIREST}/HiREST_BEST.pth",
-                    size=252841413,
-                    sha256="9f3c207007614fe25a07ec7788f35d122e4bb5eafdfa2775f86cdc3eb6b38100",
-                ),
-            ),
-            origin="https://github.com/j-min/HiREST",
-            licence="none stated",
-        ),
-        Weights(
-            name="clip4caption",
-            files=(
-                File(
-                    name="clip4caption_vit-b-32_model.bin",
-                    url=f"{_HIREST}/clip4caption_vit-b-32_model.bin",
-                    size=235712437,
-                    sha256="e4814e953cb088c2f096ac346b003a750bed4f899b7af7bbd9513d43247837be",
-                ),
-            ),
-            origin="https://github.com/liupeng0606/clip4caption",
-            licence="none stated",
-        ),
-        Weights(
             name="videoclip",
             files=(
                 File(
@@ -193,6 +168,32 @@ WEIGHTS = {
             ),
             origin="https://github.com/facebookresearch/fairseq/tree/main/examples/MMPT",
             licence="CC-BY-NC-4.0",
+        ),
+        Weights(
+            name="hirest-joint",
+            files=(
+                File(
+                    name="HiREST_BEST.pth",
+                    url=f"{_HIREST_FILES}/HiREST_BEST.pth",
+                    size=252841413,
+                    sha256="9f3c207007614fe25a07ec7788f35d122e4bb5eafdfa2775f86cdc3eb6b38100",
+                ),
+            ),
+            origin=_HIREST,
+            licence="none stated",
+        ),
+        Weights(
+            name="clip4caption",
+            files=(
+                File(
+                    name="clip4caption_vit-b-32_model.bin",
+                    url=f"{_HIREST_FILES}/clip4caption_vit-b-32_model.bin",
+                    size=235712437,
+                    sha256="e4814e953cb088c2f096ac346b003a750bed4f899b7af7bbd9513d43247837be",
+                ),
+            ),
+            origin=_HIREST,
+            licence="none stated",
         ),
         _transformer("mpnet", "sentence-transformers/all-mpnet-base-v2"),
         _transformer("paraphrase-mpnet", "sentence-transformers/paraphrase-mpnet-base-v2"),

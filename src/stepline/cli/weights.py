@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stepline import models
 from stepline.errors import MissingError, SteplineError, StoreError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _check(parsed: argparse.Namespace) -> None:
 
 
 def _loaded(name: str, folder: Path) -> list[str]:
-    """Check the files and load each network, text tower and sentence encoder that they are for; return their names.
+    """Check the files and load each network, text tower, encoder and head that they are for; return their names.
 
     Those that need other weights too are for the first that they name. A metric of captions scores one.
     """
@@ -100,6 +101,10 @@ def _loaded(name: str, folder: Path) -> list[str]:
         encoder = SentenceEncoder(name)
         encoder.encode(encoder.tokens(""))
         return [MODELS[name].model]
+    if name in models.WEIGHTS:
+        (file,) = weights.WEIGHTS[name].files
+        load = getattr(import_module("stepline.models.hirest_joint_release"), models.WEIGHTS[name])
+        return [type(load(folder / file.name)).__name__]
     networks = [spec for spec in registry.networks_of(name) if spec.weights[0] == name]
     towers = [spec for spec in registry.towers().values() if spec.weights[0] == name]
     for spec in {(spec.architecture, spec.model, spec.weights): spec for spec in networks}.values():

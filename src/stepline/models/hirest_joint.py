@@ -5,7 +5,7 @@ boundaries of its steps, and CLIP4Caption's decoder for their captions (Sec. 4.2
 as released; see ``JointConfig``. What is random comes from torch's global generator.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -32,8 +32,28 @@ class Videos(NamedTuple):
     lengths: Tensor
 
 
+def together(videos: Sequence[Videos]) -> Videos:
+    """Return videos as one batch, each padded to the longest."""
+    longest = max(each.features.shape[1] for each in videos)
+
+    def padded(rows: Iterable[Tensor]) -> Tensor:
+        return torch.cat([functional.pad(each, (0, 0, 0, longest - each.shape[1])) for each in rows])
+
+    speech = [each.speech for each in videos if each.speech is not None]
+    return Videos(
+        padded(each.features for each in videos),
+        torch.cat([each.query for each in videos]),
+        padded(speech) if speech else None,
+        torch.cat([each.lengths for each in videos]),
+    )
+
+
 class Growth(NamedTuple):
-    """A step of segmentation: of which videos, their (b, T) logits and next steps; (B, T) ends that all have so far."""
+    """One iteration of segmentation.
+
+    video: (b,) the videos that it was made for. logits: their (b, T) logits. grown: their next steps. ends: (B, T),
+    which frames of all videos are ends by now.
+    """
 
     video: Tensor
     logits: Tensor
@@ -66,9 +86,8 @@ class Joint(nn.Module):
         real = self.real(videos)
         losses = []
         for logits, target in zip(self.moment_logits(videos), moments.unbind(1), strict=True):
-            costs = functional.binary_cross_entropy_with_logits(
-                logits, functional.one_hot(target, logits.shape[1]).to(logits), reduction="none"
-            )
+            here = between(target, target, logits.shape[1]).to(logits)
+            costs = functional.binary_cross_entropy_with_logits(logits, here, reduction="none")
             losses.append((costs * real).sum() / real.sum())
         return (losses[0] + losses[1]) / 2
 
@@ -113,7 +132,10 @@ class Joint(nn.Module):
 
     @torch.inference_mode()
     def captions(self, videos: Videos, video: Tensor, steps: Tensor, *, beams: int = 3) -> list[list[int]]:
-        """Return the word ids of the captions of (N, 2) first and last frames of steps, of the (N,) videos."""
+        """Return the word ids of the captions of (N, 2) first and last frames of steps, of the (N,) videos.
+
+        All are searched for at once; ``Decoder.search`` has how. beams: 3 in the release's scripts.
+        """
         found = self.searched(self.sampled(videos, video, steps), beams, self.config.words)
         return [until_end(ids) for ids in found.ids[:, 0].tolist()]
 
@@ -129,16 +151,19 @@ class Joint(nn.Module):
         return Videos(features, videos.query[video], speech, lengths)
 
     def growth(self, videos: Videos, moments: Tensor) -> Iterator[Growth]:
-        """Yield the steps of segmentation, at most ``iterations``; a video that has no more is left out."""
+        """Yield the iterations of segmentation, at most ``iterations``; a video without a next step is left out."""
         content, real = self.content(videos), self.real(videos)
         start, end = moments.unbind(1)
         inside = between(start, end, content.shape[1])
         ends = between(start, start, content.shape[1])
+        last = torch.full_like(videos.lengths, content.shape[1] - 1)
+        if self.config.padding == "masked":
+            last = videos.lengths - 1
         video = torch.arange(len(moments), device=moments.device)
         for _ in range(self.config.iterations):
             rows = self.encode(content[video], real[video], inside[video], ends[video])
             logits = self.segment(rows)[..., 0]
-            grown = grow(logits, inside[video], self.config.threshold)
+            grown = grow(logits, inside[video], last[video], self.config.threshold)
             taken = video[grown.taken]
             left, right = grown.left[grown.taken], grown.right[grown.taken]
             inside[taken] &= ~between(left, right, content.shape[1])

@@ -15,9 +15,10 @@ from stepline.models.hirest_joint_layers import EPS, OFFSET, Attention, FeedForw
 
 
 class Written(NamedTuple):
-    """Captions as they are learned: (N, words) ids that are read and that follow them, and whether a place is one's.
+    """N captions as they are learned, each (N, words).
 
-    After a caption's end, ids are ``PAD``; these are learned too.
+    read: ``CLS`` and the caption's ids. follows: the id after each of these, ``SEP`` after the last. Both are filled up
+    with ``PAD``, which is learned too. there: which ids are read, not filled up.
     """
 
     read: Tensor
@@ -29,7 +30,7 @@ class Found(NamedTuple):
     """What beam search found: the k hypotheses of each of N captions, the best first.
 
     ids: (N, k, words), those after ``CLS``, -1 after the last step. scores: (N, k) sums of log likelihoods.
-    steps: (N,), how many were made. done: (N,), whether the best hypothesis came to its end.
+    steps: (N,), how many there were. done: (N,), whether the best hypothesis came to its end.
     """
 
     ids: Tensor
@@ -98,7 +99,7 @@ class Decoder(nn.Module):
             for number, layer in enumerate(self._stack()):
                 said[number] = _joined(said[number], layer.among.memory(rows))
                 rows = layer(rows, said[number], seen[number], None)
-            likelihoods = self._logits(rows)[:, 0].log_softmax(dim=1).view(*word.shape, -1)
+            likelihoods = self._logits(rows).log_softmax(dim=2).view(*word.shape, len(self.bias))
             best, flat = (best[..., None] + likelihoods).flatten(1).topk(beams)
             origin, word = flat // likelihoods.shape[2], flat % likelihoods.shape[2]
             before = hypotheses.gather(1, origin[..., None].expand(-1, -1, step))
@@ -131,7 +132,8 @@ def written(captions: Sequence[Sequence[int]], words: int) -> Written:
     """Return captions as they are learned, of which the first ``words`` - 1 ids are: see ``Written``."""
     cut = [list(caption[: words - 1]) for caption in captions]
     length = torch.tensor([len(caption) for caption in cut])
-    ids = torch.tensor([caption + [PAD] * (words - len(caption)) for caption in cut])
+    filled = [caption + [PAD] * (words - len(caption)) for caption in cut]
+    ids = torch.tensor(filled, dtype=torch.int64).view(-1, words)
     place = torch.arange(words)
     read = functional.pad(ids[:, :-1], (1, 0), value=CLS)
     return Written(read, torch.where(place == length[:, None], SEP, ids), place <= length[:, None])

@@ -46,3 +46,7 @@ class JointConfig:
     threshold: float = 0.5
     iterations: int = 20
     gap: int = 5
+
+    def __post_init__(self) -> None:
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden is {self.hidden}, not a multiple of {self.heads} heads")

@@ -1,4 +1,4 @@
-"""Transformer layers as BERT and CLIP4Caption have them: norms follow the sums, and are of a very small epsilon."""
+"""Transformer layers as BERT and CLIP4Caption have them: norms follow the sums and have a very small epsilon."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,11 @@ from stepline.models.hirest_joint_config import JointConfig
 
 EPS = 1e-12
 """Of CLIP4Caption's norms."""
+DEVIATION = 0.02
+"""Of CLIP4Caption's weights before training."""
 OFFSET = -10_000.0
-"""What the release adds to attention scores. It means to leave out what is masked, but its masks are all zeros, so it
-adds it to every score on frames; in float32 that rounds them to steps of 2^-10."""
+"""What the release adds to attention scores to mask frames. Its masks are all zeros, so every frame's score gets it; in
+float32 that rounds the scores to steps of 2^-10."""
 
 
 class Memory(NamedTuple):
@@ -48,7 +50,7 @@ class Attention(nn.Module):
         return result
 
     def _split(self, rows: Tensor) -> Tensor:
-        return rows.view(*rows.shape[:2], self.heads, -1).transpose(1, 2)
+        return rows.view(*rows.shape[:2], self.heads, rows.shape[2] // self.heads).transpose(1, 2)
 
 
 class FeedForward(nn.Module):
@@ -94,7 +96,14 @@ class Encoder(nn.Module):
         self.apply(start)
 
     def forward(self, frames: Tensor, real: Tensor) -> Tensor:
-        """Return the encoded frames; real: (B, T), whether a frame is no padding."""
+        """Return the encoded frames; real: (B, T), whether a frame is no padding.
+
+        Raises ValueError where there are more frames than positions.
+        """
+        if frames.shape[1] > len(self.positions.weight):
+            raise ValueError(
+                f"{frames.shape[1]} frames are more than the {len(self.positions.weight)} that have a position"
+            )
         rows: Tensor = self.dropout(self.norm(self.project(frames) + self.positions.weight[: frames.shape[1]]))
         mask = frames.new_full(real.shape, OFFSET)
         if self.masked:
@@ -107,6 +116,6 @@ class Encoder(nn.Module):
 def start(module: nn.Module) -> None:
     """Give a module of CLIP4Caption what it has before training: biases of 0, others from a normal distribution."""
     if isinstance(module, nn.Linear | nn.Embedding):
-        nn.init.normal_(module.weight, std=0.02)
+        nn.init.normal_(module.weight, std=DEVIATION)
     if isinstance(module, nn.Linear):
         nn.init.zeros_(module.bias)

@@ -84,8 +84,8 @@ def network_of(tensors: Tensors, path: Path, **settings: Any) -> Joint:
 def load_clip4caption(path: Path, config: JointConfig | None = None) -> Joint:
     """Return a network that begins as the release's does, with CLIP4Caption's encoder and decoder; on the CPU.
 
-    What the checkpoint has not is drawn from torch's global generator: what comes before the encoder, the heads, and
-    the encoder's positions, of which it has 512 rows and the release makes 2048, unless ``config`` has as many.
+    What the checkpoint lacks is drawn from torch's global generator: what comes before the encoder, the heads, and the
+    encoder's positions; of these the checkpoint has 512, which are taken only where ``config`` has as many.
     Raises StoreError where the file is damaged or holds another network. Nothing in the file is executed.
     """
     network = Joint(config or JointConfig())

@@ -2,7 +2,7 @@
 
 As the release does it, with what follows from that: a step is one frame wider on each side than the frames above the
 threshold, so it may begin a frame before the moment and end a frame after it; one that begins at frame 0 is not taken,
-so that it is found again for ever; and of the boundaries the last is left out.
+so the video gets no more steps; and the last of all boundaries is left out.
 """
 
 from typing import NamedTuple
@@ -25,18 +25,19 @@ def masked(logits: Tensor, inside: Tensor) -> Tensor:
     return logits.masked_fill(~inside, -torch.finfo(logits.dtype).max)
 
 
-def grow(logits: Tensor, inside: Tensor, threshold: float) -> Grown:
-    """Return the next steps, given (B, T) logits and the frames that are left.
+def grow(logits: Tensor, inside: Tensor, last: Tensor, threshold: float) -> Grown:
+    """Return the next steps, given (B, T) logits, the frames that are left, and (B,) last frames that can be ends.
 
     An end is the first frame, going out from the highest score, whose part of it is not more than the threshold, or
-    the batch's first or last. Where no frame is left, all scores are equal and frame 0 is the highest: none is taken.
+    the first or last that there is. Where no frame is left, all scores are equal and frame 0 is the highest: no step
+    is taken.
     """
     scores = masked(logits, inside).softmax(dim=1)
     peak = scores.argmax(dim=1, keepdim=True)
     low = scores.double() / scores.gather(1, peak).double() <= threshold
     frame = torch.arange(logits.shape[1], device=logits.device)
     left = torch.where(low & (frame <= peak), frame, 0).amax(dim=1)
-    right = torch.where(low & (frame >= peak), frame, logits.shape[1] - 1).amin(dim=1)
+    right = torch.where(low & (frame >= peak), frame, last[:, None]).amin(dim=1).minimum(last)
     return Grown(peak[:, 0], left, right, (left > 0) & (right > 0))
 
 

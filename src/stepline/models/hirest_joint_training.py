@@ -4,7 +4,7 @@ import itertools
 import math
 import random
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from stepline.errors import ConfigError
 from stepline.models.hirest_joint import Joint, Videos
 from stepline.models.hirest_joint_captions import Written, written
 from stepline.models.hirest_joint_config import JointConfig
@@ -24,6 +25,11 @@ from stepline.models.training import fit_head, shuffled
 
 Rows = NDArray[np.floating[Any]]
 Mixing = Literal["proportional", "alternating"]
+
+LOSSES: tuple[Callable[..., Tensor], ...] = (Joint.moment_loss, Joint.segment_loss, Joint.caption_loss)
+"""Of the tasks, by their numbers."""
+VALIDATED = (0, 2)
+"""The tasks whose losses decide which epoch is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +51,21 @@ class Example:
 
 
 class Tables:
-    """What is learned of videos, numbered through: moments, then intervals between boundaries, then captions.
+    """What is learned of videos, numbered from 0: all moments, then intervals between boundaries, then captions.
 
-    The rows of all videos stand in one table, in the type that they were given in, with a row of zeros after them: a
-    batch is gathered from it.
+    The rows of all videos are in one table, in the type that they were given in, with a row of zeros after them; a
+    batch is gathered from it. Raises ValueError where an example's parts do not fit together.
     """
 
     def __init__(self, examples: Sequence[Example], config: JointConfig, device: str = "cpu") -> None:
+        for number, each in enumerate(examples):
+            n, frames = len(each.features), [*each.moment, *each.boundaries, *itertools.chain(*each.steps)]
+            if not 0 <= min(frames) <= max(frames) < n:
+                raise ValueError(f"example {number} has {n} frames, numbered from 0, and not all of {frames}")
+            if config.audio and (each.speech is None or len(each.speech) != n):
+                raise ValueError(f"example {number} has {n} frames, and speech of another length or none")
+            if len(each.captions) != len(each.steps):
+                raise ValueError(f"example {number} has {len(each.steps)} steps and {len(each.captions)} captions")
         self.device, self.slots = device, config.slots
         self.lengths = torch.tensor([len(each.features) for each in examples])
         self.first = self.lengths.cumsum(0) - self.lengths
@@ -79,26 +93,26 @@ class Tables:
     def loss(self, model: Joint, batch: Tensor) -> Tensor:
         """Return the loss on a batch of numbers, all of one task."""
         task = bisect([*itertools.accumulate(self.sizes)], int(batch[0]))
-        return (self.moment_loss, self.segment_loss, self.caption_loss)[task](model, batch - sum(self.sizes[:task]))
+        return LOSSES[task](model, *self.given(task, batch - sum(self.sizes[:task])))
 
-    def moment_loss(self, model: Joint, batch: Tensor) -> Tensor:
-        """Return the loss on a batch of moments, by their numbers among themselves; so the others."""
-        return model.moment_loss(self.videos(batch), self.moments[batch].to(self.device))
+    def given(self, task: int, batch: Tensor) -> tuple[Any, ...]:
+        """Return what the loss of a task is given of a batch, whose numbers are those among the task's own."""
+        return (self._moments, self._intervals, self._captions)[task](batch)
 
-    def segment_loss(self, model: Joint, batch: Tensor) -> Tensor:
-        """Return the loss on a batch of intervals."""
+    def _moments(self, batch: Tensor) -> tuple[Any, ...]:
+        return self.videos(batch), self.moments[batch].to(self.device)
+
+    def _intervals(self, batch: Tensor) -> tuple[Any, ...]:
         video, start, last, target, *_ = self.intervals[batch].unbind(1)
         previous, videos = self.intervals[batch, 4:], self.videos(video)
         n = videos.features.shape[1]
         ends = torch.zeros(len(batch), n + 1, dtype=torch.bool).scatter_(1, previous.where(previous >= 0, n), True)
-        given = (each.to(self.device) for each in (between(start, last, n), ends[:, :n], target))
-        return model.segment_loss(videos, *given)
+        return videos, *(each.to(self.device) for each in (between(start, last, n), ends[:, :n], target))
 
-    def caption_loss(self, model: Joint, batch: Tensor) -> Tensor:
-        """Return the loss on a batch of captions."""
+    def _captions(self, batch: Tensor) -> tuple[Any, ...]:
         video = self.steps[batch, 0]
         steps = self._gathered(self.first[video, None] + self.frames[batch], video, torch.full_like(video, self.slots))
-        return model.caption_loss(steps, Written(*(each[batch].to(self.device) for each in self.captions)))
+        return steps, Written(*(each[batch].to(self.device) for each in self.captions))
 
     def videos(self, video: Tensor) -> Videos:
         """Return a batch of whole videos, padded with zeros to the longest."""
@@ -141,9 +155,14 @@ def fit_joint(
     ``mixed``. weight_decay: AdamW's; parameters that a task has no part in are left alone by its updates. warm_up: the
     part of all updates over which the learning rate rises from 0, before it falls to 0, both linearly. clip: the
     largest norm of the gradient. The validation loss is that of moments and that of captions, each a mean over batches.
-    resume, and what is raised: see ``fit_head``. Raises ValueError where there is nothing to validate.
+    resume: see ``fit_head``. Raises what ``fit_head``, ``Tables`` and ``load_clip4caption`` raise, and ConfigError
+    where no video of ``val`` has steps.
     """
     tables, judged = Tables(train, config, device), Tables(val, config, device)
+    if not judged.sizes[-1]:
+        raise ConfigError(
+            f"{what}: no video of val has steps, and their captions are validated; take more videos of val"
+        )
     updates = sum(math.ceil(size / batch_size) for size in tables.sizes)
     rising = int(warm_up * epochs * updates)
 
@@ -154,12 +173,12 @@ def fit_joint(
         return (epochs * updates - update) / (epochs * updates - rising)
 
     def val_loss(model: Joint) -> float:
-        moments, _, captions = judged.sizes
-        losses = []
-        for of_batch, size in ((judged.moment_loss, moments), (judged.caption_loss, captions)):
-            batches = torch.split(torch.arange(size), batch_size)
-            losses.append(sum(float(of_batch(model, batch)) for batch in batches) / len(batches))
-        return sum(losses)
+        means = []
+        for task in VALIDATED:
+            batches = torch.split(torch.arange(judged.sizes[task]), batch_size)
+            losses = [float(LOSSES[task](model, *judged.given(task, batch))) for batch in batches]
+            means.append(sum(losses) / len(losses))
+        return sum(means)
 
     fit_head(
         lambda: Joint(config) if clip4caption is None else load_clip4caption(clip4caption, config),
@@ -188,8 +207,9 @@ def mixed(sizes: Sequence[int], batch_size: int, mixing: Mixing, seed: int) -> I
     """Yield without end batches of numbers, those of a task after those of the task before it, ``sizes`` of each.
 
     Each task has permutations of its own, one after another, of which the last batch is what is left. An epoch has as
-    many batches as all tasks have together: ``proportional``, as released, all of them in an order that is drawn, in
-    epoch e by Python's ``Random(e)``; or ``alternating``, the tasks by turns, as the paper's "round-robin" can be read.
+    many batches as all tasks have together. With ``proportional``, as released, these are all of them, in an order that
+    Python's ``Random(e)`` draws in epoch e; with ``alternating`` the tasks take turns, as the paper's "round-robin" can
+    be read.
     """
     first = [end - size for end, size in zip(itertools.accumulate(sizes), sizes, strict=True)]
     batches = [shuffled(size, batch_size, seed + task) for task, size in enumerate(sizes)]

@@ -1,0 +1,150 @@
+"""The joint model of HiREST: what each choice changes, its losses and what it says. Its numbers: ``parity``."""
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.nn.functional import logsigmoid  # noqa: E402
+
+from stepline.models.hirest_joint import together  # noqa: E402
+from stepline.models.hirest_joint_captions import written  # noqa: E402
+from stepline.models.hirest_joint_segments import between  # noqa: E402
+from tests.models.joint import SIZES, alone, network, videos  # noqa: E402
+
+
+def logits(model: Any, batch: Any) -> Any:
+    return torch.stack(model.moment_logits(batch), dim=1).detach()
+
+
+def test_padding_is_attended_to_or_masked_and_nothing_else_of_a_batch_counts() -> None:
+    batch = videos(9, 5, 9)
+    attended, masked = network(), network(padding="masked")
+    for number in (0, 2):
+        assert torch.allclose(logits(attended, batch)[number], logits(attended, alone(batch, number))[0], atol=1e-5)
+    short = logits(attended, alone(batch, 1))[0]
+    assert not torch.allclose(logits(attended, batch)[1, :, :5], short, atol=1e-2)
+    assert torch.allclose(logits(masked, batch)[1, :, :5], short, atol=1e-5)
+    assert torch.equal(logits(masked, alone(batch, 1)), logits(attended, alone(batch, 1)))
+
+
+def test_each_choice_changes_what_it_should() -> None:
+    batch = videos(9, 5)
+    told = logits(network(), batch)
+    assert not torch.allclose(logits(network(fusion="sum"), batch), told, atol=1e-2)
+    deaf = network(audio=False)
+    assert not [name for name, _ in deaf.named_parameters() if name.startswith("speech")]
+    assert torch.equal(logits(deaf, batch), logits(deaf, batch._replace(speech=None)))
+    other = batch._replace(speech=batch.speech.flip(2))
+    assert not torch.allclose(logits(network(), other), told, atol=1e-2)
+
+
+def test_frames_and_query_are_multiplied_or_added() -> None:
+    batch = videos(6)
+    for fusion, neutral in (("product", 1.0), ("sum", 0.0)):
+        model = network(fusion=fusion)
+        model.query.weight.data.zero_()
+        model.query.bias.data.fill_(neutral)
+        scale = SIZES["embed"] ** -0.5 if fusion == "product" else 1.0
+        rest = model.speech(batch.speech) + model.time(model.times(batch)[..., None])
+        expected = scale * model.norm(model.frame(batch.features)) + rest
+        assert torch.allclose(model.content(batch), expected, atol=1e-5)
+
+
+def test_time_runs_over_the_real_frames() -> None:
+    times = network().times(videos(5, 3, 1))
+    assert times.tolist() == [[-1, -0.5, 0, 0.5, 1], [-1, 0, 1, 0, 0], [-1, 0, 0, 0, 0]]
+
+
+def test_a_moment_s_loss_counts_videos_by_their_frames() -> None:
+    model, batch = network(), videos(9, 5)
+    ends = torch.tensor([[2, 7], [4, 1]])
+    costs = 0.0
+    for which in (0, 1):
+        for number, n in enumerate((9, 5)):
+            said = logits(model, batch)[number, which, :n]
+            true = ends[number, which]
+            costs -= float(logsigmoid(-said).sum() + said[true])
+    assert model.moment_loss(batch, ends).item() == pytest.approx(costs / 2 / 14, rel=1e-5)
+
+
+def test_a_boundary_is_learned_among_the_frames_that_are_left() -> None:
+    model, batch = network(), videos(9, 5)
+    inside = between(torch.tensor([3, 1]), torch.tensor([7, 3]), 9)
+    ends = between(torch.tensor([3, 1]), torch.tensor([3, 1]), 9)
+    said = model.segment_logits(batch, inside, ends).detach()
+    costs = [said[0, 3:8].logsumexp(0) - said[0, 6], said[1, 1:4].logsumexp(0) - said[1, 2]]
+    loss = model.segment_loss(batch, inside, ends, torch.tensor([6, 2]))
+    assert loss.item() == pytest.approx(sum(costs).item() / 2, rel=1e-5)
+
+
+def test_what_fills_up_a_caption_is_learned_too() -> None:
+    model, batch = network(), videos(9, 5)
+    steps = model.sampled(batch, torch.tensor([0, 1]), torch.tensor([[1, 8], [2, 2]]))
+    captions = written([[5, 6, 7], [8]], 7)
+    likelihoods = model.decoder(model.encoded(steps), captions.read, captions.there).detach().log_softmax(dim=2)
+    follows = [[5, 6, 7, 102, 0, 0, 0], [8, 102, 0, 0, 0, 0, 0]]
+    cost = -sum(float(likelihoods[n, place, word]) for n, of in enumerate(follows) for place, word in enumerate(of))
+    assert model.caption_loss(steps, captions).item() == pytest.approx(cost / 14, rel=1e-5)
+
+
+def test_a_task_s_loss_reaches_its_own_parameters() -> None:
+    model, batch = network(), videos(9, 5)
+    frames = torch.tensor([[1, 8], [2, 3]])
+    inside = between(frames[:, 0], frames[:, 1], 9)
+    steps = model.sampled(batch, torch.tensor([0, 1]), frames)
+    losses = {
+        "moment": model.moment_loss(batch, frames),
+        "segment": model.segment_loss(batch, inside, inside, frames[:, 1]),
+        "caption": model.caption_loss(steps, written([[5], [6]], 7)),
+    }
+    own = {"moment": {"start", "end"}, "segment": {"segment", "boundary"}, "caption": {"decoder"}}
+    for task, loss in losses.items():
+        model.zero_grad()
+        loss.backward(retain_graph=True)
+        without = {name.split(".")[0] for name, each in model.named_parameters() if each.grad is None}
+        assert without == set().union(*own.values()) - own[task]
+
+
+def test_a_moment_s_ends_are_found_apart_and_never_in_the_padding() -> None:
+    model, batch = network(), videos(9, 5)
+    model.start.weight.data.zero_()
+    model.end.weight.data.zero_()
+    model.start.weight.data[0, 0], model.end.weight.data[0, 0] = 1, -1
+    rows = model.encoded(batch)[..., 0].detach()
+    found = model.moments(batch)
+    assert found[:, 0].tolist() == [int(rows[0].argmax()), int(rows[1, :5].argmax())]
+    assert found[:, 1].tolist() == [int(rows[0].argmin()), int(rows[1, :5].argmin())]
+    model.start, model.end = model.end, model.start
+    assert torch.equal(model.moments(batch), found.flip(1))
+    model.start, model.end = model.end, model.start
+    best = torch.cat((rows[1, :5], torch.full((4,), float(rows.max()) + 1)))
+    model.encoded = lambda _: torch.stack((rows[0], best))[..., None].expand(-1, -1, SIZES["hidden"])
+    assert model.moments(batch)[1, 0] == rows[1, :5].argmax()
+
+
+def test_captions_see_sampled_frames_and_nothing_else() -> None:
+    model, batch = network(), videos(9, 5)
+    of_video, steps = torch.tensor([1, 0, 0]), torch.tensor([[2, 3], [1, 8], [4, 4]])
+    said = model.captions(batch, of_video, steps, beams=2)
+    assert len(said) == 3
+    assert said[0] == model.captions(alone(batch, 1), torch.tensor([0]), steps[:1], beams=2)[0]
+    changed = batch._replace(features=batch.features.clone())
+    changed.features[0, 5:] += 1
+    assert torch.equal(model.sampled(changed, of_video, steps).features, model.sampled(batch, of_video, steps).features)
+    even = network(caption_frames="uniform")
+    assert not torch.equal(
+        even.sampled(changed, of_video, steps).features, even.sampled(batch, of_video, steps).features
+    )
+    assert model.captions(batch, of_video[:0], steps[:0]) == []
+
+
+def test_videos_are_put_together_and_too_long_ones_refused() -> None:
+    batch = videos(9, 5, 7)
+    again = together([alone(batch, number) for number in range(3)])
+    for one, two in zip(batch, again, strict=True):
+        assert torch.equal(one, two)
+    assert together([alone(batch, 1)._replace(speech=None)]).speech is None
+    with pytest.raises(ValueError, match="65 frames are more than the 64 that have a position"):
+        network().moments(videos(65))
