@@ -48,7 +48,7 @@ class _Value:
 
     value: Any
     file: Path
-    keys: tuple[str, ...] = ()
+    keys: tuple[str | int, ...] = ()
 
     def wrong(self, allowed: str) -> ConfigError:
         where = ": ".join([str(self.file), *map(repr, self.keys)])
@@ -68,7 +68,7 @@ class _Value:
     def listed(self, what: str, n: int | None = None) -> "list[_Value]":
         if not isinstance(self.value, list) or n not in (None, len(self.value)):
             raise self.wrong(f"a list of {what if n is None else f'{n} {what}'}")
-        return [_Value(value, self.file, (*self.keys, str(place))) for place, value in enumerate(self.value)]
+        return [_Value(value, self.file, (*self.keys, place)) for place, value in enumerate(self.value)]
 
     def number(self) -> float:
         is_number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
@@ -88,13 +88,13 @@ class _Value:
 
     def by_query(self) -> "dict[str, _Value]":
         known = {pair.query for split in SPLITS for pair in hirest.load(split)}
-        for query, each in self.members().items():
+        for query in self.members():
             if query not in known:
-                raise each.wrong("queries of HiREST as keys, as they are released")
+                raise _Value(query, self.file).wrong("a query of HiREST as it is released")
         return self.members()
 
     def by_video(self) -> "dict[str, _Value]":
-        return {_Value(name, each.file, each.keys).video(): each for name, each in self.members().items()}
+        return {_Value(name, self.file, self.keys).video(): each for name, each in self.members().items()}
 
     def video(self) -> str:
         if not self.text().endswith(".mp4"):

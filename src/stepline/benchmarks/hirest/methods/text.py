@@ -8,6 +8,7 @@ the video itself, so that a prediction depends on no other video, and what is sa
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
+from math import inf
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 STEPS = 7
 """Of a moment at most: as many as ``uniform-7`` has."""
-SILENCE = -1.0
-"""The similarity of a query and a time, or a video, in which nothing is said: the least that a cosine can be."""
+SILENCE = -inf
+"""The similarity of a query and a time, or a video, in which nothing is said: below that of all words."""
 Vectors = Callable[[Sequence[str], Sequence[str]], NDArray[np.floating]]
 """Texts, and the documents that TF-IDF is fitted on -> (N, D), the vectors of the texts."""
 
