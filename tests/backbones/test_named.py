@@ -103,6 +103,7 @@ def test_open_clip_models_give_what_open_clip_gives(photo: Image.Image, monkeypa
         "quick_gelu": True,
     }
     monkeypatch.setitem(open_clip.factory._MODEL_CONFIGS, "ViT-B-32-quickgelu", small)
+    monkeypatch.setattr(named, "NAMED", {})
     name = "open_clip:ViT-B-32-quickgelu/openai"
     theirs: Any = random_values(open_clip.create_model("ViT-B-32-quickgelu", load_weights=False))
     files = saved(name, **theirs.state_dict())
@@ -372,3 +373,12 @@ def test_a_vector_is_normalised_where_the_spec_says_so(photo: Image.Image) -> No
     normalised = named.load(dataclasses.replace(spec, normalise=True), files)(clips)
     torch.testing.assert_close(normalised, torch.nn.functional.normalize(plain, dim=1))
     assert abs(float(plain.norm()) - 1) > 0.1
+
+
+def test_what_is_said_of_a_named_model_without_its_library_is_what_the_library_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = dict(named.NAMED)
+    monkeypatch.setattr(named, "NAMED", {})
+    for name, said in known.items():
+        assert (named.spec(name), named.text_spec(name), named.weights(name)) == said

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 from stepline import plans
-from stepline.backbones.weights import WEIGHTS
+from stepline.backbones.weights import WEIGHTS, Weights, weights_of
 from stepline.benchmark import Benchmark, Job, Method
 from stepline.config import Config, defaults, validate
 from stepline.config.check import wrong
@@ -78,31 +79,42 @@ def supplied(config: Config, toy: Path, real_data: Path, monkeypatch: pytest.Mon
     """The same with weights, banks, keys and options that are made up, and the releases that are at hand."""
     name = study(config)
     monkeypatch.setenv("STEPLINE_MIRROR", str(toy.with_name("mirror") if name == TOY else real_data))
-    write_weights()
+    write_weights(monkeypatch)
     made = plan(config, name)
     for release in made.releases:
         if all(find(file.wanted) for file in made.released.release_files(release)):
             fetch_release(made.released, release)
     write_banks(made)
+    for need in needs(made):
+        if need.kind == "weights":  # of a model by name
+            write_files(weights_of(need.what))
     for need in [need for need in needs(made) if need.kind == "config"]:
         *blocks, last = need.what.split(".")
         part = config
         for block in blocks:
             part = part[block]
-        part[last] = [*part[last], need.value] if isinstance(part[last], list) else need.value
+        part[last] = [*part[last], need.value] if isinstance(part.get(last), list) else need.value
+    Path("FOLDER").mkdir(exist_ok=True)  # for needs that are a folder of the user's
     made = plan(validate(json.loads(json.dumps(config))), name)
     for need in [need for need in needs(made) if need.kind == "key"]:
         monkeypatch.setenv(need.what, "x")
     return plan(made.config, name)
 
 
-def write_weights() -> None:
-    """Write files by the names of all weights."""
-    for weights in WEIGHTS.values():
-        for file in weights.files:
-            path = Path("weights", weights.name, file.name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b"x")
+def write_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write files by the names of all weights, which stand for the published ones."""
+    for weights in [*WEIGHTS.values()]:
+        made_up = tuple(replace(file, size=0, sha256="") for file in weights.files)
+        monkeypatch.setitem(WEIGHTS, weights.name, replace(weights, files=made_up))
+        write_files(weights)
+
+
+def write_files(weights: Weights) -> None:
+    """Write files by the names of those of some weights."""
+    for file in weights.files:
+        path = Path("weights", weights.name, file.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
 
 
 def write_banks(made: Made) -> None:
@@ -565,5 +577,5 @@ def test_names_do_not_depend_on_the_order_of_the_registry(monkeypatch: pytest.Mo
     assert [*before] == STUDIES
     monkeypatch.setattr(plans, "BENCHMARKS", BENCHMARKS[::-1])
     assert benchmarks(config) == before
-    datasets = [name for each in BENCHMARKS for name in each.datasets]
-    assert len(datasets) == len({*datasets, *STUDIES} - {*STUDIES})
+    others = [name for each in BENCHMARKS for name in {*each.datasets, *each.studies}]
+    assert len(others) == len({*others})

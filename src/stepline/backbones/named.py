@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stepline.backbones.presets.clip import NAMED
 from stepline.backbones.weights import File, Weights, how_to_get, locate
 from stepline.errors import ConfigError, MissingError
 from stepline.io import read_json, write_json
@@ -60,6 +61,8 @@ def text_spec(name: str) -> TextSpec:
 
 def weights(name: str) -> Weights:
     """Return which files a model needs; raise ConfigError where it is unknown, MissingError without its library."""
+    if name in NAMED:
+        return NAMED[name][2]
     found = _kept("weights", name, (), lambda module, model: dataclasses.asdict(module.weights(name, model)))
     return Weights(**{**found, "files": tuple(File(**file) for file in found["files"])})
 
@@ -89,6 +92,8 @@ def unknown(name: str, prefix: str, known: Iterable[str]) -> ConfigError:
 
 
 def _specs(name: str) -> tuple[ClipSpec, TextSpec | None]:
+    if name in NAMED:
+        return NAMED[name][:2]
     files: Mapping[str, Path] = {}
     if name.startswith("hf:"):
         found = locate(name)
