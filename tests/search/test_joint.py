@@ -71,7 +71,7 @@ def test_the_model_is_at_hand_where_weights_and_features_are(monkeypatch: pytest
     monkeypatch.setattr(hirest_joint_release, "load_released", lambda path: path)
     monkeypatch.setattr(joint, "model_files", lambda name: {"config.json": None} if name == "minilm" else None)
     monkeypatch.setattr(joint, "locate", lambda name: {"HiREST_BEST.pth": "file"} if name == "hirest-joint" else None)
-    assert load_joint("eva_clip-hirest") == "file"
+    assert load_joint("eva_clip-hirest") == load_joint("eva_clip-hirest-unnormalised") == "file"
     assert load_joint("eva_clip-hirest-as-released") is None
     monkeypatch.setattr(joint, "locate", lambda name: None)
     assert load_joint("eva_clip-hirest") is None

@@ -25,6 +25,7 @@ from stepline.backbones import registry  # noqa: E402
 from stepline.backbones.registry import presets, tower_of, towers  # noqa: E402
 from stepline.backbones.sentence import MODELS, model_files  # noqa: E402
 from stepline.config import validate  # noqa: E402
+from stepline.datasets import hirest  # noqa: E402
 from stepline.datasets.studies import Study  # noqa: E402
 from stepline.errors import ConfigError, MissingError  # noqa: E402
 from stepline.features import store  # noqa: E402
@@ -213,7 +214,7 @@ def test_lengths_count_where_the_networks_own_code_takes_the_dot_product(monkeyp
     put(pipeline, {"a": [(1, -1, -1), (9, -4, -4)]})
     found = find(pipeline, "red")
     assert (found.similarity, places(found.matches), found.matches[0].score) == ("cosine", [("a", 0.0)], 1.0)
-    monkeypatch.setattr(sources, "DOT", ("colours",))
+    monkeypatch.setattr(registry, "DOT", ("colours",))
     found = find(pipeline, "red")
     assert (found.similarity, places(found.matches), found.matches[0].score) == ("dot product", [("a", 1.0)], 17.0)
     monkeypatch.setattr(registry, "presets", lambda: {"colours": replace(SPEC, normalise=True)})
@@ -304,6 +305,23 @@ def test_released_transcripts_are_searched_where_they_are_configured(
     assert found.what == "what is said, by minilm on the released transcripts"
     assert (found.searched, found.listed) == (1, 18)
     assert (found.matches[0].sentence, found.matches[0].time_s) == ("Open the airlock", 60.0)
+
+
+def test_hirests_released_transcripts_are_searched_by_their_times(words: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = pipeline_of(validate({"hirest": {}}), "hirest")
+    with pytest.raises(MissingError, match="hirest has no transcripts in which something is said"):
+        find(pipeline, "the jar", backbone="minilm")
+    write_text("datasets/hirest/asr/release.json", "{}")
+    said = {"j1": [("fill\nthe jar", 60.0), ("", 70.0), ("hello", 1.0)], "j2": [("", 3.0)]}
+    subtitles = {
+        video: tuple(hirest.Subtitle(start_s=at, end_s=at + 2, text=text) for text, at in lines)
+        for video, lines in said.items()
+    }
+    monkeypatch.setattr(hirest, "subtitles", lambda videos: subtitles)
+    found = find(pipeline, "the jar", backbone="minilm")
+    assert found.what == "what is said, by minilm on the released transcripts"
+    assert [(match.sentence, match.time_s) for match in found.matches] == [("fill the jar", 60.0), ("hello", 1.0)]
+    assert ranked(found) == ["j1"]
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,10 @@ from stepline.search.steps import Step
 if TYPE_CHECKING:
     from stepline.models.hirest_joint import Joint
 
-WEIGHTS, FRAMES, SENTENCES = "hirest-joint", "eva_clip-hirest", "minilm"
-"""The model, the backbone of the frames that it sees, and the encoder of what it hears."""
+WEIGHTS, SENTENCES = "hirest-joint", "minilm"
+"""The model, and the encoder of what it hears."""
+FRAMES = ("eva_clip-hirest", "eva_clip-hirest-unnormalised")
+"""The backbones of the frames that it sees; it is given rows of length 1."""
 
 
 def load_joint(backbone: str) -> "Joint | None":
@@ -27,7 +29,7 @@ def load_joint(backbone: str) -> "Joint | None":
 
     Raises StoreError where the file of its weights is another one.
     """
-    files = locate(WEIGHTS) if backbone == FRAMES and model_files(SENTENCES) else None
+    files = locate(WEIGHTS) if backbone in FRAMES and model_files(SENTENCES) else None
     if not files:
         return None
     from stepline.models.hirest_joint_release import load_released
