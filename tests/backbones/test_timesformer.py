@@ -62,7 +62,9 @@ def test_the_tiny_network_gives_the_references_outputs(manifest: Any, golden: di
 @pytest.mark.slow
 def test_the_published_network_gives_the_references_outputs(parity: Path) -> None:
     folder = parity / "timesformer"
-    for output in check("timesformer", folder / "manifest.json", folder / "golden_a.npz"):
+    for output in check(
+        "stepline.backbones.parity", ["timesformer"], "timesformer", folder / "manifest.json", folder / "golden_a.npz"
+    ):
         assert output.error <= TOLERANCE, output.name
 
 

@@ -103,9 +103,7 @@ def golden_lines() -> list[Number]:
 def test_the_markdown_is_laid_out_as_in_the_paper(paper: Path, tmp_path: Path) -> None:
     tables.write_markdown(build(golden_lines(), paper), tmp_path / "table.md", title="A study")
     head, body = re.split(r"\n\n(?=## )", (tmp_path / "table.md").read_text(), maxsplit=1)
-    assert head.startswith(
-        "# A study\n\nEach cell: ours (the paper's [its authors' later re-run, on another release]). ="
-    )
+    assert head.startswith("# A study\n\nEach cell: ours (the paper's [another run by its authors, see below]). =")
     assert body == GOLDEN
 
 
