@@ -9,26 +9,29 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
+import torch
+
 from stepline.benchmarks.hirest.inputs import HirestInputs
-from stepline.benchmarks.hirest.kinds import Found
-from stepline.benchmarks.hirest.methods.joint import JointMethod, Seen
+from stepline.benchmarks.hirest.methods.joint import JointMethod, Seen, predictions
 from stepline.benchmarks.hirest.score import values
-from tests.benchmarks.hirest.conftest import inputs, predicted
+from stepline.errors import ConfigError
+from stepline.models.hirest_joint import Joint
+from stepline.models.hirest_joint_config import JointConfig
+from tests.benchmarks.hirest.conftest import inputs, plan, predicted
 
-SMALL = {"init": "random", "layers": 1, "hidden": 48, "seeds": [0], "epochs": 2}
+SMALL = {"init": "random", "layers": 1, "hidden": 48, "seeds": [0], "epochs": 1, "beam": 1}
+WITHOUT_JAVA = {"bootstrap_samples": 100, "meteor": False}
 
 
-def fitted(
-    entry: str = "joint", path: Path = Path("fit.safetensors"), **joint: Any
-) -> tuple[HirestInputs, list[Found]]:
-    of = inputs(entry, joint={**SMALL, **joint})
-    JointMethod().fit(of, 0, path)
-    return of, predicted(of, path)
+def small(entry: str = "joint", **joint: Any) -> HirestInputs:
+    return inputs(entry, joint={**SMALL, **joint}, metrics=WITHOUT_JAVA)
 
 
 @pytest.mark.usefixtures("banks")
 def test_it_predicts_moments_of_all_pairs_and_steps_and_captions_of_annotated_ones() -> None:
-    of, made = fitted()
+    of, path = small(), Path("fit.safetensors")
+    JointMethod().fit(of, 0, path)
+    made = predicted(of, path)
     assert [each.video for each in made] == [pair.video for pair in of.evaluated]
     for pair, each in zip(of.evaluated, made, strict=True):
         assert each.moment is not None
@@ -40,7 +43,7 @@ def test_it_predicts_moments_of_all_pairs_and_steps_and_captions_of_annotated_on
 
 @pytest.mark.usefixtures("banks")
 def test_what_is_seen_of_a_pair() -> None:
-    of = inputs("joint", joint=SMALL)
+    of = small()
     (example, *_), pair = (seen := Seen(of)).examples(of.used("train")), of.used("train")[0]
     n = round(pair.duration_s)
     assert example.features.shape == (n, 32)
@@ -53,6 +56,50 @@ def test_what_is_seen_of_a_pair() -> None:
     assert example.moment == tuple(map(int, pair.bounds_s))
     assert example.steps[0] == (int(pair.steps[0].start_s), int(pair.steps[0].end_s))
     assert [seen.words.decode(each) for each in example.captions] == [s.caption.strip().lower() for s in pair.steps]
-    silent = inputs("joint-silent", joint=SMALL)
+    silent = small("joint-silent")
     assert Seen(silent).examples(silent.used("train"))[0].speech is None
     assert len(silent.used("test")) > len(of.used("test"))
+
+
+def network(**settings: Any) -> Joint:
+    """Return a small network with weights that were drawn."""
+    torch.manual_seed(0)
+    sizes = {"feature_dim": 32, "text_dim": 32, "hidden": 24, "feedforward": 24, "layers": 1, "vocabulary": 30522}
+    return Joint(JointConfig(**sizes, **settings)).eval()
+
+
+@pytest.mark.usefixtures("banks")
+@pytest.mark.parametrize("padding", ["attended", "masked"])
+def test_a_prediction_depends_on_its_batch_where_padding_is_attended(padding: str) -> None:
+    model = network(padding=padding)
+    together, alone = (
+        [(each.video, each.moment, each.segments) for each in predictions(of, Seen(of), model, 0)]
+        for of in (small(batch_size=size, padding=padding) for size in (5, 1))
+    )
+    assert (together == alone) == (padding == "masked")
+
+
+@pytest.mark.usefixtures("banks")
+def test_the_released_model_is_made_with_the_configured_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def load(path: Path, **settings: Any) -> Joint:
+        asked.update(settings, path=path)
+        return network(**settings)
+
+    monkeypatch.setattr("stepline.models.hirest_joint_release.load_released", load)
+    monkeypatch.setattr("stepline.benchmarks.hirest.methods.joint.locate", lambda name: {name: Path(name)})
+    of = small("joint-released", fusion="sum")
+    assert len(predicted(of)) == len(of.evaluated)
+    assert asked == {
+        "fusion": "sum",
+        "caption_frames": "first",
+        "padding": "attended",
+        "path": Path("hirest-joint"),
+    }
+
+
+@pytest.mark.usefixtures("releases")
+def test_other_sizes_than_clip4captions_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"hirest.joint.hidden: 48 is not allowed; CLIP4Caption has 768"):
+        plan({"joint": {"hidden": 48}})
