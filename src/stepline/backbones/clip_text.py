@@ -51,10 +51,6 @@ def tokenize(text: str) -> list[int]:
     return ids
 
 
-PADDED_TO = 16
-"""Without most of its padding a text has a multiple of so many tokens: x86 CPUs then sum as they do with 77."""
-
-
 class TextEncoder:
     """A text tower with its tokenizer; it sees one text at a time."""
 
@@ -87,12 +83,11 @@ class CausalTextEncoder(TextEncoder):
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the (D,) embedding of a text that nobody keeps, up to rounding that of ``encode``, in less time."""
         tokens = self.tokens(text)
-        length = tokens.index(max(tokens)) + 1
-        return self._run(self._unpadded, tokens[: -(-length // PADDED_TO) * PADDED_TO])
+        return self._run(self._unpadded, tokens[: tokens.index(max(tokens)) + 1])
 
     def _unpadded(self, tokens: Tensor) -> Tensor:
         network, length = self.network, tokens.shape[1]
         x = network.token_embedding(tokens) + network.positional_embedding[:length]
         x = network.transformer(x, attn_mask=network.attn_mask[:length, :length])
-        end: Tensor = network.ln_final(x)[:, tokens[0].argmax()] @ network.text_projection
+        end: Tensor = network.ln_final(x[:, -1]) @ network.text_projection
         return end

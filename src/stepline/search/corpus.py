@@ -1,7 +1,8 @@
 """The rows of all videos, and what of them is most like a vector: the numeric part of a search."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -51,7 +52,7 @@ class Corpus:
     def ranking(self, query: Floats, top: int) -> list[tuple[int, float]]:
         """Return the ``top`` videos by the similarity of their means, with it; of equal ones the first id."""
         length = float(np.linalg.norm(query)) if self.similarity == "cosine" else 1.0
-        scores = (self._means @ query / (length or 1.0)).round(6)
+        scores = (_products(self._means, query) / (length or 1.0)).round(6)
         order = np.lexsort((self._names, -scores))[:top]
         return list(zip(order.tolist(), scores[order].tolist(), strict=True))
 
@@ -122,9 +123,10 @@ class Corpus:
         vector = torch.from_numpy(query.astype(np.float32))
         scores = torch.empty(len(self.spans_s))
         first = 0
-        for block in self._blocks():
-            torch.mv(block.float(), vector, out=scores[first : first + len(block)])
-            first += len(block)
+        with one_thread():
+            for block in self._blocks():
+                torch.mv(block.float(), vector, out=scores[first : first + len(block)])
+                first += len(block)
         if self.similarity == "cosine":
             scores *= torch.from_numpy(self._scales / max(float(np.linalg.norm(query)), 1e-30))
         array: NDArray[np.float32] = scores.numpy()
@@ -185,10 +187,29 @@ class Corpus:
         return np.argsort(np.argsort(np.array(self.videos)))
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread: what takes milliseconds gains little by more, and waits for each where others run."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def _scores(rows: Floats, query: Floats, similarity: str) -> Floats:
     """Return the (n,) similarities of (n, D) rows and a (D,) vector; the cosine with a row of zeros is 0."""
-    scores: Floats = rows @ query
+    scores = _products(rows, query)
     if similarity == "cosine":
         lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(query)
         scores = np.divide(scores, lengths, out=np.zeros_like(scores), where=lengths > 0)
     return scores.round(6)
+
+
+def _products(rows: Floats, query: Floats) -> Floats:
+    """Return the (n,) products, without the threads of a BLAS; see ``one_thread``."""
+    products: Floats = np.einsum("nd,d->n", rows, query)
+    return products

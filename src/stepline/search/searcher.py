@@ -12,7 +12,7 @@ from stepline.errors import ConfigError
 from stepline.features.text import TextEncoder
 from stepline.models.moments import around, uniform_rows
 from stepline.pipeline import Pipeline
-from stepline.search.corpus import Floats
+from stepline.search.corpus import Floats, one_thread
 from stepline.search.joint import joint_steps, load_joint, raw_query
 from stepline.search.sources import Source, sentence_encoder, source
 from stepline.search.steps import Step, equal_parts, said_steps
@@ -213,9 +213,9 @@ def checked(text: str, top: int, window_s: float) -> str:
 
 def _encoded(encoder: TextEncoder, text: str) -> Floats:
     """Return the vector of a text. It is not kept, so an encoder may have a shorter way to it, ``query``."""
-    if query := getattr(encoder, "query", None):
-        return np.asarray(query(text), np.float64)
-    return encoder.encode(encoder.tokens(text)).astype(np.float64)
+    query = getattr(encoder, "query", None)
+    with one_thread():
+        return np.asarray(query(text) if query else encoder.encode(encoder.tokens(text)), np.float64)
 
 
 def _unseen(encoder: TextEncoder, text: str) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def said_steps(
         return ()
     bounds = [start_s, *topic_boundaries(vectors, times_s, start_s, end_s, STEPS), end_s]
     lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
-    likeness = (vectors @ query / np.where(lengths > 0, lengths, 1)).round(6)
+    likeness = (np.einsum("nd,d->n", vectors, query) / np.where(lengths > 0, lengths, 1)).round(6)
     steps = []
     for first_s, last_s in pairwise(bounds):
         inside = np.flatnonzero((times_s >= first_s) & (times_s < last_s))
