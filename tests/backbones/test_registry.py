@@ -1,10 +1,11 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepline.backbones import registry
-from stepline.backbones.registry import missing, networks_of, presets, resolve, spec_of, towers
+from stepline.backbones.registry import missing, networks_of, presets, resolve, similarity, spec_of, towers
 from stepline.backbones.weights import WEIGHTS
 from stepline.config import validate
 from stepline.errors import ConfigError, MissingError
@@ -76,6 +77,14 @@ def test_packages_that_are_absent_are_lacking_unless_each_rule_has_its_own(monke
     assert missing("eva_clip-hirest", config())[0] == Need("package", "timm")
     monkeypatch.setenv("STEPLINE_CONDA", "1")
     assert missing("eva_clip-hirest", config()) == (Need("weights", "eva_clip"),)
+
+
+def test_what_s3d_and_videoclip_make_is_compared_by_the_dot_product_unless_it_has_length_1() -> None:
+    for name in ("s3d-dropdtw", "videoclip-oepp"):
+        assert similarity(presets()[name]) == "dot product"
+        assert similarity(replace(presets()[name], normalise=True)) == "cosine"
+    for name in ("eva_clip-hirest-unnormalised", "histogram"):
+        assert similarity(resolve(name, config())) == "cosine"
 
 
 def test_weights_name_the_networks_that_they_are_for() -> None:

@@ -127,6 +127,11 @@ class TestRetrieval:
         assert made.ranked is not None
         assert made.ranked[0] == "rare"
 
+    def test_what_is_said_again_and_again_weighs_little_more(self) -> None:
+        said = {"a": [(0, 9, "pan " * 9 + "salt")], "b": [(0, 1, "pan salt oil")], "c": [(0, 1, "oil")]}
+        (made,) = TextRetrieval().predict(read("tfidf", said, {"a": "pan salt"}), [])
+        assert made.ranked == ("a", "b", "c")
+
     def test_minilm_is_the_mean_of_sentences(self, words: None) -> None:
         encode = Words().encode
         said = {video: [" ".join(text.split()) for *_, text in lines] for video, lines in self.SAID.items()}
@@ -242,6 +247,11 @@ class TestSegments:
         assert self.segments(by, self.SAID) == ((0, 20), (20, 40), (40, 60))
         assert self.segments(by, self.SAID[::-1]) == ((0, 20), (20, 40), (40, 60))
         assert self.segments(by, self.SAID, end_s=30.0) == ((0, 20), (20, 30))
+
+    def test_tf_idf_is_fitted_on_the_sentences_of_the_video(self) -> None:
+        said = [(0, 9, "bowl flour"), (10, 12, "bowl oven"), (13, 15, "oven salt")]
+        others = [[(at, at + 1, "oven") for at in range(60)]]
+        assert self.segments("tfidf", said) == self.segments("tfidf", said, *others) == ((0, 10), (10, 60))
 
     @pytest.mark.parametrize("by", ["tfidf", "minilm"])
     def test_in_silence_the_moment_is_one_part(self, words: None, by: str) -> None:

@@ -117,7 +117,7 @@ class TestVideoRetrieval:
             predicted(inputs("clip-32"))
 
     @pytest.mark.parametrize(
-        ("backbone", "best"), [("s3d-dropdtw", "long"), ("eva_clip-hirest", "like"), ("imported", "like")]
+        ("backbone", "best"), [("s3d-dropdtw", "long"), ("eva_clip-hirest-unnormalised", "like"), ("imported", "like")]
     )
     def test_networks_that_compare_by_the_dot_product_do(
         self, backbone: str, best: str, monkeypatch: pytest.MonkeyPatch
@@ -157,7 +157,18 @@ class Bank(dict[str, NDArray[np.floating]]):
 class TestMomentRetrieval:
     """Rows of 63 s, of which every second one is compared: of row 21 nothing is seen, nor of those from 63 on."""
 
-    SIMILAR: Mapping[int, float] = {16: 0.79, 18: 0.86, 20: 0.9, 21: 1.0, 22: 0.86, 24: 0.81, 26: 0.79, 28: 0.89, 64: 1}
+    SIMILAR: Mapping[int, float] = {
+        14: 0.795,
+        16: 0.845,
+        18: 0.86,
+        20: 0.9,
+        21: 1,
+        22: 0.86,
+        24: 0.81,
+        26: 0.7,
+        28: 0.89,
+        64: 1,
+    }
 
     def moment(
         self,
@@ -181,7 +192,7 @@ class TestMomentRetrieval:
         return made.moment
 
     @pytest.mark.parametrize(
-        ("rule", "moment"), [("drop_0.05", (18, 22)), ("drop_0.10", (18, 24)), ("around_8", (4, 36))]
+        ("rule", "moment"), [("drop_0.05", (18, 22)), ("drop_0.10", (16, 24)), ("around_8", (4, 36))]
     )
     def test_a_moment_reaches_from_its_first_to_its_last_frame(
         self, monkeypatch: pytest.MonkeyPatch, rule: str, moment: tuple[float, float]
@@ -201,7 +212,7 @@ class TestMomentRetrieval:
 
     def test_a_video_with_fewer_rows_ends_where_they_do(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert self.moment(monkeypatch, "around_8", similar={20: 0.9}, rows=32) == (12, 28)
-        assert self.moment(monkeypatch, "around_8", similar={20: 0.9}, rows=32, duration_s=0.3) == (0, 0)
+        assert self.moment(monkeypatch, "around_8", similar={31: 0.9}, rows=32, duration_s=0.3) == (0, 0)
 
     def test_rows_stand_at_their_times(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert self.moment(monkeypatch, "around_8", duration_s=31.5, hop_s=0.5, t0_s=0.25) == (2.25, 18.25)

@@ -1,6 +1,7 @@
 """Predictions of a ranking, and of a pair of a query and a video."""
 
 from collections.abc import Collection, Iterator, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,22 @@ from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
 from stepline.datasets.hirest import Pair
 from stepline.metrics.retrieval import rank
+from stepline.models.moments import uniform_rows
 
 RANKED = 50
 """How many of a ranking are kept: the largest k of R@k."""
+FRAMES = 32
+"""Of a video, evenly spaced (Sec. 4)."""
 DECIMALS = 9
 """Of similarities that are compared, so that ties do not hang on how sums are rounded."""
+
+
+def sampled(duration: float, there: float = inf) -> NDArray[np.int64]:
+    """Return the (32,) rows, a unit of the duration each, that stand for a video; of those that are there.
+
+    As the released loader has it: ``int(linspace(0, n - 1, 32)[i])``, where n is the rounded duration.
+    """
+    return uniform_rows(max(1, int(min(round(duration), there))), FRAMES)
 
 
 def asked(inputs: HirestInputs, pool: Collection[str]) -> list[str]:

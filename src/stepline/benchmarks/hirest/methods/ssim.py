@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from stepline.benchmark import Method, UnavailableError
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
-from stepline.benchmarks.hirest.methods.found import found, stepped
+from stepline.benchmarks.hirest.methods.found import found, sampled, stepped
 from stepline.media.decode import Frame, MediaError
 from stepline.media.read import pyav, with_timeline
 from stepline.media.timeline import Timeline
-from stepline.models.moments import uniform_rows
 from stepline.needs import Need
 from stepline.progress import progress
 
@@ -62,7 +61,7 @@ def compared(video: Path, duration_s: float) -> tuple[NDArray[np.int64], NDArray
     from skimage.metrics import structural_similarity
 
     def made(timeline: Timeline) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        seconds = uniform_rows(max(1, min(round(duration_s), ceil(timeline.end_s))))
+        seconds = sampled(duration_s, ceil(timeline.end_s))
         pictures = map(_grey, pyav(video, timeline, timeline.at_or_before(seconds)))
         return seconds, np.array([structural_similarity(a, b, **SETTINGS) for a, b in pairwise(pictures)])
 

@@ -20,9 +20,9 @@ from stepline.benchmark import Method, UnavailableError
 from stepline.benchmarks.hirest import texts
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
-from stepline.benchmarks.hirest.methods.found import DECIMALS, asked, found, rankings, stepped
+from stepline.benchmarks.hirest.methods.found import DECIMALS, asked, found, rankings, sampled, stepped
 from stepline.datasets.hirest import Subtitle
-from stepline.models.moments import around, pooled, topic_boundaries, uniform_rows
+from stepline.models.moments import around, pooled, topic_boundaries
 from stepline.needs import Need
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class TextMoments(Method[HirestInputs, Found]):
         said = _said(inputs, [pair.video for pair in inputs.evaluated])
         vectors = _encoder(inputs, [*(pair.query for pair in inputs.evaluated), *_texts(said)])
         for pair in inputs.evaluated:
-            times_s, lines = uniform_rows(max(1, round(pair.duration_s))), said[pair.video]
+            times_s, lines = sampled(pair.duration_s), said[pair.video]
             similarity = np.full(len(times_s), SILENCE)
             if lines:
                 sentences = [line.text for line in lines]

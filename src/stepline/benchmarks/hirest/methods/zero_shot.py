@@ -12,12 +12,10 @@ from stepline.benchmark import Method
 from stepline.benchmarks.hirest import texts
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
-from stepline.benchmarks.hirest.methods.found import DECIMALS, asked, found, rankings
+from stepline.benchmarks.hirest.methods.found import DECIMALS, FRAMES, asked, found, rankings, sampled
 from stepline.errors import ConfigError
 from stepline.models.moments import above, around, pooled, uniform_rows
 
-FRAMES = 32
-"""Of a video, evenly spaced (Sec. 4)."""
 RULES: Mapping[str, Callable[[NDArray[np.float64]], tuple[int, int]]] = {
     "drop_0.05": partial(above, drop=0.05),
     "drop_0.10": partial(above, drop=0.10),
@@ -61,7 +59,7 @@ class MomentRetrieval(Method[HirestInputs, Found]):
         vectors = dict(zip(queries, _vectors(inputs, queries), strict=True))
         for pair in inputs.evaluated:
             (block,) = bank.blocks[pair.video]
-            rows = uniform_rows(max(1, min(round(pair.duration_s / block.hop_s), block.length)), FRAMES)
+            rows = sampled(pair.duration_s / block.hop_s, block.length)
             ends = rows[list(rule(_cosines(bank[pair.video][rows], vectors[pair.query])))]
             yield found(pair, moment=tuple((block.t0_s + block.hop_s * ends).tolist()))
 
