@@ -176,13 +176,13 @@ def test_each_question_has_a_page_of_its_own(pipeline: Pipeline) -> None:
 
 
 def test_a_video_has_its_moment_and_steps_with_links_and_the_picture_of_its_best_time(pipeline: Pipeline) -> None:
-    steps = Step(8.0, 21.5, HOSTILE), Step(21.5, 3700.0)
+    steps = Step(2.0, 21.5, HOSTILE), Step(21.5, 3700.0)
     page = write_page(pipeline, found(Match("a_b", 2.0, 0.5), videos=(ranked("a_b", 12.0, *steps),)))
     video = page.read_text().partition("<h2>Best matches")[0]
     assert base64.b64encode(GREY).decode() in video
     assert re.findall(r'<a href="[^"]*(#t=[^"]*)">([^<]*)</a>', video) == [
-        ("#t=8", "0:08–1:01:40"),
-        ("#t=8", "0:08–0:21"),
+        ("#t=2", "0:02–1:01:40"),
+        ("#t=2", "0:02–0:21"),
         ("#t=21.5", "0:21–1:01:40"),
     ]
     assert "</a> &lt;script&gt;" in re.sub(r"\s+", " ", video)

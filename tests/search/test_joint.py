@@ -37,7 +37,7 @@ def model() -> Joint:
 def given() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     rows, query, vectors = (rng.normal(size=shape) for shape in ((60, 6), 5, (3, 3)))
-    return {"rows": rows.astype(np.float16), "query": query, "lines": LINES, "vectors": vectors}
+    return {"rows": (rows / 100).astype(np.float16), "query": query, "lines": LINES, "vectors": vectors}
 
 
 @pytest.mark.skipif(model_files("minilm") is None, reason="all-MiniLM-L6-v2 is not installed")

@@ -425,6 +425,9 @@ def test_the_moment_that_is_heard_is_a_quarter_of_the_sentences_on_each_side_of_
     assert found.moments_by == SAID
     assert (span(found), found.videos[0].peak_s) == ((20.0, 81.0), 50.0)
     assert span(find(pipeline, "word11")) == (80.0, 111.0)
+    say(pipeline, {"a": [(f"word{place}", 10.0 * place) for place in range(80)]})
+    assert find(pipeline, "word41").videos[0].peak_s == 410.0
+    assert span(find(pipeline, "word41")) == (210.0, 611.0)
 
 
 def test_steps_are_from_what_is_said_where_something_is_and_equal_parts_elsewhere(
