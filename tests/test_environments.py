@@ -135,9 +135,9 @@ def test_every_pin_is_needed_by_some_python():
 @pytest.mark.parametrize("file", ENVS, ids=lambda file: file.stem)
 class TestEnvironmentFile:
     def test_it_holds_the_core_and_its_extra(self, file):
-        extras = {"core": [], "media": ["media", "decord"], "vision": ["media", "decord", "vision"]}.get(
-            file.stem, [file.stem]
-        )
+        networks = ["media", "decord", "vision", "text"]
+        several = {"core": [], "media": networks[:2], "vision": networks, "captions": [*networks, "captions"]}
+        extras = several.get(file.stem, [file.stem])
         wanted = (CORE - {"snakemake"}).union(*(EXTRAS[extra] for extra in extras))
         assert wanted <= set(environment(file))
 

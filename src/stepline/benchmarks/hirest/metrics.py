@@ -35,15 +35,15 @@ SEGMENTS = {
     )
 }
 CAPTIONS = {
-    f"{split}_{name}": Metric(title=f"{split} {title}")
+    f"{split}_{name}": Metric(title=f"{split} {title}", options=("entailment",) if name == "entailment" else ())
     for split in ("val", "test_507")
     for name, title in (
         ("meteor", "METEOR"),
         ("cider", "CIDEr"),
         ("spice", "SPICE"),
         ("entailment", "Entailment"),
-        ("bert_score", "BERTScore"),
-        ("clip_score", "CLIPScore"),
+        ("bert_score", "BERTScore (0 to 1)"),
+        ("clip_score", "CLIPScore (0 to 1)"),
         ("bleu4", "B4"),
         ("rouge_l", "ROUGE-L"),
         ("meteor_stem", "METEOR-stem"),

@@ -1,0 +1,105 @@
+"""What the plan of HiREST says: videos, transcripts, what is missing, and what a number is compared with."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepline.asr.transcript import Sentence, write
+from stepline.availability import write_manifest
+from stepline.benchmark import Job
+from stepline.benchmarks.hirest.metrics import CAPTIONS, MOMENTS, RETRIEVAL, SEGMENTS, split_of
+from stepline.errors import ConfigError
+from stepline.needs import Need
+from stepline.runs.table import table_rows
+from tests.benchmarks.hirest.conftest import inputs, plan
+from tests.benchmarks.hirest.synthetic import OTHERS, recordings, write_labels
+
+pytestmark = pytest.mark.usefixtures("releases")
+
+
+def job(entry: str, **changes: Any) -> tuple[Any, Job]:
+    made = plan(changes)
+    return made, Job(release="v1", entry=made.entries[entry])
+
+
+@pytest.mark.parametrize(("tables", "distractors"), [(["table2"], True), (["table3", "table4"], False)])
+def test_distractors_are_wanted_where_videos_are_retrieved(tables: list[str], distractors: bool) -> None:
+    listed = {video.id for video in plan({"tables": tables}).pipelines["hirest"].dataset.videos()}
+    assert {each.video for each in recordings()} <= listed
+    assert (listed & {*OTHERS} == {*OTHERS}) == distractors
+    assert bool(listed & {*OTHERS}) == distractors
+
+
+class TestTranscripts:
+    def test_the_authors_are_a_release_that_is_read_where_they_are_heard(self) -> None:
+        made, heard = job("minilm-moments")
+        assert made.reads(heard) == ["v1", "asr"]
+        assert made.reads(Job(release="v1", entry=made.entries["middle-70"])) == ["v1"]
+        Path("datasets/hirest/asr/release.json").unlink()
+        assert plan().missing(heard.entry, "v1") == (Need("release", "hirest/asr"),)
+
+    def test_a_recogniser_s_are_made_of_all_videos_and_read_from_its_files(self) -> None:
+        made, heard = job("tfidf-moments", transcripts="asr", tables=["table3"])
+        pipeline = made.pipelines["hirest"]
+        assert pipeline.demand.sound
+        assert made.reads(heard) == ["v1"]
+        assert {*pipeline.speech.manifests} <= {*made.predict_inputs(heard)}
+        assert made.named_options(heard.entry, "v1")["transcripts"].differs
+        folder = pipeline.speech.folder
+        write(folder / "val-0-0.parquet", [Sentence("Stir it", 1.0, 2.5)])
+        write_manifest(pipeline.speech.manifests[0], {"val-0-0": {"status": "present"}, "val-0-1": {"status": "gone"}})
+        read = inputs("tfidf-moments", transcripts="asr", tables=["table3"])
+        assert [pair.video for pair in read.used("val")] == ["val-0-0"]
+        assert [(line.start_s, line.end_s, line.text) for line in read.subtitles["val-0-0"]] == [(1.0, 2.5, "Stir it")]
+
+    def test_videos_alone_ask_for_no_sound(self) -> None:
+        assert not plan().pipelines["hirest"].demand.sound
+
+
+class TestLabels:
+    def test_moments_of_test_need_the_authors_labels(self) -> None:
+        made = plan()
+        assert made.missing_of("test_r_05") == [Need("release", "hirest/labels")]
+        assert not made.missing_of("test_507_r_05")
+        assert made.filled_by("table3.csv", made.missing_of("test_r_05")).startswith(
+            "cp all_data_test.json $STEPLINE_MIRROR/hirest/labels/ && stepline fetch hirest/labels && snakemake"
+        )
+        rows = [row for row in table_rows(made, "table3") if row.metric == "test_r_05" and row.entry == "middle-70"]
+        assert [(row.status, row.split) for row in rows] == [("needs", "test")]
+        assert "the authors withhold test's moments" in rows[0].note
+
+    def test_where_they_are_scores_read_them(self) -> None:
+        write_labels()
+        made, scored = job("middle-70")
+        assert made.missing_of("test_r_05") == ()
+        assert Path("datasets/hirest/labels/release.json") in made.score_inputs(scored)
+        assert made.note(None, None, "v1", "test_r_05") == ""
+
+
+def test_each_metric_has_a_split_and_a_method_that_sees_nothing() -> None:
+    made = plan()
+    assert {split_of(metric) for metric in (*RETRIEVAL, *MOMENTS)} == {"val", "test", "test_507"}
+    blind = {made.blind(made.entries["joint"], metric) for metric in (*RETRIEVAL, *MOMENTS, *SEGMENTS, *CAPTIONS)}
+    assert blind == {"random", "middle-70", "uniform-7", "frequent"}
+    for table in made.declared.tables:
+        known = {line.entry for line in table.lines}
+        assert {made.blind(made.entries["joint"], metric) for metric in table.metrics} <= known, table.name
+
+
+def test_predictions_of_an_entry_that_takes_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="hirest.files: 'joint' is not allowed; choose from clip-fine-tuned-1, "):
+        plan({"files": {"joint": str(tmp_path)}})
+    with pytest.raises(ConfigError, match="hirest.files.bmt: 'nowhere' is no folder; give one with predictions"):
+        plan({"files": {"bmt": "nowhere"}})
+
+
+def test_features_without_a_text_tower_are_refused() -> None:
+    with pytest.raises(ConfigError, match="hirest.features.clip.text: 'planted' has no text tower; name one of "):
+        plan({"features": {"clip": {"video": "planted", "text": ""}}})
+
+
+def test_entailment_by_another_network_is_not_compared() -> None:
+    made = plan()
+    options = {key: made.published[key] for key in made.metrics["val_entailment"].options}
+    assert options != {key: made.options["metrics"][key] for key in options}
