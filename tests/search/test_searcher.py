@@ -291,6 +291,15 @@ def test_a_real_encoder_finds_what_is_meant() -> None:
     assert ranked(find(pipeline, "digging a hole for a sapling"))[0] == "b"
 
 
+def test_a_store_without_rows_is_no_features() -> None:
+    pipeline = configured("colours")
+    put(pipeline, {})
+    with pytest.raises(MissingError, match="mine has no features of colours: add it"):
+        find(pipeline, "red")
+    put(pipeline, {"a": np.zeros((0, 3)), "b": [COLOURS["red"]]})
+    assert ranked(find(pipeline, "red")) == ["b"]
+
+
 def test_released_transcripts_are_searched_where_they_are_configured(
     words: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -212,10 +212,13 @@ def checked(text: str, top: int, window_s: float) -> str:
 
 
 def _encoded(encoder: TextEncoder, text: str) -> Floats:
-    """Return the vector of a text. It is not kept, so an encoder may have a shorter way to it, ``query``."""
-    query = getattr(encoder, "query", None)
+    """Return the vector of a text, which nobody keeps."""
+    from stepline.backbones.clip_text import CausalTextEncoder
+
     with one_thread():
-        return np.asarray(query(text) if query else encoder.encode(encoder.tokens(text)), np.float64)
+        if isinstance(encoder, CausalTextEncoder):
+            return encoder.query(text).astype(np.float64)
+        return encoder.encode(encoder.tokens(text)).astype(np.float64)
 
 
 def _unseen(encoder: TextEncoder, text: str) -> tuple[str, ...]:

@@ -79,10 +79,10 @@ def _seen(pipeline: Pipeline, name: str) -> Source:
             f"said by one of {', '.join(MODELS)}"
         )
     stores = _stores(pipeline, name)
-    if not stores:
-        raise MissingError(f"{pipeline.name} has no features of {name}: add it to its backbones and run `snakemake`")
     bank = Bank.open(stores, spec)
     videos = [video for video in bank if len(bank.rows[video])]
+    if not videos:
+        raise MissingError(f"{pipeline.name} has no features of {name}: add it to its backbones and run `snakemake`")
     files = files_of(tower.weights, own_file(name, pipeline.config))
     encoder: TextEncoder = import_module(FAMILIES[tower.architecture]).load_text(tower, files)
     spans = [_spans(bank, video) for video in videos]
