@@ -125,7 +125,12 @@ def _published(work_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_published_size_of_eva_clip_gives_the_reference_outputs(parity: Path) -> None:
     folder = parity / "evaclip"
-    found = {each.name: each.error for each in check("eva_clip", folder / "manifest.json", folder / "golden_a.npz")}
+    found = {
+        each.name: each.error
+        for each in check(
+            "stepline.backbones.parity", ["eva_clip"], "eva_clip", folder / "manifest.json", folder / "golden_a.npz"
+        )
+    }
     assert {"full/visual_cls_normed", "full/image_embed", "full/text_embed"} <= set(found)
     assert max(found.values()) <= TOLERANCE
 

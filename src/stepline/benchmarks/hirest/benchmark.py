@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from stepline.backbones.weights import locate
 from stepline.benchmark import DURATION, TRAIN, VAL, VIDEO, Benchmark, Entry, Job, Line, Option, Sees, Table, Values
 from stepline.benchmarks.hirest import texts
-from stepline.benchmarks.hirest.kinds import KINDS, POOL, Found
+from stepline.benchmarks.hirest.kinds import FILES, KINDS, POOL, Found
 from stepline.benchmarks.hirest.metrics import CAPTIONS, METRICS, MOMENTS, RETRIEVAL, SEGMENTS, missing_scorer, split_of
 from stepline.datasets import hirest
 from stepline.errors import ConfigError
@@ -30,8 +30,6 @@ TRACKS = {"uniform-7": "7 parts", "minilm-segments": "MiniLM", "joint-released":
 """The entries whose steps are drawn over time."""
 LABELS = Need("release", "hirest/labels")
 """The moments of test, which the authors keep to themselves."""
-FILES = ("retrieval_files", "files", "caption_files")
-"""The kinds whose predictions are the user's."""
 DECODED = tuple(Need("package", name) for name in ("av", "cv2", "skimage"))
 """What methods that read the videos themselves take."""
 
@@ -126,9 +124,10 @@ class Hirest(Benchmark[Entry]):
         return [*spoken, *self.files(job.entry)]
 
     def files(self, entry: Entry) -> list[Path]:
-        """Return the user's files of predictions of an entry, by name."""
+        """Return the user's files of predictions that an entry reads, as far as they are there."""
         folder = self.options["files"].get(entry.id)
-        return sorted(Path(folder).expanduser().glob("*.json")) if folder else []
+        listed = [Path(folder).expanduser() / name for name in FILES[entry.kind_name]] if folder else []
+        return [path for path in listed if path.exists()]
 
     def decides(self, job: Job) -> Mapping[str, Any]:
         """Return what else decides predictions: encoders of texts, transcripts, and the user's files."""

@@ -7,6 +7,12 @@ from stepline.benchmarks.hirest.metrics import CAPTIONS, MOMENTS, RETRIEVAL, SEG
 
 POOL = ("pool",)
 EVALUATED = ("val", "test")
+FILES = {
+    "retrieval_files": ("video_retrieval.json",),
+    "files": ("moment_retrieval.json", "moment_segmentation.json", "step_captioning.json"),
+    "caption_files": ("step_captioning.json",),
+}
+"""The files that the user gives, by the kinds that read them."""
 ENCODERS = {"tfidf": (), "minilm": ()}
 
 

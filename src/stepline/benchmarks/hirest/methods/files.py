@@ -9,18 +9,14 @@ from typing import Any
 
 from stepline.benchmark import Method
 from stepline.benchmarks.hirest.inputs import HirestInputs
-from stepline.benchmarks.hirest.kinds import Found
+from stepline.benchmarks.hirest.kinds import FILES, Found
 from stepline.benchmarks.hirest.methods.found import asked, found, ranking
 from stepline.datasets import hirest
 from stepline.datasets.schema import SPLITS
 from stepline.errors import ConfigError
 from stepline.metrics.retrieval import rank
 
-RANKINGS, MOMENTS, SEGMENTS, CAPTIONS = (
-    f"{name}.json" for name in ("video_retrieval", "moment_retrieval", "moment_segmentation", "step_captioning")
-)
-HOLDS = {"retrieval_files": (RANKINGS,), "files": (MOMENTS, SEGMENTS, CAPTIONS), "caption_files": (CAPTIONS,)}
-"""The files of each kind."""
+(RANKINGS,), (MOMENTS, SEGMENTS, CAPTIONS) = FILES["retrieval_files"], FILES["files"]
 
 
 class PredictionFiles(Method[HirestInputs, Found]):
@@ -35,7 +31,7 @@ class PredictionFiles(Method[HirestInputs, Found]):
         Raises ConfigError where a file is absent, says of one of them what is not allowed, or nothing of any.
         """
         folder = Path(inputs.options["files"][inputs.entry.id]).expanduser()
-        files = {name: _read(folder / name) for name in HOLDS[inputs.entry.kind_name]}
+        files = {name: _read(folder / name) for name in FILES[inputs.entry.kind_name]}
         made = list(_ranked(inputs, files[RANKINGS]) if RANKINGS in files else _said(inputs, files))
         if not made:
             raise ConfigError(f"{folder}: its files name no video of {' or '.join(inputs.entry.splits)}: give others")
