@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from stepline.errors import ConfigError  # noqa: E402
-from stepline.models import hirest_joint_layers, training  # noqa: E402
+from stepline.models import training  # noqa: E402
 from stepline.models.hirest_joint import Joint, Videos  # noqa: E402
 from stepline.models.hirest_joint_captions import written  # noqa: E402
 from stepline.models.hirest_joint_config import JointConfig  # noqa: E402
@@ -221,67 +221,3 @@ def test_without_speech_nothing_is_asked_of_it() -> None:
 def test_without_steps_to_validate_there_is_no_best_epoch() -> None:
     with pytest.raises(ConfigError, match="^joint: no video of val has steps"):
         fit(Path("a"), val=examples(1))
-
-
-def planted(told: bool, n: int, seed: int) -> list[Example]:
-    """Return videos whose rows say where the moment and its steps begin and end, and what is done; or do not."""
-    rng = np.random.default_rng(seed)
-    made = []
-
-    def drawn() -> tuple[list[int], Any]:
-        return sorted(map(int, rng.choice(np.arange(1, 12) * 2, 4, replace=False))), rng.integers(0, 3, 3)
-
-    for _ in range(n):
-        bounds, words = drawn()
-        features = 0.1 * rng.standard_normal((24, SIZES["feature_dim"]))
-        features[bounds, 0] = 3
-        features[bounds[0], 1] = features[bounds[-1], 2] = 3
-        for (start, end), word in zip(pairwise(bounds), words, strict=True):
-            features[start + 1 : end, 3 + word] = 3
-        if not told:
-            bounds, words = drawn()
-        made.append(
-            Example(
-                features=features.astype(np.float32),
-                query=np.ones(SIZES["text_dim"], np.float32),
-                speech=np.zeros((24, SIZES["asr_dim"]), np.float32),
-                moment=(bounds[0], bounds[-1]),
-                boundaries=bounds,
-                steps=[*pairwise(bounds)],
-                captions=[[10 + int(word)] for word in words],
-            )
-        )
-    return made
-
-
-def learned(told: bool) -> tuple[float, float, float]:
-    """Return which part of moments' ends, of next boundaries and of captions of other videos a fit gets right."""
-    config = JointConfig(**(SIZES | {"hidden": 32, "embed": 16, "feedforward": 32, "dropout": 0.0}))
-    settings: dict[str, Any] = {"epochs": 14, "learning_rate": 5e-3, "batch_size": 10}
-    tensors = fit(Path("a"), planted(told, 40, 0), config=config, val=planted(told, 8, 1), **settings)
-    model, test = restore(Joint(config), tensors, "cpu"), planted(told, 12, 2)
-    tables = Tables(test, config)
-    videos, moments = tables.videos(torch.arange(len(test))), torch.tensor([each.moment for each in test])
-    right = (model.moments(videos) == moments).double().mean()
-    of, inside, ends, target = tables.given(1, torch.arange(tables.sizes[1]))
-    found = model.segment_logits(of, inside, ends).masked_fill(~inside, -torch.inf).argmax(dim=1)
-    said = model.captions(videos, tables.steps[:, 0], tables.steps[:, 1:], beams=3)
-    true = [caption for each in test for caption in each.captions]
-    same = [one == two for one, two in zip(said, true, strict=True)]
-    return float(right), float((found == target).double().mean()), float(np.mean(same))
-
-
-@pytest.fixture
-def larger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The published deviation is for layers so wide that little would come through these."""
-    monkeypatch.setattr(hirest_joint_layers, "DEVIATION", 0.1)
-
-
-@pytest.mark.usefixtures("larger")
-def test_each_head_learns_what_it_is_told() -> None:
-    assert min(learned(told=True)) > 0.85
-
-
-@pytest.mark.usefixtures("larger")
-def test_no_head_learns_what_is_not_there() -> None:
-    assert max(learned(told=False)) < 0.55

@@ -16,11 +16,12 @@ NAMES = ("table2", "table3", "table4", "table4b", "table5", "table6")
 TABLES = [f"results/hirest/{name}.csv" for name in NAMES]
 PAGE = "results/hirest/report.html"
 STUDY: dict[str, Any] = CONFIG | {
+    "features": {name: CONFIG["features"][name] for name in ("eva_clip", "clip")},
     "joint": {"init": "random", "epochs": 1, "layers": 1, "hidden": 48, "beam": 1, "seeds": [0]},
     "metrics": {"bootstrap_samples": 100, "meteor": False},
     "files": {"bmt-fine-tuned": "predictions", "swinbert": "predictions", "clip-fine-tuned-20": "predictions"},
 }
-"""Of all features the same rows, and some predictions of the user's."""
+"""Of both CLIPs the same rows, and some predictions of the user's."""
 
 
 def run(folder: Path, *targets: str, dry: bool = False, traced: bool = False, **changes: Any) -> list[str]:
