@@ -304,7 +304,10 @@ def test_released_transcripts_are_searched_where_they_are_configured(
     words: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline = pipeline_of(validate({"spacewalk": {"video_encoders": [], "tables": ["table2b_minilm"]}}), "spacewalk")
-    with pytest.raises(MissingError, match="spacewalk has neither transcripts nor features"):
+    with pytest.raises(
+        MissingError,
+        match="spacewalk has neither transcripts nor features .*: run `stepline fetch spacewalk/v0`, which",
+    ):
         find(pipeline, "the airlock")
     write_text("datasets/spacewalk/v1/release.json", "{}")
     write_text("v1/09122021.csv", "Sentence,Global start,Global end\nGo ahead,1,2\nOpen the airlock,60,62\n")

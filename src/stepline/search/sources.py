@@ -56,8 +56,8 @@ def _first(pipeline: Pipeline, transcripts: Transcripts) -> str:
             return name
     if not transcripts.videos:
         raise MissingError(
-            f"{pipeline.name} has neither transcripts nor features of a network with a text tower: run `snakemake`, "
-            "which makes transcripts, or see docs/search.md for networks"
+            f"{pipeline.name} has neither transcripts nor features of a network with a text tower: run "
+            f"`{transcripts.bring}`, which brings transcripts, or see docs/search.md for networks"
         )
     return sentence_encoder() or next(iter(MODELS))
 

@@ -14,6 +14,7 @@ from stepline.asr.transcript import Sentence
 from stepline.availability import read_manifest
 from stepline.backbones.sentence import SentenceEncoder
 from stepline.datasets import hirest
+from stepline.datasets.release import how_to_bring
 from stepline.datasets.studies import Study
 from stepline.errors import StoreError
 from stepline.features.text import TextStore, encode_texts
@@ -26,14 +27,14 @@ Lines = Iterable[Sentence]
 class Transcripts:
     """The transcripts of a data set's videos.
 
-    source: the recogniser, or ``released`` where the authors' own transcripts are configured. videos: of which there is
-    a transcript.
+    source: the recogniser, or ``released`` where the authors' own transcripts are configured. bring: the command that
+    brings them. videos: of which there is a transcript.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
         """Look which transcripts there are; a file is read when its video is asked for."""
         own = pipeline.config.get(pipeline.name, {}).get("transcripts") == "released"
-        self.source = "released" if own else pipeline.speech.engine
+        self.source, self.bring = ("released", _fetch(pipeline)) if own else (pipeline.speech.engine, "snakemake")
         self.videos, self._lines = _released(pipeline) if own else _recognised(pipeline)
         self._read: dict[str, tuple[Sentence, ...]] = {}
 
@@ -44,6 +45,11 @@ class Transcripts:
             texts = (replace(line, text=" ".join(line.text.split())) for line in lines)
             self._read[video] = tuple(sorted((line for line in texts if line.text), key=lambda line: line.start_s))
         return self._read[video]
+
+
+def _fetch(pipeline: Pipeline) -> str:
+    study = isinstance(pipeline.dataset, Study)
+    return how_to_bring(pipeline.name, pipeline.config[pipeline.name]["releases"][0] if study else "asr")
 
 
 def _recognised(pipeline: Pipeline) -> tuple[frozenset[str], Callable[[str], Lines]]:
