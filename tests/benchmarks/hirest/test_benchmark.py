@@ -103,3 +103,18 @@ def test_entailment_by_another_network_is_not_compared() -> None:
     made = plan()
     options = {key: made.published[key] for key in made.metrics["val_entailment"].options}
     assert options != {key: made.options["metrics"][key] for key in options}
+
+
+@pytest.mark.usefixtures("banks")
+def test_options_that_decide_what_released_weights_say_are_of_their_spec_and_shown() -> None:
+    joint = {"init": "random"}
+    before = {name: inputs(name, joint=joint).spec for name in ("joint-released", "joint")}
+    others = {"fusion": "sum", "caption_frames": "uniform", "padding": "masked", "batch_size": 1, "beam": 5}
+    for key, other in others.items():
+        for name, spec in before.items():
+            of = inputs(name, joint={**joint, key: other})
+            assert of.spec != spec, (name, key)
+            assert of.benchmark.named_options(of.entry, "v1")[key].differs
+    trained = inputs("joint-released", joint={**joint, "epochs": 1})
+    assert trained.spec == before["joint-released"]
+    assert "epochs" not in trained.benchmark.named_options(trained.entry, "v1")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 HEADS = {"joint": "clip4caption", "joint_released": "hirest-joint"}
 """The weights that a joint model begins with, or is, by kind."""
+SAID_BY = ("fusion", "caption_frames", "padding", "batch_size", "beam")
+"""The options of the joint model that decide what released weights say."""
 SIZES = {"layers": 2, "hidden": 768}
 """CLIP4Caption's."""
 TRACKS = {"uniform-7": "7 parts", "minilm-segments": "MiniLM", "joint-released": "Joint, released", "joint": "Joint"}
@@ -130,7 +132,7 @@ class Hirest(Benchmark[Entry]):
         return [path for path in listed if path.exists()]
 
     def decides(self, job: Job) -> Mapping[str, Any]:
-        """Return what else decides predictions: encoders of texts, transcripts, and the user's files."""
+        """Return what else decides predictions: texts' encoders, weights, transcripts, files, and what decodes."""
         speech = self.footage["hirest"].pipeline.speech
         heads = [path for name in self._heads(job.entry) for path in (locate(name) or {}).values()]
         return {
@@ -138,6 +140,7 @@ class Hirest(Benchmark[Entry]):
             "weights": {path.name: cached_sha256(path) for path in heads},
             "transcripts": speech.record if self.transcripts(job.entry) == "asr" else self.transcripts(job.entry),
             "files": {path.name: sha256_file(path) for path in self.files(job.entry)},
+            **({"joint": {key: self.options["joint"][key] for key in SAID_BY}} if _is_released(job.entry) else {}),
         }
 
     # What is missing
@@ -182,7 +185,7 @@ class Hirest(Benchmark[Entry]):
     # What tables say
 
     def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
-        """Return features, the encoder of queries, and transcripts."""
+        """Return features, the encoder of queries, transcripts, and changed options of the released joint model."""
         shown: dict[str, Option] = {}
         if entry.features:
             mine, published = (each["features"][entry.features] for each in (self.options, self.defaults))
@@ -190,6 +193,8 @@ class Hirest(Benchmark[Entry]):
             shown |= {"text": Option(mine["text"], published["text"])} if mine["text"] else {}
         if heard := self.transcripts(entry):
             shown["transcripts"] = Option(heard, "released")
+        if _is_released(entry):
+            shown |= {key: option for key, option in self.changed("joint").items() if key in SAID_BY}
         return shown
 
     def blind(self, entry: Entry, metric: str) -> str:
@@ -240,3 +245,7 @@ class Hirest(Benchmark[Entry]):
         from stepline.benchmarks.hirest.score import values
 
         return values(inputs, made)
+
+
+def _is_released(entry: Entry) -> bool:
+    return entry.kind_name == "joint_released"

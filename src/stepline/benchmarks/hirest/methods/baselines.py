@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from stepline.benchmark import Method
+from stepline.benchmark import Method, UnavailableError
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
 from stepline.benchmarks.hirest.methods.found import RANKED, asked, found, ranking, stepped
 from stepline.metrics.segments import uniform
+from stepline.needs import Need
 
 
 class RandomRanking(Method[HirestInputs, Found]):
@@ -60,8 +61,10 @@ class MostFrequent(Method[HirestInputs, Found]):
     """The most frequent caption of the training steps for every step. Ties: the first by its characters."""
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield the caption for the steps of each moment."""
+        """Yield the caption for the steps of each moment; raise UnavailableError where no training video has steps."""
         counts = Counter(step.caption.strip().lower() for pair in inputs.used("train") for step in pair.steps)
+        if not counts:
+            raise UnavailableError(Need("split", "train"))
         caption = min(counts, key=lambda each: (-counts[each], each))
         self.selection = f"of {counts.total()} training captions, {counts[caption]} are {caption!r}"
         for pair in inputs.evaluated:
