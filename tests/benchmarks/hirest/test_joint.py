@@ -18,6 +18,7 @@ from stepline.errors import ConfigError
 from stepline.models.hirest_joint import Joint
 from stepline.models.hirest_joint_config import JointConfig
 from tests.benchmarks.hirest.conftest import inputs, plan, predicted
+from tests.benchmarks.hirest.synthetic import write_bank
 
 SMALL = {"init": "random", "layers": 1, "hidden": 48, "seeds": [0], "epochs": 1, "beam": 1}
 WITHOUT_JAVA = {"bootstrap_samples": 100, "meteor": False}
@@ -65,7 +66,7 @@ def network(**settings: Any) -> Joint:
     """Return a small network with weights that were drawn."""
     torch.manual_seed(0)
     sizes = {"feature_dim": 32, "text_dim": 32, "hidden": 24, "feedforward": 24, "layers": 1, "vocabulary": 30522}
-    return Joint(JointConfig(**sizes, **settings)).eval()
+    return Joint(JointConfig(**{**sizes, **settings})).eval()
 
 
 @pytest.mark.usefixtures("banks")
@@ -97,6 +98,24 @@ def test_the_released_model_is_made_with_the_configured_options(monkeypatch: pyt
         "padding": "attended",
         "path": Path("hirest-joint"),
     }
+
+
+@pytest.mark.usefixtures("banks")
+def test_the_released_model_refuses_features_of_other_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepline.models.hirest_joint_release.load_released", lambda _, **how: network(text_dim=40))
+    monkeypatch.setattr("stepline.benchmarks.hirest.methods.joint.locate", lambda name: {name: Path(name)})
+    with pytest.raises(
+        ConfigError, match=r"hirest.features.eva_clip: rows of 32 and texts of 32 numbers .* 32 and 40"
+    ):
+        predicted(small("joint-released"))
+
+
+@pytest.mark.usefixtures("releases")
+def test_features_that_are_not_a_row_a_second_are_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
+    write_bank(tmp_path_factory.mktemp("rows"), "slow", hop_s=3.2)
+    of = inputs("joint-silent", features={"eva_clip": {"video": "slow", "text": "tower"}}, joint=SMALL)
+    with pytest.raises(ConfigError, match="features 'slow' have a row each 3.2 s; HiREST reads one a second here"):
+        Seen(of)
 
 
 @pytest.mark.usefixtures("releases")

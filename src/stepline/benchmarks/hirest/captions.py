@@ -57,7 +57,7 @@ def _clip_scores(
     inputs: HirestInputs, videos: Sequence[str], spans: NDArray[np.float64], captions: Sequence[str]
 ) -> NDArray[np.float64]:
     """Return the (N,) mean cosines of captions with frames of their steps; NaN of a video without frames."""
-    bank = inputs.open_bank(inputs.benchmark.clip_features)
+    bank = inputs.each_second(inputs.benchmark.clip_features)
     there = [place for place, video in enumerate(videos) if video in bank]
     found = np.full(len(videos), np.nan)
     if there:

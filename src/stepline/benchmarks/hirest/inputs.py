@@ -9,6 +9,8 @@ from stepline.availability import read_manifest
 from stepline.benchmarks.hirest.benchmark import Hirest
 from stepline.datasets import hirest
 from stepline.datasets.hirest import Pair, Subtitle
+from stepline.errors import ConfigError
+from stepline.features.bank import Bank
 from stepline.runs.inputs import Inputs
 
 
@@ -41,6 +43,17 @@ class HirestInputs(Inputs[Hirest]):
     def evaluated(self) -> list[Pair]:
         """The pairs of the entry's splits that it can predict."""
         return [pair for split in self.entry.splits for pair in self.used(split)]
+
+    def each_second(self, name: str) -> Bank:
+        """Return the bank of features by their name, a row a second.
+
+        Raises ConfigError where its rows are others, StoreError where they are of parts of videos.
+        """
+        bank = self.open_bank(name)
+        bank.check_whole()
+        if bank.hop_s not in (0, 1):
+            raise ConfigError(f"features {name!r} have a row each {bank.hop_s:g} s; HiREST reads one a second here")
+        return bank
 
     @cached_property
     def queries(self) -> Mapping[str, Sequence[str]]:

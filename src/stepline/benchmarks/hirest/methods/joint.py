@@ -17,6 +17,7 @@ from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
 from stepline.benchmarks.hirest.methods.found import found
 from stepline.datasets.hirest import Pair
+from stepline.errors import ConfigError
 from stepline.models.hirest_joint_words import Words
 from stepline.progress import progress
 from stepline.spec import digest
@@ -75,13 +76,22 @@ class ReleasedJoint(Method[HirestInputs, Found]):
     """The joint model with the authors' weights."""
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield what the model says; raise StoreError where the weights are others."""
+        """Yield what the model says.
+
+        Raises StoreError where the weights are others, ConfigError where the features are not of EVA-CLIP's sizes.
+        """
         from stepline.models.hirest_joint_release import load_released
 
         options = inputs.options["joint"]
         settings = {key: options[key] for key in ("fusion", "caption_frames", "padding")}
-        model = load_released(_weights(HEADS["joint_released"]), **settings).to(inputs.device)
-        yield from predictions(inputs, Seen(inputs), model, 0)
+        model, seen = load_released(_weights(HEADS["joint_released"]), **settings).to(inputs.device), Seen(inputs)
+        sizes = inputs.dimension, len(next(iter(seen.queries.values())))
+        if sizes != (model.config.feature_dim, model.config.text_dim):
+            raise ConfigError(
+                f"config: hirest.features.{inputs.entry.features}: rows of {sizes[0]} and texts of {sizes[1]} numbers "
+                f"are not what the released model sees, {model.config.feature_dim} and {model.config.text_dim}"
+            )
+        yield from predictions(inputs, seen, model, 0)
 
 
 def predictions(inputs: HirestInputs, seen: "Seen", model: "Joint", seed: int) -> Iterator[Found]:
@@ -121,7 +131,8 @@ class Seen:
 
     def __init__(self, inputs: HirestInputs) -> None:
         self.inputs = inputs
-        (self.bank,) = inputs.banks
+        (name,) = inputs.benchmark.features(inputs.entry)
+        self.bank = inputs.each_second(name)
         self.audio = "speech" in inputs.entry.sees
         self.words = Words()
 
