@@ -8,6 +8,7 @@ import pytest
 from stepline.asr.transcript import Sentence, write
 from stepline.availability import write_manifest
 from stepline.benchmark import Job
+from stepline.benchmarks.hirest import texts
 from stepline.benchmarks.hirest.metrics import CAPTIONS, MOMENTS, RETRIEVAL, SEGMENTS, split_of
 from stepline.errors import ConfigError
 from stepline.needs import Need
@@ -118,3 +119,22 @@ def test_options_that_decide_what_released_weights_say_are_of_their_spec_and_sho
     trained = inputs("joint-released", joint={**joint, "epochs": 1})
     assert trained.spec == before["joint-released"]
     assert "epochs" not in trained.benchmark.named_options(trained.entry, "v1")
+
+
+@pytest.mark.usefixtures("banks")
+def test_the_joint_model_sees_vectors_of_queries_that_are_not_normalised() -> None:
+    for name, normalised in (("joint", False), ("eva-clip-20", True)):
+        of = inputs(name)
+        assert texts.records(of.benchmark, of.entry)["tower-text"]["normalise"] is normalised
+
+
+@pytest.mark.usefixtures("banks")
+def test_the_weights_that_a_model_begins_with_are_of_its_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path("weights")
+    monkeypatch.setattr("stepline.benchmarks.hirest.benchmark.locate", lambda name: {name: path})
+    options = {"joint": {"init": "clip4caption", "layers": 2, "hidden": 768}}
+    specs = []
+    for content in ("one", "two"):
+        path.write_text(content)
+        specs.append([inputs(name, **options).spec for name in ("joint", "joint-released", "frequent")])
+    assert [one == other for one, other in zip(*specs, strict=True)] == [False, False, True]

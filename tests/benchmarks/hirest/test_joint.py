@@ -45,8 +45,11 @@ def test_it_predicts_moments_of_all_pairs_and_steps_and_captions_of_annotated_on
 @pytest.mark.usefixtures("banks")
 def test_what_is_seen_of_a_pair() -> None:
     of = small()
-    (example, *_), pair = (seen := Seen(of)).examples(of.used("train")), of.used("train")[0]
+    seen, pair = Seen(of), of.used("train")[0]
     n = round(pair.duration_s)
+    example, *_ = examples = seen.examples(of.used("train"))
+    assert [len(each.features) for each in examples] == [round(each.duration_s) for each in of.used("train")]
+    assert {len(seen.bank[each.video]) - round(each.duration_s) for each in of.used("train")} == {0, 1}
     assert example.features.shape == (n, 32)
     assert np.linalg.norm(example.features, axis=1) == pytest.approx(1, abs=1e-5)
     spoken = of.subtitles[pair.video]
@@ -104,9 +107,7 @@ def test_the_released_model_is_made_with_the_configured_options(monkeypatch: pyt
 def test_the_released_model_refuses_features_of_other_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stepline.models.hirest_joint_release.load_released", lambda _, **how: network(text_dim=40))
     monkeypatch.setattr("stepline.benchmarks.hirest.methods.joint.locate", lambda name: {name: Path(name)})
-    with pytest.raises(
-        ConfigError, match=r"hirest.features.eva_clip: rows of 32 and texts of 32 numbers .* 32 and 40"
-    ):
+    with pytest.raises(ConfigError, match=r"hirest.features.eva_clip: rows of 32 and texts of 32 numbers .* 32 and 40"):
         predicted(small("joint-released"))
 
 

@@ -10,6 +10,7 @@ from stepline.benchmark import Values
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
 from stepline.benchmarks.hirest.methods.found import found, ranking
+from stepline.benchmarks.hirest.metrics import SEGMENTS
 from stepline.benchmarks.hirest.score import values
 from stepline.datasets import hirest
 from stepline.datasets.hirest import Pair
@@ -49,6 +50,11 @@ class TestRetrieval:
         assert (mean(scores["r1"]), mean(scores["r1_all"])) == (100, pytest.approx(100 * 4 / 6))
         assert scores["r1"].counts == {"n_queries": 4, "pool_used": 17, "pool_listed": 23}
         assert list(scores["r1"].videos) == list(self.QUERIES)
+
+    def test_the_smallest_pool_that_was_ranked_is_told(self) -> None:
+        of = inputs("random")
+        made = [ranking(query, [of.queries[query][0]], 10 + n) for n, query in enumerate(self.QUERIES)]
+        assert values(of, made)["r1"].counts["pool_used"] == 10
 
 
 class TestMoments:
@@ -103,6 +109,27 @@ class TestSegments:
             100 * np.mean([v > 0 for v in scores["val_raw_recall_05"].values]),
         )
         assert (scores["val_f1_05"].values <= 100 * 2 / (2 + np.array(n))).all()
+
+    def test_two_of_one_step_and_one_of_none(self) -> None:
+        of = inputs("uniform-1")
+
+        def some(pair: Pair) -> tuple[tuple[float, float], ...]:
+            first = pair.steps[0].start_s, pair.steps[0].end_s
+            return first, first, (0.0, 1.0)
+
+        scores = values(of, said(of, segments=some))
+        n = np.array([len(pair.steps) for pair in of.evaluated if pair.steps and pair.split == "val"])
+        assert scores["val_raw_recall_07"].values == pytest.approx(100 / n)
+        assert scores["val_raw_precision_07"].values == pytest.approx([100 * 2 / 3] * len(n))
+        assert scores["val_f1_07"].values == pytest.approx(100 * 2 / (3 + n))
+        assert scores["val_segment_miou"].values == pytest.approx(100 / n)
+
+    def test_steps_of_test_are_scored_as_the_507_alone(self) -> None:
+        write_labels()
+        of = inputs("truth")
+        assert {name for name in values(of, predicted(of)) if name.startswith("test_")} == {
+            name for name in SEGMENTS if name.startswith("test_507_")
+        }
 
     def test_nothing_predicted_is_0_but_for_the_whole_moment_that_preprocessing_makes(self) -> None:
         of = inputs("uniform-1")

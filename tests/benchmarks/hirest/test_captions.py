@@ -1,0 +1,57 @@
+"""Scores of captions, by hand, on the small release and its planted rows."""
+
+import numpy as np
+import pytest
+
+from stepline.benchmark import Values
+from stepline.benchmarks.hirest.methods.found import found
+from stepline.benchmarks.hirest.score import values
+from stepline.datasets.hirest import Pair
+from tests.benchmarks.hirest.conftest import inputs
+from tests.benchmarks.hirest.synthetic import planted, vector
+
+WRONG = "zzz"
+WITHOUT_JAVA = {"bootstrap_samples": 100, "meteor": False}
+
+
+def scored() -> tuple[list[Pair], dict[str, Values]]:
+    """Return val's pairs with steps, the last one first, and the scores where all but each first caption are right."""
+    of = inputs("frequent", metrics=WITHOUT_JAVA)
+    pairs = [pair for pair in of.truth("val") if pair.steps][::-1]
+    said = [(WRONG, *(step.caption.strip().upper() for step in pair.steps[1:])) for pair in pairs]
+    return pairs, dict(values(of, [found(pair, sentences=each) for pair, each in zip(pairs, said, strict=True)]))
+
+
+@pytest.mark.usefixtures("releases")
+def test_captions_are_compared_step_by_step_in_percent_whatever_their_case() -> None:
+    pairs, scores = scored()
+    rouge = scores["val_rouge_l"]
+    assert rouge.videos == [pair.video for pair in pairs for _ in pair.steps]
+    assert rouge.values == pytest.approx([100 * (n > 0) for pair in pairs for n in range(len(pair.steps))])
+    n = sum(len(pair.steps) for pair in pairs)
+    assert rouge.counts == {"n_listed": len(pairs), "n_samples": n}
+    assert rouge.corpus is None
+    stem = scores["val_meteor_stem"]
+    assert stem.corpus is not None
+    assert np.nanmean(stem.values) != pytest.approx(stem.corpus)
+    assert 50 < stem.corpus < 100
+    assert "val_meteor" not in scores
+    assert "val_clip_score" not in scores
+
+
+@pytest.mark.usefixtures("banks")
+def test_clip_score_is_a_fraction_of_the_steps_whose_video_has_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    from stepline.features.bank import Bank
+
+    absent = next(pair.video for pair in inputs("frequent").truth("val") if pair.steps)
+    there = Bank.__contains__
+    monkeypatch.setattr(Bank, "__contains__", lambda self, video: video != absent and there(self, video))
+    pairs, scores = scored()
+    rows, expected = planted(), []
+    for pair in pairs:
+        for n, step in enumerate(pair.steps):
+            frames = rows[pair.video][[int(t) for t in np.linspace(step.start_s, step.end_s - 1, 4)]]
+            cosines = frames @ vector(step.caption.strip().upper() if n else WRONG) / np.linalg.norm(frames, axis=1)
+            expected.append(np.nan if pair.video == absent else cosines.mean())
+    assert scores["val_clip_score"].values == pytest.approx(expected, nan_ok=True, abs=1e-6)
+    assert scores["val_clip_score"].corpus is None
