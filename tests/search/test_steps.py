@@ -35,3 +35,9 @@ def test_only_what_is_said_in_the_moment_counts() -> None:
     assert steps == (Step(12, 30, "c"), Step(30, 36, "d"))
     assert said_steps(LINES, vectors, np.array([1.0, 0]), 71, 80) == ()
     assert said_steps(LINES, vectors, np.array([1.0, 0]), 70, 80) == (Step(70, 80, "h"),)
+
+
+def test_a_step_before_two_sentences_that_start_at_one_time_has_no_label() -> None:
+    lines = [Sentence(text, start_s, start_s + 2) for text, start_s in (("a", 18.0), ("b", 18.0), ("c", 30.0))]
+    steps = said_steps(lines, np.eye(3), np.array([0.0, 1, 0]), 10, 50)
+    assert steps == (Step(10, 18), Step(18, 30, "b"), Step(30, 50, "c"))
