@@ -32,6 +32,9 @@ def test_each_query_and_seed_has_an_order_of_its_own() -> None:
 @pytest.mark.parametrize(("entry", "part"), [("middle-70", 0.7), ("whole", 1.0)])
 def test_the_middle_is_as_far_from_both_ends(entry: str, part: float) -> None:
     of = inputs(entry)
+    assert [(each.split, each.video) for each in predicted(of)] == [
+        (each.split, each.video) for each in recordings() if each.clip and each.split != "train"
+    ]
     for each in predicted(of):
         duration_s = pairs(of)[each.video].duration_s
         start_s, end_s = each.moment or ()

@@ -24,9 +24,10 @@ def job(entry: str, **changes: Any) -> tuple[Any, Job]:
     return made, Job(release="v1", entry=made.entries[entry])
 
 
-@pytest.mark.parametrize(("tables", "distractors"), [(["table2"], True), (["table3", "table4"], False)])
-def test_distractors_are_wanted_where_videos_are_retrieved(tables: list[str], distractors: bool) -> None:
-    listed = {video.id for video in plan({"tables": tables}).pipelines["hirest"].dataset.videos()}
+@pytest.mark.parametrize(("tables", "distractors"), [(["table2"], True), (["table3", "table4"], False), (None, True)])
+def test_distractors_are_wanted_where_videos_are_retrieved(tables: list[str] | None, distractors: bool) -> None:
+    changes = {"tables": tables} if tables else {}
+    listed = {video.id for video in plan(changes).pipelines["hirest"].dataset.videos()}
     assert {each.video for each in recordings()} <= listed
     assert (listed & {*OTHERS} == {*OTHERS}) == distractors
     assert bool(listed & {*OTHERS}) == distractors
@@ -44,6 +45,7 @@ class TestTranscripts:
         made, heard = job("tfidf-moments", transcripts="asr", tables=["table3"])
         pipeline = made.pipelines["hirest"]
         assert pipeline.demand.sound
+        assert pipeline.demand.wants_videos
         assert made.reads(heard) == ["v1"]
         assert {*pipeline.speech.manifests} <= {*made.predict_inputs(heard)}
         assert made.named_options(heard.entry, "v1")["transcripts"].differs
@@ -138,3 +140,15 @@ def test_the_weights_that_a_model_begins_with_are_of_its_spec(monkeypatch: pytes
         path.write_text(content)
         specs.append([inputs(name, **options).spec for name in ("joint", "joint-released", "frequent")])
     assert [one == other for one, other in zip(*specs, strict=True)] == [False, False, True]
+
+
+@pytest.mark.usefixtures("banks")
+def test_frames_are_read_where_captions_are_scored() -> None:
+    features = {key: {"video": "planted", "text": "tower"} for key in ("eva_clip", "mil_nce", "frozen_in_time")}
+    features["clip"] = {"video": "tower", "text": "tower"}
+    assert "tower" in plan({"features": features, "tables": ["table5"]}).footage["hirest"].names
+    assert "tower" not in plan({"features": features, "tables": ["table4"]}).footage["hirest"].names
+    for entry, read in (("frequent", True), ("uniform-7", False)):
+        made, scored = job(entry)
+        (bank,) = made.footage["hirest"].inputs("planted")
+        assert (bank in made.score_inputs(scored)) == read

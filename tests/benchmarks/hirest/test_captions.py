@@ -1,5 +1,7 @@
 """Scores of captions, by hand, on the small release and its planted rows."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from stepline.benchmark import Values
 from stepline.benchmarks.hirest.methods.found import found
 from stepline.benchmarks.hirest.score import values
 from stepline.datasets.hirest import Pair
+from stepline.metrics.captions import Scores
 from tests.benchmarks.hirest.conftest import inputs
 from tests.benchmarks.hirest.synthetic import planted, vector
 
@@ -43,7 +46,7 @@ def test_captions_are_compared_step_by_step_in_percent_whatever_their_case() -> 
 def test_clip_score_is_a_fraction_of_the_steps_whose_video_has_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     from stepline.features.bank import Bank
 
-    absent = next(pair.video for pair in inputs("frequent").truth("val") if pair.steps)
+    absent = [pair.video for pair in inputs("frequent").truth("val") if pair.steps][2]
     there = Bank.__contains__
     monkeypatch.setattr(Bank, "__contains__", lambda self, video: video != absent and there(self, video))
     pairs, scores = scored()
@@ -55,3 +58,16 @@ def test_clip_score_is_a_fraction_of_the_steps_whose_video_has_frames(monkeypatc
             expected.append(np.nan if pair.video == absent else cosines.mean())
     assert scores["val_clip_score"].values == pytest.approx(expected, nan_ok=True, abs=1e-6)
     assert scores["val_clip_score"].corpus is None
+
+
+@pytest.mark.usefixtures("releases")
+def test_bert_score_is_a_fraction_and_entailment_in_percent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(references: Sequence[str], candidates: Sequence[str]) -> Scores:
+        return Scores(0.5, np.full(len(references), 0.5))
+
+    monkeypatch.setattr("stepline.benchmarks.hirest.captions.SCORERS", {"bert_score": half, "entailment": half})
+    monkeypatch.setattr("stepline.benchmarks.hirest.benchmark.missing_scorer", lambda name: [])
+    _, scores = scored()
+    assert {*scores["val_bert_score"].values} == {0.5}
+    assert {*scores["val_entailment"].values} == {50}
+    assert scores["val_bert_score"].corpus is None

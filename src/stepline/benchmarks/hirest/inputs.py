@@ -16,10 +16,9 @@ from stepline.runs.inputs import Inputs
 
 @dataclass(frozen=True, kw_only=True)
 class PoolVideo:
-    """A video of the pool of video retrieval. query: the one that it answers; "" of a distractor."""
+    """A video of the pool of video retrieval."""
 
     video: str
-    query: str
 
 
 class HirestInputs(Inputs[Hirest]):
@@ -31,8 +30,7 @@ class HirestInputs(Inputs[Hirest]):
         Of ``test`` the moment is known where the released steps imply it, or where the authors' labels are there.
         """
         if split == "pool":
-            of = {pair.video: pair.query for pair in hirest.load("test")}
-            return [PoolVideo(video=video, query=of.get(video, "")) for video in hirest.pool()]
+            return [PoolVideo(video=video) for video in hirest.pool()]
         pairs = [pair for pair in hirest.load(split) if pair.clippable]
         if split != "test":
             return pairs
