@@ -72,6 +72,8 @@ def test_tasks_can_take_turns() -> None:
     batches = [batch.tolist() for batch in islice(mixed((7, 12, 3), 5, "alternating", 3), 3 * 6)]
     assert [batch[0] >= 7 and 1 + (batch[0] >= 19) for batch in batches] == [0, 1, 2] * 6
     assert Counter(number for batch in batches for number in batch if number >= 19) == {19: 6, 20: 6, 21: 6}
+    first, second = [batch.tolist() for batch in islice(mixed((9, 9), 9, "alternating", 3), 2)]
+    assert first != [number - 9 for number in second]
     two = [batch.tolist() for batch in islice(mixed((7, 0, 3), 5, "alternating", 3), 4)]
     assert [batch[0] >= 7 for batch in two] == [False, True, False, True]
 

@@ -60,6 +60,16 @@ def test_steps_are_the_models_and_fill_the_moment(model: Joint, given: dict[str,
     assert len({step.label for step in steps}) > 1
 
 
+@pytest.mark.skipif(model_files("minilm") is None, reason="all-MiniLM-L6-v2 is not installed")
+def test_each_step_takes_time_and_a_video_may_have_as_many_rows_as_the_model_has_places(
+    model: Joint, given: dict[str, Any]
+) -> None:
+    rows = np.vstack([given["rows"], given["rows"][:4]])
+    steps = joint_steps(model, **given | {"rows": rows}, start_s=0.0, end_s=60.0)
+    assert steps[0].start_s == 0
+    assert all(step.start_s < step.end_s for step in steps)
+
+
 def test_a_video_longer_than_the_model_has_places_has_no_such_steps(model: Joint, given: dict[str, Any]) -> None:
     long = given | {"rows": np.ones((65, 6))}
     assert joint_steps(model, **long, start_s=0, end_s=60) == ()

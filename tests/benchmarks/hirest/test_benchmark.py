@@ -152,3 +152,41 @@ def test_frames_are_read_where_captions_are_scored() -> None:
         made, scored = job(entry)
         (bank,) = made.footage["hirest"].inputs("planted")
         assert (bank in made.score_inputs(scored)) == read
+
+
+class TestSpec:
+    @pytest.mark.usefixtures("banks")
+    def test_transcripts_and_encoders_of_texts_are_of_it(self) -> None:
+        for entry, encoders in (("tfidf-moments", []), ("minilm-moments", ["minilm"]), ("eva-clip-20", ["tower-text"])):
+            made, read = job(entry, tables=["table2", "table3"])
+            assert list(made.record(read)["texts"]) == encoders
+        specs = [inputs("tfidf-moments", transcripts=which).spec for which in ("released", "asr")]
+        assert specs[0] != specs[1]
+
+    def test_the_user_s_files_are_of_it_and_are_read(self, tmp_path: Path) -> None:
+        file, specs = tmp_path / "moment_retrieval.json", []
+        for content in ("{}", "[]"):
+            file.write_text(content)
+            made, read = job("bmt", files={"bmt": str(tmp_path)})
+            specs.append(made.spec(read))
+            assert file in made.predict_inputs(read)
+            assert file not in made.score_inputs(read)
+        assert specs[0] != specs[1]
+
+
+def test_weights_are_missing_where_a_model_begins_with_them_or_is_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepline.benchmarks.hirest.benchmark.locate", lambda name: None)
+    published = {"init": "clip4caption", "layers": 2, "hidden": 768}
+    for options, expected in ((published, {"clip4caption"}), ({"init": "random"}, set())):
+        made = plan({"joint": options})
+        needed = {
+            name: {need.what for need in made.missing_besides(made.entries[name], "v1") if need.kind == "weights"}
+            for name in ("joint", "joint-released")
+        }
+        assert needed == {"joint": expected, "joint-released": {"hirest-joint"}}
+
+
+def test_meteor_that_is_not_wanted_is_missing() -> None:
+    assert plan({"metrics": {"meteor": False}}).missing_of("val_meteor") == [
+        Need("config", "hirest.metrics.meteor", "true")
+    ]
