@@ -81,6 +81,24 @@ def test_a_prediction_depends_on_its_batch_where_padding_is_attended(padding: st
         for of in (small(batch_size=size, padding=padding) for size in (5, 1))
     )
     assert (together == alone) == (padding == "masked")
+    steps = [step for *_, segments in alone for step in segments or ()]
+    assert steps
+    assert all(start_s < end_s for start_s, end_s in steps)
+
+
+@pytest.mark.usefixtures("banks")
+def test_it_is_fitted_on_train_and_chosen_on_val_as_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(
+        "stepline.models.hirest_joint_training.fit_joint", lambda *args, **options: given.extend([*args, options])
+    )
+    of = small("joint-silent", fusion="sum", caption_frames="uniform", clip=2.5, mixing="alternating")
+    JointMethod().fit(of, 0, Path("fit.safetensors"))
+    config, train, val, _, options = given
+    for split, examples in (("train", train), ("val", val)):
+        assert [len(each.features) for each in examples] == [round(pair.duration_s) for pair in of.used(split)]
+    assert (config.hidden, config.feedforward, config.fusion, config.caption_frames) == (48, 192, "sum", "uniform")
+    assert (options["clip"], options["mixing"], options["clip4caption"]) == (2.5, "alternating", None)
 
 
 @pytest.mark.usefixtures("banks")
