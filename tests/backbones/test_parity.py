@@ -171,7 +171,11 @@ def test_what_is_wrong_with_a_file_is_one_line(parity: Path, tmp_path: Path, cap
         ("videoclip", clip / "manifest.json", tmp_path / "page.npz"): "page.npz is damaged or holds no arrays: get it",
         ("videoclip", clip / "manifest.json", tmp_path / "bad.npz"): "bad.npz is damaged or holds no arrays",
         ("videoclip", clip / "manifest.json", tmp_path / "one.npy"): "one.npy is damaged or holds no arrays",
-        ("videoclip", tmp_path / "bad.json", clip / "golden_a.npz"): "bad.json is not JSON",
+        (
+            "videoclip",
+            tmp_path / "bad.json",
+            clip / "golden_a.npz",
+        ): "bad.json is no manifest of weights, as JSON: give that of videoclip",
         ("videoclip", tmp_path / "list.json", clip / "golden_a.npz"): "are not both of videoclip",
         ("videoclip", other / "manifest.json", clip / "golden_a.npz"): "are not both of videoclip",
         ("videoclip", clip / "manifest.json", other / "golden_a.npz"): "holds outputs that videoclip has not: text/",

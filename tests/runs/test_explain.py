@@ -113,8 +113,23 @@ def test_what_is_not_predicted_is_one_line(tmp_path: Path) -> None:
         explain(TABLE, "people", "all", "first")
 
 
+def test_a_metric_without_a_value_says_once_what_it_needs(made: Tiny) -> None:
+    rows = TABLE.read_text().splitlines()
+    header = rows[0].split(",")
+    cells = next(dict(zip(header, row.split(","), strict=True)) for row in rows if ",drawn," in row and ",near," in row)
+    counts = ("value", "paper", "ci_low", "ci_high", "n_videos", "n_listed", "n_samples", "n_queries")
+    bare = {**cells, **dict.fromkeys(counts, ""), "status": "needs", "note": "needs weights:a"}
+    TABLE.write_text("\n".join([rows[0], ",".join(bare[name] for name in header)]) + "\n")
+    lines = explain(TABLE, "drawn", "all", "first").splitlines()
+    assert lines[2:5] == ["near on test: no value", "  needs weights:a", "  options: within=1; sees: nothing"]
+
+
 def test_what_no_table_has_is_one_line(made: Tiny) -> None:
     with pytest.raises(ConfigError, match="^results/tiny/table1.csv has no line of 'x' on 'first'; its entries"):
         explain(TABLE, "x", "all", "first")
+    with pytest.raises(
+        ConfigError, match="^results/tiny/table1.csv has no line of 'drawn' on 'v9'; its releases are first$"
+    ):
+        explain(TABLE, "drawn", "all", "v9")
     with pytest.raises(MissingError, match="^results/tiny/table9.csv is not there: run `snakemake"):
         explain(Path("results/tiny/table9.csv"), "x", "all", "first")

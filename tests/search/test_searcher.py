@@ -321,7 +321,7 @@ def test_released_transcripts_are_searched_where_they_are_configured(
 
 def test_hirests_released_transcripts_are_searched_by_their_times(words: None, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = pipeline_of(validate({"hirest": {}}), "hirest")
-    with pytest.raises(MissingError, match="hirest has no transcripts in which something is said"):
+    with pytest.raises(MissingError, match="is said: run `stepline fetch hirest/asr`$"):
         find(pipeline, "the jar", backbone="minilm")
     write_text("datasets/hirest/asr/release.json", "{}")
     said = {"j1": [("fill\nthe jar", 60.0), ("", 70.0), ("hello", 1.0)], "j2": [("", 3.0)]}

@@ -24,10 +24,13 @@ def explain(table: Path, entry: str, context: str, release: str) -> str:
     score is damaged.
     """
     study = table.parent.name
-    lines = [row for row in _rows(table) if (row["entry"], row["release"]) == (entry, release)]
+    rows = _rows(table)
+    lines = [row for row in rows if (row["entry"], row["release"]) == (entry, release)]
     if not lines:
-        known = sorted({row["entry"] for row in _rows(table) if row["entry"]})
-        raise ConfigError(f"{table} has no line of {entry!r} on {release!r}; its entries are {', '.join(known)}")
+        releases = sorted({row["release"] for row in rows if row["entry"] == entry})
+        known = releases or sorted({row["entry"] for row in rows if row["entry"]})
+        what = "releases are" if releases else "entries are"
+        raise ConfigError(f"{table} has no line of {entry!r} on {release!r}; its {what} {', '.join(known)}")
     if not any(row["spec"] or row["status"] == "needs" for row in lines):
         raise ConfigError(
             f"{entry} on {release} has no predictions: its numbers are the paper's, or counts of the release"
@@ -80,11 +83,12 @@ def _number(row: Cells) -> Iterator[str]:
     interval = f", 95 % interval {row['ci_low']} to {row['ci_high']}" if row["ci_low"] else ""
     yield f"{row['metric']} on {row['split']}: {row['value'] or 'no value'}{interval}"
     paper = f"the paper prints {row['paper']}: " if row["paper"] else ""
-    yield f"  {paper}{row['status']}{': ' if row['note'] else ''}{row['note']}"
-    counts = [
-        f"{row[key]} {key.removeprefix('n_')}" for key in ("n_videos", "n_listed", "n_samples", "n_queries") if row[key]
-    ]
-    yield f"  options: {row['options'] or 'none'}; sees: {row['inputs'] or 'nothing'}; {', '.join(counts)}"
+    note = row["note"] if row["status"] == "needs" else ": ".join(filter(None, (row["status"], row["note"])))
+    yield f"  {paper}{note}"
+    keys = ("n_videos", "n_listed", "n_samples", "n_queries")
+    counts = ", ".join(f"{row[key]} {key.removeprefix('n_')}" for key in keys if row[key])
+    sees = f"options: {row['options'] or 'none'}; sees: {row['inputs'] or 'nothing'}"
+    yield f"  {'; '.join(filter(None, (sees, counts)))}"
 
 
 def _videos(metric: Mapping[str, Any]) -> Iterator[str]:

@@ -109,7 +109,7 @@ def _spans(bank: Bank, video: str) -> Floats:
 def _said(pipeline: Pipeline, name: str, transcripts: Transcripts) -> Source:
     spoken = {video: lines for video in sorted(transcripts.videos) if (lines := transcripts(video))}
     if not spoken:
-        raise MissingError(f"{pipeline.name} has no transcripts in which something is said: run `snakemake`")
+        raise MissingError(f"{pipeline.name} has no transcripts in which something is said: run `{transcripts.bring}`")
     vectors = Vectors(name, pipeline.name)
     said = [line for lines in spoken.values() for line in lines]
     corpus = Corpus(

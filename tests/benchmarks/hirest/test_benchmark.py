@@ -1,5 +1,7 @@
 """What the plan of HiREST says: videos, transcripts, what is missing, and what a number is compared with."""
 
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +68,18 @@ class TestLabels:
         assert made.missing_of("test_r_05") == [Need("release", "hirest/labels")]
         assert not made.missing_of("test_507_r_05")
         assert made.filled_by("table3.csv", made.missing_of("test_r_05")).startswith(
-            "cp all_data_test.json $STEPLINE_MIRROR/hirest/labels/ && stepline fetch hirest/labels && snakemake"
+            'install -D -t "$STEPLINE_MIRROR/hirest/labels" all_data_test.json && stepline fetch hirest/labels && snake'
         )
+
+    def test_the_command_copies_them_where_there_is_no_folder_yet(self, tmp_path: Path) -> None:
+        command, _, _ = plan().how_to_fill(Need("release", "hirest/labels")).partition(" && ")
+        (tmp_path / "all_data_test.json").write_text("{}")
+        environment = {**os.environ, "STEPLINE_MIRROR": str(tmp_path / "a mirror")}
+        subprocess.run(["sh", "-c", command], check=True, cwd=tmp_path, env=environment)
+        assert (tmp_path / "a mirror/hirest/labels/all_data_test.json").is_file()
+
+    def test_without_them_a_number_of_test_says_so(self) -> None:
+        made = plan()
         rows = [row for row in table_rows(made, "table3") if row.metric == "test_r_05" and row.entry == "middle-70"]
         assert [(row.status, row.split) for row in rows] == [("needs", "test")]
         assert "the authors withhold test's moments" in rows[0].note
@@ -95,6 +107,22 @@ def test_predictions_of_an_entry_that_takes_none_are_refused(tmp_path: Path) -> 
         plan({"files": {"joint": str(tmp_path)}})
     with pytest.raises(ConfigError, match="hirest.files.bmt: 'nowhere' is no folder; give one with predictions"):
         plan({"files": {"bmt": "nowhere"}})
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"kind": "zero_shot_moments", "settings": {"rule": "around_8"}}, "features: it is required; choose from "),
+        ({"kind": "joint_released"}, "features: it is required; choose from "),
+        ({"kind": "uniform"}, "settings: give one of parts and part_s"),
+        ({"kind": "uniform", "settings": {"parts": 2, "part_s": 3}}, "settings: give one of parts and part_s"),
+        ({"kind": "middle", "settings": {"percent": 101}}, "settings.percent: 101 is greater than the maximum of 100"),
+    ],
+)
+def test_an_entry_that_cannot_be_computed_is_refused(entry: dict[str, Any], reason: str) -> None:
+    table = "table4" if entry["kind"] == "uniform" else "table3"
+    with pytest.raises(ConfigError, match=f"hirest.entries.mine.{reason}"):
+        plan({"entries": {"mine": {**entry, "table": table, "method": "Mine"}}})
 
 
 def test_features_without_a_text_tower_are_refused() -> None:

@@ -185,7 +185,7 @@ class TestWrongFiles:
             ({QUERY: {"videos": [1], "scores": [1]}}, f"{Q}: 'videos': 0: 1 is not allowed; give a text"),
             (
                 {QUERY: {"videos": ["x.mp4", "y.mp4"], "scores": [1]}},
-                f"{Q}: 'scores': [1] is not allowed; give a list of 2 scores, one of each video",
+                f"{Q}: 'scores': [1] is not allowed; give a list of 2 scores, one of each video, instead of 1",
             ),
             (
                 {QUERY: {"videos": ["x.mp4", "x.mp4"], "scores": [1, 2]}},
@@ -242,7 +242,7 @@ class TestWrongFiles:
             (
                 "step_captioning",
                 {NAME: {"captions": [{"sentence": "x"}]}},
-                f"{V}: 'captions': [{{'sentence': 'x'}}] is not allowed; give a list of {STEPS[VIDEO]} captions, one",
+                f"{V}: 'captions': [{{'sentence': 'x'}}] is not allowed; give a list of {STEPS[VIDEO]} captions",
             ),
             ("step_captioning", {NAME: {"captions": "xyz"}}, f"{V}: 'captions': 'xyz' is not allowed; gi"),
             (
@@ -267,6 +267,11 @@ class TestWrongFiles:
         with pytest.raises(ConfigError, match=re.escape(f"predictions/{stem}.json: {reason}")) as raised:
             said(**{stem: content})
         assert "\n" not in str(raised.value)
+
+    def test_too_few_captions_are_counted(self) -> None:
+        n = STEPS[VIDEO]
+        with pytest.raises(ConfigError, match=f"give a list of {n} captions, one of each step, instead of {n - 1}$"):
+            said(step_captioning={NAME: {"captions": sentences()[1:]}})
 
     @pytest.mark.parametrize("entry", ["clip-fine-tuned-1", "bmt", "swinbert"])
     def test_files_that_name_none_of_the_videos_are_refused(self, entry: str) -> None:

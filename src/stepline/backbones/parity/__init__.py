@@ -87,7 +87,11 @@ def check(package: str, names: Collection[str], name: str, manifest: Path, golde
     """
     if name not in names:
         raise ConfigError(f"{name!r} has no parity check; choose from {', '.join(names)}")
-    described, arrays = read_json(manifest), read_golden(golden)
+    try:
+        described = read_json(manifest)
+    except StoreError:
+        raise StoreError(f"{manifest} is no manifest of weights, as JSON: give that of {name}") from None
+    arrays = read_golden(golden)
     module = import_module(f"{package}.{name}")
     inputs = getattr(module, "INPUTS", INPUTS)
     outputs: Callable[[Any, Golden, Path], Iterator[Output]] = module.outputs

@@ -26,6 +26,8 @@ HEADS = {"joint": "clip4caption", "joint_released": "hirest-joint"}
 """The weights that a joint model begins with, or is, by kind."""
 SAID_BY = ("fusion", "caption_frames", "padding", "batch_size", "beam")
 """The options of the joint model that decide what released weights say."""
+ENCODED = ("zero_shot_retrieval", "zero_shot_moments", *HEADS)
+"""The kinds that read features."""
 SIZES = {"layers": 2, "hidden": 768}
 """CLIP4Caption's."""
 TRACKS = {"uniform-7": "7 parts", "minilm-segments": "MiniLM", "joint-released": "Joint, released", "joint": "Joint"}
@@ -77,7 +79,17 @@ class Hirest(Benchmark[Entry]):
         return {dataset.name: Footage(self.config, videos, f"{self.name}.features", names, self.decoding, sound=heard)}
 
     def check(self) -> None:
-        """Raise ConfigError where predictions are given for an entry that takes none, or the joint model cannot be."""
+        """Raise ConfigError where an entry cannot be computed, takes no files, or the joint model cannot be."""
+        for entry in self.entries.values():
+            where = f"config: hirest.entries.{entry.id}"
+            if entry.kind_name in ENCODED and not entry.features:
+                raise ConfigError(
+                    f"{where}.features: it is required; choose from {', '.join(self.options['features'])}"
+                )
+            if entry.kind_name == "uniform" and len(entry.settings) != 1:
+                raise ConfigError(f"{where}.settings: give one of parts and part_s")
+            if entry.kind_name == "middle" and (percent := entry.settings["percent"]) > 100:
+                raise ConfigError(f"{where}.settings.percent: {percent} is greater than the maximum of 100")
         known = [entry.id for entry in self.entries.values() if entry.kind_name in FILES]
         for name, folder in self.options["files"].items():
             if name not in known:
@@ -214,7 +226,7 @@ class Hirest(Benchmark[Entry]):
     def how_to_fill(self, need: Need) -> str:
         """Return a command that brings what is missing; the authors' labels come by hand."""
         if need == LABELS:
-            return "cp all_data_test.json $STEPLINE_MIRROR/hirest/labels/ && stepline fetch hirest/labels"
+            return 'install -D -t "$STEPLINE_MIRROR/hirest/labels" all_data_test.json && stepline fetch hirest/labels'
         return super().how_to_fill(need)
 
     # What is computed

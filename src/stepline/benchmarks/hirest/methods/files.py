@@ -62,8 +62,11 @@ class _Value:
         return members[key]
 
     def listed(self, what: str, n: int | None = None) -> "list[_Value]":
-        if not isinstance(self.value, list) or n not in (None, len(self.value)):
-            raise self.wrong(f"a list of {what if n is None else f'{n} {what}'}")
+        allowed = f"a list of {what if n is None else f'{n} {what}'}"
+        if not isinstance(self.value, list):
+            raise self.wrong(allowed)
+        if n not in (None, len(self.value)):
+            raise self.wrong(f"{allowed}, instead of {len(self.value)}")
         return [_Value(value, self.file, (*self.keys, place)) for place, value in enumerate(self.value)]
 
     def number(self) -> float:
