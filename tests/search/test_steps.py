@@ -37,7 +37,7 @@ def test_only_what_is_said_in_the_moment_counts() -> None:
     assert said_steps(LINES, vectors, np.array([1.0, 0]), 70, 80) == (Step(70, 80, "h"),)
 
 
-def test_a_step_before_two_sentences_that_start_at_one_time_has_no_label() -> None:
+def test_sentences_that_start_at_one_time_are_of_one_step() -> None:
     lines = [Sentence(text, start_s, start_s + 2) for text, start_s in (("a", 18.0), ("b", 18.0), ("c", 30.0))]
     steps = said_steps(lines, np.eye(3), np.array([0.0, 1, 0]), 10, 50)
-    assert steps == (Step(10, 18), Step(18, 30, "b"), Step(30, 50, "c"))
+    assert steps == (Step(10, 30, "b"), Step(30, 50, "c"))

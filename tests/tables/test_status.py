@@ -46,6 +46,7 @@ def test_a_value_without_a_number_of_the_paper_is_ours(paper: Path) -> None:
         ({"subset": "2 videos"}, "subset: 2 videos"),
         ({"score": score(n_videos=5)}, "videos: 5 of 6 evaluated"),
         ({"score": score(pool_used=9, pool_listed=10)}, "pool: 9 of 10 evaluated"),
+        ({"score": score(n_queries=9, queries_listed=10)}, "queries: 9 of 10 evaluated"),
         ({"protocol": "beyond"}, "protocol beyond the paper's"),
         (
             {"options": {"transcripts": Option("asr", "released"), "k": Option(1, 1)}},

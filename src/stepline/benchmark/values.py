@@ -15,10 +15,11 @@ class Values:
 
     videos: (N,) of the units; they are the same, in the same order, with every seed. values: (N,) in percent or counts;
     NaN leaves a unit out. weights: (N,), None where all count the same. counts: such as ``n_listed``, the videos that
-    the release lists, and ``n_samples``. drawn: whether the seed plays a part. draw_sd: where guesses count with their
-    expectation, the standard deviation that the mean would have if they were drawn. interval: whether units of
-    different videos are independent, so that an interval over videos means something. corpus: the value of all units
-    together, where the metric has one that is not their mean, such as BLEU; it has no interval.
+    the release lists, ``n_samples``, and ``n_videos``, where it is not the number of ``videos`` that are not left out.
+    drawn: whether the seed plays a part. draw_sd: where guesses count with their expectation, the standard deviation
+    that the mean would have if they were drawn. interval: whether units of different videos are independent, so that an
+    interval over videos means something. corpus: the value of all units together, where the metric has one that is not
+    their mean, such as BLEU; it has no interval.
     """
 
     videos: Sequence[str]

@@ -71,11 +71,11 @@ def topic_boundaries(
     """Return where up to ``count`` steps of a moment meet, by what is said in it: ascending times, seconds.
 
     vectors: (N, D) of all sentences of the video. times_s: (N,) their starts, ascending. A boundary is the start of a
-    sentence in [``start_s``, ``end_s``). Boundaries are chosen one after the other where the mean vectors of the up to
-    three sentences before and from it have the least cosine, of equal ones the earlier, at least 5 s from each other
-    and from both ends, until there are ``count`` - 1 or no more. This is TextTiling (Hearst, 1997) with sentence
-    vectors and without depth scores. Cosines are rounded to six decimals, so that ties do not hang on how sums are
-    rounded; that with a mean of zeros is 0.
+    sentence in [``start_s``, ``end_s``), later than that of the one before. Boundaries are chosen one after the other
+    where the mean vectors of the up to three sentences before and from it have the least cosine, of equal ones the
+    earlier, at least 5 s from each other and from both ends, until there are ``count`` - 1 or no more. This is
+    TextTiling (Hearst, 1997) with sentence vectors and without depth scores. Cosines are rounded to six decimals, so
+    that ties do not hang on how sums are rounded; that with a mean of zeros is 0.
     """
     inside = (times_s >= start_s) & (times_s < end_s)
     starts, sums = times_s[inside], np.cumsum(vectors[inside], axis=0, dtype=np.float64)
@@ -88,6 +88,10 @@ def topic_boundaries(
     chosen: list[float] = []
     for place in np.argsort(cosines.round(6), kind="stable"):
         at = float(starts[place + 1])
-        if len(chosen) < count - 1 and all(abs(at - other) >= APART_S for other in (start_s, end_s, *chosen)):
+        if (
+            len(chosen) < count - 1
+            and at > starts[place]
+            and all(abs(at - other) >= APART_S for other in (start_s, end_s, *chosen))
+        ):
             chosen.append(at)
     return sorted(chosen)

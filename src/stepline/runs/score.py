@@ -83,6 +83,7 @@ def _summary(by_seed: Mapping[int, Values], options: Config, *, drawn: bool) -> 
         weights=None if len({*of_video}) == 1 else of_video,
     )
     return {
+        "n_videos": len(per_video),
         **first.counts,
         "value": float(per_seed.mean()),
         "sd": float(per_seed.std(ddof=1)) if len(per_seed) > 1 else None,
@@ -92,7 +93,6 @@ def _summary(by_seed: Mapping[int, Values], options: Config, *, drawn: bool) -> 
         "per_seed": per_seed.tolist(),
         "per_video": per_video,
         "weights": dict(zip(per_video, of_video, strict=True)),
-        "n_videos": len(per_video),
     }
 
 

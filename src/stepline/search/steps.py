@@ -39,8 +39,7 @@ def said_steps(
     """Return up to seven steps of a moment by what is said in it; none where nothing is.
 
     lines: the sentences of the video, by their starts. vectors: (N, D) of them. query: (D,) of the text that was asked.
-    The label of a step is the sentence that starts in it and is most like the text, of equal ones the first; "" of a
-    first step before all sentences, which there is where the first two start at one time.
+    The label of a step is the sentence that starts in it and is most like the text, of equal ones the first.
     """
     times_s = np.array([line.start_s for line in lines])
     if not ((times_s >= start_s) & (times_s < end_s)).any():
@@ -51,6 +50,5 @@ def said_steps(
     steps = []
     for first_s, last_s in pairwise(bounds):
         inside = np.flatnonzero((times_s >= first_s) & (times_s < last_s))
-        label = lines[inside[np.argmax(likeness[inside])]].text if len(inside) else ""
-        steps.append(Step(first_s, last_s, label))
+        steps.append(Step(first_s, last_s, lines[inside[np.argmax(likeness[inside])]].text))
     return tuple(steps)

@@ -41,6 +41,12 @@ MARKS: dict[Status, str] = {
     "needs": "needs",
     "ours": "",
 }
+PARTIAL = (
+    ("n_videos", "n_listed", "videos"),
+    ("n_queries", "queries_listed", "queries"),
+    ("pool_used", "pool_listed", "pool"),
+)
+"""The counts that tell whether all was evaluated: of what was, of what there is, and what it is."""
 CHANCE = 0.05
 """How likely a method that sees nothing may lie in a tolerance that tells anything."""
 
@@ -63,7 +69,7 @@ def judge(
 ) -> Judged:
     """Return a number's status and what explains it.
 
-    counts: ``n_videos`` of ``n_listed`` and ``pool_used`` of ``pool_listed`` were evaluated, where they are known.
+    counts: such as ``n_videos`` of ``n_listed`` that were evaluated, see `PARTIAL`, where they are known.
     blind: what a method gets that sees nothing; None of that method itself, and where there is none.
     """
     if number.reference:
@@ -105,7 +111,7 @@ def _near(
 
 def _partial(number: Number, counts: Mapping[str, Any]) -> list[str]:
     remarks = [f"subset: {number.subset}"] if number.subset else []
-    for used, listed, what in (("n_videos", "n_listed", "videos"), ("pool_used", "pool_listed", "pool")):
+    for used, listed, what in PARTIAL:
         if counts.get(used) is not None and counts.get(listed) is not None and counts[used] < counts[listed]:
             remarks.append(f"{what}: {counts[used]} of {counts[listed]} evaluated")
     return remarks

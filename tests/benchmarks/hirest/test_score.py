@@ -48,7 +48,13 @@ class TestRetrieval:
         made = [ranking(query, [of.queries[query][0]], 17) for query in self.QUERIES[:4]]
         scores = values(of, made)
         assert (mean(scores["r1"]), mean(scores["r1_all"])) == (100, pytest.approx(100 * 4 / 6))
-        assert scores["r1"].counts == {"n_queries": 4, "pool_used": 17, "pool_listed": 23}
+        assert scores["r1"].counts == {
+            "n_videos": None,
+            "n_queries": 4,
+            "queries_listed": 6,
+            "pool_used": 17,
+            "pool_listed": 23,
+        }
         assert list(scores["r1"].videos) == list(self.QUERIES)
 
     def test_the_smallest_pool_that_was_ranked_is_told(self) -> None:

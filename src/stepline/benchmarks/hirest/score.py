@@ -63,7 +63,9 @@ def _retrieval(inputs: HirestInputs, made: Sequence[Found]) -> dict[str, Values]
     about: dict[str, Any] = {
         "videos": [*inputs.queries],
         "counts": {
+            "n_videos": None,  # queries are counted, and videos as the pool
             "n_queries": len(said),
+            "queries_listed": len(inputs.queries),
             "pool_used": min((each.pool or 0 for each in made), default=0),
             "pool_listed": len(inputs.truth("pool")),
         },
