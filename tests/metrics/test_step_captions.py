@@ -6,7 +6,7 @@ import pytest
 
 from stepline.errors import MissingError
 from stepline.metrics import bert_score, entailment, meteor, spice, step_captions
-from stepline.metrics.step_captions import SCORERS, missing
+from stepline.metrics.step_captions import SCORERS, TOKENS, missing
 from stepline.needs import Need
 
 REFERENCES = [
@@ -91,12 +91,12 @@ def test_what_is_absent_is_named_and_nothing_is_scored(tmp_path: Path, monkeypat
     monkeypatch.setattr("stepline.metrics.transformer.find_spec", lambda _: None)
     assert {metric: missing(metric) for metric in SCORERS} == {
         "meteor": java,
-        "cider": (),
+        **dict.fromkeys(("cider", "bleu4", "rouge_l", "meteor_stem"), ()),
         "spice": (*java, Need("weights", "corenlp")),
         "bert_score": (*torch, Need("weights", "roberta-large")),
         "entailment": (*torch, Need("weights", "nli-deberta-v3-base")),
     }
-    for metric in SCORERS.keys() - {"cider"}:
+    for metric in SCORERS.keys() - TOKENS.keys():
         with pytest.raises(MissingError, match="needs"):
             SCORERS[metric](["a"], ["a"])
 

@@ -11,22 +11,22 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.metrics.captions import Scores, Tokens, cider, tokenise
+from stepline.metrics.captions import Scorer, Scores, Tokens, bleu, cider, meteor_stem, rouge_l, tokenise
 from stepline.metrics.meteor import Meteor
 from stepline.needs import Need
 
 StepScorer = Callable[[Sequence[str], Sequence[str]], Scores]
 """From N references and N candidates to their scores: fractions, of CIDEr in [0, 10].
 
-Texts are lower-cased first. METEOR, CIDEr and SPICE see the tokens of coco-caption's tokeniser, without punctuation.
-The corpus' score is the mean of all but METEOR. Raises ValueError where there are none, or not as many of both, and
-MissingError where something that ``missing`` names is absent.
+Texts are lower-cased first. All but BERTScore and entailment see the tokens of coco-caption's tokeniser, without
+punctuation. The corpus' score is the mean of all but METEOR, METEOR-stem and BLEU. Raises ValueError where there are
+none, or not as many of both, and MissingError where something that ``missing`` names is absent.
 """
 
 
 def missing(metric: str) -> tuple[Need, ...]:
     """Return what a metric of ``SCORERS`` is missing: packages, Java, weights."""
-    if metric == "cider":
+    if metric in TOKENS:
         return ()
     found: tuple[Need, ...] = import_module(f"stepline.metrics.{metric}").missing()
     return found
@@ -42,10 +42,6 @@ def _process() -> Meteor:
     meteor = Meteor().__enter__()
     atexit.register(meteor.__exit__, None, None, None)
     return meteor
-
-
-def _cider(references: Sequence[str], candidates: Sequence[str]) -> Scores:
-    return cider(*_tokenised(references, candidates))
 
 
 def _spice(references: Sequence[str], candidates: Sequence[str]) -> Scores:
@@ -67,9 +63,15 @@ def _entailment(references: Sequence[str], candidates: Sequence[str]) -> Scores:
     return _mean(entailment([text.lower() for text in references], [text.lower() for text in candidates]))
 
 
+def _on_tokens(scorer: Scorer) -> StepScorer:
+    return lambda references, candidates: scorer(*_tokenised(references, candidates))
+
+
+TOKENS: Mapping[str, Scorer] = {"cider": cider, "bleu4": bleu, "rouge_l": rouge_l, "meteor_stem": meteor_stem}
+"""The metrics that take nothing else than tokens."""
 SCORERS: Mapping[str, StepScorer] = {
+    **{name: _on_tokens(scorer) for name, scorer in TOKENS.items()},
     "meteor": _meteor,
-    "cider": _cider,
     "spice": _spice,
     "bert_score": _bert_score,
     "entailment": _entailment,

@@ -7,8 +7,10 @@ import pytest
 
 from stepline.benchmark import Values
 from stepline.benchmarks.hirest.methods.found import found
+from stepline.benchmarks.hirest.metrics import missing_scorer
 from stepline.benchmarks.hirest.score import values
 from stepline.datasets.hirest import Pair
+from stepline.metrics import step_captions
 from stepline.metrics.captions import Scores
 from tests.benchmarks.hirest.conftest import inputs
 from tests.benchmarks.hirest.synthetic import planted, vector
@@ -71,3 +73,12 @@ def test_bert_score_is_a_fraction_and_entailment_in_percent(monkeypatch: pytest.
     assert {*scores["val_bert_score"].values} == {0.5}
     assert {*scores["val_entailment"].values} == {50}
     assert scores["val_bert_score"].corpus is None
+
+
+def test_a_plan_says_the_needs_that_the_metrics_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for module in ("stepline.needs", "stepline.metrics.transformer"):
+        monkeypatch.setattr(f"{module}.find_spec", lambda name: None)
+    for name in step_captions.SCORERS:
+        assert {*missing_scorer(name)} == {*step_captions.missing(name)}, name

@@ -1,6 +1,6 @@
 """The values of captions: of each annotated step, and of all together where a metric has that."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,9 @@ from stepline.benchmark import Values
 from stepline.benchmarks.hirest import texts
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.datasets.hirest import Pair
-from stepline.metrics.captions import Scores, bleu, meteor_stem, rouge_l, tokenise
 from stepline.metrics.clip_score import clip_score
-from stepline.metrics.step_captions import SCORERS, StepScorer
+from stepline.metrics.step_captions import SCORERS
 
-WITHOUT_JAVA = {"bleu4": bleu, "rouge_l": rouge_l, "meteor_stem": meteor_stem}
 FRACTIONS = ("bert_score", "clip_score")
 """The metrics that the paper prints as fractions; all others are in percent."""
 CORPUS = ("meteor", "bleu4", "meteor_stem")
@@ -33,7 +31,7 @@ def values(
         "counts": {"n_listed": len(pairs), "n_samples": len(steps)},
     }
     found = {}
-    for name, scorer in _scorers().items():
+    for name, scorer in SCORERS.items():
         if not inputs.benchmark.missing_of(f"{split}_{name}"):
             scores, scale = scorer(references, candidates), 1 if name in FRACTIONS else 100
             corpus = scale * scores.corpus if name in CORPUS else None
@@ -42,15 +40,6 @@ def values(
         spans = np.array([(step.start_s, step.end_s) for _, step in steps])
         found[f"{split}_clip_score"] = Values(values=_clip_scores(inputs, about["videos"], spans, candidates), **about)
     return found
-
-
-def _scorers() -> dict[str, StepScorer]:
-    def tokenised(scorer: Callable[..., Scores]) -> StepScorer:
-        return lambda references, candidates: scorer(
-            [[tokenise(text.lower())] for text in references], [tokenise(text.lower()) for text in candidates]
-        )
-
-    return {**SCORERS, **{name: tokenised(scorer) for name, scorer in WITHOUT_JAVA.items()}}
 
 
 def _clip_scores(

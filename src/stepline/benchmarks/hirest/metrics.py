@@ -57,13 +57,14 @@ def split_of(metric: str) -> str:
     return next((split for split in ("val", "test_507", "test") if metric.startswith(f"{split}_")), "test")
 
 
+TRANSFORMERS = (Need("package", "torch"), Need("package", "transformers"))
 CAPTIONED_BY = {
     "meteor": (Need("java"), Need("package", "pycocoevalcap")),
     "spice": (Need("java"), Need("package", "pycocoevalcap"), Need("weights", "corenlp")),
-    "bert_score": (Need("package", "transformers"), Need("weights", "roberta-large")),
-    "entailment": (Need("package", "transformers"), Need("weights", "nli-deberta-v3-base")),
+    "bert_score": (*TRANSFORMERS, Need("weights", "roberta-large")),
+    "entailment": (*TRANSFORMERS, Need("weights", "nli-deberta-v3-base")),
 }
-"""What scoring captions takes, by metric."""
+"""What `stepline.metrics.step_captions` takes, by metric; said here too, as a plan imports nothing that needs NumPy."""
 
 
 def missing_scorer(name: str) -> list[Need]:
