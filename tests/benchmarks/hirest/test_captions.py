@@ -60,6 +60,9 @@ def test_clip_score_is_a_fraction_of_the_steps_whose_video_has_frames(monkeypatc
             expected.append(np.nan if pair.video == absent else cosines.mean())
     assert scores["val_clip_score"].values == pytest.approx(expected, nan_ok=True, abs=1e-6)
     assert scores["val_clip_score"].corpus is None
+    n = sum(len(pair.steps) for pair in pairs)
+    assert scores["val_rouge_l"].counts["n_samples"] == n
+    assert scores["val_clip_score"].counts["n_samples"] == n - sum(map(np.isnan, expected)) < n
 
 
 @pytest.mark.usefixtures("releases")

@@ -38,14 +38,16 @@ def values(
             found[f"{split}_{name}"] = Values(values=scale * scores.segments, corpus=corpus, **about)
     if not inputs.benchmark.clip_score_missing:
         spans = np.array([(step.start_s, step.end_s) for _, step in steps])
-        found[f"{split}_clip_score"] = Values(values=_clip_scores(inputs, about["videos"], spans, candidates), **about)
+        cosines = _clip_scores(inputs, about["videos"], spans, candidates)
+        about["counts"] = about["counts"] | {"n_samples": int(np.isfinite(cosines).sum())}
+        found[f"{split}_clip_score"] = Values(values=cosines, **about)
     return found
 
 
 def _clip_scores(
     inputs: HirestInputs, videos: Sequence[str], spans: NDArray[np.float64], captions: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Return the (N,) mean cosines of captions with frames of their steps; NaN of a video without frames."""
+    """Return the (N,) mean cosines of captions with frames of their steps; NaN of a step without frames."""
     bank = inputs.each_second(inputs.benchmark.clip_features)
     there = [place for place, video in enumerate(videos) if video in bank]
     found = np.full(len(videos), np.nan)
