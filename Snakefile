@@ -2,7 +2,7 @@
 #   snakemake --cores 8 --use-conda results/spacewalk/table2.csv
 import sys
 
-sys.path[:0] = [f"{workflow.basedir}/{folder}" for folder in ("src", "workflow")]
+sys.path.insert(0, f"{workflow.basedir}/src")
 
 
 if not workflow.config_settings.configfiles:

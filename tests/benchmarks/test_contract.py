@@ -26,6 +26,7 @@ from stepline.config.schema import schema_of
 from stepline.errors import ConfigError
 from stepline.features.exchange import Folder, import_folder
 from stepline.fetch import fetch_release
+from stepline.helpers import Plan
 from stepline.mirror import find
 from stepline.needs import Need
 from stepline.plans import BENCHMARKS, benchmarks, plan
@@ -35,7 +36,6 @@ from stepline.spec import digest
 from stepline.tables import UNDECLARED, Row, read_paper
 from tests.conftest import ROOT, made_once
 from tests.test_contributing import MOMENTS, files
-from workflow.helpers import Plan
 
 STUDIES = [name for each in BENCHMARKS for name in each.studies]
 TOY = "toy"

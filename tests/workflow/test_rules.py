@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from stepline.helpers import Plan
 from stepline.pipeline import Features, Pipeline, Speech, Videos
 from tests.conftest import ROOT, snakemake
 from tests.workflow.runs import TABLE, linked, messages, run, spacewalk
-from workflow.helpers import Plan
 
 RULES = {
     name: body

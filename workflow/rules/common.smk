@@ -5,7 +5,6 @@ import re
 import shlex
 import time
 
-from helpers import Helpers
 from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
@@ -14,6 +13,7 @@ from stepline.asr.engines import ENVIRONMENTS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
 from stepline.errors import SteplineError
+from stepline.helpers import Helpers
 from stepline.invocation import Invocation
 from stepline.io import canonical_json, write_text
 from stepline.mirror import mirror_root
