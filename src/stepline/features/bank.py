@@ -91,7 +91,7 @@ class Bank(Mapping[str, Rows]):
     def length(self, video: str) -> int:
         """Return how many rows a video has; raise AbsentError where there are none."""
         if video not in self.blocks:
-            raise AbsentError(f"{video} has no features: see its reason in the manifest of `stepline extract`")
+            raise _absent(video)
         return sum(block.length for block in self.blocks[video])
 
     @property
@@ -117,7 +117,8 @@ class Bank(Mapping[str, Rows]):
 
     def __getitem__(self, video: str) -> Rows:
         """Return the (T, D) rows of a video; raise AbsentError where there are none."""
-        self.length(video)
+        if video not in self.blocks:
+            raise _absent(video)
         return self.rows[video]
 
     def __contains__(self, video: object) -> bool:
@@ -255,6 +256,10 @@ class Bank(Mapping[str, Rows]):
             _, row = min(nearest, key=itemgetter(0))
             first, last = row - blocks[0].offset, row - blocks[0].offset + 1
         return first, last
+
+
+def _absent(video: str) -> AbsentError:
+    return AbsentError(f"{video} has no features: see its reason in the manifest of `stepline extract`")
 
 
 class _Remote(dict[str, Rows]):
