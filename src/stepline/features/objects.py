@@ -122,7 +122,9 @@ def opened(bucket: str, pid: int) -> "S3Store":  # noqa: ARG001
 
 def _options() -> "_Options":
     endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
-    if endpoint and not re.fullmatch(r"https?://(\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\s]+)(:[0-9]{1,5})?/?", endpoint):
+    if endpoint and not re.fullmatch(
+        r"https?://(\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\s]+)(:[0-9]{1,5})?(/[^?#@\s]*)?", endpoint
+    ):
         raise StorageError("AWS_ENDPOINT_URL is no address: give http(s)://HOST[:PORT], without keys")
     return {
         "client_options": {
