@@ -243,11 +243,8 @@ def test_times_are_those_of_spans_and_of_listed_clips(monkeypatch: pytest.Monkey
 
 
 def test_features_on_object_storage_are_found(remote: str) -> None:
-    configured("colours")
-    config = validate(
-        {"datasets": {"mine": {"videos": "clips", "backbones": ["colours"]}}, "features": {"store": remote}}
-    )
-    pipeline, red, green = Pipeline.of(config, "mine"), COLOURS["red"], COLOURS["green"]
+    pipeline, red, green = configured("colours"), COLOURS["red"], COLOURS["green"]
+    pipeline.config["features"]["store"] = remote
     spec, (place,) = pipeline.features.spec_of("colours"), pipeline.features.stores("colours")
     store.write(place, spec, {"a": np.float32([green] * 3), "b": np.float32([green, red])}, 1.0)
     with pytest.raises(MissingError):

@@ -2,12 +2,13 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from stepline.errors import SteplineError, StoreError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         retry_config: RetryConfig
 
 
+Made = TypeVar("Made")
 AT_ONCE = 8
 """Requests at once by one process."""
 PIECE = 16 << 20
@@ -95,6 +97,17 @@ def folders(url: str) -> list[str]:
     return sorted(each.rpartition("/")[2] for each in found)
 
 
+def at_once(calls: Iterable[Callable[[], Made]]) -> list[Made]:
+    """Return what calls return, several at a time; the first error, in their order, ends those that wait."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        started = [pool.submit(call) for call in calls]
+        try:
+            return [each.result() for each in started]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
 def zarr_store(url: str) -> "ObjectStore[S3Store]":
     """Return what Zarr reads the array at ``url`` from."""
     from obstore.store import S3Store
@@ -120,11 +133,12 @@ def opened(bucket: str, pid: int) -> "S3Store":  # noqa: ARG001
     return S3Store.from_url(bucket, **_options())
 
 
+_ADDRESS = r"https?://(\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\s]+)(:[0-9]{1,5})?(/[^?#@\s]*)?"
+
+
 def _options() -> "_Options":
     endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
-    if endpoint and not re.fullmatch(
-        r"https?://(\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\s]+)(:[0-9]{1,5})?(/[^?#@\s]*)?", endpoint
-    ):
+    if endpoint and not re.fullmatch(_ADDRESS, endpoint):
         raise StorageError("AWS_ENDPOINT_URL is no address: give http(s)://HOST[:PORT], without keys")
     return {
         "client_options": {

@@ -9,10 +9,10 @@ import hashlib
 import json
 import math
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -331,8 +331,7 @@ def _read_clips(location: Location, listed: Sequence[Block], sha256: str) -> dic
 
 def read_all(locations: Iterable[Location]) -> list[Store]:
     """Return stores as ``read`` does, of which remote ones are asked for at once."""
-    with ThreadPoolExecutor(objects.AT_ONCE) as pool:
-        return [done.result() for done in [pool.submit(read, location) for location in locations]]
+    return objects.at_once(partial(read, location) for location in locations)
 
 
 def fetch(wanted: Iterable[tuple[Store, Sequence[Block]]], *, check: bool = True) -> None:
@@ -347,20 +346,25 @@ def fetch(wanted: Iterable[tuple[Store, Sequence[Block]]], *, check: bool = True
     ]
     if not lacking:
         return
-    with ThreadPoolExecutor(objects.AT_ONCE) as pool:
-        pieces = [(held, pool.submit(piece)) for held, copy, blocks in lacking for piece in copy.pieces(_spans(blocks))]
-        for held, done in pieces:
-            try:
-                done.result()
-            except ObjectError:
-                raise StoreError(_damaged(held.location, "its rows are absent or")) from None
-        whole = [(held, block) for held, _, blocks in lacking for block in blocks] if check else []
-        found = pool.map(lambda each: digest(each[0].rows_of(each[1])), whole)
-        for (held, block), sha256 in zip(whole, found, strict=True):
-            if sha256 != block.sha256:
-                raise StoreError(_damaged(held.location, f"the rows of {block.video} are"))
+    objects.at_once(
+        partial(_bring, held, piece) for held, copy, blocks in lacking for piece in copy.pieces(_spans(blocks))
+    )
+    if check:
+        objects.at_once(partial(_compare, held, block) for held, _, blocks in lacking for block in blocks)
     for _, copy, blocks in lacking:
         copy.keep(_spans(blocks))
+
+
+def _bring(held: Store, piece: Callable[[], None]) -> None:
+    try:
+        piece()
+    except ObjectError:
+        raise StoreError(_damaged(held.location, "its rows are absent or")) from None
+
+
+def _compare(held: Store, block: Block) -> None:
+    if digest(held.rows_of(block)) != block.sha256:
+        raise StoreError(_damaged(held.location, f"the rows of {block.video} are"))
 
 
 def _spans(blocks: Iterable[Block]) -> list[tuple[int, int]]:
