@@ -57,7 +57,7 @@ class Bank(Mapping[str, Rows]):
         remote = any(isinstance(location, Remote) for location in locations)
         bank = cls(spec.record(), {}, {}, {}, {})
         if remote:
-            object.__setattr__(bank, "rows", _Remote(bank))
+            object.__setattr__(bank, "rows", _OnDemand(bank))
         for held in store.read_all(locations):
             check_spec(held.location, held.spec.record(), spec)
             array = np.asarray(held.rows)  # a plain array: its slices cost less than a memmap's
@@ -81,7 +81,7 @@ class Bank(Mapping[str, Rows]):
 
         Raises StoreError where rows are not those that the index says, and StorageError.
         """
-        if isinstance(self.rows, _Remote):
+        if isinstance(self.rows, _OnDemand):
             chosen = self.blocks if videos is None else sorted(self.blocks.keys() & {*videos})
             store.fetch(
                 (held, [block for video in group for block in self.blocks[video]])
@@ -262,7 +262,7 @@ def _absent(video: str) -> AbsentError:
     return AbsentError(f"{video} has no features: see its reason in the manifest of `stepline extract`")
 
 
-class _Remote(dict[str, Rows]):
+class _OnDemand(dict[str, Rows]):
     """Rows by video of a bank of which some are remote; a video's are brought when it is asked for."""
 
     def __init__(self, bank: Bank) -> None:
@@ -314,7 +314,7 @@ def _remote_stores(name_or_folder: str | Path, dataset: str | None, root: str | 
         if place == len(parts):
             here = "/".join([root, *parts])
             given = dataset if what == "dataset" else None
-            found = [Path(each) for each in objects.folders(here)]
+            found = [Path(each) for each in objects.folders(here) if each != "manifests"]
             parts += (given or _only(Path(here), found, what).name,)
     shards = [each for each in objects.folders("/".join([root, *parts])) if each.isdecimal()]
     if not shards:

@@ -67,7 +67,7 @@ class Inputs(Generic[AnyBenchmark]):
     def used(self, split: str) -> list[Any]:
         """Return the units of the subset's videos of which all that the entry reads is there."""
         units = [unit for unit in self.chosen(split) if self.has(unit)]
-        for bank in self.banks:
+        for bank in self.banks if units else ():
             bank.fetch(unit.video for unit in units)
         return units
 
