@@ -49,8 +49,6 @@ AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=1
 JobAcctGatherParams=OverMemoryKill
-JobCompType=jobcomp/filetxt
-JobCompLoc={folder}/completed
 MinJobAge=3600
 ReturnToService=2
 StateSaveLocation={folder}/state
@@ -94,11 +92,23 @@ class Slurm:
         environment = os.environ | self.environment
         return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
 
-    def completed(self) -> list[dict[str, str]]:
-        """Return the jobs that have ended, in that order, by the names of the fields of Slurm's log of jobs."""
-        log = self.folder / "completed"
-        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-        return [dict(word.partition("=")[::2] for word in line.split() if "=" in word) for line in lines]
+    def jobs(self) -> list["Job"]:
+        """Return all jobs in the order of their submission."""
+        lines = self("squeue", "--noheader", "--states=all", "--sort=i", "--format=%i|%T|%S|%e|%N|%m|%k").splitlines()
+        return [Job(*line.split("|")) for line in lines]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job, in Slurm's words. start, end: as ``2026-01-31T12:00:00``, or N/A. comment: the plug-in's, of its rules."""
+
+    number: str
+    state: str
+    start: str
+    end: str
+    node: str
+    memory: str
+    comment: str
 
 
 @contextmanager
