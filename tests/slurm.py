@@ -1,4 +1,4 @@
-"""A Slurm of two nodes on this machine, in user space: two CPUs and two GPUs that compute nothing on each node.
+"""A Slurm of two nodes on this machine, in user space: four CPUs and two GPUs that compute nothing on each node.
 
 All of it, its configuration too, stands in one folder: what has ``SLURM_CONF`` finds it, and all else sees no Slurm.
 The daemons are children of a process that ends them, and all of their jobs, when the process that started it has ended.
@@ -57,8 +57,8 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmdParameters=config_overrides
 KillWait=60
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=2 RealMemory=16000 Gres=gpu:2
-NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=2 RealMemory=16000 Gres=gpu:2
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4 RealMemory=16000 Gres=gpu:2
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=4 RealMemory=16000 Gres=gpu:2
 PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 """
 SRUN = """\
