@@ -9,7 +9,7 @@ from snakemake.settings.types import DeploymentMethod, SharedFSUsage
 from snakemake.utils import min_version
 
 from stepline import config as stepline_config
-from stepline import devices
+from stepline import devices, slurm
 from stepline.asr.engines import ENVIRONMENTS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
@@ -76,8 +76,9 @@ try:
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():
             PLANS[name].check_table(table)
-    for line in [line for each in PLANS.values() for line in each.stale()] if workflow.is_main_process else []:
-        print(f"warning: {line}", file=sys.stderr)
+    if workflow.is_main_process:
+        for line in [*slurm.warnings(), *(line for each in PLANS.values() for line in each.stale())]:
+            print(f"warning: {line}", file=sys.stderr)
 except SteplineError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
