@@ -29,3 +29,6 @@ include: "workflow/rules/benchmarks.smk"
 for name in OWN_RULES:
 
     include: f"workflow/rules/{name}.smk"
+
+
+include: "workflow/rules/cluster.smk"

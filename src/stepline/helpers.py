@@ -2,16 +2,18 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
+from stepline import resources
 from stepline.benchmark import Job
 from stepline.config import Config
 from stepline.pipeline import Pipeline
 from stepline.plans import has_tables
 from stepline.plans import pipeline as pipeline_of
 from stepline.plans import plan as plan_of
+from stepline.resources import Resources
 
 Wildcards = Any
 """Snakemake's: the parts of a rule's output by name."""
@@ -79,16 +81,18 @@ class Plan(Protocol):
 class Helpers:
     """The plans of benchmarks and studies, and the pipelines of data sets with videos, by name.
 
-    basedir: the folder of the Snakefile. cores: of the run, None where Snakemake was given none.
+    basedir: the folder of the Snakefile. cores: of a job that can use many. gpu: whether jobs that can use a GPU have
+    one.
     """
 
     plans: Mapping[str, Plan]
     pipelines: Mapping[str, Pipeline]
     basedir: str
-    cores: int | None
+    cores: int
+    gpu: bool
 
     @classmethod
-    def of(cls, config: Config, names: Iterable[str], basedir: str, cores: int | None) -> "Helpers":
+    def of(cls, config: Config, names: Iterable[str], basedir: str, cores: int) -> "Helpers":
         """Return what there is to do for all names; raise SteplineError where it is impossible or a record damaged."""
         made: dict[str, Plan] = {name: plan_of(config, name) for name in names if has_tables(config, name)}
         pipelines = {name: pipeline for plan in made.values() for name, pipeline in plan.pipelines.items()}
@@ -96,7 +100,8 @@ class Helpers:
         pipelines |= {name: pipeline_of(config, name) for name in own}
         for pipeline in pipelines.values():
             pipeline.check_records()
-        return cls(made, pipelines, basedir, cores)
+        gpu = config["features"]["device"] == "cuda"
+        return cls(made, pipelines, basedir, cores, gpu)
 
     def plan(self, wildcards: Wildcards) -> Plan:
         """Return the plan of ``study``."""
@@ -128,12 +133,45 @@ class Helpers:
 
     def entry_threads(self, wildcards: Wildcards) -> int:
         """Return all cores where a job decodes videos, else one."""
-        return (self.job(wildcards).entry.kind.decoded and self.cores) or 1
+        return self.cores if self.job(wildcards).entry.kind.decoded else 1
 
-    def gpu(self, wildcards: Wildcards, device: str) -> int:
-        """Return how many GPUs a job asks for: one where it can use one and the configuration says so."""
-        return int(self.job(wildcards).entry.kind.gpu and device == "cuda")
+    def extract_threads(self, wildcards: Wildcards) -> int:
+        """Return the cores of a job of features: its share where one of the backbones is a network, else one."""
+        return self.cores if self.pipeline(wildcards).features.networks else 1
 
-    def disk_gb(self, stage: str) -> Callable[[Wildcards], int]:
-        """Return what says how much disk a stage takes for a shard."""
-        return lambda wildcards: self.pipeline(wildcards).videos.disk_gb(stage, wildcards.shard)
+    def group(self, wildcards: Wildcards) -> str | None:
+        """Return the group of an entry's jobs, which a cluster runs together: of those that take seconds."""
+        kind = self.job(wildcards).entry.kind
+        return None if kind.gpu or kind.decoded or kind.scored_in != "core" else "heads"
+
+    def resources(self, rule: str) -> Mapping[str, Callable[[Wildcards, int], int | None]]:
+        """Return what the jobs of a rule ask for: by resource, a function of the wildcards and the attempt."""
+
+        def asked(name: str) -> Callable[[Wildcards, int], int | None]:
+            def of(wildcards: Wildcards, attempt: int) -> int | None:
+                value: int | None = getattr(self._asked(rule, wildcards).at(attempt), name)
+                return value
+
+            return of
+
+        return {field.name: asked(field.name) for field in fields(Resources)}
+
+    def _asked(self, rule: str, wildcards: Wildcards) -> Resources:
+        match rule:
+            case "videos":
+                return resources.of_videos(self.pipeline(wildcards), wildcards.shard)
+            case "media" | "thumbnails":
+                return resources.of_media(self.pipeline(wildcards), wildcards.shard)
+            case "transcribe":
+                return resources.of_transcribe(self.pipeline(wildcards), wildcards.shard, gpu=self.gpu)
+            case "extract":
+                return resources.of_extract(self.pipeline(wildcards), wildcards.shard, gpu=self.gpu)
+            case "encode":
+                return resources.of_encode(wildcards.encoder)
+            case "fit" | "predict":
+                pipelines = self.plan(wildcards).pipelines.values()
+                return resources.of_entry(self.job(wildcards), pipelines, fit=rule == "fit", gpu=self.gpu)
+            case "score":
+                return resources.of_score(self.job(wildcards))
+            case _:
+                return resources.LIGHT

@@ -100,8 +100,8 @@ def test_what_is_not_kept_is_dropped_before_the_table() -> None:
 def test_a_disk_is_filled_by_what_is_downloaded_and_made() -> None:
     Path("list.csv").write_text("video,url,duration_s\na,http://127.0.0.1/a.mp4,36000\n")
     listed = made(datasets={"mine": {"kind": "list", "videos": "list.csv"}})
-    assert [listed.videos.disk_gb(stage, "000") for stage in ("videos", "media", "extract")] == [15, 2, 1]
-    assert made().videos.disk_gb("videos", "000") == 0
+    assert [listed.videos.disk_mb(stage, "000") for stage in ("videos", "media", "extract")] == [14_400, 1_440, 720]
+    assert made().videos.disk_mb("videos", "000") == 0
 
 
 def test_only_annotated_spans_are_read_where_that_is_configured() -> None:

@@ -250,13 +250,13 @@ def test_a_real_clip_is_seen_and_heard(real_data: Path, tmp_path: Path) -> None:
     assert int(row["histogram"]) == pytest.approx(5 * float(row["duration_s"]), abs=2)
 
 
-@pytest.mark.parametrize(("disk_gb", "at_once"), [(2, ["1", "1"]), (4, ["2"])])
-def test_a_small_disk_bounds_what_is_downloaded_at_once(disk_gb: int, at_once: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("disk_mb", "at_once"), [(2000, ["1", "1"]), (4000, ["2"])])
+def test_a_small_disk_bounds_what_is_downloaded_at_once(disk_mb: int, at_once: list[str], tmp_path: Path) -> None:
     urls = "".join(f"{name},http://127.0.0.1:9/{name}.mp4,3600\n" for name in "ab")
     (tmp_path / "list.csv").write_text(f"video,url,duration_s\n{urls}")
     configure(tmp_path, mine={"kind": "list", "videos": "list.csv"})
     targets = [f"datasets/mine/availability/{shard}.json" for shard in ("000", "001")]
-    options = "--cores", "2", "--configfile", "mine.yaml", "--resources", f"disk_gb={disk_gb}", "--"
+    options = "--cores", "2", "--configfile", "mine.yaml", "--resources", f"disk_mb={disk_mb}", "--"
     done = snakemake(*options, *targets, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^Execute (\d) jobs", done.stderr, re.MULTILINE) == at_once

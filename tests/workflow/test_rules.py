@@ -25,6 +25,7 @@ def test_a_rule_says_what_it_does_and_calls_one_verb(rule: str) -> None:
     directives = re.findall(r"^    (\w+):", body, re.MULTILINE)
     assert {"output", "log", "conda", "message", "shell"} <= set(directives)
     assert not {"run", "script"} & set(directives)
+    assert f'    resources:\n        **helpers.resources("{rule}"),\n' in body
     command = "".join(re.findall(r'"(.*)"', body.partition("    shell:")[2]))
     assert re.fullmatch(r"python -m stepline --log \{log\} [a-z]+ [^;&|>]+", command)
 

@@ -9,11 +9,13 @@ rule fit:
         "results/{study}/fits/{release}/{entry}/{context}/{seed}.safetensors",
     log:
         "logs/fit/{study}.{release}.{entry}.{context}.{seed}.log",
+    group:
+        helpers.group if CLUSTER else None
     conda:
         helpers.entry_environment
     threads: helpers.entry_threads
     resources:
-        gpu=lambda wildcards: helpers.gpu(wildcards, config["features"]["device"]),
+        **helpers.resources("fit"),
     params:
         spec=lambda wildcards: plan(wildcards).fit_params(job(wildcards)),
     message:
@@ -30,11 +32,13 @@ rule predict:
         "results/{study}/predictions/{release}/{entry}/{context}.parquet",
     log:
         "logs/predict/{study}.{release}.{entry}.{context}.log",
+    group:
+        helpers.group if CLUSTER else None
     conda:
         helpers.entry_environment
     threads: helpers.entry_threads
     resources:
-        gpu=lambda wildcards: helpers.gpu(wildcards, config["features"]["device"]),
+        **helpers.resources("predict"),
     params:
         spec=lambda wildcards: plan(wildcards).predict_params(job(wildcards)),
     message:
@@ -52,8 +56,12 @@ rule score:
         "results/{study}/scores/{release}/{entry}/{context}.json",
     log:
         "logs/score/{study}.{release}.{entry}.{context}.log",
+    group:
+        helpers.group if CLUSTER else None
     conda:
         helpers.score_environment
+    resources:
+        **helpers.resources("score"),
     params:
         options=lambda wildcards: plan(wildcards).score_params(job(wildcards)),
     message:
@@ -73,6 +81,8 @@ rule table:
         "logs/table/{study}.{table}.log",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("table"),
     params:
         lines=lambda wildcards: plan(wildcards).table_params(wildcards.table),
     message:
@@ -90,6 +100,8 @@ rule report:
         "logs/report/{study}.log",
     conda:
         "../../envs/media.yaml"
+    resources:
+        **helpers.resources("report"),
     message:
         "results/{wildcards.study}/report.html"
     shell:
@@ -105,6 +117,8 @@ rule picture:
         "logs/picture/{study}.{table}.log",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("picture"),
     message:
         "results/{wildcards.study}/{wildcards.table}.svg"
     shell:
@@ -121,6 +135,8 @@ rule pairs:
         "logs/pairs/{study}.log",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("pairs"),
     params:
         pairs=lambda wildcards: pairs.params(plan(wildcards)),
     message:
@@ -138,6 +154,8 @@ rule results:
         "logs/results/{study}.log",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("results"),
     message:
         "results/{wildcards.study}/all"
     shell:

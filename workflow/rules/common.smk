@@ -5,14 +5,14 @@ import re
 import shlex
 import time
 
-from snakemake.settings.types import DeploymentMethod
+from snakemake.settings.types import DeploymentMethod, SharedFSUsage
 from snakemake.utils import min_version
 
 from stepline import config as stepline_config
 from stepline.asr.engines import ENVIRONMENTS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
-from stepline.errors import SteplineError
+from stepline.errors import ConfigError, SteplineError
 from stepline.helpers import Helpers
 from stepline.invocation import Invocation
 from stepline.io import canonical_json, write_text
@@ -32,6 +32,19 @@ envvars:
     "STEPLINE_RUN",
 
 
+# On one host as many jobs with a GPU run as there are; on a cluster each gets its own, and a group of jobs shares one.
+resource_scopes:
+    gpu="local",
+
+
+# On a cluster, `--jobs` or its profile's says how many are submitted at once. The executor is not known yet.
+CLUSTER = workflow.resource_settings.nodes is not None
+GPUS = 1
+if "gpu" not in workflow.global_resources:
+    workflow.register_resource("gpu", GPUS)
+cores = max(1, (workflow.resource_settings.cores or 8) // GPUS)
+
+
 # Printed commands say again how this run was started. It is no parameter: nothing reruns for it.
 started = workflow.config_settings
 Invocation(
@@ -42,6 +55,11 @@ Invocation(
 
 gc.disable()  # a plan stays until the end: the collector would look at all of it again and again
 try:
+    if SharedFSUsage.INPUT_OUTPUT not in workflow.storage_settings.shared_fs_usage:
+        raise ConfigError(
+            "--shared-fs-usage: without input-output, jobs would not find what others wrote beside the files that rules "
+            "name: share the work folder, see docs/storage.md"
+        )
     mirror_root()
     for file in workflow.configfiles:  # of a key that stands twice Snakemake takes the last
         if not str(file).endswith(".json"):
@@ -52,7 +70,7 @@ try:
     asked = {name for name, _ in targets}
     KNOWN = benchmarks(config)
     names = dict.fromkeys([*configured(config), *sorted(asked & KNOWN.keys())])
-    helpers = Helpers.of(config, names, workflow.basedir, workflow.resource_settings.cores)
+    helpers = Helpers.of(config, names, workflow.basedir, cores)
     PLANS, PIPELINES = helpers.plans, helpers.pipelines
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():
@@ -78,8 +96,6 @@ if not use_conda:
 shell.prefix(prefix)
 
 
-# A job with networks takes all cores.
-NETWORKS = any(each.features.networks for each in PIPELINES.values())
 OWN_RULES = [
     each.studies[0] for each in BENCHMARKS if os.path.exists(f"{workflow.basedir}/workflow/rules/{each.studies[0]}.smk")
 ]

@@ -11,6 +11,8 @@ rule summary:
         "logs/summary/{dataset}.log",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("summary"),
     params:
         needs=lambda wildcards: pipeline(wildcards).summary_params(),
     message:
@@ -31,6 +33,8 @@ rule page:
         dataset="|".join(sorted(PIPELINES.keys() - PLANS.keys())) or "(?!)",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("page"),
     message:
         "results/{wildcards.dataset}/report.html"
     shell:

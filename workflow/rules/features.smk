@@ -10,12 +10,13 @@ rule extract:
     log:
         "logs/extract/{backbone}/{spec}/{dataset}.{shard}.log",
     priority: 1
+    group:
+        "extract.{dataset}.{shard}" if CLUSTER else None
     conda:
         helpers.backbone_environment
-    threads: (NETWORKS and workflow.resource_settings.cores) or 1
+    threads: helpers.extract_threads
     resources:
-        disk_gb=helpers.disk_gb("extract"),
-        gpu=int(NETWORKS and config["features"]["device"] == "cuda"),
+        **helpers.resources("extract"),
     params:
         by=lambda wildcards: pipeline(wildcards).features.params(wildcards.backbone, wildcards.shard),
     message:

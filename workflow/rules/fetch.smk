@@ -11,6 +11,8 @@ rule release:
         release=f"(?!{REBUILT}/)[a-z0-9-]+",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("release"),
     params:
         files=lambda wildcards: plan(wildcards).release_params(wildcards.release),
     message:
@@ -29,7 +31,7 @@ rule videos:
     conda:
         "../../envs/media.yaml"
     resources:
-        disk_gb=helpers.disk_gb("videos"),
+        **helpers.resources("videos"),
     params:
         found=lambda wildcards: pipeline(wildcards).videos.params(wildcards.shard),
     message:
@@ -49,6 +51,8 @@ rule drop:
     priority: 3
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("drop"),
     message:
         "delete the videos of {wildcards.dataset}, shard {wildcards.shard}"
     shell:

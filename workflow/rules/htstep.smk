@@ -11,6 +11,8 @@ rule submissions:
         "logs/submissions/htstep.{entry}.log",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("submissions"),
     message:
         "results/htstep/submissions/{wildcards.entry}"
     shell:
@@ -27,6 +29,8 @@ rule activities:
         "logs/activities/htstep.log",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("activities"),
     message:
         "results/htstep/table7.csv"
     shell:

@@ -12,7 +12,7 @@ rule media:
     conda:
         "../../envs/media.yaml"
     resources:
-        disk_gb=helpers.disk_gb("media"),
+        **helpers.resources("media"),
     params:
         by=lambda wildcards: media_params(config),
     message:
@@ -31,6 +31,8 @@ rule shots:
     priority: 2
     conda:
         "../../envs/media.yaml"
+    resources:
+        **helpers.resources("shots"),
     params:
         by=lambda wildcards: shots_params(config),
     message:
@@ -50,6 +52,8 @@ rule transcribe:
     conda:
         f"../../envs/{ENVIRONMENTS[ENGINE]}.yaml"
     threads: THREADS[ENGINE]
+    resources:
+        **helpers.resources("transcribe"),
     params:
         by=lambda wildcards: pipeline(wildcards).speech.params(wildcards.shard),
     message:
@@ -69,6 +73,8 @@ rule thumbnails:
     priority: 2
     conda:
         "../../envs/media.yaml"
+    resources:
+        **helpers.resources("thumbnails"),
     message:
         "pictures of {wildcards.dataset}, shard {wildcards.shard}"
     shell:

@@ -12,6 +12,8 @@ rule listings:
         "logs/listings/oepp.log",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("listings"),
     message:
         "results/oepp/table9.csv"
     shell:
@@ -30,6 +32,8 @@ rule rebuild:
         "logs/rebuild/oepp.log",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("rebuild"),
     params:
         seed=lambda wildcards: PLANS["oepp"].rebuild_options,
     message:
@@ -49,6 +53,8 @@ rule clusters:
         "logs/clusters/oepp.{encoder}.log",
     conda:
         "../../envs/text.yaml"
+    resources:
+        **helpers.resources("clusters"),
     message:
         "results/oepp/clusters-{wildcards.encoder}.csv"
     shell:

@@ -8,6 +8,8 @@ rule worked_examples:
         "logs/worked_examples/pss.log",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("worked_examples"),
     message:
         "results/pss/worked_examples.html"
     shell:

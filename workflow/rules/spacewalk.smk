@@ -14,6 +14,8 @@ rule samples:
         "logs/samples/{study}.{release}.{task}.{split}.log",
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("samples"),
     message:
         "samples of {wildcards.study} {wildcards.release}, {wildcards.task} {wildcards.split}"
     shell:
@@ -28,8 +30,12 @@ rule encode:
         "features/{encoder}/{spec}/manifests/{study}.{release}.{task}.{video}.json",
     log:
         "logs/encode/{encoder}/{spec}/{study}.{release}.{task}.{video}.log",
+    group:
+        "texts" if CLUSTER else None
     conda:
         lambda wildcards: f"{workflow.basedir}/envs/{'text' if wildcards.encoder in MODELS else 'vision'}.yaml"
+    resources:
+        **helpers.resources("encode"),
     params:
         texts=lambda wildcards: demand.encode_params(plan(wildcards), wildcards.task, wildcards.encoder),
     message:
@@ -52,6 +58,8 @@ rule figures:
         study=SPACEWALKS,
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("figures"),
     params:
         lines=lambda wildcards: presentation.figure_params(plan(wildcards)),
     message:
@@ -71,6 +79,8 @@ rule examples:
         study=SPACEWALKS,
     conda:
         "../../envs/media.yaml"
+    resources:
+        **helpers.resources("examples"),
     params:
         methods=lambda wildcards: presentation.example_params(plan(wildcards)),
     message:
@@ -94,6 +104,8 @@ rule durations:
         study=SPACEWALKS,
     conda:
         "../../envs/core.yaml"
+    resources:
+        **helpers.resources("durations"),
     params:
         paper=lambda wildcards: presentation.duration_params(plan(wildcards)),
     message:

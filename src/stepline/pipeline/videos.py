@@ -64,10 +64,19 @@ class Videos:
         """The records of what became of the videos of all shards."""
         return [paths.availability(self.dataset.name, shard) for shard in self.all_shards]
 
-    def disk_gb(self, stage: str, shard: str) -> int:
-        """Return about how many gigabytes a stage writes for a shard; a video that is only linked takes none."""
+    def disk_mb(self, stage: str, shard: str) -> int:
+        """Return about how many MB a stage writes for a shard; a video that is only linked takes none."""
         videos = [v for v in self.members(shard) if stage != "videos" or (v.url and not self._signature(v))]
-        return ceil(sum(video.length_s for video in videos) * DISK_BYTES_PER_S[stage] / 1e9)
+        return ceil(sum(video.length_s for video in videos) * DISK_BYTES_PER_S[stage] / 1e6)
+
+    def hours(self, shard: str) -> int:
+        """Return about how long the videos of a shard are together, rounded up to hours."""
+        return ceil(sum(video.length_s for video in self.members(shard)) / 3600)
+
+    @cached_property
+    def all_hours(self) -> int:
+        """About how long all videos are together, rounded up to hours."""
+        return ceil(sum(video.length_s for video in self.dataset.videos()) / 3600)
 
     # What is fetched
 

@@ -47,7 +47,7 @@ def test_a_file_of_one_video_concerns_one_shard(
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path))
     before = planned().videos
     found = {shard: before.params(shard) for shard in before.all_shards}
-    assert before.disk_gb("videos", before.all_shards[1]) == 2
+    assert before.disk_mb("videos", before.all_shards[1]) == 1440
     path = tmp_path / before.members(before.all_shards[1])[0].path
     path.parent.mkdir(parents=True)
     path.touch()

@@ -1,0 +1,139 @@
+"""What the job of a rule asks of the machine that runs it, estimated from what it reads and runs.
+
+A scheduler counts Snakemake's own two processes too. Where an estimate is too low, the next attempt asks for more.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+
+from stepline.asr import weights as recognisers
+from stepline.backbones import registry
+from stepline.backbones.weights import place, weights_of
+from stepline.benchmark import Job
+from stepline.config import Config
+from stepline.pipeline import Pipeline
+from stepline.spec import ClipSpec
+
+MB = 10**6
+CORE_MB = 1000
+"""Without networks: a job takes 210 to 240 MB, Snakemake beside it 250 MB."""
+NETWORK_MB = 2500
+"""With torch: a fit of a head takes 510 MB, the texts of a recording 640 MB; a network's intermediate results more."""
+CAPTIONS_MB = 10_000
+"""SPICE's Java program may take 8 GB."""
+LOADING = 3.5
+"""Memory for a byte of weights: the file's, and the network's, in float32 where the file has float16."""
+ROW_BYTES = 2048
+"""A second of features: 1,024 values in float16. They are mapped, and some schedulers count mapped pages."""
+SPEECH_MINUTES = {"pocketsphinx": 25, "deepgram": 3, "whisper": 90, "faster_whisper": 45}
+"""Engine -> minutes for an hour of sound on a CPU."""
+SPEECH_MINUTES_ON_GPU = 10
+NETWORK_MINUTES = {True: 15, False: 600}
+"""Whether there is a GPU -> minutes for an hour of video and a network. What is there stays, and a retry goes on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What a job asks for. memory and disk in MB of 10^6 bytes, minutes of wall time, gpu: how many, or None.
+
+    disk: of the work folder.
+    """
+
+    mem_mb: int = CORE_MB
+    runtime: int = 30
+    disk_mb: int = 100
+    gpu: int | None = None
+
+    def at(self, attempt: int) -> "Resources":
+        """Return what a job asks for at its first attempt, 1, or a later one."""
+        return replace(self, mem_mb=self.mem_mb * attempt, runtime=self.runtime * attempt)
+
+
+LIGHT = Resources()
+"""Of what reads records and writes tables and pages."""
+
+
+def of_videos(pipeline: Pipeline, shard: str) -> Resources:
+    """Return what the download of a shard asks for."""
+    return Resources(runtime=60 + 12 * pipeline.videos.hours(shard), disk_mb=pipeline.videos.disk_mb("videos", shard))
+
+
+def of_media(pipeline: Pipeline, shard: str) -> Resources:
+    """Return what sound and scores of a shard, or its pictures, ask for."""
+    return Resources(
+        mem_mb=CORE_MB + _decoder_mb(pipeline.config),
+        runtime=30 + 10 * pipeline.videos.hours(shard),
+        disk_mb=pipeline.videos.disk_mb("media", shard),
+    )
+
+
+def of_transcribe(pipeline: Pipeline, shard: str, *, gpu: bool) -> Resources:
+    """Return what the transcripts of a shard ask for. gpu: whether there is one."""
+    engine, weights = pipeline.speech.engine, 0
+    gpu = gpu and engine in recognisers.FOLDERS
+    if engine in recognisers.FOLDERS:
+        found = recognisers.locate(engine, pipeline.config["asr"][engine]["model"])
+        weights = _bytes([found] if found else [])
+    return Resources(
+        mem_mb=(NETWORK_MB if weights else CORE_MB) + ceil(LOADING * weights / MB),
+        runtime=30 + (SPEECH_MINUTES_ON_GPU if gpu else SPEECH_MINUTES[engine]) * pipeline.videos.hours(shard),
+        gpu=1 if gpu else None,
+    )
+
+
+def of_extract(pipeline: Pipeline, shard: str, *, gpu: bool) -> Resources:
+    """Return what the features of a shard ask for, of all configured backbones at once. gpu: whether there is one."""
+    features = pipeline.features
+    specs = [spec for spec in map(features.spec_of, features.computed) if isinstance(spec, ClipSpec)]
+    weights = sum(map(_weights_bytes, {name for spec in specs for name in spec.weights}))
+    return Resources(
+        mem_mb=(NETWORK_MB if specs else CORE_MB)
+        + _decoder_mb(pipeline.config) * pipeline.config["features"]["decoders"]
+        + ceil(LOADING * weights / MB),
+        runtime=60 + (10 + len(specs) * NETWORK_MINUTES[gpu]) * pipeline.videos.hours(shard),
+        disk_mb=pipeline.videos.disk_mb("extract", shard) * len(features.computed),
+        gpu=1 if gpu and specs else None,
+    )
+
+
+def of_encode(encoder: str) -> Resources:
+    """Return what the texts of a recording ask for."""
+    tower = registry.towers().get(encoder)
+    weights = sum(map(_weights_bytes, tower.weights)) if tower else 0
+    return Resources(mem_mb=NETWORK_MB + ceil(LOADING * weights / MB))
+
+
+def of_entry(job: Job, pipelines: Iterable[Pipeline], *, fit: bool, gpu: bool) -> Resources:
+    """Return what a fit or a prediction asks for. pipelines: of the benchmark's videos. gpu: whether there is one."""
+    kind = job.entry.kind
+    hours = sum(pipeline.videos.all_hours for pipeline in pipelines) if job.entry.features else 0
+    network = kind.environment != "core"
+    return Resources(
+        mem_mb=(NETWORK_MB if network else CORE_MB) + hours * 3600 * ROW_BYTES // MB,
+        runtime=1440 if kind.decoded else (480 if fit else 120) if kind.gpu else 30,
+        gpu=1 if gpu and kind.gpu else None,
+    )
+
+
+def of_score(job: Job) -> Resources:
+    """Return what the scores of an entry ask for."""
+    captions = job.entry.kind.scored_in != "core"
+    return Resources(mem_mb=CAPTIONS_MB if captions else CORE_MB, runtime=240 if captions else 10)
+
+
+def _decoder_mb(config: Config) -> int:
+    memory: int = config["media"]["limits"]["memory_mb"]
+    return memory
+
+
+def _weights_bytes(name: str) -> int:
+    weights = weights_of(name)
+    folder = place(weights)
+    return _bytes([folder / file.name for file in weights.files]) if folder else 0
+
+
+def _bytes(paths: Iterable[Path]) -> int:
+    files = [file for path in paths for file in ([*path.iterdir()] if path.is_dir() else [path])]
+    return sum(file.stat().st_size for file in files)
