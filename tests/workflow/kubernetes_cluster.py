@@ -100,7 +100,7 @@ class Cluster:
             return Reply(error.status, json.dumps(status).encode(), {"Content-Type": "application/json"})
 
     def _answer(self, request: Request) -> Any:
-        for method, pattern, resource, verb in ROUTES:
+        for method, pattern, resource, verb in ROUTES:  # noqa: B007 - the one that matches
             place = re.escape(pattern).replace(r"\{ns\}", "(?P<ns>[^/]+)").replace(r"\{name\}", "(?P<name>[^/]+)")
             if request.method == method and (match := re.fullmatch(place, request.path)):
                 break

@@ -24,7 +24,8 @@ from stepline.spec import digest
 
 min_version("9.27")
 
-use_conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+deployed = workflow.deployment_settings.deployment_method
+use_conda = DeploymentMethod.CONDA in deployed
 os.environ.update({"STEPLINE_CONDA": "1"} if use_conda else {})
 os.environ.setdefault("STEPLINE_RUN", f"{os.getpid()}-{time.time_ns()}")
 
@@ -65,6 +66,10 @@ try:
         raise ConfigError(
             "--shared-fs-usage: without input-output, jobs would not find what others wrote beside the files that rules "
             "name: share the work folder, see docs/storage.md"
+        )
+    if DeploymentMethod.APPTAINER in deployed and not use_conda:
+        raise ConfigError(
+            "--sdm apptainer: the container holds conda and no packages of Stepline's: say --sdm conda apptainer"
         )
     mirror_root()
     for file in workflow.configfiles:  # of a key that stands twice Snakemake takes the last

@@ -37,7 +37,7 @@ class Executor(kubernetes.Executor):
         super().__post_init__()
         self.kubeapi, self.batchapi = _Pods(), _Jobs()
 
-    def get_job_exec_prefix(self, job: JobExecutorInterface) -> str:
+    def get_job_exec_prefix(self, job: JobExecutorInterface) -> str:  # noqa: ARG002 - of the interface
         """Return what a pod does first."""
         return f"cd {shlex.quote(os.getcwd())}"
 
