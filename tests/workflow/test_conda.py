@@ -94,6 +94,8 @@ def test_every_stage_finds_its_packages(demo_mirror: Path, tools: Path, tmp_path
     assert all(values[method] for method in ("TF-IDF", "TF-IDF (stems)", "Histogram", *sentences))
     manifest = read_json(tmp_path / "datasets/demo/transcripts/pocketsphinx/manifests/000.json")
     assert manifest["videos"]["room"]["status"] == "present"
+    record = read_json(tmp_path / "results/demo/predictions/demo/2a-minilm-zero-shot/4s.json")
+    assert (tools / "envs" / record["versions"]["conda"] / "bin/python").exists()
     without = snakemake(*options, *targets, folder=tmp_path, STEPLINE_MIRROR=str(mirror))
     assert "Nothing to be done" in without.stderr, without.stderr
     checkout = with_comments(tmp_path / "checkout")
