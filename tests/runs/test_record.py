@@ -73,7 +73,7 @@ def test_versions_and_how_the_run_was_started(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_environment_of_conda_stands_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CONDA_PREFIX", "/work/.snakemake/conda/0123abcd_")
+    monkeypatch.setenv("CONDA_PREFIX", "/data/.snakemake/conda/0123abcd_")
     assert predicted(tiny(tmp_path), "three")["versions"]["conda"] == "no"
     monkeypatch.setenv("STEPLINE_CONDA", "1")
     assert predicted(tiny(tmp_path), "three")["versions"]["conda"] == "0123abcd_"
