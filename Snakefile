@@ -10,6 +10,10 @@ if not workflow.config_settings.configfiles:
     configfile: f"{workflow.basedir}/config.yaml"
 
 
+# With `--sdm conda apptainer`: where the environments of rules are made and run.
+container: "docker://condaforge/miniforge3:25.3.1-0"
+
+
 include: "workflow/rules/common.smk"
 
 

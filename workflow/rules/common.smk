@@ -10,7 +10,7 @@ from snakemake.utils import min_version
 
 from stepline import config as stepline_config
 from stepline import devices, slurm
-from stepline.asr.engines import ENVIRONMENTS, THREADS
+from stepline.asr.engines import ENVIRONMENTS, KEYS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
 from stepline.errors import ConfigError, SteplineError
@@ -20,17 +20,24 @@ from stepline.io import canonical_json, write_text
 from stepline.mirror import mirror_root
 from stepline.pipeline import media_params, shots_params
 from stepline.plans import BENCHMARKS, benchmarks, configured
+from stepline.service import KEY
 from stepline.spec import digest
 
 min_version("9.27")
 
-use_conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+deployed = workflow.deployment_settings.deployment_method
+use_conda = DeploymentMethod.CONDA in deployed
 os.environ.update({"STEPLINE_CONDA": "1"} if use_conda else {})
 os.environ.setdefault("STEPLINE_RUN", f"{os.getpid()}-{time.time_ns()}")
 
 
+# What jobs on other machines need of the environment. Kubernetes hands it on as a secret.
+PASSED = [name for name in os.environ if name in {"STEPLINE_MIRROR", KEY, *KEYS.values()} or name.startswith("AWS_")]
+
+
 envvars:
     "STEPLINE_RUN",
+    *PASSED,
 
 
 # On one host as many jobs with a GPU run as there are; on a cluster each gets its own, and a group of jobs shares one.
@@ -56,6 +63,10 @@ try:
         raise ConfigError(
             "--shared-fs-usage: without input-output, jobs would not find what others wrote beside the files that rules "
             "name: share the work folder, see docs/storage.md"
+        )
+    if DeploymentMethod.APPTAINER in deployed and not use_conda:
+        raise ConfigError(
+            "--sdm apptainer: the container holds conda and no packages of Stepline's: say --sdm conda apptainer"
         )
     mirror_root()
     for file in workflow.configfiles:  # of a key that stands twice Snakemake takes the last
