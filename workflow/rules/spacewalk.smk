@@ -33,7 +33,7 @@ rule encode:
     group:
         "texts" if CLUSTER else None
     conda:
-        lambda wildcards: f"{workflow.basedir}/envs/{'text' if wildcards.encoder in MODELS else 'vision'}.yaml"
+        lambda wildcards: f"../../envs/{'text' if wildcards.encoder in MODELS else 'vision'}.yaml"
     resources:
         **helpers.resources("encode"),
     params:
