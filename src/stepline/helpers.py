@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import stepline
-from stepline import resources
+from stepline import devices, resources
 from stepline.benchmark import Job
 from stepline.config import Config
 from stepline.pipeline import Pipeline
@@ -114,7 +114,7 @@ class Helpers:
         pipelines |= {name: pipeline_of(config, name) for name in own}
         for pipeline in pipelines.values():
             pipeline.check_records()
-        gpu = config["features"]["device"] == "cuda"
+        gpu = devices.wanted(config["features"]["device"])
         return cls(made, pipelines, cores, gpu)
 
     def plan(self, wildcards: Wildcards) -> Plan:
@@ -152,6 +152,14 @@ class Helpers:
     def extract_threads(self, wildcards: Wildcards) -> int:
         """Return the cores of a job of features: its share where one of the backbones is a network, else one."""
         return self.cores if self.pipeline(wildcards).features.networks else 1
+
+    def extract_priority(self, wildcards: Wildcards) -> float:
+        """Return the priority of a job of features, from 1 to 2: highest for a shard's first, which computes them all.
+
+        So no job waits with a GPU for another one of its shard while there are other shards.
+        """
+        features = self.pipeline(wildcards).features
+        return 1 + 1 / (1 + features.computed.index(features.backbone_of(wildcards.backbone)))
 
     def group(self, wildcards: Wildcards) -> str | None:
         """Return the group of an entry's jobs, which a cluster runs together: of those that take seconds."""

@@ -9,6 +9,7 @@ from snakemake.settings.types import DeploymentMethod, SharedFSUsage
 from snakemake.utils import min_version
 
 from stepline import config as stepline_config
+from stepline import devices
 from stepline.asr.engines import ENVIRONMENTS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
@@ -39,10 +40,6 @@ resource_scopes:
 
 # On a cluster, `--jobs` or its profile's says how many are submitted at once. The executor is not known yet.
 CLUSTER = workflow.resource_settings.nodes is not None
-GPUS = 1
-if "gpu" not in workflow.global_resources:
-    workflow.register_resource("gpu", GPUS)
-cores = max(1, (workflow.resource_settings.cores or 8) // GPUS)
 
 
 # Printed commands say again how this run was started. It is no parameter: nothing reruns for it.
@@ -71,6 +68,10 @@ try:
     targets = [target.groups() for target in found if target]
     asked = {name for name, _ in targets}
     KNOWN = benchmarks(config)
+    at_once = 1 if CLUSTER else max(1, len(devices.visible()) * config["features"]["jobs_per_gpu"])
+    if "gpu" not in workflow.global_resources:
+        workflow.register_resource("gpu", at_once)
+    cores = max(1, (workflow.resource_settings.cores or 2) // at_once)
     names = dict.fromkeys([*configured(config), *sorted(asked & KNOWN.keys())])
     helpers = Helpers.of(config, names, cores)
     PLANS, PIPELINES = helpers.plans, helpers.pipelines

@@ -38,6 +38,7 @@ class Coming:
     is staged before all are there would not be what a later run goes on with. rows: in that order, so far.
     """
 
+    record: Record
     order: NDArray[np.int64]
     k: NDArray[np.int64]
     span: NDArray[np.int64]
@@ -83,7 +84,7 @@ class FeatureCache:
         anew = record.video in self._coming
         if anew:
             self._forget(record)
-        self._coming[record.video] = Coming(order, k, span, anew, staged=self.done(record))
+        self._coming[record.video] = Coming(record, order, k, span, anew, staged=self.done(record))
 
     def add(self, record: Record, rows: NDArray[np.float32]) -> int:
         """Take the next rows of a video; return how many it will have. Raise StoreError where they cannot be stored."""
@@ -108,6 +109,12 @@ class FeatureCache:
         write_bytes(self._whole(key), _packed(rows=whole, k=coming.k, span=coming.span))
         for path in chunks:
             path.unlink()
+
+    def keep(self) -> None:
+        """Stage the rows that have come so far."""
+        for coming in self._coming.values():
+            if not coming.anew:
+                self._stage(coming.record)
 
     def fail(self, record: Record, reason: str) -> None:
         """Note that a video's rows cannot be made, for the other jobs of this run."""

@@ -128,7 +128,7 @@ class Inputs(Generic[AnyBenchmark]):
         """Where models run, ``cpu`` or ``cuda``; raise StoreError where ``features.device`` is not there."""
         from stepline.features.network import device_of
 
-        return device_of(self.benchmark.config["features"]["device"]).type
+        return device_of(self.benchmark.config["features"]).type
 
     # Features
 
