@@ -40,6 +40,9 @@ class Plan(Protocol):
     def results(self) -> list[Path]:
         """All that is made of it."""
 
+    def table_title(self, file: str) -> str:
+        """Return what a file of tables shows."""
+
     def check_table(self, file: str) -> None:
         """Raise ConfigError where a table is not configured."""
 

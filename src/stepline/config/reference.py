@@ -26,7 +26,8 @@ datasets:
 ```
 
 In a checkout the file is `config.yaml`, or the one that `--configfile` names. Where snakedeploy deployed the workflow,
-it is `config/config.yaml`, which you write; where you use it as a [module](../docs/module.md), it is your own. `--config 'pss={tables: [table3]}'` changes values for one run. An unknown key, or a value that is not allowed, is an
+it is `config/config.yaml`, which you write; where you use it as a [module](../docs/module.md), it is your own.
+`--config 'pss={tables: [table3]}'` changes values for one run. An unknown key, or a value that is not allowed, is an
 error that names it and says what is allowed.
 
 Below, keys are dotted and stand under the key of their section: `limits.memory_mb` of `media` is
