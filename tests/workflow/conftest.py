@@ -1,4 +1,4 @@
-"""A small study of real data, computed once, which tests copy and go on from; and an environment without the package."""
+"""A small study of real data, computed once, which tests copy; and an environment that holds Snakemake alone."""
 
 import shutil
 import subprocess

@@ -53,7 +53,7 @@ def run_module(folder: Path, *arguments: str, mirror: Path) -> subprocess.Comple
 def run_alone(
     tools: Path, folder: Path, *arguments: str, packages: Path | None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a workflow with Snakemake's environment. packages: a folder with the package; None where it is not installed."""
+    """Run a workflow from the environment without the package. packages: a folder with it, if any."""
     command = [tools / "alone/bin/python", "-m", "snakemake", "--cores", "1", *arguments]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("STEPLINE_", "PYTHONPATH"))}
     kept |= {"PATH": f"{tools}/conda/bin{os.pathsep}/usr/bin{os.pathsep}/bin"}
@@ -100,7 +100,7 @@ def test_a_module_of_a_repository_uses_the_installed_package(
     subprocess.run(["git", "clone", "--quiet", "--bare", source, clone], check=True)
     shutil.rmtree(source)
 
-    write_workflow(tmp_path / "work", 'github("a/stepline", path="Snakefile", tag="v1")')
+    write_workflow(tmp_path / "work", 'github("a/stepline", path="workflow/Snakefile", tag="v1")')
     done = run_alone(
         tools, tmp_path / "work", "--use-conda", "--conda-prefix", str(tools / "envs"), "--", RELEASE,
         packages=packages, XDG_CACHE_HOME=str(cache), STEPLINE_MIRROR=str(real_data),
@@ -108,6 +108,17 @@ def test_a_module_of_a_repository_uses_the_installed_package(
     assert done.returncode == 0, done.stderr
     assert messages(done) == ["release files of spacewalk v2"]
     assert (tmp_path / "work" / RELEASE).exists()
+
+
+@pytest.mark.slow
+def test_where_the_catalog_looks_for_it_the_workflow_is_the_same(real_data: Path, tmp_path: Path) -> None:
+    (tmp_path / "pss.yaml").write_text("pss: {releases: [youcook2], tables: [table1]}")
+    planned = [
+        snakemake("--dry-run", "--snakefile", str(ROOT / name), "--configfile", "pss.yaml", folder=tmp_path)
+        for name in ("Snakefile", "workflow/Snakefile")
+    ]
+    assert "results/pss/table1.csv" in messages(planned[0])
+    assert messages(planned[0]) == messages(planned[1])
 
 
 @pytest.mark.slow

@@ -14,5 +14,5 @@ localrules:
 
 
 # A message would hide what a job asks for.
-for each in workflow.rules if CLUSTER else []:
+for each in workflow.modifier.rules if CLUSTER else []:
     each.message = None

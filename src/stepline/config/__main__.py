@@ -2,4 +2,5 @@
 
 from stepline.config.reference import page
 
-print(page(), end="")
+if __name__ == "__main__":
+    print(page(), end="")
