@@ -1,4 +1,6 @@
-"""What `snakemake -n` of HT-Step's Table 2 takes, with all of its 20,635 videos, beside that of the demo's.
+"""What `snakemake -n` takes of HT-Step's Table 2, with all of its 20,635 videos, and of a million listed videos.
+
+Both stand beside the demo's Table 2.
 
 The taxonomy and the splits are the public ones (``--data``, a folder with both); annotation is made up, weights and
 videos are files without content. What is "made" are files that say so, and Snakemake's own records of them.
@@ -23,11 +25,13 @@ from stepline.benchmarks.htstep.benchmark import Htstep
 from stepline.config import validate
 from stepline.datasets import htstep, shards
 from stepline.io import sha256_file, write_json
+from stepline.pipeline import Pipeline
 
 ROOT = Path(__file__).parents[1]
 TABLE = "results/htstep/table2.csv"
 WEIGHTS = "s3d", "timesformer", "paraphrase-mpnet", "open_clip:ViT-B-32-quickgelu/openai"
 REPEATS = 3
+MANY = {"datasets": {"many": {"kind": "list", "videos": "many.csv"}}}
 Jobs = Mapping[str, int]
 
 
@@ -124,11 +128,43 @@ def list_another() -> None:
     write_json(release / "release.json", fetched)
 
 
+def list_many(n: int) -> None:
+    """Write a list of videos of ten minutes, and the configuration of the data set ``many``."""
+    lines = (f"v{i:07},https://127.0.0.1/v{i:07}.mp4\n" for i in range(n))
+    Path("many.csv").write_text("".join(["video,url\n", *lines]))
+    Path("many.json").write_text(json.dumps(MANY))
+
+
+def make_many() -> None:
+    """Write what the plan reads of the data set ``many``: the records of videos, transcripts and shards."""
+    pipeline = Pipeline.of(validate(MANY), "many")
+    videos, folder, spoken = pipeline.videos, paths.videos("many"), pipeline.speech.folder
+    shards.write(paths.shards("many"), videos.shards)
+    for each in (folder, spoken, paths.availability("many", "").parent):
+        each.mkdir(parents=True)
+    for shard in videos.all_shards:
+        records = {}
+        for video in videos.members(shard):
+            path = folder / f"{video.id}.mp4"
+            path.touch()
+            records[video.id] = asdict(Record(video=video.id, status="present", path=str(path), sha256="0" * 64))
+            (folder / f"{video.id}.json").write_text(json.dumps({"videos": {video.id: records[video.id]}}, indent=2))
+            (spoken / f"{video.id}.json").write_text('{"n_sentences": 1}')
+        paths.availability("many", shard).write_text(json.dumps({"videos": records}, indent=2))
+    made = [*pipeline.summary_inputs(), *pipeline.report_inputs()]
+    for path in [*made, *(Path("results/many") / name for name in ("videos.csv", "videos.md", "report.html"))]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    snakemake("--touch", "--forceall", "--configfile", "many.json")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="a folder with taxonomy.csv and video_splits.json")
-    data = parser.parse_args().data.absolute()
+    parser.add_argument("--listed", type=int, default=1_000_000, help="how many videos a list has: 8 GB for a million")
+    parsed = parser.parse_args()
+    data = parsed.data.absolute()
     os.environ["PYTHONPATH"] = str(ROOT / "src")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -151,6 +187,15 @@ def main() -> None:
         os.utime(file, ns=(before, before))
         list_another()
         measure("the same, one more video listed", *study, beside=least)
+        del os.environ["STEPLINE_MIRROR"]
+        list_many(parsed.listed)
+        many = "--configfile", "many.json"
+        measure(f"a list of {parsed.listed:,} videos, nothing made", *many, beside=least)
+        make_many()
+        measure("the same, all made", *many, beside=least)
+        with open("many.csv", "a") as listed:
+            listed.write("one-more,https://127.0.0.1/one-more.mp4\n")
+        measure("the same, one more video listed", *many, beside=least)
 
 
 if __name__ == "__main__":

@@ -46,9 +46,12 @@ class Record:
     spans: list[list[float]] = field(default_factory=list)
 
 
+_is_id = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}").fullmatch
+
+
 def check_video_id(video: str) -> str:
     """Return ``video`` where it is fit to be a file name; raise ReleaseError otherwise."""
-    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}", video):
+    if not _is_id(video):
         raise ReleaseError(f"video id {video!r} is not allowed: use at most 128 letters, digits, '_', '-' and '.'")
     return video
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import stat
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -61,16 +62,22 @@ def _is(path: Path, wanted: Wanted) -> bool:
 def signature(wanted: Wanted) -> str:
     """Return a short text that changes when the mirror's file appears, changes or goes."""
     path = find(wanted)
-    if path is None:
+    return "" if path is None else stamp(path)
+
+
+def stamp(path: Path | str) -> str:
+    """Return the size and the modification time of a file as text; "" where it is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
         return ""
-    stat = os.stat(path)
-    return f"{stat.st_size}-{stat.st_mtime_ns}"
+    return f"{found.st_size}-{found.st_mtime_ns}" if stat.S_ISREG(found.st_mode) else ""
 
 
 def cached_sha256(path: Path) -> str:
     """Return the file's sha256, remembered by path, size and modification time, for all jobs at once."""
-    stat = path.stat()
-    key = os.fsencode(f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}")
+    found = path.stat()
+    key = os.fsencode(f"{path.resolve()}|{found.st_size}|{found.st_mtime_ns}")
     memory = DIGESTS / hashlib.sha256(key).hexdigest()
     known = memory.read_bytes().decode("ascii", "replace") if memory.is_file() else ""
     if not re.fullmatch("[0-9a-f]{64}", known):

@@ -1,10 +1,8 @@
 """The lines of a user's CSV file."""
 
 import csv
-import io
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from stepline.errors import ConfigError
 
@@ -16,21 +14,22 @@ def lines(
 
     key: what names the file, such as ``config: <key>``. Raises ConfigError where it is no such file.
     """
+    place = os.path.abspath(os.path.expanduser(file))
     try:
-        content = Path(os.path.expanduser(file)).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"{key}: {os.path.abspath(os.path.expanduser(file))}: {reason}") from None
-    rows = csv.reader(io.StringIO(content, newline=""), strict=True)
-    try:
-        header = [name.strip() for name in next(rows, [])]
-        if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
-            allowed = f"{', '.join(required)}" + (f" and, where known, {', '.join(optional)}" if optional else "")
-            raise ConfigError(f"{file}, line 1: the columns must be {allowed}, with commas between them")
-        for row in rows:
-            if len(row) not in (0, len(header)):
-                raise ConfigError(f"{file}, line {rows.line_num}: {len(row)} values for {len(header)} columns")
-            if row:
-                yield rows.line_num, dict(zip(header, map(str.strip, row), strict=True))
+        with open(place, encoding="utf-8-sig", newline="") as content:
+            rows = csv.reader(content, strict=True)
+            header = [name.strip() for name in next(rows, [])]
+            if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
+                allowed = f"{', '.join(required)}" + (f" and, where known, {', '.join(optional)}" if optional else "")
+                raise ConfigError(f"{file}, line 1: the columns must be {allowed}, with commas between them")
+            for row in rows:
+                if len(row) not in (0, len(header)):
+                    raise ConfigError(f"{file}, line {rows.line_num}: {len(row)} values for {len(header)} columns")
+                if row:
+                    yield rows.line_num, dict(zip(header, map(str.strip, row), strict=True))
+    except OSError as error:
+        raise ConfigError(f"{key}: {place}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{key}: {place}: not UTF-8") from None
     except csv.Error as error:
         raise ConfigError(f"{file}, line {rows.line_num}: {error}") from None

@@ -35,16 +35,15 @@ def videos(dataset: str, file: str) -> tuple[Video, ...]:
     for number, line in lines(
         f"config: datasets.{dataset}.videos", file, required=("video", "url"), optional=tuple(CHECKS)[1:]
     ):
-        where = f"{file}, line {number}"
         try:
             video = check_video_id(line["video"])
         except ReleaseError as error:
-            raise ConfigError(f"{where}: {error}") from None
+            raise ConfigError(f"{file}, line {number}: {error}") from None
         if video in found:
-            raise ConfigError(f"{where}: video {video} stands in line {found[video]} already")
+            raise ConfigError(f"{file}, line {number}: video {video} stands in line {found[video]} already")
         for column, (holds, wanted) in CHECKS.items():
-            if not holds(line.get(column, "")):
-                raise ConfigError(f"{where}: {column} {line[column]!r} is not {wanted}")
+            if column in line and not holds(line[column]):
+                raise ConfigError(f"{file}, line {number}: {column} {line[column]!r} is not {wanted}")
         found[video] = number
         listed.append(
             Video(

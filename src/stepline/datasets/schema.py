@@ -1,7 +1,7 @@
 """The one schema of all procedural-video datasets. Times in seconds; frames where the name says so."""
 
+import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 Split = Literal["train", "val", "test"]
@@ -12,7 +12,7 @@ LENGTH_S = 600.0
 """Of a video of which nothing is known but its address."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Video:
     """A listed video: where it comes from. Empty is what does not apply or is not known.
 
@@ -38,8 +38,7 @@ class Video:
         if self.duration_s is not None:
             return self.duration_s
         if self.file:
-            file = Path(self.file)
-            return file.stat().st_size / BYTES_PER_S if file.is_file() else 0.0
+            return os.path.getsize(self.file) / BYTES_PER_S if os.path.isfile(self.file) else 0.0
         return LENGTH_S if self.url else 0.0
 
 

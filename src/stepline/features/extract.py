@@ -17,6 +17,7 @@ from stepline.features.frames import DESCRIBED, Batch, Begun, Refused, Request
 from stepline.features.meter import Meter
 from stepline.media.decode import MediaError
 from stepline.media.process import Limits
+from stepline.paths import Location
 from stepline.spec import ClipSpec, FrameSpec
 from stepline.stopping import Stopped, whole_step
 
@@ -25,10 +26,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """One spec's features of a shard. folder: of the store. files: of the weights, by name. listed: clips by video."""
+    """One spec's features of a shard. store: where they go. files: of the weights, by name. listed: clips by video."""
 
     spec: FrameSpec
-    folder: Path
+    store: Location
     files: Mapping[str, Path] = field(default_factory=dict)
     listed: Mapping[str, Clips] = field(default_factory=dict)
 
@@ -65,7 +66,7 @@ class _Filling:
 
     def __init__(self, works: Sequence[Work], options: Config) -> None:
         self.works, self.options = works, options
-        self.caches = [FeatureCache(work.spec, work.folder, work.listed) for work in works]
+        self.caches = [FeatureCache(work.spec, work.store, work.listed) for work in works]
         self.errors: dict[int, SteplineError] = {}
 
     def run(self, present: Sequence[Record], limits: Limits) -> None:

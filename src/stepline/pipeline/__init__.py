@@ -4,7 +4,7 @@ The workflow asks and runs; nothing is computed here, and nothing heavy is impor
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from stepline import paths
@@ -19,6 +19,7 @@ from stepline.pipeline.features import Features
 from stepline.pipeline.fill import how_to_fill
 from stepline.pipeline.speech import Speech
 from stepline.pipeline.videos import Videos, media_params, shots_params
+from stepline.remembered import remembered
 from stepline.spec import digest
 
 __all__ = [
@@ -110,8 +111,9 @@ class Pipeline:
             self.videos.params(shard)
             if self.demand.sound:
                 self.speech.params(shard)
-            if (path := paths.availability(self.name, shard)).exists():
-                read_availability(path)
+            availability = paths.availability(self.name, shard)
+            if availability.exists():
+                remembered(f"{self.name}/availability/{shard}", [str(availability)], partial(_is_whole, availability))
 
     # The table and the page of the data set
 
@@ -130,3 +132,8 @@ class Pipeline:
         """Return what the page shows besides the table."""
         segments = [Path(self.dataset.segments)] if self.dataset.segments else []
         return [*self.videos.manifests(paths.thumbnails(self.name)), *segments]
+
+
+def _is_whole(availability: Path) -> bool:
+    read_availability(availability)
+    return True

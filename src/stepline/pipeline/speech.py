@@ -1,7 +1,9 @@
 """The transcripts of a data set's videos: by which recogniser, and what it is missing."""
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from stepline.config import Config
 from stepline.io import canonical_json, read_json
 from stepline.needs import Need
 from stepline.pipeline.videos import Videos
+from stepline.remembered import remembered
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,20 @@ class Speech:
 
     def params(self, shard: str) -> str:
         """Return what a shard must be transcribed again for, as text: another recogniser, and what failed since."""
-        records = [self.folder / f"{video.id}.json" for video in self.videos.members(shard)]
-        failed = {
-            path.stem: made["failures"]
-            for path in records
-            if path.is_file() and "failures" in (made := read_json(path))
-        }
-        return canonical_json({"failures": failed, **self.record})
+        return canonical_json({"failures": self._failures(shard), **self.record})
+
+    @cached_property
+    def _failures(self) -> Callable[[str], dict[str, int]]:
+        """Returns how often the transcripts of a shard failed, by video, as the record of each says."""
+
+        def failures(shard: str) -> dict[str, int]:
+            folder, members = os.fspath(self.folder), self.videos.members(shard)
+            records = [f"{folder}/{video.id}.json" for video in members] if os.path.isdir(folder) else []
+
+            def read() -> dict[str, int]:
+                there = {path: read_json(path) for path in records if os.path.isfile(path)}
+                return {Path(path).stem: made["failures"] for path, made in there.items() if "failures" in made}
+
+            return remembered(f"{self.videos.dataset.name}/{self.engine}/{shard}", records, read)
+
+        return cache(failures)

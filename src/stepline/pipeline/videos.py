@@ -8,14 +8,15 @@ from math import ceil
 from pathlib import Path
 
 from stepline import paths
-from stepline.availability import Record, read_availability
+from stepline.availability import read_availability
 from stepline.config import Config
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.schema import Video
 from stepline.io import canonical_json, read_json
 from stepline.media import REVISION, SHOTS_REVISION
-from stepline.mirror import Wanted, signature
+from stepline.mirror import mirror_root, stamp
 from stepline.pipeline.demand import Demand
+from stepline.remembered import remembered
 from stepline.spec import digest
 
 DISK_BYTES_PER_S = {"videos": 400_000, "media": 40_000, "extract": 20_000}
@@ -66,17 +67,27 @@ class Videos:
 
     def disk_mb(self, stage: str, shard: str) -> int:
         """Return about how many MB a stage writes for a shard; a video that is only linked takes none."""
-        videos = [v for v in self.members(shard) if stage != "videos" or (v.url and not self._signature(v))]
-        return ceil(sum(video.length_s for video in videos) * DISK_BYTES_PER_S[stage] / 1e6)
+        all_s, fetched_s = self._lengths_s(shard)
+        return ceil((fetched_s if stage == "videos" else all_s) * DISK_BYTES_PER_S[stage] / 1e6)
 
     def hours(self, shard: str) -> int:
         """Return about how long the videos of a shard are together, rounded up to hours."""
-        return ceil(sum(video.length_s for video in self.members(shard)) / 3600)
+        return ceil(self._lengths_s(shard)[0] / 3600)
 
     @cached_property
     def all_hours(self) -> int:
         """About how long all videos are together, rounded up to hours."""
         return ceil(sum(video.length_s for video in self.dataset.videos()) / 3600)
+
+    @cached_property
+    def _lengths_s(self) -> Callable[[str], tuple[float, float]]:
+        """Returns about how long the videos of a shard are together, and those that are downloaded, in seconds."""
+
+        def lengths_s(shard: str) -> tuple[float, float]:
+            lengths = [(video.length_s, video.url and not self._signature(video)) for video in self.members(shard)]
+            return sum(length_s for length_s, _ in lengths), sum(length_s for length_s, fetched in lengths if fetched)
+
+        return cache(lengths_s)
 
     # What is fetched
 
@@ -95,9 +106,15 @@ class Videos:
         spans = [self.demand.span_params.get(video.id) for video in members] if self.annotated else []
         return digest(by | ({"spans": spans} if spans else {}))
 
+    def _signature(self, video: Video) -> str:
+        """Return a short text that changes when a video's file appears, changes, goes or may be read or no longer."""
+        if video.file:
+            return stamp(video.file) if os.access(video.file, os.R_OK) else ""
+        return stamp(f"{self._mirror}/{video.path}") if self._mirror else ""
+
     @cached_property
-    def _signature(self) -> Callable[[Video], str]:
-        return cache(_signature)
+    def _mirror(self) -> Path | None:
+        return mirror_root()
 
     @property
     def annotated(self) -> bool:
@@ -120,11 +137,25 @@ class Videos:
         """
         path = paths.fetches(self.dataset.name, shard)
         before: int = read_json(path)["again"] if path.exists() else 0
+        return before + self._lost(shard)
+
+    def _lost(self, shard: str) -> bool:
+        """Return whether a video that was there, and is to be kept or used, is not."""
+        absent = {kept for place, kept in self._present(shard).items() if not os.path.exists(place)}
+        return True in absent or (False in absent and self.needed(shard))
+
+    def _present(self, shard: str) -> dict[str, bool]:
+        """Return where the videos of a shard stood that came, as their own records say, and whether each is kept."""
         folder = os.fspath(paths.videos(self.dataset.name))
-        records = (_record(folder, video.id) for video in self.members(shard))
-        present = [record for record in records if record and record.status == "present"]
-        needed = self.needed(shard)
-        return before + any((record.kept or needed) and not os.path.exists(record.path) for record in present)
+        members = self.members(shard) if os.path.isdir(folder) else []
+        records = {video.id: f"{folder}/{video.id}.json" for video in members}
+
+        def read() -> dict[str, bool]:
+            there = {video: path for video, path in records.items() if os.path.exists(path)}
+            found = [read_availability(path).get(video) for video, path in there.items()]
+            return {record.path: record.kept for record in found if record and record.status == "present"}
+
+        return remembered(f"{self.dataset.name}/videos/{shard}", records.values(), read)
 
     # What is deleted after use
 
@@ -139,19 +170,6 @@ class Videos:
         """The records that shards' videos are deleted, where they are not kept."""
         drops = self.config["media"]["keep"] == "none" and self.demand.drops
         return [paths.dropped(self.dataset.name, shard) for shard in self.all_shards] if drops else []
-
-
-def _record(folder: str, video: str) -> Record | None:
-    path = f"{folder}/{video}.json"
-    return read_availability(path).get(video) if os.path.exists(path) else None
-
-
-def _signature(video: Video) -> str:
-    """Return a short text that changes when the file of a video appears, changes, goes or may be read or no longer."""
-    if not video.file:
-        return signature(Wanted(path=video.path))
-    path = Path(video.file)
-    return f"{path.stat().st_size}-{path.stat().st_mtime_ns}" if path.is_file() and os.access(path, os.R_OK) else ""
 
 
 def media_params(config: Config) -> str:
