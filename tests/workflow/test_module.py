@@ -79,6 +79,7 @@ def test_a_study_goes_on_in_a_module(small: Path, real_data: Path) -> None:
     done = run_module(small, mirror=real_data)
     assert done.returncode == 0, done.stderr
     assert messages(done) == ["count"]
+    assert "localrules" not in done.stderr
     assert int((small / "lines.txt").read_text()) == len((small / TABLE).read_text().splitlines())
 
     write_workflow(small, repr(str(ROOT / "Snakefile")), text_encoders=[])
