@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from imageio_ffmpeg import get_ffmpeg_exe
 
 from stepline.io import read_json
 from tests.conftest import ROOT, snakemake
-from tests.workflow.conda_standin import create, install
 from tests.workflow.runs import TABLE, messages, rows
 
 pytestmark = pytest.mark.slow
@@ -30,17 +28,6 @@ DEMO = {
     "last_layer": {"seeds": [0], "epochs": 2},
     "entries": {name: {"target": "tableA9"} for name in LIKE_OTHERS},
 }
-
-
-@pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the stand-in in ``conda/`` and an environment that holds Snakemake alone in ``alone/``."""
-    folder = tmp_path_factory.mktemp("tools")
-    install(folder / "conda")
-    create(f"dependencies: [snakemake={version('snakemake')}]", folder / "alone")
-    absent = subprocess.run([folder / "alone/bin/python", "-c", "import numpy"], capture_output=True, check=False)
-    assert b"No module named 'numpy'" in absent.stderr
-    return folder
 
 
 def run(

@@ -75,7 +75,7 @@ rule table:
     input:
         lambda wildcards: plan(wildcards).table_inputs(wildcards.table),
     output:
-        "results/{study}/{table}.csv",
+        shown("results/{study}/{table}.csv", "table", table_title),
         "results/{study}/{table}.md",
     log:
         "logs/table/{study}.{table}.log",
@@ -95,7 +95,7 @@ rule report:
     input:
         lambda wildcards: plan(wildcards).report_inputs(),
     output:
-        "results/{study}/report.html",
+        shown("results/{study}/report.html", "report", "All tables, with pictures"),
     log:
         "logs/report/{study}.log",
     conda:
@@ -112,7 +112,7 @@ rule picture:
     input:
         "results/{study}/{table}.csv",
     output:
-        "results/{study}/{table}.svg",
+        shown("results/{study}/{table}.svg", "picture", table_title),
     log:
         "logs/picture/{study}.{table}.log",
     conda:
@@ -129,7 +129,7 @@ rule pairs:
     input:
         lambda wildcards: pairs.inputs(plan(wildcards)),
     output:
-        "results/{study}/pairs.csv",
+        shown("results/{study}/pairs.csv", "pairs", "Differences between methods"),
         "results/{study}/pairs.md",
     log:
         "logs/pairs/{study}.log",
