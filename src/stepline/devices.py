@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import Any
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING, Any
 
 from stepline.errors import StoreError
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 GIVEN = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "NVIDIA_VISIBLE_DEVICES", VISIBLE)
@@ -32,7 +33,7 @@ POLL_S = 1.0
 NODES, DRIVER = Path("/dev"), Path("/proc/driver/nvidia/gpus")
 
 log = logging.getLogger(__name__)
-_held: list[FileLock] = []
+_held: list["FileLock"] = []
 
 
 def visible() -> list[str]:
@@ -94,6 +95,8 @@ def _lease(names: list[str], jobs: int) -> None:
 
     The kernel releases the lock of a process that dies, however it does.
     """
+    from filelock import FileLock, Timeout
+
     folder = _folder()
     job = os.environ.get("SLURM_JOB_ID", "host")  # Slurm numbers the GPUs of each job anew
     told = False
