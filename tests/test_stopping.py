@@ -154,6 +154,9 @@ def test_extraction_keeps_each_row_that_it_has_computed(
     assert said in Path("extract.log").read_text()
     assert process.returncode == 143
     assert len(processes) > 1
+    deadline = time.monotonic() + 10  # multiprocessing's own ends once it sees that its parent has
+    while any(map(alive, processes)) and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert not any(map(alive, processes)), "a decoder is left"
     (lock,) = Path("features").rglob("*.lock")
     with FileLock(lock, blocking=False):
