@@ -5,6 +5,8 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,15 +40,20 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def held(visible: str, jobs: int = 1, **environment: str) -> "subprocess.Popen[str]":
-    """Start a process that holds a GPU until its input ends."""
-    return subprocess.Popen(
+@contextmanager
+def held(visible: str, jobs: int = 1, **environment: str) -> "Iterator[subprocess.Popen[str]]":
+    """Start a process that takes a GPU and holds it until it is killed."""
+    with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(jobs)],
         env=os.environ | {"CUDA_VISIBLE_DEVICES": visible} | environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def said(process: "subprocess.Popen[str]") -> str:
@@ -142,23 +149,17 @@ def test_processes_have_different_gpus_and_one_too_many_waits() -> None:
             )
             first.kill()
             assert said(third) in ("networks run on GPU 4", "networks run on GPU 7")
-            third.communicate()
-        second.communicate()
 
 
 def test_jobs_may_share_a_gpu_but_spread_first() -> None:
     with held("0,1", jobs=2) as a, held("0,1", jobs=2) as b, held("0,1", jobs=2) as c:
         has = [said(each) for each in (a, b, c)]
         assert {"networks run on GPU 0", "networks run on GPU 1"} == set(has)
-        for each in (a, b, c):
-            each.communicate()
 
 
 def test_a_slurm_job_does_not_wait_for_another_whose_gpus_have_the_same_numbers() -> None:
     with held("0", SLURM_JOB_ID="1") as one, held("0", SLURM_JOB_ID="2") as other:
         assert said(one) == said(other) == "networks run on GPU 0"
-        one.communicate()
-        other.communicate()
 
 
 def test_all_users_of_a_host_share_the_leases(monkeypatch: pytest.MonkeyPatch) -> None:

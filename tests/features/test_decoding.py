@@ -112,3 +112,18 @@ def test_decoders_wait_for_a_slow_consumer(monkeypatch: pytest.MonkeyPatch, tmp_
     time.sleep(0.5)
     assert len(made) == 1 + 1 + 2
     stream.close()  # type: ignore[attr-defined]
+
+
+def silent(video: Path, requests: list[Request], spans: Any) -> Iterator[int]:
+    yield 0
+    time.sleep(600)
+
+
+def test_a_decoder_that_says_nothing_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "batches", silent)
+    messages = decoded([job(make(tmp_path / f"{i}.mp4", CFR_25[:5])) for i in range(3)], LIMITS, 2)
+    assert next(messages)[1] == 0
+    start = time.monotonic()
+    messages.close()
+    assert time.monotonic() - start < LIMITS.least_s / 4
+    assert not active_children()

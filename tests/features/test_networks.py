@@ -319,10 +319,12 @@ def test_a_job_that_waits_for_its_shard_has_no_gpu(tmp_path: Path) -> None:
         subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as job,
     ):
         assert job.stdout is not None
-        assert job.stdout.readline() == "waits for the shard\n"
-        lock.release()
-        assert job.stdout.readline().startswith("all GPUs (0) are in use by other jobs: waiting for one")
-        job.kill()
+        try:
+            assert job.stdout.readline() == "waits for the shard\n"
+            lock.release()
+            assert job.stdout.readline().startswith("all GPUs (0) are in use by other jobs: waiting for one")
+        finally:
+            job.kill()
 
 
 KILLED = """

@@ -80,6 +80,10 @@ def test_a_crash_is_an_error_that_names_the_signal() -> None:
         next(items)
 
 
+def test_a_decoder_leaves_sigterm_to_its_parent() -> None:
+    assert list(killable(die, signal.SIGTERM, limits=LIMITS, duration_s=0)) == [1]
+
+
 def test_a_bug_is_no_record() -> None:
     with pytest.raises(RuntimeError, match="exit code 7"):
         list(killable(leave, 7, limits=LIMITS, duration_s=0))
