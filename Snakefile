@@ -10,6 +10,10 @@ if not workflow.config_settings.configfiles:
     configfile: f"{workflow.current_basedir}/config.yaml"
 
 
+# With `--sdm conda apptainer`: where the environments of rules are made and run.
+container: "docker://condaforge/miniforge3:25.3.1-0"
+
+
 include: "workflow/rules/package.smk"
 include: "workflow/rules/common.smk"
 
@@ -24,6 +28,7 @@ include: "workflow/rules/fetch.smk"
 include: "workflow/rules/media.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/datasets.smk"
+include: "workflow/rules/entries.smk"
 include: "workflow/rules/benchmarks.smk"
 include: "workflow/rules/spacewalk.smk"
 include: "workflow/rules/pss.smk"

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NoReturn
 from uuid import uuid4
 
 import pytest
@@ -24,14 +25,18 @@ settings.load_profile("stepline")
 ROOT = Path(__file__).parents[1]
 
 
+def unavailable(reason: str) -> NoReturn:
+    """Skip the test for want of what continuous integration has; there, fail it."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
 def _shared(variable: str, name: str, what: str) -> Path:
-    """Return the folder that ``variable`` names; without it skip the test, except in continuous integration."""
+    """Return the folder that ``variable`` names, or skip the test."""
     folder = Path(os.environ.get(variable, ROOT.parent / "shared" / name))
     if not folder.is_dir():
-        reason = f"{folder} is not there: set {variable} to a folder with {what}"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        unavailable(f"{folder} is not there: set {variable} to a folder with {what}")
     return folder
 
 

@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
-from typing import Any
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING, Any
 
 from stepline.errors import StoreError
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 GIVEN = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES")
 """The variables by which a scheduler or a user gives a process GPUs."""
@@ -24,7 +25,7 @@ POLL_S = 1.0
 PROC = Path("/proc/driver/nvidia/gpus")
 
 log = logging.getLogger(__name__)
-_held: list[FileLock] = []
+_held: list["FileLock"] = []
 
 
 def visible() -> list[str]:
@@ -69,6 +70,8 @@ def use(options: Mapping[str, Any], seen: Callable[[], bool]) -> str:
 
 def _lease(jobs: int) -> None:
     """Take one of the visible GPUs: wait until one of its ``jobs`` places is free, and make it the only visible one."""
+    from filelock import FileLock, Timeout
+
     folder = _folder()
     told = False
     while True:

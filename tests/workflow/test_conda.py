@@ -30,9 +30,11 @@ DEMO = {
 }
 
 
-def run(tools: Path, *arguments: str, folder: Path, mirror: Path) -> subprocess.CompletedProcess[str]:
+def run(
+    tools: Path, *arguments: str, folder: Path, mirror: Path, checkout: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
     """Run the workflow with ``--use-conda`` from the environment that holds Snakemake alone."""
-    command = [tools / "alone/bin/python", "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--use-conda"]
+    command = [tools / "alone/bin/python", "-m", "snakemake", "--snakefile", checkout / "Snakefile", "--use-conda"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("STEPLINE_", "PYTHONPATH"))}
     paths = f"{tools}/conda/bin{os.pathsep}/usr/bin{os.pathsep}/bin"
     environment = kept | {"PATH": paths, "STEPLINE_MIRROR": str(mirror)}
@@ -79,5 +81,21 @@ def test_every_stage_finds_its_packages(demo_mirror: Path, tools: Path, tmp_path
     assert all(values[method] for method in ("TF-IDF", "TF-IDF (stems)", "Histogram", *sentences))
     manifest = read_json(tmp_path / "datasets/demo/transcripts/pocketsphinx/manifests/000.json")
     assert manifest["videos"]["room"]["status"] == "present"
-    again = run(tools, *options, *targets, folder=tmp_path, mirror=mirror)
+    record = read_json(tmp_path / "results/demo/predictions/demo/2a-minilm-zero-shot/4s.json")
+    assert (tools / "envs" / record["versions"]["conda"] / "bin/python").exists()
+    without = snakemake(*options, *targets, folder=tmp_path, STEPLINE_MIRROR=str(mirror))
+    assert "Nothing to be done" in without.stderr, without.stderr
+    checkout = with_comments(tmp_path / "checkout")
+    again = run(tools, *options, *targets, folder=tmp_path, mirror=mirror, checkout=checkout)
     assert "Nothing to be done" in again.stderr
+
+
+def with_comments(checkout: Path) -> Path:
+    """Return a checkout in which each environment file has one comment more."""
+    checkout.mkdir()
+    for name in ("Snakefile", "config.yaml", "profiles", "src", "workflow"):
+        (checkout / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "envs", checkout / "envs")
+    for file in (checkout / "envs").iterdir():
+        file.write_text(f"# One comment more.\n{file.read_text()}")
+    return checkout

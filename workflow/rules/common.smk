@@ -9,8 +9,8 @@ from snakemake.settings.types import DeploymentMethod, SharedFSUsage
 from snakemake.utils import min_version
 
 from stepline import config as stepline_config
-from stepline import devices
-from stepline.asr.engines import ENVIRONMENTS, THREADS
+from stepline import devices, slurm
+from stepline.asr.engines import ENVIRONMENTS, KEYS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
 from stepline.errors import ConfigError, SteplineError
@@ -20,17 +20,24 @@ from stepline.io import canonical_json, write_text
 from stepline.mirror import mirror_root
 from stepline.pipeline import media_params, shots_params
 from stepline.plans import benchmarks, configured
+from stepline.service import KEY
 from stepline.spec import digest
 
 min_version("9.27")
 
-use_conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+deployed = workflow.deployment_settings.deployment_method
+use_conda = DeploymentMethod.CONDA in deployed
 os.environ.update({"STEPLINE_CONDA": "1"} if use_conda else {})
 os.environ.setdefault("STEPLINE_RUN", f"{os.getpid()}-{time.time_ns()}")
 
 
+# What jobs on other machines need of the environment. Kubernetes hands it on as a secret.
+PASSED = [name for name in os.environ if name in {"STEPLINE_MIRROR", KEY, *KEYS.values()} or name.startswith("AWS_")]
+
+
 envvars:
     "STEPLINE_RUN",
+    *PASSED,
 
 
 # On one host as many jobs with a GPU run as there are; on a cluster each gets its own, and a group of jobs shares one.
@@ -57,6 +64,10 @@ try:
             "--shared-fs-usage: without input-output, jobs would not find what others wrote beside the files that rules "
             "name: share the work folder, see docs/storage.md"
         )
+    if DeploymentMethod.APPTAINER in deployed and not use_conda:
+        raise ConfigError(
+            "--sdm apptainer: the container holds conda and no packages of Stepline's: say --sdm conda apptainer"
+        )
     if workflow.modifier.path_modifier.replace_prefix("results") != "results":
         raise ConfigError("module: jobs write to the work folder: take `prefix` out, and name a folder by `workdir:`")
     mirror_root()
@@ -78,8 +89,9 @@ try:
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():
             PLANS[name].check_table(table)
-    for line in [line for each in PLANS.values() for line in each.stale()] if workflow.is_main_process else []:
-        print(f"warning: {line}", file=sys.stderr)
+    if workflow.is_main_process:
+        for line in [*slurm.warnings(), *(line for each in PLANS.values() for line in each.stale())]:
+            print(f"warning: {line}", file=sys.stderr)
 except SteplineError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
