@@ -1,15 +1,20 @@
 # Stepline: from raw procedural video to tables.
 #   snakemake --cores 8 --use-conda results/spacewalk/table2.csv
-import sys
 
-sys.path.insert(0, f"{workflow.basedir}/src")
+
+report: "workflow/report/workflow.rst"
 
 
 if not workflow.config_settings.configfiles:
 
-    configfile: f"{workflow.basedir}/config.yaml"
+    configfile: f"{workflow.current_basedir}/config.yaml"
 
 
+# With `--sdm conda apptainer`: where the environments of rules are made and run.
+container: "docker://condaforge/miniforge3:25.3.1-0"
+
+
+include: "workflow/rules/package.smk"
 include: "workflow/rules/common.smk"
 
 
@@ -23,12 +28,10 @@ include: "workflow/rules/fetch.smk"
 include: "workflow/rules/media.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/datasets.smk"
+include: "workflow/rules/entries.smk"
 include: "workflow/rules/benchmarks.smk"
-
-
-for name in OWN_RULES:
-
-    include: f"workflow/rules/{name}.smk"
-
-
+include: "workflow/rules/spacewalk.smk"
+include: "workflow/rules/pss.smk"
+include: "workflow/rules/oepp.smk"
+include: "workflow/rules/htstep.smk"
 include: "workflow/rules/cluster.smk"

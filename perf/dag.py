@@ -136,7 +136,7 @@ def list_many(n: int) -> None:
 
 
 def make_many() -> None:
-    """Write all that the plan of the data set ``many`` reads: records of videos, transcripts and shards."""
+    """Write what the plan reads of the data set ``many``: the records of videos, transcripts and shards."""
     pipeline = Pipeline.of(validate(MANY), "many")
     videos, folder, spoken = pipeline.videos, paths.videos("many"), pipeline.speech.folder
     shards.write(paths.shards("many"), videos.shards)

@@ -48,10 +48,10 @@ def extracted(
     ]
     write_availability(out / "availability.json", records)
     files = {path.name: path for path in weights}
-    works = [Work(spec=spec, folder=out / spec.name, files=files) for spec in specs]
+    works = [Work(spec=spec, store=out / spec.name, files=files) for spec in specs]
     options = {"device": "auto", "batch_size": None, "decoders": decoders}
     places = {"lock": out / "lock", "limits": LIMITS, "options": options}
     for work in works:
         others = [other for other in works if other is not work]
         extract(out / "availability.json", [work, *others], out / "manifest.json", **places)
-    return [Bank.open([work.folder], work.spec) for work in works]
+    return [Bank.open([work.store], work.spec) for work in works]

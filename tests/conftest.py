@@ -7,12 +7,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NoReturn
+from uuid import uuid4
 
 import pytest
 from filelock import FileLock
 from hypothesis import settings
 
+from stepline.features import objects
 from tests import forked
+from tests.object_storage import BUCKET, ObjectStorage, running
 from tests.server import Reply, Request, Server
 
 settings.register_profile("stepline", deadline=None)  # a busy machine is no failure
@@ -21,14 +25,18 @@ settings.load_profile("stepline")
 ROOT = Path(__file__).parents[1]
 
 
+def unavailable(reason: str) -> NoReturn:
+    """Skip the test for want of what continuous integration has; there, fail it."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
 def _shared(variable: str, name: str, what: str) -> Path:
-    """Return the folder that ``variable`` names; without it skip the test, except in continuous integration."""
+    """Return the folder that ``variable`` names, or skip the test."""
     folder = Path(os.environ.get(variable, ROOT.parent / "shared" / name))
     if not folder.is_dir():
-        reason = f"{folder} is not there: set {variable} to a folder with {what}"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        unavailable(f"{folder} is not there: set {variable} to a folder with {what}")
     return folder
 
 
@@ -63,6 +71,30 @@ def serve() -> Iterator[Callable[[Callable[[Request], Reply]], Server]]:
     """Start servers that give these answers."""
     with ExitStack() as stack:
         yield lambda reply: stack.enter_context(Server(reply).running())
+
+
+@pytest.fixture(scope="session")
+def object_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStorage]:
+    """A service of object storage; one for all tests of a process."""
+    with running(tmp_path_factory.mktemp("object-storage") / "files") as service:
+        yield service
+
+
+@pytest.fixture
+def storage(object_storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch) -> ObjectStorage:
+    """The service, named by the environment, of which nothing was asked yet."""
+    for name, value in object_storage.environment().items():
+        monkeypatch.setenv(name, value)
+    object_storage.fail = lambda method, path: None
+    object_storage.asked.clear()
+    objects.opened.cache_clear()
+    return object_storage
+
+
+@pytest.fixture
+def remote(storage: ObjectStorage) -> str:
+    """A URL below which nothing stands."""
+    return f"s3://{BUCKET}/{uuid4().hex}"
 
 
 def snakemake(

@@ -25,6 +25,6 @@ def ask(
 def main(address: str, python: str) -> None:
     """Be ``python``, by a fork where it is asked for a job."""
     option, *arguments = sys.argv[1:]
-    if [option, *arguments[:1]] != ["-m", "stepline"]:
+    if option != "-m" or arguments[0] not in ("stepline", "snakemake"):
         os.execv(python, [python, option, *arguments])
     sys.exit(ask(address, *arguments[:1], arguments[1:], os.getcwd(), os.environ, [0, 1, 2]))

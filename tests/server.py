@@ -133,5 +133,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.do_GET()
 
+    def do_DELETE(self) -> None:
+        self.do_GET()
+
     def log_message(self, *_: object) -> None:
         """Stay silent."""

@@ -51,6 +51,22 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     ),
     "no seeds": ({"spacewalk": {"last_layer": {"seeds": []}}}, ["spacewalk.last_layer.seeds: []"]),
     "a seed twice": ({"spacewalk": {"last_layer": {"seeds": [1, 1]}}}, ["seeds: [1, 1] has non-unique elements"]),
+    "a place for stores with keys in it": (
+        {"features": {"store": "s3://key:secret@bucket/x"}},
+        ["features.store: give s3://BUCKET[/PREFIX], without keys, a query or a slash at the end; keys are AWS_*"],
+    ),
+    **{
+        f"no place for stores: {place}": ({"features": {"store": place}}, ["features.store: give s3://BUCKET[/PREFIX]"])
+        for place in (
+            "features",
+            "gs://bucket",
+            "s3://",
+            "s3://B",
+            "s3://bucket/",
+            "s3://bucket/a//b",
+            "s3://bucket?a=b",
+        )
+    },
     "wrong choice": (
         {"spacewalk": {"transcripts": "whisper"}},
         ["spacewalk.transcripts: 'whisper' is not allowed; choose from released, asr"],

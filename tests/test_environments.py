@@ -36,7 +36,7 @@ PYTHONS = ["3.11", "3.12", "3.13"]
 MODULES = {
     "core": [
         *("httpx", "jinja2", "matplotlib.pyplot", "openpyxl", "pyarrow.parquet", "safetensors", "sklearn", "yt_dlp"),
-        "zarr",
+        *("obstore", "zarr"),
     ],
     "media": ["av", "cv2", "decord", "scenedetect", "skimage.metrics", "zarr"],
     "asr": ["deepgram", "pocketsphinx"],

@@ -58,7 +58,7 @@ def test_a_backbone_is_missing_what_it_needs_to_run(releases: None) -> None:
     assert made.missing("histogram") == ()
     assert made.record("histogram") == made.pipeline.features.spec_of("histogram").record()
     assert made.inputs("histogram") == made.pipeline.features.manifests("histogram")
-    assert made.folders("histogram") == made.pipeline.features.folders("histogram")
+    assert made.stores("histogram") == made.pipeline.features.stores("histogram")
 
 
 def test_an_imported_bank_is_found_by_its_name() -> None:
@@ -69,7 +69,7 @@ def test_an_imported_bank_is_found_by_its_name() -> None:
     assert made.missing("r3d") == ()
     assert made.record("r3d") == {"name": "r3d"}
     assert made.inputs("r3d") == [folder / "spec.json"]
-    assert made.folders("r3d") == [folder / "tasty/000"]
+    assert made.stores("r3d") == [folder / "tasty/000"]
     imported("r3d", "1fps-11111111")
     with pytest.raises(ConfigError, match=r"^config: pss.features: 'r3d' stands for .* remove all but one$"):
         made.inputs("r3d")

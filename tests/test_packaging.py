@@ -42,6 +42,7 @@ def test_the_version_stands_in_one_place_and_is_repeated_truly():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["dynamic"] == ["version"]
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == stepline.__version__
+    assert f'VERSION = "{stepline.__version__}"\n' in (ROOT / "workflow/rules/package.smk").read_text()
     assert f"## [{stepline.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
 
 

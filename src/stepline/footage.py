@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from stepline import paths
 from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
 from stepline.backbones.sentence import MODELS
 from stepline.config import Config
@@ -102,24 +103,26 @@ class Footage:
         """Return the records of the features: a backbone's of all shards, or an imported bank's own."""
         return self.pipeline.features.manifests(name) if self.is_backbone(name) else self._imported(name)
 
-    def folders(self, name: str) -> list[Path]:
-        """Return the folders ``features/<name>/<spec>/<data set>/<shard>`` of the features."""
+    def stores(self, name: str) -> list[paths.Location]:
+        """Return where the features stand, shard by shard."""
         if self.is_backbone(name):
-            return self.pipeline.features.folders(name)
+            return self.pipeline.features.stores(name)
         (record,) = self._imported(name)
-        found = (record.parent / self.dataset.name).glob("[0-9]*/features/zarr.json")
-        return sorted(path.parent.parent for path in found)
+        return [paths.located(folder, self.config["features"]["store"]) for folder in self._shards(record.parent)]
+
+    def _shards(self, folder: Path) -> list[Path]:
+        """Return the folders of an imported bank's shards of the data set, in order, by its records or its stores."""
+        records = (path.stem.rpartition(".") for path in (folder / "manifests").glob("*.json"))
+        recorded = (shard for dataset, _, shard in records if dataset == self.dataset.name)
+        found = (path.parents[1].name for path in (folder / self.dataset.name).glob("[0-9]*/features/zarr.json"))
+        return [folder / self.dataset.name / shard for shard in sorted({*recorded, *found})]
 
     def _imported(self, name: str) -> list[Path]:
         """Return the record of the imported bank of that name that holds the data set, if there is one.
 
         Raises ConfigError where there are several.
         """
-        found = [
-            path
-            for path in sorted(Path("features", name).glob("*/spec.json"))
-            if any((path.parent / self.dataset.name).glob("[0-9]*/features/zarr.json"))
-        ]
+        found = [path for path in sorted(Path("features", name).glob("*/spec.json")) if self._shards(path.parent)]
         if len(found) > 1:
             banks = " and ".join(str(path.parent / self.dataset.name) for path in found)
             raise ConfigError(f"config: {self.key}: {name!r} stands for {banks}: remove all but one")

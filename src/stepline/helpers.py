@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from stepline import resources
+import stepline
+from stepline import devices, resources
 from stepline.benchmark import Job
 from stepline.config import Config
 from stepline.pipeline import Pipeline
@@ -14,6 +16,7 @@ from stepline.plans import has_tables
 from stepline.plans import pipeline as pipeline_of
 from stepline.plans import plan as plan_of
 from stepline.resources import Resources
+from stepline.spec import digest
 
 Wildcards = Any
 """Snakemake's: the parts of a rule's output by name."""
@@ -36,6 +39,9 @@ class Plan(Protocol):
     @property
     def results(self) -> list[Path]:
         """All that is made of it."""
+
+    def table_title(self, file: str) -> str:
+        """Return what a file of tables shows."""
 
     def check_table(self, file: str) -> None:
         """Raise ConfigError where a table is not configured."""
@@ -77,22 +83,33 @@ class Plan(Protocol):
         """Return what the report shows."""
 
 
+def importable() -> str:
+    """Return a folder where Python finds the package and nothing else, made in the work folder.
+
+    The folder of an installed package has other packages too, of another Python than that of a conda environment.
+    """
+    package = Path(stepline.__file__).resolve().parent
+    folder = Path(f".stepline/package-{digest(str(package))}").absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        (folder / package.name).symlink_to(package)
+    return str(folder)
+
+
 @dataclass(frozen=True)
 class Helpers:
     """The plans of benchmarks and studies, and the pipelines of data sets with videos, by name.
 
-    basedir: the folder of the Snakefile. cores: of a job that can use many. gpu: whether jobs that can use a GPU have
-    one.
+    cores: of a job that can use many. gpu: whether jobs that can use a GPU have one.
     """
 
     plans: Mapping[str, Plan]
     pipelines: Mapping[str, Pipeline]
-    basedir: str
     cores: int
     gpu: bool
 
     @classmethod
-    def of(cls, config: Config, names: Iterable[str], basedir: str, cores: int) -> "Helpers":
+    def of(cls, config: Config, names: Iterable[str], cores: int) -> "Helpers":
         """Return what there is to do for all names; raise SteplineError where it is impossible or a record damaged."""
         made: dict[str, Plan] = {name: plan_of(config, name) for name in names if has_tables(config, name)}
         pipelines = {name: pipeline for plan in made.values() for name, pipeline in plan.pipelines.items()}
@@ -100,8 +117,8 @@ class Helpers:
         pipelines |= {name: pipeline_of(config, name) for name in own}
         for pipeline in pipelines.values():
             pipeline.check_records()
-        gpu = config["features"]["device"] == "cuda"
-        return cls(made, pipelines, basedir, cores, gpu)
+        gpu = devices.wanted(config["features"]["device"])
+        return cls(made, pipelines, cores, gpu)
 
     def plan(self, wildcards: Wildcards) -> Plan:
         """Return the plan of ``study``."""
@@ -129,7 +146,7 @@ class Helpers:
         return self._environment(features.environment(features.backbone_of(wildcards.backbone)))
 
     def _environment(self, name: str) -> str:
-        return name if os.path.isabs(name) else f"{self.basedir}/envs/{name}.yaml"
+        return name if os.path.isabs(name) else f"../../envs/{name}.yaml"  # from the file of the rule
 
     def entry_threads(self, wildcards: Wildcards) -> int:
         """Return all cores where a job decodes videos, else one."""
@@ -138,6 +155,14 @@ class Helpers:
     def extract_threads(self, wildcards: Wildcards) -> int:
         """Return the cores of a job of features: its share where one of the backbones is a network, else one."""
         return self.cores if self.pipeline(wildcards).features.networks else 1
+
+    def extract_priority(self, wildcards: Wildcards) -> float:
+        """Return the priority of a job of features, from 1 to 2: highest for a shard's first, which computes them all.
+
+        So no job waits with a GPU for another one of its shard while there are other shards.
+        """
+        features = self.pipeline(wildcards).features
+        return 1 + 1 / (1 + features.computed.index(features.backbone_of(wildcards.backbone)))
 
     def group(self, wildcards: Wildcards) -> str | None:
         """Return the group of an entry's jobs, which a cluster runs together: of those that take seconds."""

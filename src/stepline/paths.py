@@ -1,8 +1,24 @@
 """Where everything of a study stands, relative to the work folder."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from stepline.spec import Spec
+
+
+@dataclass(frozen=True, order=True)
+class Remote:
+    """A store on object storage. url: of its objects. folder: where it would stand, and what is staged does stand."""
+
+    url: str
+    folder: Path
+
+    def __str__(self) -> str:
+        return self.url
+
+
+Location = Path | Remote
+"""Where a store of features stands."""
 
 
 def context_label(context_s: float | None) -> str:
@@ -31,8 +47,13 @@ def text_manifest(study: str, release: str, task: str, video: str, spec: Spec) -
 
 
 def features(study: str, shard: str, spec: Spec) -> Path:
-    """Return the folder of a shard's features."""
+    """Return the folder of a shard's features, beside which what is staged stands."""
     return Path("features", spec.name, spec.id, study, shard)
+
+
+def located(folder: Path, store: str | None) -> Location:
+    """Return where the store of such a folder stands. store: ``features.store`` of the configuration."""
+    return Remote("/".join([store, *folder.parts[-4:]]), folder) if store else folder
 
 
 def features_manifest(study: str, shard: str, spec: Spec) -> Path:

@@ -84,15 +84,19 @@ def of_transcribe(pipeline: Pipeline, shard: str, *, gpu: bool) -> Resources:
 
 
 def of_extract(pipeline: Pipeline, shard: str, *, gpu: bool) -> Resources:
-    """Return what the features of a shard ask for, of all configured backbones at once. gpu: whether there is one."""
+    """Return what the features of a shard ask for, of all configured backbones at once. gpu: whether there is one.
+
+    runtime: a job's share. A shard's jobs run one after another in a group, whose time is the sum of theirs.
+    """
     features = pipeline.features
     specs = [spec for spec in map(features.spec_of, features.computed) if isinstance(spec, ClipSpec)]
+    minutes = 60 + (10 + len(specs) * NETWORK_MINUTES[gpu]) * pipeline.videos.hours(shard)
     weights = sum(map(_weights_bytes, {name for spec in specs for name in spec.weights}))
     return Resources(
         mem_mb=(NETWORK_MB if specs else CORE_MB)
         + _decoder_mb(pipeline.config) * pipeline.config["features"]["decoders"]
         + ceil(LOADING * weights / MB),
-        runtime=60 + (10 + len(specs) * NETWORK_MINUTES[gpu]) * pipeline.videos.hours(shard),
+        runtime=ceil(minutes / len(features.computed)),
         disk_mb=pipeline.videos.disk_mb("extract", shard) * len(features.computed),
         gpu=1 if gpu and specs else None,
     )

@@ -125,7 +125,7 @@ def test_checkpoints_of_english_and_of_many_languages_are_read_as_such(checkpoin
     answers = []
     for multilingual in (False, True):
         path = checkpoint(multilingual=multilingual)
-        assert engine._load(str(path), path, cached_sha256(path)).is_multilingual == multilingual
+        assert engine._load(str(path), path, cached_sha256(path), "cpu").is_multilingual == multilingual
         answers.append(Whisper(model=str(path), decoding="greedy", words=False).answer(speech()))
     assert answers[0] != answers[1]
 
@@ -144,8 +144,8 @@ def named(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_named_checkpoint_has_its_alignment_heads(checkpoint: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     path = named(checkpoint(layers=4, heads=6), monkeypatch)
     assert Whisper(model="tiny.en", decoding="greedy", words=False).answer(speech())
-    by_name = engine._load("tiny.en", path, cached_sha256(path)).alignment_heads.to_dense()
-    by_path = engine._load(str(path), path, cached_sha256(path)).alignment_heads.to_dense()
+    by_name = engine._load("tiny.en", path, cached_sha256(path), "cpu").alignment_heads.to_dense()
+    by_path = engine._load(str(path), path, cached_sha256(path), "cpu").alignment_heads.to_dense()
     assert not torch.equal(by_name, by_path)
 
 

@@ -36,7 +36,7 @@ def test_the_recording_as_built_passes(
     prepare(availability, media, paths.manifest(media, SHARD), limits=LIMITS)
     given = paths.manifest(media, SHARD), media, shots, paths.manifest(shots, SHARD)
     detect(*given, detector="content", threshold=27, min_shot_s=0.6)
-    work = Work(spec=spec, folder=paths.features("demo", SHARD, spec))
+    work = Work(spec=spec, store=paths.features("demo", SHARD, spec))
     options = {"device": "cpu", "batch_size": None, "decoders": 1}
     manifest, lock = paths.features_manifest("demo", SHARD, spec), paths.features_lock("demo", SHARD)
     extract(availability, [work], manifest, lock=lock, limits=LIMITS, options=options)

@@ -115,7 +115,7 @@ def test_the_half_second_of_ffmpeg_s_fps_filter_shows(
     clip = make(tmp_path / "a.mp4", [Fraction(i, 30) for i in range(900)], picture=moving)
     write_availability("a.json", [Record(video="a", status="present", path=str(clip), sha256=sha256_file(clip))])
     specs = [HistogramSpec(fps=1), HistogramSpec(fps=1, frame_rule="ffmpeg_near")]
-    works = [Work(spec=spec, folder=paths.features("clip", "000", spec)) for spec in specs]
+    works = [Work(spec=spec, store=paths.features("clip", "000", spec)) for spec in specs]
     options = {"device": "cpu", "batch_size": None, "decoders": 1}
     for work in works:
         extract(Path("a.json"), [work], Path("m.json"), lock=Path("lock"), limits=LIMITS, options=options)

@@ -42,7 +42,7 @@ def store(folder: Path, *works: Work, manifest: str = "manifest.json", **options
 
 def run(tmp_path: Path, *records: Record, spec: HistogramSpec = SPEC) -> dict[str, dict]:
     write_availability(tmp_path / "availability.json", list(records))
-    store(tmp_path, Work(spec=spec, folder=tmp_path / "features/000"))
+    store(tmp_path, Work(spec=spec, store=tmp_path / "features/000"))
     return read_manifest(tmp_path / "manifest.json")
 
 
@@ -178,7 +178,7 @@ limits = Limits(memory_mb=1000, least_s=600, s_per_video_s=4)
 options = {"device": "cpu", "batch_size": None, "decoders": 1}
 if __name__ == "__main__":
     availability, folder, manifest = map(Path, sys.argv[1:])
-    work = Work(spec=HistogramSpec(), folder=folder)
+    work = Work(spec=HistogramSpec(), store=folder)
     extract(availability, [work], manifest, lock=folder.with_name("lock"), limits=limits, options=options)
 """
 
@@ -199,7 +199,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, decoded: list[str
     assert decoded == ["b"]
     assert {record["status"] for record in made.values()} == {"present"}
     assert sorted(path.name for path in (tmp_path / "features").iterdir()) == [".locks", "000", "lock"]
-    store(tmp_path, Work(spec=SPEC, folder=tmp_path / "whole/000"), manifest="whole.json")
+    store(tmp_path, Work(spec=SPEC, store=tmp_path / "whole/000"), manifest="whole.json")
     assert (tmp_path / "manifest.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
     shard = "000/features/c/0/0"
     assert (tmp_path / "features" / shard).read_bytes() == (tmp_path / "whole" / shard).read_bytes()

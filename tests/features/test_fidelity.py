@@ -76,7 +76,7 @@ def extracted(folder: Path, video: Path, *specs: ClipSpec, **options: Any) -> di
     works = [
         Work(
             spec=spec,
-            folder=folder / "features" / spec.name / "000",
+            store=folder / "features" / spec.name / "000",
             files=options.get("files", {}),
             listed={} if spec.placement == "grid" else {video.stem: LISTED},
         )
@@ -85,7 +85,7 @@ def extracted(folder: Path, video: Path, *specs: ClipSpec, **options: Any) -> di
     for _ in works:
         store(folder, *works, batch_size=2)
         works.append(works.pop(0))
-    return {work.spec.name: Bank.open([work.folder], work.spec) for work in works}
+    return {work.spec.name: Bank.open([work.store], work.spec) for work in works}
 
 
 SPECS = {

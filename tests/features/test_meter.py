@@ -113,7 +113,7 @@ def test_an_extraction_counts_each_video_once_whatever_is_made_of_it(
     ]
     write_availability(tmp_path / "availability.json", records)
     specs = [HistogramSpec(), HistogramSpec(fps=2), HistogramSpec(hues=4)]
-    works = [Work(spec=spec, folder=tmp_path / "features" / spec.id / "000") for spec in specs]
+    works = [Work(spec=spec, store=tmp_path / "features" / spec.id / "000") for spec in specs]
     capfd.readouterr()  # what the encoder wrote where another test has turned its log on
     store(tmp_path, *works, decoders=2)
     ended, hours, rate, *shares = read(caplog)

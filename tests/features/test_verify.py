@@ -142,7 +142,7 @@ def test_the_next_run_makes_only_what_was_damaged(monkeypatch: pytest.MonkeyPatc
     options = {"device": "cpu", "batch_size": None, "decoders": 1}
 
     def run() -> dict[str, bytes]:
-        work = Work(spec=spec, folder=shard)
+        work = Work(spec=spec, store=shard)
         lock = paths.features_lock("clips", "000")
         extract(Path("availability.json"), [work], manifest, lock=lock, limits=LIMITS, options=options)
         return content(shard) | {"manifest": manifest.read_bytes()}

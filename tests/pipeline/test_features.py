@@ -41,6 +41,20 @@ def test_a_folder_that_no_backbone_has_is_one_line() -> None:
         features("histogram").backbone_of("s3d")
 
 
+def test_where_stores_stand_decides_nothing() -> None:
+    local, remote = (
+        made(datasets={"mine": {"videos": "clips", "backbones": ["histogram"]}}, features={"store": place})
+        for place in (None, "s3://bucket/prefix")
+    )
+    folder = paths.features("mine", "000", local.features.spec_of("histogram"))
+    assert local.features.store("histogram", "000") == folder
+    url = f"s3://bucket/prefix/{folder.relative_to('features')}"
+    assert remote.features.store("histogram", "000") == paths.Remote(url, folder)
+    assert remote.features.spec_of("histogram").id == local.features.spec_of("histogram").id
+    assert remote.features.params("histogram", "000") == local.features.params("histogram", "000")
+    assert remote.features.manifests("histogram") == local.features.manifests("histogram")
+
+
 def test_damage_that_was_found_has_features_made_again() -> None:
     found = features("histogram")
     before = found.params("histogram", "000")

@@ -167,7 +167,7 @@ def extracted(folder: str, *specs: ClipSpec) -> dict[str, Bank]:
     works = [
         Work(
             spec=spec,
-            folder=Path(folder, spec.name, "000"),
+            store=Path(folder, spec.name, "000"),
             files=registry.files_of(spec.weights),
             listed={} if spec.placement == "grid" else {VIDEO: LISTED},
         )
@@ -176,7 +176,7 @@ def extracted(folder: str, *specs: ClipSpec) -> dict[str, Bank]:
     for _ in works:
         store(Path(), *works, batch_size=1)
         works.append(works.pop(0))
-    return {work.spec.name: Bank.open([work.folder], work.spec) for work in works}
+    return {work.spec.name: Bank.open([work.store], work.spec) for work in works}
 
 
 def test_real_footage_in_one_decode_for_several_families(

@@ -67,8 +67,16 @@ def test_versions_and_how_the_run_was_started(tmp_path: Path, monkeypatch: pytes
     found = predicted(tiny(tmp_path), "three")
     assert found["invocation"] == {"snakefile": "", "configfiles": ["/c.yaml"], "overrides": {"tiny": {"subset": None}}}
     assert found["stepline"]["version"] == stepline.__version__
-    assert found["versions"].keys() == {"python", "numpy", "scikit-learn", "torch"}
+    assert found["versions"].keys() == {"python", *record.LIBRARIES, "conda"}
     assert found["versions"]["numpy"] == version("numpy")
+    assert found["versions"]["conda"] == "no"
+
+
+def test_the_environment_of_conda_stands_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONDA_PREFIX", "/data/.snakemake/conda/0123abcd_")
+    assert predicted(tiny(tmp_path), "three")["versions"]["conda"] == "no"
+    monkeypatch.setenv("STEPLINE_CONDA", "1")
+    assert predicted(tiny(tmp_path), "three")["versions"]["conda"] == "0123abcd_"
 
 
 class TestCommit:

@@ -242,6 +242,17 @@ def test_times_are_those_of_spans_and_of_listed_clips(monkeypatch: pytest.Monkey
     assert places(find(pipeline, "red").matches) == [("a", 20.0), ("a", 3.5)]
 
 
+def test_features_on_object_storage_are_found(remote: str) -> None:
+    pipeline, red, green = configured("colours"), COLOURS["red"], COLOURS["green"]
+    pipeline.config["features"]["store"] = remote
+    spec, (place,) = pipeline.features.spec_of("colours"), pipeline.features.stores("colours")
+    store.write(place, spec, {"a": np.float32([green] * 3), "b": np.float32([green, red])}, 1.0)
+    with pytest.raises(MissingError):
+        find(pipeline, "red")
+    write_manifest(paths.features_manifest("mine", "000", spec), {})
+    assert places(find(pipeline, "red").matches)[0] == ("b", 1.0)
+
+
 def test_words_that_the_tower_does_not_see_are_named() -> None:
     pipeline = configured("colours")
     put(pipeline, {"a": [COLOURS["red"]]})

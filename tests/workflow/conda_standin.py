@@ -120,7 +120,7 @@ def main(root: str, *words: str) -> int:
             print(json.dumps({"conda_prefix": root, "platform": "linux-64"}))
         case ["config", "--get", "channel_priority", *_]:
             print(json.dumps({"get": {"channel_priority": "strict"}}))
-        case ["clean", *_]:
+        case ["clean", *_] | ["config", "--set", "channel_priority", _]:
             pass
         case ["env", "create", *rest]:
             given = parser.parse_known_args(rest)[0]

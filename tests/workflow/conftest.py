@@ -1,11 +1,14 @@
-"""A small study of real data, computed once; tests copy it and go on from there."""
+"""A small study of real data, computed once, which tests copy; and an environment that holds Snakemake alone."""
 
 import shutil
+import subprocess
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import made_once
+from tests.workflow.conda_standin import create, install
 from tests.workflow.runs import TABLE, run, spacewalk
 
 
@@ -23,3 +26,14 @@ def _compute(folder: Path, real_data: Path) -> None:
 def small(small_study: Path, tmp_path: Path) -> Path:
     """A copy of the small study's work folder."""
     return Path(shutil.copytree(small_study, tmp_path / "small", symlinks=True))
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the stand-in in ``conda/`` and an environment that holds Snakemake alone in ``alone/``."""
+    folder = tmp_path_factory.mktemp("tools")
+    install(folder / "conda")
+    create(f"dependencies: [snakemake={version('snakemake')}]", folder / "alone")
+    absent = subprocess.run([folder / "alone/bin/python", "-c", "import numpy"], capture_output=True, check=False)
+    assert b"No module named 'numpy'" in absent.stderr
+    return folder

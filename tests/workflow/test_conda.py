@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from imageio_ffmpeg import get_ffmpeg_exe
 
 from stepline.io import read_json
 from tests.conftest import ROOT, snakemake
-from tests.workflow.conda_standin import create, install
 from tests.workflow.runs import TABLE, messages, rows
 
 pytestmark = pytest.mark.slow
@@ -32,20 +30,11 @@ DEMO = {
 }
 
 
-@pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the stand-in in ``conda/`` and an environment that holds Snakemake alone in ``alone/``."""
-    folder = tmp_path_factory.mktemp("tools")
-    install(folder / "conda")
-    create(f"dependencies: [snakemake={version('snakemake')}]", folder / "alone")
-    absent = subprocess.run([folder / "alone/bin/python", "-c", "import numpy"], capture_output=True, check=False)
-    assert b"No module named 'numpy'" in absent.stderr
-    return folder
-
-
-def run(tools: Path, *arguments: str, folder: Path, mirror: Path) -> subprocess.CompletedProcess[str]:
+def run(
+    tools: Path, *arguments: str, folder: Path, mirror: Path, checkout: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
     """Run the workflow with ``--use-conda`` from the environment that holds Snakemake alone."""
-    command = [tools / "alone/bin/python", "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--use-conda"]
+    command = [tools / "alone/bin/python", "-m", "snakemake", "--snakefile", checkout / "Snakefile", "--use-conda"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("STEPLINE_", "PYTHONPATH"))}
     paths = f"{tools}/conda/bin{os.pathsep}/usr/bin{os.pathsep}/bin"
     environment = kept | {"PATH": paths, "STEPLINE_MIRROR": str(mirror)}
@@ -92,5 +81,21 @@ def test_every_stage_finds_its_packages(demo_mirror: Path, tools: Path, tmp_path
     assert all(values[method] for method in ("TF-IDF", "TF-IDF (stems)", "Histogram", *sentences))
     manifest = read_json(tmp_path / "datasets/demo/transcripts/pocketsphinx/manifests/000.json")
     assert manifest["videos"]["room"]["status"] == "present"
-    again = run(tools, *options, *targets, folder=tmp_path, mirror=mirror)
+    record = read_json(tmp_path / "results/demo/predictions/demo/2a-minilm-zero-shot/4s.json")
+    assert (tools / "envs" / record["versions"]["conda"] / "bin/python").exists()
+    without = snakemake(*options, *targets, folder=tmp_path, STEPLINE_MIRROR=str(mirror))
+    assert "Nothing to be done" in without.stderr, without.stderr
+    checkout = with_comments(tmp_path / "checkout")
+    again = run(tools, *options, *targets, folder=tmp_path, mirror=mirror, checkout=checkout)
     assert "Nothing to be done" in again.stderr
+
+
+def with_comments(checkout: Path) -> Path:
+    """Return a checkout in which each environment file has one comment more."""
+    checkout.mkdir()
+    for name in ("Snakefile", "config.yaml", "profiles", "src", "workflow"):
+        (checkout / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "envs", checkout / "envs")
+    for file in (checkout / "envs").iterdir():
+        file.write_text(f"# One comment more.\n{file.read_text()}")
+    return checkout

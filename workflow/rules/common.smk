@@ -9,27 +9,35 @@ from snakemake.settings.types import DeploymentMethod, SharedFSUsage
 from snakemake.utils import min_version
 
 from stepline import config as stepline_config
-from stepline.asr.engines import ENVIRONMENTS, THREADS
+from stepline import devices, slurm
+from stepline.asr.engines import ENVIRONMENTS, KEYS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
 from stepline.errors import ConfigError, SteplineError
-from stepline.helpers import Helpers
+from stepline.helpers import Helpers, importable
 from stepline.invocation import Invocation
 from stepline.io import canonical_json, write_text
 from stepline.mirror import mirror_root
 from stepline.pipeline import media_params, shots_params
-from stepline.plans import BENCHMARKS, benchmarks, configured
+from stepline.plans import benchmarks, configured
+from stepline.service import KEY
 from stepline.spec import digest
 
 min_version("9.27")
 
-use_conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+deployed = workflow.deployment_settings.deployment_method
+use_conda = DeploymentMethod.CONDA in deployed
 os.environ.update({"STEPLINE_CONDA": "1"} if use_conda else {})
 os.environ.setdefault("STEPLINE_RUN", f"{os.getpid()}-{time.time_ns()}")
 
 
+# What jobs on other machines need of the environment. Kubernetes hands it on as a secret.
+PASSED = [name for name in os.environ if name in {"STEPLINE_MIRROR", KEY, *KEYS.values()} or name.startswith("AWS_")]
+
+
 envvars:
     "STEPLINE_RUN",
+    *PASSED,
 
 
 # On one host as many jobs with a GPU run as there are; on a cluster each gets its own, and a group of jobs shares one.
@@ -39,16 +47,12 @@ resource_scopes:
 
 # On a cluster, `--jobs` or its profile's says how many are submitted at once. The executor is not known yet.
 CLUSTER = workflow.resource_settings.nodes is not None
-GPUS = 1
-if "gpu" not in workflow.global_resources:
-    workflow.register_resource("gpu", GPUS)
-cores = max(1, (workflow.resource_settings.cores or 8) // GPUS)
 
 
 # Printed commands say again how this run was started. It is no parameter: nothing reruns for it.
 started = workflow.config_settings
 Invocation(
-    snakefile="" if os.path.samefile(workflow.basedir, ".") else str(workflow.main_snakefile),
+    snakefile="" if os.path.realpath(workflow.basedir) == os.getcwd() else str(workflow.main_snakefile),
     configfiles=tuple(map(str, started.configfiles)),
     overrides=started.config,
 ).keep()
@@ -60,6 +64,12 @@ try:
             "--shared-fs-usage: without input-output, jobs would not find what others wrote beside the files that rules "
             "name: share the work folder, see docs/storage.md"
         )
+    if DeploymentMethod.APPTAINER in deployed and not use_conda:
+        raise ConfigError(
+            "--sdm apptainer: the container holds conda and no packages of Stepline's: say --sdm conda apptainer"
+        )
+    if workflow.modifier.path_modifier.replace_prefix("results") != "results":
+        raise ConfigError("module: jobs write to the work folder: take `prefix` out, and name a folder by `workdir:`")
     mirror_root()
     for file in workflow.configfiles:  # of a key that stands twice Snakemake takes the last
         if not str(file).endswith(".json"):
@@ -69,14 +79,19 @@ try:
     targets = [target.groups() for target in found if target]
     asked = {name for name, _ in targets}
     KNOWN = benchmarks(config)
+    at_once = 1 if CLUSTER else max(1, len(devices.visible()) * config["features"]["jobs_per_gpu"])
+    if "gpu" not in workflow.global_resources:
+        workflow.register_resource("gpu", at_once)
+    cores = max(1, (workflow.resource_settings.cores or 2) // at_once)
     names = dict.fromkeys([*configured(config), *sorted(asked & KNOWN.keys())])
-    helpers = Helpers.of(config, names, workflow.basedir, cores)
+    helpers = Helpers.of(config, names, cores)
     PLANS, PIPELINES = helpers.plans, helpers.pipelines
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():
             PLANS[name].check_table(table)
-    for line in [line for each in PLANS.values() for line in each.stale()] if workflow.is_main_process else []:
-        print(f"warning: {line}", file=sys.stderr)
+    if workflow.is_main_process:
+        for line in [*slurm.warnings(), *(line for each in PLANS.values() for line in each.stale())]:
+            print(f"warning: {line}", file=sys.stderr)
 except SteplineError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
@@ -88,17 +103,16 @@ gc.enable()
 CONFIG = os.path.abspath(f".stepline/config-{digest(config)}.json")
 if not os.path.exists(CONFIG):
     write_text(CONFIG, canonical_json(config))
-modules = [f"{workflow.basedir}/src", *([] if use_conda else filter(None, [os.environ.get("PYTHONPATH")]))]
+modules = [importable(), *([] if use_conda else filter(None, [os.environ.get("PYTHONPATH")]))]
 environment = {"STEPLINE_CONFIG": CONFIG, "PYTHONPATH": os.pathsep.join(modules)}
 prefix = "".join(f"export {name}={shlex.quote(value)}; " for name, value in environment.items())
 if not use_conda:
     prefix += f"export PATH={shlex.quote(os.path.dirname(sys.executable))}:$PATH; "
-shell.prefix(prefix)
+# A workflow that uses this one as a module has rules of its own, with what it set before, or the default.
+prefix = shell._get_process_prefix() + prefix
+shell.prefix(prefix.replace("{", "{{").replace("}", "}}"))
 
 
-OWN_RULES = [
-    each.studies[0] for each in BENCHMARKS if os.path.exists(f"{workflow.basedir}/workflow/rules/{each.studies[0]}.smk")
-]
 ENGINE = config["asr"]["engine"]
 
 
@@ -117,3 +131,18 @@ wildcard_constraints:
 
 
 plan, pipeline, job = helpers.plan, helpers.pipeline, helpers.job
+
+
+def shown(path, caption, title):
+    """Return an output, ``results/<study>/<file>``, that Snakemake's report shows; title: a text, or a function of wildcards."""
+    study, file = path.split("/")[1:]
+    category = {".csv": "Tables", ".svg": "Figures", ".html": "Pages"}[os.path.splitext(file)[1]]
+
+    def labels(wildcards):
+        return {"file": file, "title": title(wildcards) if callable(title) else title}
+
+    return report(path, caption=f"../report/{caption}.rst", category=category, subcategory=study, labels=labels)
+
+
+def table_title(wildcards):
+    return plan(wildcards).table_title(wildcards.table)

@@ -5,7 +5,7 @@ rule summary:
     input:
         lambda wildcards: pipeline(wildcards).summary_inputs(),
     output:
-        "results/{dataset}/videos.csv",
+        shown("results/{dataset}/videos.csv", "videos", "What became of each video"),
         "results/{dataset}/videos.md",
     log:
         "logs/summary/{dataset}.log",
@@ -26,7 +26,7 @@ rule page:
         "results/{dataset}/videos.csv",
         lambda wildcards: pipeline(wildcards).report_inputs(),
     output:
-        "results/{dataset}/report.html",
+        shown("results/{dataset}/report.html", "page", "Each video with its shots and speech"),
     log:
         "logs/page/{dataset}.log",
     wildcard_constraints:

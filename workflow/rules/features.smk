@@ -9,7 +9,7 @@ rule extract:
         "features/{backbone}/{spec}/manifests/{dataset}.{shard}.json",
     log:
         "logs/extract/{backbone}/{spec}/{dataset}.{shard}.log",
-    priority: 1
+    priority: helpers.extract_priority
     group:
         "extract.{dataset}.{shard}" if CLUSTER else None
     conda:

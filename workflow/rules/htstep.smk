@@ -23,7 +23,7 @@ rule activities:
     input:
         lambda wildcards: [PLANS["htstep"].scores(each) for each in PLANS["htstep"].by_activity],
     output:
-        "results/htstep/table7.csv",
+        shown("results/htstep/table7.csv", "activities", "Scores by activity"),
         "results/htstep/table7.md",
     log:
         "logs/activities/htstep.log",

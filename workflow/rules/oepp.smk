@@ -6,8 +6,8 @@ rule listings:
     input:
         "datasets/oepp/split1/release.json",
     output:
-        "results/oepp/table9.csv",
-        "results/oepp/table10.csv",
+        shown("results/oepp/table9.csv", "listings", "Events by cluster"),
+        shown("results/oepp/table10.csv", "listings", "Actions in other words than COIN's"),
     log:
         "logs/listings/oepp.log",
     conda:
@@ -26,7 +26,7 @@ rule rebuild:
         "datasets/oepp/coin/release.json",
         ["datasets/oepp/crosstask/release.json"] if oepp.RELEASES.is_there("crosstask") else [],
     output:
-        "results/oepp/rebuilt.csv",
+        shown("results/oepp/rebuilt.csv", "rebuilt", "OpenEvent made anew of COIN and CrossTask"),
         f"datasets/oepp/{REBUILT}/release.json",
     log:
         "logs/rebuild/oepp.log",
@@ -48,7 +48,7 @@ rule clusters:
         "datasets/oepp/coin/release.json",
         ["datasets/oepp/crosstask/release.json"] if oepp.RELEASES.is_there("crosstask") else [],
     output:
-        "results/oepp/clusters-{encoder}.csv",
+        shown("results/oepp/clusters-{encoder}.csv", "clusters", "Events whose texts are alike"),
     log:
         "logs/clusters/oepp.{encoder}.log",
     conda:

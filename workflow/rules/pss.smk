@@ -3,7 +3,7 @@
 
 rule worked_examples:
     output:
-        "results/pss/worked_examples.html",
+        shown("results/pss/worked_examples.html", "worked_examples", "The metrics by hand"),
     log:
         "logs/worked_examples/pss.log",
     conda:

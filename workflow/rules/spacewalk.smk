@@ -33,7 +33,7 @@ rule encode:
     group:
         "texts" if CLUSTER else None
     conda:
-        lambda wildcards: f"{workflow.basedir}/envs/{'text' if wildcards.encoder in MODELS else 'vision'}.yaml"
+        lambda wildcards: f"../../envs/{'text' if wildcards.encoder in MODELS else 'vision'}.yaml"
     resources:
         **helpers.resources("encode"),
     params:
@@ -49,9 +49,9 @@ rule figures:
     input:
         lambda wildcards: presentation.figure_inputs(plan(wildcards)),
     output:
-        "results/{study}/figure3.svg",
-        "results/{study}/figure4.svg",
-        "results/{study}/figureA9.svg",
+        shown("results/{study}/figure3.svg", "figures", "Last-layer fine-tuning over window lengths"),
+        shown("results/{study}/figure4.svg", "figures", "Ways of using temporal context"),
+        shown("results/{study}/figureA9.svg", "figures", "Fewer training samples and videos"),
     log:
         "logs/figures/{study}.log",
     wildcard_constraints:
@@ -72,7 +72,7 @@ rule examples:
     input:
         lambda wildcards: presentation.example_inputs(plan(wildcards)),
     output:
-        "results/{study}/examples.html",
+        shown("results/{study}/examples.html", "examples", "What methods answer"),
     log:
         "logs/examples/{study}.log",
     wildcard_constraints:
@@ -93,11 +93,11 @@ rule durations:
     input:
         lambda wildcards: presentation.duration_inputs(plan(wildcards)),
     output:
-        "results/{study}/tableA1.csv",
+        shown("results/{study}/tableA1.csv", "durations", "Durations of recordings"),
         "results/{study}/tableA1.md",
-        "results/{study}/tableA5.csv",
+        shown("results/{study}/tableA5.csv", "durations", "Temporal certificates"),
         "results/{study}/tableA5.md",
-        "results/{study}/figureA2.svg",
+        shown("results/{study}/figureA2.svg", "durations", "Durations of recordings and segments"),
     log:
         "logs/durations/{study}.log",
     wildcard_constraints:

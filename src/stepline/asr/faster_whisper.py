@@ -1,6 +1,7 @@
 """faster-whisper, Whisper on CTranslate2: https://github.com/SYSTRAN/faster-whisper."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline import devices
 from stepline.asr import segments, weights
 from stepline.asr.engines import THREADS, recogniser
 from stepline.asr.transcript import Sentence
@@ -23,20 +25,27 @@ BEAMS = {"greedy": 1, "beam": 5}
 
 
 class FasterWhisper:
-    """A recogniser. model: a name or a path, see `weights.locate`; decoding: of ``BEAMS``; words: with times too."""
+    """A recogniser. model: a name or a path, see `weights.locate`; decoding: of ``BEAMS``; words: with times too.
+
+    on: the configuration's ``features``, which says where networks run.
+    """
 
     concurrency = 1
 
-    def __init__(self, *, model: str, decoding: str, compute_type: str, words: bool) -> None:
+    def __init__(
+        self, *, model: str, decoding: str, compute_type: str, words: bool, on: Mapping[str, Any] = devices.CPU
+    ) -> None:
         """Load nothing yet: where all answers are there, no model is needed."""
         options = {"model": model, "decoding": decoding, "compute_type": compute_type, "words": words}
         self.parameters = recogniser("faster_whisper", options)
-        self._model = model
+        self._model, self._on = model, on
         self._compute_type = compute_type
         self._options: dict[str, Any] = {"beam_size": BEAMS[decoding], "word_timestamps": words}
 
     def answer(self, samples: NDArray[np.int16]) -> bytes:
         """Return the segments that faster-whisper finds, in English; it never samples."""
+        import ctranslate2  # type: ignore[import-untyped]
+
         path = weights.locate("faster_whisper", self._model)
         if path is None:
             absent = weights.item("faster_whisper", self._model)
@@ -45,7 +54,8 @@ class FasterWhisper:
             raise MissingError(f"faster-whisper's model {self._model} ({needed}) is absent: run `{how}`")
         # The library's alignment of words fails on less than 0.02 s.
         padded = np.pad(samples, (0, max(0, RATE - len(samples))))
-        found, _ = _load(path, self._compute_type).transcribe(
+        device = devices.use(self._on, lambda: ctranslate2.get_cuda_device_count() > 0)
+        found, _ = _load(path, self._compute_type, device).transcribe(
             padded.astype(np.float32) / 32768,
             language="en",
             temperature=0.0,
@@ -60,14 +70,18 @@ class FasterWhisper:
 
 
 @cache
-def _load(path: Path, compute_type: str) -> "faster_whisper.WhisperModel":
+def _load(path: Path, compute_type: str, device: str) -> "faster_whisper.WhisperModel":
     import faster_whisper
 
     for file in path.glob("*.json"):
         read_json(file)
     try:
         return faster_whisper.WhisperModel(
-            str(path), compute_type=compute_type, cpu_threads=THREADS["faster_whisper"], local_files_only=True
+            str(path),
+            device=device,
+            compute_type=compute_type,
+            cpu_threads=THREADS["faster_whisper"],
+            local_files_only=True,
         )
     except (RuntimeError, ValueError) as error:
         said = " ".join(str(error).split())[:200]

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +20,10 @@ from stepline.asr.engines import recogniser
 from stepline.asr.faster_whisper import FasterWhisper
 from stepline.asr.pocketsphinx import PocketSphinx
 from stepline.asr.transcript import Sentence, Word
+from stepline.asr.weights import FOLDERS
 from stepline.asr.whisper import Whisper
 from stepline.availability import read_manifest, write_manifest
+from stepline.devices import CPU
 from stepline.errors import ConfigError, StoreError
 from stepline.io import canonical_json, read_json, write_bytes, write_json
 from stepline.media.audio import RATE
@@ -42,11 +44,19 @@ Result = TypeVar("Result")
 
 
 def transcribe(
-    media_manifest: Path, media_folder: Path, folder: Path, manifest: Path, *, engine: str, **options: Any
+    media_manifest: Path,
+    media_folder: Path,
+    folder: Path,
+    manifest: Path,
+    *,
+    engine: str,
+    on: Mapping[str, Any] = CPU,
+    **options: Any,
 ) -> None:
     """Write ``folder/<video>.parquet`` of every present video with audio in ``media_folder/<video>/audio.wav``.
 
-    engine: a key of ``ENGINES``; options: its part of the configuration's ``asr``. Times are in seconds from the start
+    engine: a key of ``ENGINES``; options: its part of the configuration's ``asr``; on: ``features``, which says where
+    networks run. Times are in seconds from the start
     of the video. A video without readable audio is a record with that reason; one in which nobody speaks has an empty
     transcript. A transcript of the same audio by the same recogniser is kept, one of a video that has no more audio is
     removed. One that fails is a record with its reason and the number of its failures so far; the next call tries
@@ -56,7 +66,7 @@ def transcribe(
         raise ConfigError(f"asr.engine: {engine!r} is not allowed; choose from {', '.join(ENGINES)}")
     videos: dict[str, dict[str, Any]] = {}
     by = recogniser(engine, options)
-    made_by = ENGINES[engine](**options)
+    made_by = ENGINES[engine](**options, **({"on": on} if engine in FOLDERS else {}))
     for video, media in progress(read_manifest(media_manifest).items(), what="asr", unit="videos"):
         path, done = folder / f"{video}.parquet", folder / f"{video}.json"
         absent = media if media["status"] != "present" else media["audio"]

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline import devices
 from stepline.asr import segments, weights
 from stepline.asr.engines import THREADS, recogniser
 from stepline.asr.transcript import Sentence
@@ -40,14 +42,17 @@ SEED = 0
 
 
 class Whisper:
-    """A recogniser. model: a name or a path, see `weights.locate`; decoding: of ``DECODING``; words: with times too."""
+    """A recogniser. model: a name or a path, see `weights.locate`; decoding: of ``DECODING``; words: with times too.
+
+    on: the configuration's ``features``, which says where networks run.
+    """
 
     concurrency = 1
 
-    def __init__(self, *, model: str, decoding: str, words: bool) -> None:
+    def __init__(self, *, model: str, decoding: str, words: bool, on: Mapping[str, Any] = devices.CPU) -> None:
         """Load nothing yet: where all answers are there, no checkpoint is needed."""
         self.parameters = recogniser("whisper", {"model": model, "decoding": decoding, "words": words})
-        self._model = model
+        self._model, self._on = model, on
         self._options = DECODING[decoding] | {"word_timestamps": words}
 
     def answer(self, samples: NDArray[np.int16]) -> bytes:
@@ -58,7 +63,8 @@ class Whisper:
         if path is None:
             absent = weights.item("whisper", self._model)
             raise MissingError(f"Whisper's checkpoint {self._model} is absent: run `{weights.how_to_get(absent)}`")
-        model = _load(self._model, path, self.parameters["model"])
+        device = devices.use(self._on, torch.cuda.is_available)
+        model = _load(self._model, path, self.parameters["model"], device)
         torch.set_num_threads(THREADS["whisper"])
         torch.backends.cudnn.allow_tf32 = False
         torch.manual_seed(SEED)
@@ -72,14 +78,14 @@ class Whisper:
 
 
 @cache
-def _load(model: str, path: Path, sha256: str) -> "whisper.Whisper":
+def _load(model: str, path: Path, sha256: str, device: str) -> "whisper.Whisper":
     import whisper
 
     if cached_sha256(path) != sha256:
         raise StoreError(f"{path} is not Whisper's checkpoint {model}: remove it and fetch it again")
     try:
         named = {"name": model, "download_root": str(path.parent)} if model in weights.WHISPER else {"name": str(path)}
-        loaded = whisper.load_model(**named)
+        loaded = whisper.load_model(**named, device=device)
     except (RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
         said = " ".join(str(error).split())[:200]
         raise StoreError(f"{path} is no checkpoint of Whisper ({type(error).__name__}: {said})") from None

@@ -370,6 +370,10 @@ class Declared(Generic[AnyEntry]):
         """The configured tables, files of ``results/<name>/``."""
         return tuple(self.options["tables"])
 
+    def table_title(self, file: str) -> str:
+        """Return what a file of tables shows, in the words of their titles."""
+        return "; ".join(table.title for table in self.declared.tables if table.file == file)
+
     def check_table(self, file: str) -> None:
         """Raise ConfigError where a file of tables is not configured."""
         if file not in self.tables:

@@ -85,9 +85,7 @@ class Benchmark(Declared[AnyEntry]):
         """Return which of the entry's features are files of others, in words."""
         footage = [(self.footage[self.dataset(release)], name) for name in self.features(entry)]
         return [
-            f"imported files: {each.folders(name)[0].parent.parent}"
-            for each, name in footage
-            if not each.is_backbone(name)
+            f"imported files: {each.inputs(name)[0].parent}" for each, name in footage if not each.is_backbone(name)
         ]
 
     def decoding(self) -> list[Path]:

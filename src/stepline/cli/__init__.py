@@ -17,6 +17,7 @@ from stepline.errors import ConfigError, DownloadError, SteplineError
 from stepline.invocation import Invocation
 from stepline.mirror import mirror_root
 from stepline.plans import BENCHMARKS, benchmark, configured, has_tables, pipeline, plan, released, to_fetch
+from stepline.stopping import Stopped, raise_on_sigterm
 
 log = logging.getLogger("stepline")
 
@@ -34,10 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code: 0, or after one line that says what is wrong the error's, 2 mostly."""
     parsed = _parser().parse_args(arguments)
     try:
+        raise_on_sigterm()
         _log_to(parsed.log)
         _prepare(parsed)
         parsed.run(parsed)
         sys.stdout.flush()
+    except Stopped as stopped:
+        return _fail("asked to end (SIGTERM): what is finished is kept; run the same again to go on", stopped.code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except SteplineError as error:
@@ -233,7 +237,15 @@ def _transcribe(parsed: argparse.Namespace) -> None:
     asr, engine = config["asr"], config["asr"]["engine"]
     media, folder = paths.media(name), paths.transcripts(name, engine)
     manifest = paths.manifest(folder, shard)
-    transcribe(paths.manifest(media, shard), media, folder, manifest, engine=engine, **asr.get(engine, {}))
+    transcribe(
+        paths.manifest(media, shard),
+        media,
+        folder,
+        manifest,
+        engine=engine,
+        on=config["features"],
+        **asr.get(engine, {}),
+    )
 
 
 def _extract(parsed: argparse.Namespace) -> None:

@@ -1,6 +1,7 @@
 """The verbs `bank` and `verify`: features from and for elsewhere, and whether they are whole."""
 
 import argparse
+import os
 from math import isnan
 from pathlib import Path
 from statistics import fmean, median
@@ -58,6 +59,15 @@ def _naming(action: argparse.ArgumentParser) -> None:
     action.add_argument("--key", default="frames_features", help="of dictionaries (default: %(default)s)")
 
 
+def _store(parsed: argparse.Namespace) -> str | None:
+    """Return the configuration's ``features.store``; where no configuration is named or there, stores are local."""
+    from stepline.config import load
+
+    there = parsed.configfile or os.environ.get("STEPLINE_CONFIG") or Path("config.yaml").exists()
+    at: str | None = load(parsed.configfile)["features"]["store"] if there else None
+    return at
+
+
 def _folder(parsed: argparse.Namespace, path: Path) -> "Folder":
     from stepline.features.exchange import Folder
 
@@ -68,7 +78,7 @@ def _import(parsed: argparse.Namespace) -> None:
     from stepline.features.exchange import import_folder
 
     folder = _folder(parsed, parsed.folder)
-    made = import_folder(folder, parsed.name, parsed.dataset, parsed.hop_s)
+    made = import_folder(folder, parsed.name, parsed.dataset, parsed.hop_s, store_at=_store(parsed))
     print(f"{made}: {len(folder)} videos of {parsed.dataset}, {folder.skipped} names do not match")
 
 
@@ -76,7 +86,7 @@ def _export(parsed: argparse.Namespace) -> None:
     from stepline.features.bank import open_bank
     from stepline.features.exchange import export
 
-    bank = open_bank(parsed.bank, parsed.dataset)
+    bank = open_bank(parsed.bank, parsed.dataset, root=_store(parsed) or ".")
     export(bank, parsed.out, parsed.form, prefix=parsed.prefix, suffix=parsed.suffix)
     print(f"{parsed.out}: {len(bank)} videos")
 
@@ -86,13 +96,13 @@ def _verify(parsed: argparse.Namespace) -> None:
 
     stores = damaged = 0
     for folder in parsed.folders or sorted(path.parent for path in Path("features").glob("*/*/spec.json")):
-        for checked in verify(folder):
+        for checked in verify(folder, _store(parsed)):
             stores += 1
             damaged += checked.damaged != []
             if checked.damaged is None:
-                print(f"{checked.folder} is absent or damaged", flush=True)
+                print(f"{checked.location} is absent or damaged", flush=True)
             for video in checked.damaged or ():
-                print(f"{checked.folder}: {video} is damaged", flush=True)
+                print(f"{checked.location}: {video} is damaged", flush=True)
     if damaged:
         raise StoreError(
             f"{damaged} of {stores} stores are damaged: run `snakemake` again, which makes only what is lost; what was "
@@ -139,7 +149,7 @@ def _timed(parsed: argparse.Namespace, source: str) -> "Timed":
 
     path = Path(source)
     if spec_folders(source) or not path.exists():
-        bank = open_bank(source, parsed.dataset)
+        bank = open_bank(source, parsed.dataset, root=_store(parsed) or ".")
         bank.check_whole()
         return Timed(name=source, rows=bank, hop_s=bank.hop_s)
     if parsed.hop_s is None:

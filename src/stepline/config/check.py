@@ -44,6 +44,10 @@ def _explain(error: ValidationError) -> str:
         return f"{key}: {error.instance!r} is not allowed; choose from {', '.join(allowed) or 'nothing'}"
     if key.endswith("llm.url"):
         return f"{key}: give http(s)://HOST[:PORT]/PATH, without a password, a query or a fragment"
+    if key == "features.store" and error.validator == "pattern":
+        return (
+            f"{key}: give s3://BUCKET[/PREFIX], without keys, a query or a slash at the end; keys are AWS_* variables"
+        )
     if error.validator == "not":
         return f"{key}: {error.instance!r} is taken; choose another name"
     if error.validator == "oneOf":

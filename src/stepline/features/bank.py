@@ -1,6 +1,6 @@
 """The bank: all features of a dataset by one spec."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, floor, inf, isfinite, isnan
@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.errors import StoreError
-from stepline.features.store import Block, Recorded, Rows, check_spec, read
+from stepline.features import objects, store
+from stepline.features.store import Block, Recorded, Rows, Store, check_spec, read
+from stepline.paths import Location, Remote, located
 from stepline.spec import Spec
 
 if TYPE_CHECKING:
@@ -33,40 +35,64 @@ class AbsentError(StoreError, KeyError):
 class Bank(Mapping[str, Rows]):
     """Rows of every video in some stores, mapped into memory: ``bank[video]`` is (T, D). Use ``stepline.open_bank``.
 
-    spec: the record of what made them. blocks: in time's order: one of each video, or one of each of its spans.
-    rows: (T, D), block after block. clips: where rows are listed clips, the row of each (start_s, end_s).
+    spec: the record of what made them. stores: the one of each video. blocks: in time's order: one of each video, or
+    one of each of its spans. rows: (T, D), block after block. clips: where rows are listed clips, the row of each
+    (start_s, end_s). Of a remote store a video's rows are brought when they are asked for, and stay in a temporary
+    file; ``fetch`` brings those of many at once.
     """
 
     spec: dict[str, Any]
-    folders: dict[str, Path]
+    stores: dict[str, Store]
     blocks: dict[str, list[Block]]
     rows: dict[str, Rows]
     clips: dict[str, dict[tuple[float, float], int]]
 
     @classmethod
-    def open(cls, folders: Sequence[Path], spec: Spec) -> "Bank":
-        """Open the stores in ``folders``; rows are read when they are asked for.
+    def open(cls, locations: Sequence[Location], spec: Spec) -> "Bank":
+        """Open stores; rows are read when they are asked for.
 
-        Raises StoreError where one is absent, damaged or made by another spec, or where a video stands in two.
+        Raises StoreError where one is absent, damaged or made by another spec, or where a video stands in two, and
+        StorageError where object storage cannot be read.
         """
+        remote = any(isinstance(location, Remote) for location in locations)
         bank = cls(spec.record(), {}, {}, {}, {})
-        for folder in folders:
-            store = read(folder)
-            check_spec(folder, store.spec.record(), spec)
-            array = np.asarray(store.rows)  # a plain array: its slices cost less than a memmap's
-            for video, listed in store.blocks.items():
+        if remote:
+            object.__setattr__(bank, "rows", _OnDemand(bank))
+        for held in store.read_all(locations):
+            check_spec(held.location, held.spec.record(), spec)
+            array = np.asarray(held.rows)  # a plain array: its slices cost less than a memmap's
+            for video, listed in held.blocks.items():
                 if video in bank.blocks:
-                    raise StoreError(f"{video} stands in {bank.folders[video]} and in {folder}: remove one of them")
-                bank.folders[video] = folder
+                    other = bank.stores[video].location
+                    raise StoreError(f"{video} stands in {other} and in {held.location}: remove one of them")
+                bank.stores[video] = held
                 bank.blocks[video] = listed
                 bank.rows[video] = array[listed[0].offset : listed[-1].offset + listed[-1].length]
-            bank.clips.update(store.clips)
+            bank.clips.update(held.clips)
         return bank
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what to open, not what is in it."""
         spec = Recorded(name="", label="", revision=0, values=self.spec, dimension=self.dimension)
-        return Bank.open, (sorted(set(self.folders.values())), spec)
+        return Bank.open, (sorted({held.location for held in self.stores.values()}), spec)
+
+    def fetch(self, videos: Iterable[str] | None = None) -> None:
+        """Bring the rows of some videos, of all by default, from remote stores; videos without features are left out.
+
+        Raises StoreError where rows are not those that the index says, and StorageError.
+        """
+        if isinstance(self.rows, _OnDemand):
+            chosen = self.blocks if videos is None else sorted(self.blocks.keys() & {*videos})
+            store.fetch(
+                (held, [block for video in group for block in self.blocks[video]])
+                for held, group in _grouped(chosen, self.stores)
+            )
+
+    def length(self, video: str) -> int:
+        """Return how many rows a video has; raise AbsentError where there are none."""
+        if video not in self.blocks:
+            raise _absent(video)
+        return sum(block.length for block in self.blocks[video])
 
     @property
     def dimension(self) -> int:
@@ -92,7 +118,7 @@ class Bank(Mapping[str, Rows]):
     def __getitem__(self, video: str) -> Rows:
         """Return the (T, D) rows of a video; raise AbsentError where there are none."""
         if video not in self.blocks:
-            raise AbsentError(f"{video} has no features: see its reason in the manifest of `stepline extract`")
+            raise _absent(video)
         return self.rows[video]
 
     def __contains__(self, video: object) -> bool:
@@ -209,12 +235,13 @@ class Bank(Mapping[str, Rows]):
         windows = list(zip(*lists, strict=True))
         for video in {*lists[0]}:
             self._blocks(video)
+        self.fetch(lists[0])
         for window in windows:
             _check_span(*window)
         return windows
 
     def _blocks(self, video: str) -> list[Block]:
-        if len(self[video]) and video in self.clips:
+        if self.length(video) and video in self.clips:
             raise StoreError(f"{video} has features of listed clips, not of times: ask for them by `clip`")
         return self.blocks[video]
 
@@ -231,30 +258,75 @@ class Bank(Mapping[str, Rows]):
         return first, last
 
 
+def _absent(video: str) -> AbsentError:
+    return AbsentError(f"{video} has no features: see its reason in the manifest of `stepline extract`")
+
+
+class _OnDemand(dict[str, Rows]):
+    """Rows by video of a bank of which some are remote; a video's are brought when it is asked for."""
+
+    def __init__(self, bank: Bank) -> None:
+        super().__init__()
+        self.bank = bank
+
+    def __getitem__(self, video: str) -> Rows:
+        self.bank.fetch([video])
+        return super().__getitem__(video)
+
+
+def _grouped(videos: Iterable[str], stores: Mapping[str, Store]) -> Iterator[tuple[Store, list[str]]]:
+    """Yield each store with those of the videos that stand in it."""
+    found: dict[Location, list[str]] = {}
+    for video in videos:
+        found.setdefault(stores[video].location, []).append(video)
+    for group in found.values():
+        yield stores[group[0]], group
+
+
 def open_bank(name_or_folder: str | Path, dataset: str | None = None, *, root: str | Path = ".") -> Bank:
     """Open the features of a dataset.
 
     name_or_folder: a folder ``features/<backbone>/<spec>``, or ``<backbone>/<spec>``, or ``<backbone>`` where it has
     one spec; of a folder without ``spec.json`` only the name counts. dataset: may be left out where there is one.
-    root: the work folder. Raises StoreError where there is no such bank, with those that there are, and as
-    ``Bank.open`` does.
+    root: the work folder, or the ``s3://BUCKET[/PREFIX]`` of its ``features.store``. Raises StoreError where there is
+    no such bank, with those that there are, and as ``Bank.open`` does.
     """
+    remote = str(root).startswith("s3://")
+    stores = (_remote_stores if remote else _local_stores)(name_or_folder, dataset, root)
+    return Bank.open(stores, read(stores[0]).spec)
+
+
+def _local_stores(name_or_folder: str | Path, dataset: str | None, root: str | Path) -> list[Location]:
     given, named = Path(root, name_or_folder), Path(root, "features", name_or_folder)
     found = spec_folders(name_or_folder, root=root)
     folder = _only(found[0].parent if found else given if given.is_dir() else named, found, "spec")
     shards = [path.parent.parent for path in folder.glob("*/[0-9]*/features/zarr.json")]
     chosen = folder / dataset if dataset else _only(folder, sorted({shard.parent for shard in shards}), "dataset")
-    stores = sorted(shard for shard in shards if shard.parent == chosen)
+    stores: list[Location] = sorted(shard for shard in shards if shard.parent == chosen)
     if not stores:
         raise StoreError(f"{chosen} holds no features")
-    return Bank.open(stores, read(stores[0]).spec)
+    return stores
+
+
+def _remote_stores(name_or_folder: str | Path, dataset: str | None, root: str | Path) -> list[Location]:
+    root, parts = str(root), Path(str(name_or_folder).removeprefix("features/")).parts
+    for place, what in enumerate(("backbone", "spec", "dataset")):
+        if place == len(parts):
+            here = "/".join([root, *parts])
+            given = dataset if what == "dataset" else None
+            found = [Path(each) for each in objects.folders(here) if each != "manifests"]
+            parts += (given or _only(Path(here), found, what).name,)
+    shards = [each for each in objects.folders("/".join([root, *parts])) if each.isdecimal()]
+    if not shards:
+        raise StoreError(f"{'/'.join([root, *parts])} holds no features")
+    return [located(Path("features", *parts, shard), root) for shard in shards]
 
 
 def open_named(footage: "Footage", name: str) -> Bank:
     """Open the features that a benchmark's data set has by a name; raise StoreError as ``Bank.open`` does."""
-    folders = footage.folders(name)
+    stores = footage.stores(name)
     backbone = footage.is_backbone(name)
-    return Bank.open(folders, footage.pipeline.features.spec_of(name) if backbone else read(folders[0]).spec)
+    return Bank.open(stores, footage.pipeline.features.spec_of(name) if backbone else read(stores[0]).spec)
 
 
 def spec_folders(name_or_folder: str | Path, *, root: str | Path = ".") -> list[Path]:

@@ -21,6 +21,7 @@ from stepline.features.bank import Bank
 from stepline.features.store import Part
 from stepline.io import read_json, write_bytes, write_json
 from stepline.media.spans import Spans
+from stepline.paths import Location, Remote
 from stepline.spec import ClipSpec, FrameSpec, digest
 
 Clips = Sequence[tuple[float, float]]
@@ -38,6 +39,7 @@ class Coming:
     is staged before all are there would not be what a later run goes on with. rows: in that order, so far.
     """
 
+    record: Record
     order: NDArray[np.int64]
     k: NDArray[np.int64]
     span: NDArray[np.int64]
@@ -53,13 +55,16 @@ class FeatureCache:
     staged before a kill is not computed again.
     """
 
-    def __init__(self, spec: FrameSpec, folder: Path, listed: Mapping[str, Clips]) -> None:
-        """Look at the store ``folder``. listed: the clips of each video, where the spec's are listed."""
-        self.spec, self.folder, self.listed = spec, folder, listed
+    def __init__(self, spec: FrameSpec, location: Location, listed: Mapping[str, Clips]) -> None:
+        """Look at a store; nobody else may write it. listed: the clips of each video, where the spec's are listed."""
+        self.spec, self.location, self.listed = spec, location, listed
+        folder = self.folder = location if isinstance(location, Path) else location.folder
         self.hop = Fraction(spec.hop if isinstance(spec, ClipSpec) else 1) / Fraction(str(spec.fps))
         self._staged = folder.with_name(f"{folder.name}.parts")
         self._failures = folder.with_name(f"{folder.name}.failures.json")
         self._coming: dict[str, Coming] = {}
+        store.send(location)
+        self._bank: Bank | None = None
         self._stored = self._read_store()
 
     def clips(self, video: str) -> Clips:
@@ -83,7 +88,7 @@ class FeatureCache:
         anew = record.video in self._coming
         if anew:
             self._forget(record)
-        self._coming[record.video] = Coming(order, k, span, anew, staged=self.done(record))
+        self._coming[record.video] = Coming(record, order, k, span, anew, staged=self.done(record))
 
     def add(self, record: Record, rows: NDArray[np.float32]) -> int:
         """Take the next rows of a video; return how many it will have. Raise StoreError where they cannot be stored."""
@@ -108,6 +113,12 @@ class FeatureCache:
         write_bytes(self._whole(key), _packed(rows=whole, k=coming.k, span=coming.span))
         for path in chunks:
             path.unlink()
+
+    def keep(self) -> None:
+        """Stage the rows that have come so far."""
+        for coming in self._coming.values():
+            if not coming.anew:
+                self._stage(coming.record)
 
     def fail(self, record: Record, reason: str) -> None:
         """Note that a video's rows cannot be made, for the other jobs of this run."""
@@ -145,22 +156,28 @@ class FeatureCache:
         if not kept == self._held == len(parts):
             sources = {record.video: record.sha256 for record in records}
             clips = {video: self.clips(video) for video in parts} if self.listed else None
-            store.write(self.folder, self.spec, parts, float(self.hop), sources=sources, clips=clips)
+            if self._bank is not None:
+                self._bank.fetch(record.video for record in records if self._key(record) in self._stored)
+            store.write(self.location, self.spec, parts, float(self.hop), sources=sources, clips=clips)
         shutil.rmtree(self._staged, ignore_errors=True)
         return made
 
     def _read_store(self) -> dict[str, Held]:
-        """Return the undamaged rows that the store holds, by what they are known by."""
+        """Return the undamaged rows that the store holds, by what they are known by.
+
+        Those of a remote store are brought, and looked at, only where the store is written anew.
+        """
         self._held = -1
         try:
-            bank = Bank.open([self.folder], self.spec)
+            bank = self._bank = Bank.open([self.location], self.spec)
         except StoreError:
             return {}
         self._held, found = len(bank.blocks), {}
-        for video, blocks in bank.blocks.items():
-            rows, spans = bank.rows[video], [[block.start_s, block.end_s] for block in blocks if block.end_s < inf]
+        remote = isinstance(self.location, Remote)
+        for (video, blocks), rows in zip(bank.blocks.items(), bank.rows.values(), strict=True):
+            spans = [[block.start_s, block.end_s] for block in blocks if block.end_s < inf]
             offsets = [block.offset - blocks[0].offset for block in blocks[1:]]
-            if [store.digest(part) for part in np.split(rows, offsets)] == [block.sha256 for block in blocks]:
+            if remote or [store.digest(part) for part in np.split(rows, offsets)] == [block.sha256 for block in blocks]:
                 k = [round(Fraction(block.t0_s) / self.hop) + np.arange(block.length) for block in blocks]
                 span = np.repeat(np.arange(len(blocks)), [block.length for block in blocks])
                 clips = list(bank.clips.get(video, ()))

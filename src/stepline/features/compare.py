@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.errors import StoreError
+from stepline.features.bank import Bank
 from stepline.features.store import Rows
 
 SEARCHED_S = 5.0
@@ -54,6 +55,9 @@ def compare(first: Timed, second: Timed) -> Iterator[Comparison]:
     common = sorted(video for video in first.rows if video in second.rows)
     if not common:
         raise StoreError(f"{first.name} and {second.name} have no video in common: see --prefix and --suffix")
+    for bank in (first.rows, second.rows):
+        if isinstance(bank, Bank):
+            bank.fetch(common)
     for video in common:
         one, two = (np.asarray(bank.rows[video], np.float64) for bank in (first, second))
         if one.shape[1] != two.shape[1]:

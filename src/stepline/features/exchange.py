@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from stepline import paths
-from stepline.availability import check_video_id
+from stepline.availability import check_video_id, write_manifest
 from stepline.backbones import checkpoint
 from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
 from stepline.backbones.sentence import MODELS
@@ -29,6 +29,8 @@ Form = Literal["npy", "dict", "hdf5", "pt"]
 """A file per video with its (T, D) array; a dictionary in such a file; one HDF5 file, a dataset per video; a file per
 video with its tensor."""
 FORMS = get_args(Form)
+SHARD = "000"
+"""The only one of an imported bank."""
 KEY = "frames_features"
 """Where in a dictionary the rows are, as in the files of P3IV (Zhao et al., 2022)."""
 
@@ -119,9 +121,10 @@ class Folder(Mapping[str, Rows]):
         return len(self.files)
 
 
-def import_folder(folder: Folder, name: str, dataset: str, hop_s: float) -> Path:
+def import_folder(folder: Folder, name: str, dataset: str, hop_s: float, *, store_at: str | None = None) -> Path:
     """Write users' features as the bank ``features/<name>/imported-<hash>``, one row each ``hop_s``, and return that.
 
+    store_at: ``features.store`` of the configuration; records stand in the work folder all the same.
     Rows stay as they are: float16 where all files are, else float32; float64 is rounded to float32.
     Raises ConfigError where a name is not allowed, or is that of a backbone or text encoder of Stepline, StoreError
     where files are wrong or differ in D.
@@ -151,8 +154,14 @@ def import_folder(folder: Folder, name: str, dataset: str, hop_s: float) -> Path
         dtype=np.result_type(*dtypes).name,
         files_sha256=hashlib.sha256(lines.encode()).hexdigest(),
     )
-    store.write(paths.features(dataset, "000", spec), spec, folder, hop_s, sources=sources)
+    place = paths.located(paths.features(dataset, SHARD, spec), store_at)
+    store.write(place, spec, folder, hop_s, sources=sources)
     write_json(paths.spec_record(spec), spec.record())
+    present = {
+        video: {"status": "present", "reason": "", "n_rows": len(folder[video]), "source_sha256": sources[video]}
+        for video in folder
+    }
+    write_manifest(paths.features_manifest(dataset, SHARD, spec), present, spec=spec.record())
     return paths.spec_record(spec).parent
 
 
@@ -169,6 +178,7 @@ def export(bank: Bank, out: Path, form: Form, *, prefix: str = "", suffix: str =
     where such a name is not that of one file.
     """
     bank.check_whole()
+    bank.fetch()
     names = {video: f"{prefix}{video}{suffix}" for video in bank}
     for name in names.values():
         if re.search(r"^\.\.|[/\\\x00-\x1f]", name):

@@ -17,17 +17,19 @@ from stepline.features.frames import DESCRIBED, Batch, Begun, Refused, Request
 from stepline.features.meter import Meter
 from stepline.media.decode import MediaError
 from stepline.media.process import Limits
+from stepline.paths import Location
 from stepline.spec import ClipSpec, FrameSpec
+from stepline.stopping import Stopped, whole_step
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """One spec's features of a shard. folder: of the store. files: of the weights, by name. listed: clips by video."""
+    """One spec's features of a shard. store: where they go. files: of the weights, by name. listed: clips by video."""
 
     spec: FrameSpec
-    folder: Path
+    store: Location
     files: Mapping[str, Path] = field(default_factory=dict)
     listed: Mapping[str, Clips] = field(default_factory=dict)
 
@@ -40,8 +42,9 @@ def extract(
     The first is the job's own; missing rows of the others, of the same shard, are computed in the same pass and staged,
     so that their jobs find them done. ``lock`` keeps a shard's jobs apart. A video that cannot be read, within the
     limits, is ``failed`` with its reason. Rows that a store holds already are kept where file, spans and clips are the
-    same; those that were staged before a kill are used. options: the configuration's ``features``. Raises the error of
-    the first work's network; another's is logged, and raised by its own job.
+    same; those that were staged before a kill are used, and a process that is asked to end stages what it has. options:
+    the configuration's ``features``. Raises the error of the first work's network; another's is logged, and raised by
+    its own job.
     """
     records = read_availability(availability)
     present = [record for record in records.values() if record.status == "present"]
@@ -63,7 +66,7 @@ class _Filling:
 
     def __init__(self, works: Sequence[Work], options: Config) -> None:
         self.works, self.options = works, options
-        self.caches = [FeatureCache(work.spec, work.folder, work.listed) for work in works]
+        self.caches = [FeatureCache(work.spec, work.store, work.listed) for work in works]
         self.errors: dict[int, SteplineError] = {}
 
     def run(self, present: Sequence[Record], limits: Limits) -> None:
@@ -76,9 +79,15 @@ class _Filling:
                 jobs.append((record, numbers, [self._request(record, n) for n in numbers]))
         streams = decoded([(record, asked) for record, _, asked in jobs], limits, self.options["decoders"])
         with closing(streams), Meter([record.duration_s for record, *_ in jobs]) as self.meter:
-            for place, message in streams:
-                record, numbers, _ = jobs[place]
-                self._take(record, numbers, message)
+            try:
+                for place, message in streams:
+                    record, numbers, _ = jobs[place]
+                    with whole_step():
+                        self._take(record, numbers, message)
+            except Stopped:
+                for cache in self.caches:
+                    cache.keep()
+                raise
 
     def _load(self, numbers: Sequence[int]) -> None:
         self.networks = {}
@@ -86,10 +95,10 @@ class _Filling:
             work = self.works[n]
             if not isinstance(work.spec, ClipSpec):
                 continue
-            from stepline.features.network import Network
+            from stepline.features.network import Network, device_of
 
             try:
-                self.networks[n] = Network(work.spec, work.files, self.options["device"], self.options["batch_size"])
+                self.networks[n] = Network(work.spec, work.files, device_of(self.options), self.options["batch_size"])
             except SteplineError as error:
                 self.errors[n] = error
 

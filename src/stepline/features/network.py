@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from stepline import devices
 from stepline.backbones.registry import FAMILIES
 from stepline.errors import SteplineError, StoreError
 from stepline.spec import ClipSpec
@@ -20,16 +21,12 @@ MOST = {"cpu": 8, "cuda": 64}
 """Most clips at once, then: more are no faster."""
 
 
-def device_of(name: str) -> torch.device:
-    """Return the device that ``features.device`` names; ``auto`` is a GPU where torch sees one.
+def device_of(options: Mapping[str, Any]) -> torch.device:
+    """Return the device of networks. options: the configuration's ``features``.
 
     Raises StoreError where there is no such device.
     """
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and not torch.cuda.is_available():
-        raise StoreError("features.device is cuda, and torch sees no GPU here: set it to auto or cpu")
-    return torch.device(name)
+    return torch.device(devices.use(options, torch.cuda.is_available))
 
 
 class Network:
@@ -39,15 +36,17 @@ class Network:
     kernels, no TF32, one shape for all batches.
     """
 
-    def __init__(self, spec: ClipSpec, files: Mapping[str, Path], device: str, batch_size: int | None) -> None:
+    def __init__(
+        self, spec: ClipSpec, files: Mapping[str, Path], device: torch.device | str, batch_size: int | None
+    ) -> None:
         """Load the weights in ``files``. batch_size: clips at once; None is what suits network and device.
 
-        Raises StoreError where the device is not there, and what the architecture's ``load`` raises.
+        Raises what the architecture's ``load`` raises.
         """
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-        self.spec, self.device = spec, device_of(device)
+        self.spec, self.device = spec, torch.device(device)
         self.batch_size = batch_size or max(1, min(FRAMES[self.device.type] // spec.num_frames, MOST[self.device.type]))
         module: torch.nn.Module = import_module(FAMILIES[spec.architecture]).load(spec, files)
         self.module = module.eval().to(self.device)

@@ -1,15 +1,18 @@
 """The feature store: one Zarr array of rows, uncompressed in one shard file, and an index of its videos.
 
 ``features/`` is the array (rows, D), with the spec in its attributes; ``index.parquet`` has a Block per video, or, of a
-video of which spans were read, per span. Where rows are listed clips, ``clips.parquet`` says which.
+video of which spans were read, per span. Where rows are listed clips, ``clips.parquet`` says which. On object storage
+these are objects of the same names and bytes.
 """
 
 import hashlib
+import json
 import math
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -18,7 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.errors import StoreError
-from stepline.io import atomic_dir, canonical_json, read_json, read_table
+from stepline.features import objects
+from stepline.features.objects import ARRAY, CLIPS, INDEX, METADATA, ObjectError
+from stepline.features.partial import PartialCopy
+from stepline.io import atomic_dir, canonical_json, read_json, sha256_file
+from stepline.paths import Location, Remote
 from stepline.spec import Spec
 
 if TYPE_CHECKING:
@@ -56,6 +63,8 @@ class Block:
     source_sha256: str
 
 
+CLIPS_SHA256 = b"clips_sha256"
+"""In the metadata of ``index.parquet``, the sha256 of ``clips.parquet``."""
 CLIP = {"video": str, "start_s": float, "end_s": float, "row": int}
 """The columns of ``clips.parquet``; row: counted in the whole store."""
 
@@ -74,12 +83,21 @@ class Recorded(Spec):
 
 @dataclass(frozen=True)
 class Store:
-    """What is in a store. blocks: by video, in time's order. clips: rows of listed clips by video, else none."""
+    """What is in a store. blocks: by video, in time's order. clips: rows of listed clips by video, else none.
 
+    copy: of a remote store, what ``rows`` are of; ``fetch`` brings them.
+    """
+
+    location: Location
     spec: Recorded
     rows: Rows
     blocks: dict[str, list[Block]]
     clips: dict[str, dict[tuple[float, float], int]]
+    copy: PartialCopy | None = None
+
+    def rows_of(self, block: Block) -> Rows:
+        """Return a block's rows, as far as they are there."""
+        return self.rows[block.offset : block.offset + block.length]
 
 
 class Part(NamedTuple):
@@ -116,7 +134,7 @@ def cast(rows: Rows, spec: Spec, video: str, first: int = 0) -> Rows:
 
 
 def write(
-    folder: Path,
+    location: Location,
     spec: Spec,
     parts: Mapping[str, Rows | Sequence[Part]],
     hop_s: float,
@@ -124,18 +142,47 @@ def write(
     sources: Mapping[str, str] | None = None,
     clips: Mapping[str, Clips] | None = None,
 ) -> None:
-    """Write the (T, D) rows of each video to the store ``folder``, in the order of their ids.
+    """Write the (T, D) rows of each video to a store, in the order of their ids.
 
     Rows alone are a whole video's, from 0 s on; they are asked for and written video by video, as the spec's ``dtype``.
     sources: sha256 of the file that a video's rows were made from. clips: what each row is, where the spec's clips are
-    listed. Raises StoreError where rows cannot be stored, see ``cast``, or differ in D.
+    listed. A remote store is written to the disk first, and stays there until all of it is sent. Raises StoreError
+    where rows cannot be stored, see ``cast``, or differ in D; StorageError.
     """
+    if isinstance(location, Path):
+        _write(location, spec, parts, hop_s, sources or {}, clips)
+    else:
+        _write(_outgoing(location), spec, parts, hop_s, sources or {}, clips)
+        send(location)
+
+
+def send(location: Location) -> None:
+    """Send the rest of what a remote store has become, if a kill or an error left some; raise StorageError."""
+    if isinstance(location, Remote) and _outgoing(location).exists():
+        objects.put_store(_outgoing(location), location.url)
+        sent = _outgoing(location).with_name(f".{location.folder.name}.sent")
+        shutil.rmtree(sent, ignore_errors=True)
+        shutil.rmtree(_outgoing(location).replace(sent))  # renamed first: a half of it must not be sent
+
+
+def _outgoing(location: Remote) -> Path:
+    return location.folder.with_name(f"{location.folder.name}.outgoing")
+
+
+def _write(
+    folder: Path,
+    spec: Spec,
+    parts: Mapping[str, Rows | Sequence[Part]],
+    hop_s: float,
+    sources: Mapping[str, str],
+    clips: Mapping[str, Clips] | None,
+) -> None:
     import zarr
 
     blocks: list[Block] = []
     dimension = 0
     with atomic_dir(folder) as staged:
-        shard = staged / "features/c/0/0"
+        shard = staged / ARRAY
         shard.parent.mkdir(parents=True)
         with open(shard, "wb") as file:
             for video in sorted(parts):
@@ -154,7 +201,7 @@ def write(
                             start_s=float(piece.start_s),
                             end_s=float(piece.end_s),
                             sha256=_append(file, piece.rows, spec, video),
-                            source_sha256=(sources or {}).get(video, ""),
+                            source_sha256=sources.get(video, ""),
                         )
                     )
             n_rows = sum(block.length for block in blocks)
@@ -172,9 +219,11 @@ def write(
             compressors=None,
             attributes={"spec": spec.record()},
         )
-        _write_table(staged / "index.parquet", Block.__annotations__, [asdict(block) for block in blocks])
+        about = {}
         if clips is not None:
-            _write_table(staged / "clips.parquet", CLIP, list(_clip_lines(blocks, clips)))
+            _write_table(staged / CLIPS, CLIP, list(_clip_lines(blocks, clips)))
+            about[CLIPS_SHA256] = sha256_file(staged / CLIPS).encode()
+        _write_table(staged / INDEX, Block.__annotations__, [asdict(block) for block in blocks], about)
 
 
 def _append(file: BinaryIO, rows: Rows, spec: Spec, video: str) -> str:
@@ -219,24 +268,34 @@ def _clip_lines(blocks: list[Block], clips: Mapping[str, Clips]) -> Iterator[dic
             yield {"video": block.video, "start_s": float(start_s), "end_s": float(end_s), "row": row}
 
 
-def _write_table(path: Path, columns: Mapping[str, type], lines: list[dict[str, Any]]) -> None:
+def _write_table(
+    path: Path, columns: Mapping[str, type], lines: list[dict[str, Any]], about: Mapping[bytes, bytes] | None = None
+) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.Table.from_pylist(lines, _schema(columns)), path, write_page_checksum=True)
+    schema = _schema(columns).with_metadata(about or None)
+    pq.write_table(pa.Table.from_pylist(lines, schema), path, write_page_checksum=True)
 
 
-def read(folder: Path) -> Store:
-    """Return the store that ``write`` made in ``folder``; its rows are read when they are asked for.
+def read(location: Location) -> Store:
+    """Return the store that ``write`` made; its rows are read when they are asked for, of a remote one by ``fetch``.
 
-    Raises StoreError where it is absent or damaged.
+    Raises StoreError where it is absent or damaged, StorageError where that cannot be known.
     """
-    with damage_is_one_line(folder, "extract"):
-        record = dict(read_json(folder / "features/zarr.json")["attributes"]["spec"])
-        rows = read_array(folder / "features")
+    with damage_is_one_line(location, "extract"):
+        metadata = json.loads(_content(location, METADATA))
+        record = dict(metadata["attributes"]["spec"])
+        index = _parsed(_content(location, INDEX), Block.__annotations__)
+        listed = [Block(**line) for line in index.to_pylist()]
+        copy = None
+        if isinstance(location, Path):
+            rows = read_array(location / "features")
+        else:
+            copy = _partial(location.url, metadata)
+            rows = copy.rows
         if rows.dtype != record["dtype"]:
             raise ValueError("the rows are not what the spec says")
-        listed = [Block(**line) for line in read_index(folder, Block.__annotations__).to_pylist()]
         ends = [0, *(block.offset + block.length for block in listed)]
         if [*(block.offset for block in listed), len(rows)] != ends:
             raise ValueError("the blocks are not the rows")
@@ -247,32 +306,106 @@ def read(folder: Path) -> Store:
             blocks.setdefault(block.video, []).append(block)
         clips: dict[str, dict[tuple[float, float], int]] = {}
         if record.get("placement", "grid") != "grid":
-            lines = _read_table(folder / "clips.parquet", CLIP).to_pylist()
-            if [(line["video"], line["row"]) for line in lines] != [
-                (block.video, block.offset + i) for block in listed for i in range(block.length)
-            ]:
-                raise ValueError("the clips are not the rows")
-            clips = {video: {} for video in blocks}
-            for line in lines:
-                row = line["row"] - blocks[line["video"]][0].offset
-                clips[line["video"]][line["start_s"], line["end_s"]] = row
+            clips = _read_clips(location, listed, (index.schema.metadata or {}).get(CLIPS_SHA256, b"").decode())
         named = {key: record[key] for key in ("name", "label", "revision")}
         spec = Recorded(**named, values=record, dimension=rows.shape[1])
-    return Store(spec, rows, blocks, clips)
+    return Store(location, spec, rows, blocks, clips, copy)
+
+
+def _read_clips(location: Location, listed: Sequence[Block], sha256: str) -> dict[str, dict[tuple[float, float], int]]:
+    """Return the row of each clip by video. sha256: what the index says; "" of a store from before it said so."""
+    content = _content(location, CLIPS)
+    if hashlib.sha256(content).hexdigest() != sha256 and (sha256 or isinstance(location, Remote)):
+        raise ValueError("the clips are not those of the index")
+    lines = _parsed(content, CLIP).to_pylist()
+    if [(line["video"], line["row"]) for line in lines] != [
+        (block.video, block.offset + i) for block in listed for i in range(block.length)
+    ]:
+        raise ValueError("the clips are not the rows")
+    clips: dict[str, dict[tuple[float, float], int]] = {block.video: {} for block in listed}
+    first = {block.video: block.offset for block in reversed(listed)}
+    for line in lines:
+        clips[line["video"]][line["start_s"], line["end_s"]] = line["row"] - first[line["video"]]
+    return clips
+
+
+def read_all(locations: Iterable[Location]) -> list[Store]:
+    """Return stores as ``read`` does, of which remote ones are asked for at once."""
+    return objects.at_once(partial(read, location) for location in locations)
+
+
+def fetch(wanted: Iterable[tuple[Store, Sequence[Block]]], *, check: bool = True) -> None:
+    """Bring the rows of blocks of remote stores to this machine, at once; what is there or local is not read.
+
+    Raises StorageError, and StoreError where rows are not those that the index says, unless ``check`` is false.
+    """
+    lacking = [
+        (held, held.copy, missing)
+        for held, blocks in wanted
+        if held.copy and (missing := [block for block in blocks if not held.copy.has(block.offset, block.length)])
+    ]
+    if not lacking:
+        return
+    objects.at_once(
+        partial(_bring, held, piece) for held, copy, blocks in lacking for piece in copy.pieces(_spans(blocks))
+    )
+    if check:
+        objects.at_once(partial(_compare, held, block) for held, _, blocks in lacking for block in blocks)
+    for _, copy, blocks in lacking:
+        copy.keep(_spans(blocks))
+
+
+def _bring(held: Store, piece: Callable[[], None]) -> None:
+    try:
+        piece()
+    except ObjectError:
+        raise StoreError(_damaged(held.location, "its rows are absent or")) from None
+
+
+def _compare(held: Store, block: Block) -> None:
+    if digest(held.rows_of(block)) != block.sha256:
+        raise StoreError(_damaged(held.location, f"the rows of {block.video} are"))
+
+
+def _spans(blocks: Iterable[Block]) -> list[tuple[int, int]]:
+    return [(block.offset, block.length) for block in blocks]
+
+
+def _partial(url: str, metadata: dict[str, Any]) -> PartialCopy:
+    """Return an empty copy of a remote array; raise ValueError where its rows are not in order in one shard."""
+    shape, dtype = tuple(metadata["shape"]), np.dtype(metadata["data_type"])
+    if len(shape) != 2 or dtype not in (np.float16, np.float32):
+        raise ValueError("no matrix of float16 or float32")
+    if shape[0] and (not _plain(metadata, dtype) or objects.size(f"{url}/{ARRAY}") != _shard_bytes(metadata, dtype)):
+        raise ValueError("its rows are not in order in one shard")
+    return PartialCopy(f"{url}/{ARRAY}", shape, dtype)
+
+
+def _content(location: Location, name: str) -> bytes:
+    return (location / name).read_bytes() if isinstance(location, Path) else objects.get(f"{location.url}/{name}")
 
 
 @contextmanager
-def damage_is_one_line(folder: Path, verb: str) -> Iterator[None]:
-    """Raise StoreError for whatever the reading of a store in ``folder`` raises; ``verb`` makes it anew."""
+def damage_is_one_line(location: Location, verb: str) -> Iterator[None]:
+    """Raise StoreError for whatever the reading of a store raises; ``verb`` makes it anew."""
     try:
         yield
-    except (MemoryError, PermissionError):
+    except (MemoryError, PermissionError, objects.StorageError):
         raise
     except Exception as error:
-        raise StoreError(f"{folder} is absent or damaged: remove it and run `stepline {verb}`") from error
+        if isinstance(location, Remote):
+            raise StoreError(_damaged(location, "it is absent or")) from error
+        raise StoreError(f"{location} is absent or damaged: remove it and run `stepline {verb}`") from error
 
 
-def check_spec(folder: Path, stored: dict[str, Any], spec: Spec) -> None:
+def _damaged(location: Location, what: str) -> str:
+    return (
+        f"{location}: {what} damaged: copy the store there, or run `stepline verify` and `snakemake`, which makes what "
+        "is lost"
+    )
+
+
+def check_spec(location: Location, stored: dict[str, Any], spec: Spec) -> None:
     """Raise StoreError, naming the difference, where the ``stored`` record is not that of ``spec``."""
     asked = spec.record()
     if canonical_json(stored) != canonical_json(asked):
@@ -281,16 +414,19 @@ def check_spec(folder: Path, stored: dict[str, Any], spec: Spec) -> None:
             for key in sorted(stored.keys() | asked.keys())
             if stored.get(key) != asked.get(key)
         ]
-        raise StoreError(f"{folder} was made by another spec: {'; '.join(differences)}")
+        raise StoreError(f"{location} was made by another spec: {'; '.join(differences)}")
 
 
 def read_index(folder: Path, columns: Mapping[str, type]) -> "pa.Table":
     """Return the table ``index.parquet``; raise ValueError where it has other columns."""
-    return _read_table(folder / "index.parquet", columns)
+    return _parsed((folder / INDEX).read_bytes(), columns)
 
 
-def _read_table(path: Path, columns: Mapping[str, type]) -> "pa.Table":
-    table = read_table(path, page_checksum_verification=True)
+def _parsed(content: bytes, columns: Mapping[str, type]) -> "pa.Table":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
     if table.schema != _schema(columns):
         raise ValueError("other columns")
     return table
@@ -327,21 +463,37 @@ def _in_order(shard: Path, metadata: dict[str, Any], dtype: np.dtype[Any]) -> bo
 
     The index has offset and length in bytes of each chunk, 8 bytes each, and a checksum of 4 bytes.
     """
+    if not _plain(metadata, dtype) or shard.stat().st_size != _shard_bytes(metadata, dtype):
+        return False
+    n_chunks, chunk_bytes = _chunks(metadata, dtype)
+    with open(shard, "rb") as file:
+        file.seek(n_chunks * chunk_bytes)
+        index = np.frombuffer(file.read(16 * n_chunks), "<u8").reshape(n_chunks, 2)
+    return np.array_equal(index, _shard_index(n_chunks, chunk_bytes))
+
+
+def _plain(metadata: dict[str, Any], dtype: np.dtype[Any]) -> bool:
+    """Return whether an array is one shard of uncompressed chunks of whole rows."""
     codec = metadata["codecs"][0]
     plain = {"codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "index_location": "end"}
     if codec["name"] != "sharding_indexed":
         return False
     rows, columns = metadata["chunk_grid"]["configuration"]["chunk_shape"]
-    chunk_rows, chunk_columns = codec["configuration"]["chunk_shape"]
-    n_chunks, chunk_bytes = rows // chunk_rows, dtype.itemsize * chunk_rows * chunk_columns
-    if (
-        any(codec["configuration"][key] != value for key, value in plain.items())
-        or (metadata["data_type"], columns) != (dtype.name, chunk_columns)
-        or rows < metadata["shape"][0]
-        or shard.stat().st_size != n_chunks * (chunk_bytes + 16) + 4
-    ):
-        return False
-    with open(shard, "rb") as file:
-        file.seek(n_chunks * chunk_bytes)
-        index = np.frombuffer(file.read(16 * n_chunks), "<u8").reshape(n_chunks, 2)
-    return np.array_equal(index, _shard_index(n_chunks, chunk_bytes))
+    return (
+        all(codec["configuration"][key] == value for key, value in plain.items())
+        and (metadata["data_type"], columns) == (dtype.name, codec["configuration"]["chunk_shape"][1])
+        and rows >= metadata["shape"][0]
+    )
+
+
+def _chunks(metadata: dict[str, Any], dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return how many chunks the shard has, and the bytes of each."""
+    chunk_rows, chunk_columns = metadata["codecs"][0]["configuration"]["chunk_shape"]
+    rows = metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
+    return rows // chunk_rows, dtype.itemsize * chunk_rows * chunk_columns
+
+
+def _shard_bytes(metadata: dict[str, Any], dtype: np.dtype[Any]) -> int:
+    """Return the bytes of the whole shard."""
+    n_chunks, chunk_bytes = _chunks(metadata, dtype)
+    return n_chunks * (chunk_bytes + 16) + 4

@@ -23,5 +23,6 @@ def _work(pipeline: Pipeline, name: str, shard: str) -> Work:
     assert isinstance(spec, FrameSpec)
     write_json(paths.spec_record(spec), spec.record())
     files = files_of(spec.weights, own_file(name, pipeline.config)) if isinstance(spec, ClipSpec) else {}
-    folder = paths.features(pipeline.name, shard, spec)
-    return Work(spec=spec, folder=folder, files=files, listed=pipeline.features.clips(name))
+    return Work(
+        spec=spec, store=pipeline.features.store(name, shard), files=files, listed=pipeline.features.clips(name)
+    )

@@ -51,10 +51,14 @@ class Features:
         spec = self.spec_of(backbone)
         return [paths.features_manifest(self.videos.dataset.name, shard, spec) for shard in self.videos.all_shards]
 
-    def folders(self, backbone: str) -> list[Path]:
-        """Return the folders of a backbone's features of all shards."""
-        spec = self.spec_of(backbone)
-        return [paths.features(self.videos.dataset.name, shard, spec) for shard in self.videos.all_shards]
+    def stores(self, backbone: str) -> list[paths.Location]:
+        """Return where a backbone's features of all shards stand."""
+        return [self.store(backbone, shard) for shard in self.videos.all_shards]
+
+    def store(self, backbone: str, shard: str) -> paths.Location:
+        """Return where a backbone's features of a shard stand."""
+        folder = paths.features(self.videos.dataset.name, shard, self.spec_of(backbone))
+        return paths.located(folder, self.config["features"]["store"])
 
     # Jobs
 

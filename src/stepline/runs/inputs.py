@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from stepline.availability import Record, read_availability
 from stepline.benchmark import Benchmark, Job
 from stepline.config import Config
-from stepline.features.bank import Bank
+from stepline.features.bank import Bank, open_named
 from stepline.features.resize import resize
-from stepline.features.store import read
 from stepline.footage import Footage
 from stepline.needs import Need
 
@@ -67,7 +66,10 @@ class Inputs(Generic[AnyBenchmark]):
 
     def used(self, split: str) -> list[Any]:
         """Return the units of the subset's videos of which all that the entry reads is there."""
-        return [unit for unit in self.chosen(split) if self.has(unit)]
+        units = [unit for unit in self.chosen(split) if self.has(unit)]
+        for bank in self.banks if units else ():
+            bank.fetch(unit.video for unit in units)
+        return units
 
     def chosen(self, split: str) -> list[Any]:
         """Return the units of the subset's videos, the released ones where there is no subset."""
@@ -128,7 +130,7 @@ class Inputs(Generic[AnyBenchmark]):
         """Where models run, ``cpu`` or ``cuda``; raise StoreError where ``features.device`` is not there."""
         from stepline.features.network import device_of
 
-        return device_of(self.benchmark.config["features"]["device"]).type
+        return device_of(self.benchmark.config["features"]).type
 
     # Features
 
@@ -144,10 +146,7 @@ class Inputs(Generic[AnyBenchmark]):
 
     def open_bank(self, name: str) -> Bank:
         """Return the bank of features by their name."""
-        folders = self.footage.folders(name)
-        known = self.footage.is_backbone(name)
-        spec = self.footage.pipeline.features.spec_of(name) if known else read(folders[0]).spec
-        return Bank.open(folders, spec)
+        return open_named(self.footage, name)
 
     @property
     def imported(self) -> list[str]:

@@ -19,7 +19,7 @@ from stepline.invocation import current
 from stepline.io import read_json, sha256_file, write_json
 from stepline.runs.inputs import Inputs
 
-LIBRARIES = ("numpy", "scikit-learn", "torch")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "av", "opencv-python-headless")
 OBJECT = {"type": "object"}
 FORM: Schema = {
     "type": "object",
@@ -61,7 +61,7 @@ def write_record(inputs: Inputs[Any], method: Method[Any, Any]) -> None:
             "releases": {each: _release(benchmark, each) for each in benchmark.reads(job)},
             "invocation": asdict(current()),
             "stepline": {"version": stepline.__version__, "commit": _commit()},
-            "versions": {"python": platform.python_version(), **_versions()},
+            "versions": {"python": platform.python_version(), **_versions(), "conda": _conda()},
         },
     )
 
@@ -91,6 +91,11 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "not installed"
     return found
+
+
+def _conda() -> str:
+    """Return the folder of the conda environment that Snakemake made, by the digest of its file; "no" without one."""
+    return Path(os.environ.get("CONDA_PREFIX", "")).name if os.environ.get("STEPLINE_CONDA") else "no"
 
 
 @cache

@@ -10,8 +10,8 @@ from stepline.backbones.registry import FAMILIES, files_of, own_file, similarity
 from stepline.backbones.sentence import MODELS, model_files
 from stepline.errors import ConfigError, MissingError
 from stepline.features.bank import Bank
-from stepline.features.store import read
 from stepline.features.text import TextEncoder
+from stepline.paths import Location
 from stepline.pipeline import Pipeline
 from stepline.search.corpus import Corpus, Floats
 from stepline.search.transcripts import Transcripts, Vectors
@@ -67,8 +67,11 @@ def _tower(pipeline: Pipeline, name: str) -> TextSpec | None:
     return tower_of(spec, own_file(name, pipeline.config)) if isinstance(spec, ClipSpec) else None
 
 
-def _stores(pipeline: Pipeline, name: str) -> list[Path]:
-    return [folder for folder in pipeline.features.folders(name) if folder.is_dir()]
+def _stores(pipeline: Pipeline, name: str) -> list[Location]:
+    """Return the stores that are there; the remote ones of which there is a record."""
+    features = pipeline.features
+    shards = zip(features.manifests(name), features.stores(name), strict=True)
+    return [store for record, store in shards if (store if isinstance(store, Path) else record).exists()]
 
 
 def _seen(pipeline: Pipeline, name: str) -> Source:
@@ -78,17 +81,17 @@ def _seen(pipeline: Pipeline, name: str) -> Source:
             f"backbone {name} has no text tower: choose a network that has one, see docs/search.md, or search what is "
             f"said by one of {', '.join(MODELS)}"
         )
-    stores = _stores(pipeline, name)
-    bank = Bank.open(stores, spec)
-    videos = [video for video in bank if len(bank.rows[video])]
+    bank = Bank.open(_stores(pipeline, name), spec)
+    videos = [video for video in bank if bank.length(video)]
     if not videos:
         raise MissingError(f"{pipeline.name} has no features of {name}: add it to its backbones and run `snakemake`")
     files = files_of(tower.weights, own_file(name, pipeline.config))
+    bank.fetch()
     encoder: TextEncoder = import_module(FAMILIES[tower.architecture]).load_text(tower, files)
     spans = [_spans(bank, video) for video in videos]
     corpus = Corpus(
         videos=videos,
-        parts=[rows for folder in stores if len(rows := np.asarray(read(folder).rows))],
+        parts=[np.asarray(bank.stores[video].rows) for video in videos if not bank.blocks[video][0].offset],
         lengths=[len(each) for each in spans],
         spans_s=np.concatenate(spans),
         similarity=similarity(spec),

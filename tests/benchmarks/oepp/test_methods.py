@@ -60,7 +60,8 @@ class TestRandom:
 def test_windows_that_begin_after_the_features_are_counted() -> None:
     of = inputs("matching-t3", windows={"rows": "within"})
     last = max(of.truth("base"), key=lambda each: each.end.start_s)
-    of.bank.rows[last.video] = of.bank.rows[last.video][: int(last.start.start_s)]
+    (block,) = of.bank.blocks[last.video]
+    of.bank.blocks[last.video] = [replace(block, length=int(last.start.start_s))]
     made = method(of)
     list(made.predict(of, []))
     assert (

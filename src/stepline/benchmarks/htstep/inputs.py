@@ -102,11 +102,14 @@ class HtstepInputs(Inputs[Htstep]):
         """Return the units of which all that the entry reads is there."""
         bank = self.bank(split) if self.benchmark.features(self.entry) else None
         said = {*self.subtitles} if "speech" in self.entry.kind.sees else None
-        return [
+        units = [
             unit
             for unit in self.chosen(split)
             if (bank is None or unit.video in bank) and (said is None or unit.video in said)
         ]
+        if bank is not None:
+            bank.fetch(unit.video for unit in units)
+        return units
 
     def bank(self, split: str) -> Bank:
         """Return the features of a split's videos, a row a second from 0 s on.

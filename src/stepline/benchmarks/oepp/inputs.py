@@ -50,6 +50,6 @@ class OeppInputs(Inputs[Benchmark[Entry]]):
         """Return the rows of a window's observations; None where it begins after the features end."""
         rule = self.options["windows"]["rows"]
         try:
-            return observation_rows(window.start, window.end, len(self.bank[window.video]), rule)
+            return observation_rows(window.start, window.end, self.bank.length(window.video), rule)
         except ValueError:
             return None

@@ -103,4 +103,4 @@ class SpacewalkInputs(Inputs[Spacewalk]):
     def bank(self) -> Bank:
         """The features of the study's videos by the entry's backbone."""
         features = self.benchmark.pipeline.features
-        return Bank.open(features.folders(self.entry.backbone), features.spec_of(self.entry.backbone))
+        return Bank.open(features.stores(self.entry.backbone), features.spec_of(self.entry.backbone))

@@ -132,7 +132,7 @@ class _Training:
             [[video, item.id, item.label] for video, item in self.samples],
             [hashlib.sha256(rows.tobytes()).hexdigest() for rows in steps.values()],
         ]
-        self.device = device_of(inputs.benchmark.config["features"]["device"])
+        self.device = device_of(inputs.benchmark.config["features"])
         tokens = {video: [clip_text.tokenize(text) for text in each.texts] for video, each in windows.items()}
         self.tokens = {video: torch.tensor(ids, device=self.device) for video, ids in tokens.items()}
         self.steps = {video: torch.from_numpy(rows).to(self.device) for video, rows in steps.items()}
@@ -186,8 +186,8 @@ class _Tuned:
     def __init__(self, inputs: SpacewalkInputs, context_s: float, fits: Sequence[Path]) -> None:
         self.inputs, self.context_s, self.folder = inputs, context_s, fits[0].parent
         self.spec, options = _spec(inputs), inputs.benchmark.config["features"]
-        self.networks = [Network(self.spec, {fit.name: fit}, options["device"], options["batch_size"]) for fit in fits]
-        self.device = device_of(options["device"])
+        self.device = device_of(options)
+        self.networks = [Network(self.spec, {fit.name: fit}, self.device, options["batch_size"]) for fit in fits]
         self.texts_at_once = options["batch_size"] or TEXTS
         self.towers = [internvideo.load_text_tower({fit.name: fit}).to(self.device) for fit in fits if _heard(inputs)]
 

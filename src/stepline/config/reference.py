@@ -1,0 +1,164 @@
+"""The configuration's schema as a page: every key with what it may be, its default and its description."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stepline.config.declarations import folders
+from stepline.config.schema import Schema, schema_of
+
+HEAD = """\
+# Configuration
+
+<!-- Made of the schema. After a change of it: python -m stepline.config > config/README.md -->
+
+The configuration is one YAML file. It names what to compute: a key for each benchmark and, under `datasets`, for each
+folder of videos. All options have defaults, so `{}` is enough:
+
+```yaml
+pss: {}                              # all tables of PSS
+hirest:
+  tables: [table3, table4]           # two tables of HiREST
+datasets:
+  mine: {videos: path/to/videos}     # your own videos
+```
+
+In a checkout the file is `config.yaml`, or the one that `--configfile` names. Where snakedeploy deployed the workflow,
+it is `config/config.yaml`, which you write; where you use it as a [module](../docs/module.md), it is your own.
+`--config 'pss={tables: [table3]}'` changes values for one run. An unknown key, or a value that is not allowed, is an
+error that names it and says what is allowed.
+
+Below, keys are dotted and stand under the key of their section: `limits.memory_mb` of `media` is
+`media: {limits: {memory_mb: 4000}}`. `<name>` is a name of your choice.
+"""
+BOUNDS = {
+    "minimum": "≥ ",
+    "exclusiveMinimum": "> ",
+    "maximum": "≤ ",
+    "exclusiveMaximum": "< ",
+    "multipleOf": "a multiple of ",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A key below that of its section, and as Markdown what it may be, its default and its description."""
+
+    key: str
+    value: str
+    default: str
+    description: str
+
+    def __str__(self) -> str:
+        return f"| `{self.key}` | {self.value} | {self.default} | {self.description} |"
+
+
+def page() -> str:
+    """Return the Markdown page of all keys: of the configuration, of every benchmark, and of each benchmark."""
+    parts = schema_of(folders({}))["properties"]
+    studies = {name: part for name, part in parts.items() if "releases" in part.get("properties", {})}
+    common = set.intersection(*(set(_rows(part)) for part in studies.values()))
+    common = {row for row in common if {each.key for each in common} >= set(_above(row.key))}
+
+    single = [row for name, part in parts.items() if not _below(part) for row in _rows(part, name)]
+    text = [HEAD, _section("General", "", single)]
+    for name, part in parts.items():
+        if _below(part) and name not in studies:
+            own, *rows = _rows(part, "", studies)
+            text.append(_section(f"`{name}`", own.description, rows))
+    first = next(iter(studies.values()))
+    text.append(_section("Every benchmark", "", [row for row in _rows(first) if row in common]))
+    shown: dict[str, Schema] = {}
+    for name, part in studies.items():
+        own, *rows = _rows(part, "", shown)
+        text.append(_section(f"`{name}`", own.description, [row for row in rows if row not in common]))
+        shown[name] = part
+    return "\n".join(text)
+
+
+def _section(title: str, about: str, rows: list[Row]) -> str:
+    head = ["| key | value | default | |", "|---|---|---|---|"]
+    return "\n".join([f"## {title}", "", *([about, ""] if about else []), *head, *map(str, rows), ""])
+
+
+def _rows(
+    part: Schema, key: str = "", like: Mapping[str, Schema] | None = None, *, required: bool = False
+) -> list[Row]:
+    """Return the row of a key, and those of all keys below it.
+
+    like: of an object with the keys of one of these parts of the configuration, only rows that differ are returned.
+    """
+    needed = part.get("required", [])
+    below = [
+        row
+        for name, child in _below(part).items()
+        for row in _rows(child, _joined(key, name), like, required=name in needed)
+    ]
+    description = part.get("description", "")
+    for name, other in (like or {}).items():
+        if _below(part) and _below(other).keys() == _below(part).keys():
+            same = {replace(row, key=_joined(key, row.key)) for row in _rows(other)[1:]}
+            below = [row for row in below if row not in same]
+            description += f" As `{name}`, but for:"
+            break
+    value = "" if below and not _nullable(part) else _value(part)
+    default = "required" if required else _default(part)
+    return [Row(key, value, default, re.sub(r"docs/([\w-]+\.md)", r"[\1](../docs/\1)", description.strip())), *below]
+
+
+def _below(part: Schema) -> dict[str, Schema]:
+    other = part.get("additionalProperties")
+    return {**part.get("properties", {}), **({"<name>": other} if isinstance(other, dict) else {})}
+
+
+def _joined(key: str, name: str) -> str:
+    return f"{key}.{name}" if key else name
+
+
+def _above(key: str) -> list[str]:
+    names = key.split(".")
+    return [".".join(names[:at]) for at in range(1, len(names))]
+
+
+def _nullable(part: Schema) -> bool:
+    return "null" in part["type"] if isinstance(part.get("type"), list) else False
+
+
+def _value(part: Schema) -> str:
+    """Return what a value may be."""
+    if "enum" in part:
+        return ", ".join(f"`{each}`" for each in part["enum"])
+    if part["type"] == "boolean":
+        return "`true`, `false`"
+    if part["type"] == "array":
+        items, some = part["items"], "minItems" in part
+        if "enum" in items:
+            return f"{'one or more' if some else 'any'} of {_value(items)}"
+        return f"{'one or more' if some else 'list of'} {items['type']}s{_range(items)}"
+    types = part["type"] if isinstance(part["type"], list) else [part["type"]]
+    return " or ".join(each for each in types if each != "null") + _range(part) + (" or `null`" * _nullable(part))
+
+
+def _range(part: Schema) -> str:
+    if "minimum" in part and "maximum" in part:
+        return f" from {part['minimum']} to {part['maximum']}"
+    found = [f"{sign}{part[name]}" for name, sign in BOUNDS.items() if name in part]
+    return f" {', '.join(found)}" if found else ""
+
+
+def _default(part: Schema) -> str:
+    """Return the default: "all" of a list of all that is allowed, "" of a key without one and of an object."""
+    default = part.get("default", {})
+    if default == {}:
+        return ""
+    if isinstance(default, list) and default == part["items"].get("enum") and len(default) > 1:
+        return "all"
+    return f"`{_flow(default)}`"
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flow, value))}]"
+    return value if isinstance(value, str) and value else json.dumps(value)

@@ -1,0 +1,46 @@
+"""SIGTERM, by which a scheduler ends a job some time before it kills it."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Stopped(BaseException):
+    """The process is asked to end. No handler of errors catches it; what is open is closed on its way."""
+
+    code = 128 + signal.SIGTERM
+
+
+class _Asked:
+    deferred = False
+    pending = False
+
+
+def raise_on_sigterm() -> None:
+    """Have the main thread raise Stopped at the first SIGTERM; later ones are ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    _Asked.deferred = _Asked.pending = False
+    signal.signal(signal.SIGTERM, _asked)
+
+
+def _asked(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _Asked.pending = _Asked.deferred
+    if not _Asked.deferred:
+        raise Stopped
+
+
+@contextmanager
+def whole_step() -> Iterator[None]:
+    """Have Stopped wait for the end of this block, which changes what would then be saved. Not to be nested."""
+    _Asked.deferred = True
+    try:
+        yield
+    finally:
+        _Asked.deferred = False
+    if _Asked.pending:
+        _Asked.pending = False
+        raise Stopped

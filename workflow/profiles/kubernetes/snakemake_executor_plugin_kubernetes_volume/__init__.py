@@ -1,0 +1,57 @@
+"""The executor of snakemake-executor-plugin-kubernetes, for pods that share the work folder on a volume.
+
+That executor takes for granted that nothing is shared and asks for a storage provider, by which pods would lack what
+jobs wrote beside the files that rules name. Here all pods mount one volume where the head of the run has it, start in
+the work folder, and use the Python of their image.
+"""
+
+import os
+import shlex
+from dataclasses import replace
+from typing import Any
+
+import snakemake_executor_plugin_kubernetes as kubernetes
+from kubernetes.client import BatchV1Api, CoreV1Api, V1Job
+from snakemake.common import get_container_image
+from snakemake_executor_plugin_kubernetes import ExecutorSettings as ExecutorSettings
+from snakemake_interface_common.exceptions import WorkflowError
+from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
+
+common_settings = replace(kubernetes.common_settings, implies_no_shared_fs=False)
+
+
+class Executor(kubernetes.Executor):
+    """Runs each job, or group of jobs, as a Job of Kubernetes."""
+
+    def __post_init__(self) -> None:
+        """Connect to the cluster; raise WorkflowError where no image is named, or no volume holds the work folder."""
+        if self.workflow.remote_execution_settings.container_image == get_container_image():
+            raise WorkflowError("--container-image is not set: name an image with Stepline, see docs/containers.md")
+        folder, volumes = os.getcwd(), self.workflow.executor_settings.persistent_volumes
+        mounted = [str(volume.path) for volume in volumes]
+        if folder not in mounted and not any(folder.startswith(f"{path}/") for path in mounted):
+            raise WorkflowError(
+                f"--kubernetes-volume-persistent-volumes: no volume holds the work folder {folder}; "
+                f"they are mounted at: {', '.join(mounted) or 'nowhere'}"
+            )
+        super().__post_init__()
+        self.kubeapi, self.batchapi = _Pods(), _Jobs()
+
+    def get_job_exec_prefix(self, job: JobExecutorInterface) -> str:  # noqa: ARG002 - of the interface
+        """Return what a pod does first."""
+        return f"cd {shlex.quote(os.getcwd())}"
+
+
+class _Pods(CoreV1Api):
+    def read_namespaced_pod_log(self, **asked: Any) -> Any:
+        """Return the log of a pod. Each starts once: where the log of a previous start is asked for, there is none."""
+        return super().read_namespaced_pod_log(**asked | {"previous": False})
+
+
+class _Jobs(BatchV1Api):
+    def create_namespaced_job(self, namespace: str, body: V1Job) -> Any:
+        """Submit a job. Its disk is that of the volume: it asks for none of the node."""
+        asked = body.spec.template.spec.containers[0].resources
+        for each in (asked.requests, asked.limits or {}):
+            each.pop("ephemeral-storage", None)
+        return super().create_namespaced_job(namespace, body)

@@ -1,0 +1,17 @@
+# The package: that of the checkout, else the installed one, which must be of the same version.
+import os
+import sys
+
+VERSION = "0.1.0"
+
+sys.path.insert(0, os.path.normpath(f"{workflow.current_basedir}/../../src"))
+try:
+    from stepline import __version__ as installed
+except ModuleNotFoundError:
+    installed = "not installed"
+if installed != VERSION:
+    print(
+        f"error: these rules are of Stepline {VERSION}, the package is {installed}: pip install stepline=={VERSION}",
+        file=sys.stderr,
+    )
+    sys.exit(2)
