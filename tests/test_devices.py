@@ -2,11 +2,13 @@
 
 import logging
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock, Timeout
 
 from stepline import devices
 from stepline.errors import StoreError
@@ -16,10 +18,8 @@ CUDA = {"device": "cuda", "jobs_per_gpu": 1}
 HOLD = """
 import logging, sys
 from stepline import devices
-logging.basicConfig(level="INFO", format="%(message)s", stream=sys.stdout)
+logging.basicConfig(level="INFO", format="%(message)s", stream=sys.stdout, force=True)
 assert devices.use({"device": "cuda", "jobs_per_gpu": int(sys.argv[1])}, lambda: True) == "cuda"
-import os
-print("has", os.environ["CUDA_VISIBLE_DEVICES"], flush=True)
 sys.stdin.read()
 """
 
@@ -28,9 +28,11 @@ sys.stdin.read()
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A host without a GPU and a scheduler, and its folder of temporary files."""
     for name in (*devices.GIVEN, "SLURM_JOB_ID"):
-        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")  # so that what a test sets is undone
+        monkeypatch.delenv(name)
     monkeypatch.setattr(devices, "_held", [])
-    monkeypatch.setattr(devices, "PROC", tmp_path / "gpus")
+    monkeypatch.setattr(devices, "NODES", tmp_path / "dev")
+    monkeypatch.setattr(devices, "DRIVER", tmp_path / "gpus")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     return tmp_path
@@ -54,10 +56,15 @@ def said(process: "subprocess.Popen[str]") -> str:
 
 def test_the_gpus_of_a_host_are_counted(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert devices.visible() == []
-    for number in range(2):
-        (host / f"gpus/0000:0{number}:00.0").mkdir(parents=True)
-    assert devices.visible() == ["0", "1"]
-    for listed, expected in {"": [], "-1": [], "3": ["3"], "2, GPU-ab": ["2", "GPU-ab"], "1,-1,2": ["1"]}.items():
+    for number in range(12):
+        (host / f"gpus/0000:{number:02x}:00.0").mkdir(parents=True)
+    assert devices.visible() == [str(number) for number in range(12)]
+    (host / "dev").mkdir()
+    for name in ("nvidia3", "nvidia11", "nvidiactl", "nvidia-uvm", "null"):
+        (host / "dev" / name).touch()
+    assert devices.visible() == ["0", "1"], "a container has the device files of its own GPUs alone"
+    lists = {"": [], "-1": [], "NoDevFiles": [], "3": ["3"], "2, GPU-ab": ["2", "GPU-ab"], "1,-1,2": ["1"]}
+    for listed, expected in lists.items():
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
         assert devices.visible() == expected
 
@@ -68,31 +75,73 @@ def test_jobs_ask_for_a_gpu_where_one_is_wanted(monkeypatch: pytest.MonkeyPatch)
     assert [devices.wanted(device) for device in ("cuda", "auto", "cpu")] == [True, True, False]
 
 
-def test_without_a_gpu_networks_run_on_the_cpu_and_say_so(caplog: pytest.LogCaptureFixture) -> None:
-    logging.getLogger("stepline").propagate = True
-    with caplog.at_level(logging.INFO, "stepline"):
-        assert devices.use(AUTO, lambda: False) == "cpu"
-    assert caplog.messages == ["there is no GPU here: networks run on the CPU"]
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+    """What is logged."""
+    monkeypatch.setattr(logging.getLogger("stepline"), "propagate", True)
+    caplog.set_level(logging.INFO, "stepline")
+    return caplog
+
+
+def lease(name: str, job: str = "host") -> FileLock:
+    return FileLock(devices._folder() / f"{job}.{name}.0.lock", blocking=False)
+
+
+def test_without_a_gpu_networks_run_on_the_cpu_and_the_log_says_so(logged: pytest.LogCaptureFixture) -> None:
+    assert devices.use(AUTO, lambda: False) == "cpu"
+    assert logged.messages == ["there is no GPU here: networks run on the CPU"]
     assert devices.use(devices.CPU, lambda: pytest.fail("nobody need look")) == "cpu"
     with pytest.raises(StoreError, match=r"features.device is cuda, and no GPU can be used here"):
         devices.use(CUDA, lambda: False)
 
 
+def test_a_gpu_that_cannot_be_used_is_given_back(host: Path, logged: pytest.LogCaptureFixture) -> None:
+    (host / "gpus/0000:01:00.0").mkdir(parents=True)
+    for _ in range(2):
+        assert devices.use(AUTO, lambda: False) == "cpu"
+        assert devices.VISIBLE not in os.environ
+        with lease("0"):
+            pass
+    assert logged.messages == 2 * ["GPU 0 cannot be used: networks run on the CPU"]
+
+
+def test_a_process_keeps_the_gpu_that_it_has(logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(devices.VISIBLE, "GPU-1/2,7")
+    looked = []
+    for _ in range(2):
+        assert devices.use(AUTO, lambda: not looked.append(os.environ[devices.VISIBLE])) == "cuda"
+    assert looked == ["GPU-1/2"], "what is visible is decided before a library looks"
+    assert logged.messages == ["networks run on GPU GPU-1/2"]
+    with pytest.raises(Timeout):
+        lease("GPU-1_2").acquire()
+
+
 @pytest.mark.parametrize("variable", devices.GIVEN)
 def test_a_given_gpu_is_never_replaced_by_the_cpu(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for none in ("", "none"):
+        monkeypatch.setenv(variable, none)
+        assert devices.use(AUTO, lambda: False) == "cpu"
     monkeypatch.setenv(variable, "0")
-    with pytest.raises(StoreError, match=f"{variable} gives this process a GPU, which cannot be used"):
-        devices.use(AUTO, lambda: False)
+    for options in (AUTO, CUDA):
+        with pytest.raises(StoreError, match=f"{variable}=0 gives this job a GPU, and networks cannot use it: see"):
+            devices.use(options, lambda: False)
     assert devices.use(AUTO, lambda: True) == "cuda"
+
+
+def test_an_image_that_wants_all_gpus_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NVIDIA_VISIBLE_DEVICES", "all")
+    assert devices.use(AUTO, lambda: False) == "cpu"
 
 
 def test_processes_have_different_gpus_and_one_too_many_waits() -> None:
     with held("4,7") as first, held("4,7") as second:
-        assert {said(first), said(second)} == {"has 4", "has 7"}
+        assert {said(first), said(second)} == {"networks run on GPU 4", "networks run on GPU 7"}
         with held("4,7") as third:
-            assert said(third) == "all GPUs are in use (4, 7): waiting for one"
+            assert (
+                said(third) == f"all GPUs (4, 7) are in use by other jobs: waiting for one; locks: {devices._folder()}"
+            )
             first.kill()
-            assert said(third) in ("has 4", "has 7")
+            assert said(third) in ("networks run on GPU 4", "networks run on GPU 7")
             third.communicate()
         second.communicate()
 
@@ -100,21 +149,25 @@ def test_processes_have_different_gpus_and_one_too_many_waits() -> None:
 def test_jobs_may_share_a_gpu_but_spread_first() -> None:
     with held("0,1", jobs=2) as a, held("0,1", jobs=2) as b, held("0,1", jobs=2) as c:
         has = [said(each) for each in (a, b, c)]
-        assert {"has 0", "has 1"} == set(has)
+        assert {"networks run on GPU 0", "networks run on GPU 1"} == set(has)
         for each in (a, b, c):
             each.communicate()
 
 
 def test_a_slurm_job_does_not_wait_for_another_whose_gpus_have_the_same_numbers() -> None:
     with held("0", SLURM_JOB_ID="1") as one, held("0", SLURM_JOB_ID="2") as other:
-        assert said(one) == said(other) == "has 0"
+        assert said(one) == said(other) == "networks run on GPU 0"
         one.communicate()
         other.communicate()
 
 
-def test_a_folder_of_another_user_is_refused(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (host / "theirs").mkdir()
-    (host / f"stepline-gpus-{os.getuid()}").symlink_to(host / "theirs")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    with pytest.raises(StoreError, match="belongs to another user"):
-        devices.use(CUDA, lambda: True)
+def test_all_users_of_a_host_share_the_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(devices.VISIBLE, "0")
+    before = os.umask(0o077)
+    try:
+        assert devices.use(CUDA, lambda: True) == "cuda"
+    finally:
+        os.umask(before)
+    (file,) = devices._folder().iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o666
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o1777

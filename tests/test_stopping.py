@@ -2,11 +2,21 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
+from stepline.cli import main
+from stepline.errors import StoreError
 from stepline.stopping import Stopped, raise_on_sigterm, whole_step
+from tests.media.clips import make
+from tests.media.test_process import alive
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +56,110 @@ def test_a_step_is_finished_first() -> None:
     with whole_step():
         done.append("and no second time")
     assert len(done) == 2
+
+
+def test_an_error_of_a_step_does_not_hide_it() -> None:
+    def step() -> None:
+        with whole_step():
+            terminate()
+            raise StoreError("the step fails")
+
+    with pytest.raises(Stopped):
+        step()
+
+
+CONFIG = """
+datasets: {mine: {videos: clips, backbones: [counted]}}
+backbones: {counted: {path: counted.py}}
+features: {device: cpu, batch_size: 4}
+"""
+COUNTED = """
+import os
+import time
+from stepline.spec import ClipSpec
+SPEC = ClipSpec(
+    name="counted", label="test", revision=1, fps=2, architecture="file", weights=(), licence="MIT",
+    num_frames=2, interval=1, hop=1, steps=(("exact", 16, 16, "swscale_bicubic"),), mean=(0, 0, 0), std=(1, 1, 1),
+    output="mean", dimension=3,
+)
+def load(spec, files):
+    import torch
+    class Counted(torch.nn.Module):
+        def forward(self, clips):
+            if os.path.exists("slow"):
+                time.sleep(0.05)
+            with open("batches", "a") as file:
+                print(len(clips), file=file)
+            return clips.mean(dim=(2, 3, 4))
+    return Counted()
+"""
+EXTRACT = ("--log", "extract.log", "extract", "mine", "--shard", "000", "--backbone", "counted")
+SECONDS = {"a": 10, "b": 150}
+
+
+def prepared(folder: Path, clips: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go to a new work folder, where the videos are known."""
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "clips").symlink_to(clips)
+    (folder / "config.yaml").write_text(CONFIG)
+    (folder / "counted.py").write_text(COUNTED)
+    assert main(["fetch", "mine/videos/000"]) == 0
+
+
+def batches() -> int:
+    return Path("batches").read_text().count("\n") if Path("batches").exists() else 0
+
+
+def content() -> dict[str, bytes]:
+    files = [path for path in Path("features").rglob("*") if path.is_file() and path.suffix != ".lock"]
+    return {str(path): path.read_bytes() for path in files}
+
+
+def started(pid: int) -> list[int]:
+    """Return the process and those that its threads have started."""
+    lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [pid, *(int(child) for each in lists for child in each.split())]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc says which processes there are")
+@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 3])
+def test_extraction_keeps_each_row_that_it_has_computed(
+    times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once only the process is asked, three times all that it started are: schedulers do both."""
+    pytest.importorskip("torch")
+    (tmp_path / "clips").mkdir()
+    for name, seconds in SECONDS.items():
+        make(tmp_path / "clips" / f"{name}.mp4", [Fraction(i, 2) for i in range(2 * seconds)])
+    prepared(tmp_path / "whole", tmp_path / "clips", monkeypatch)
+    assert main(EXTRACT) == 0
+    expected, total = content(), batches()
+    assert total == 5 + 75
+
+    prepared(tmp_path / "stopped", tmp_path / "clips", monkeypatch)
+    Path("slow").touch()
+    command = [sys.executable, "-m", "stepline", *EXTRACT]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        deadline = time.monotonic() + 120
+        while batches() < total // 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        processes = started(process.pid)
+        for _ in range(times):
+            (os.kill if times == 1 else os.killpg)(process.pid, signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    done = batches()
+    line = f"counted: {4 * (done - 5)} of {2 * SECONDS['b']} rows of b; the same command goes on from there"
+    assert said == f"error: ended by SIGTERM: finished videos are kept; {line}\n"
+    assert said in Path("extract.log").read_text()
+    assert process.returncode == 143
+    assert len(processes) > 1
+    assert not any(map(alive, processes)), "a decoder is left"
+    (lock,) = Path("features").rglob("*.lock")
+    with FileLock(lock, blocking=False):
+        assert not list(Path("features").rglob("manifests/*"))
+
+    Path("slow").unlink()
+    assert main(EXTRACT) == 0
+    assert batches() == total, f"{done} of {total} batches were computed before"
+    assert content() == expected

@@ -1,5 +1,6 @@
 """SIGTERM, by which a scheduler ends a job some time before it kills it."""
 
+import multiprocessing
 import signal
 import threading
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from types import FrameType
 
 
 class Stopped(BaseException):
-    """The process is asked to end. No handler of errors catches it; what is open is closed on its way."""
+    """The process is asked to end; the message says what is kept. No handler of errors catches it."""
 
     code = 128 + signal.SIGTERM
 
@@ -20,10 +21,9 @@ class _Asked:
 
 def raise_on_sigterm() -> None:
     """Have the main thread raise Stopped at the first SIGTERM; later ones are ignored."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    _Asked.deferred = _Asked.pending = False
-    signal.signal(signal.SIGTERM, _asked)
+    if threading.current_thread() is threading.main_thread():
+        _Asked.deferred = _Asked.pending = False
+        signal.signal(signal.SIGTERM, _asked)
 
 
 def _asked(_number: int, _frame: FrameType | None) -> None:
@@ -35,12 +35,18 @@ def _asked(_number: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def whole_step() -> Iterator[None]:
-    """Have Stopped wait for the end of this block, which changes what would then be saved. Not to be nested."""
+    """Have Stopped wait for the end of this block, also for one by an error. Not to be nested."""
     _Asked.deferred = True
     try:
         yield
     finally:
         _Asked.deferred = False
-    if _Asked.pending:
-        _Asked.pending = False
-        raise Stopped
+        if _Asked.pending:
+            _Asked.pending = False
+            raise Stopped
+
+
+def kill_children() -> None:
+    """Kill the processes that this one has started by ``multiprocessing``: nobody takes any more what they send."""
+    for process in multiprocessing.active_children():
+        process.kill()

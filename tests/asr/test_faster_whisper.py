@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stepline.asr import faster_whisper as faster
 from stepline.asr.faster_whisper import FasterWhisper
 from stepline.asr.transcribe import recognise
 from stepline.backbones.torchvision import make_importable
@@ -22,6 +23,8 @@ make_importable()
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 encoding = pytest.importorskip("whisper.tokenizer")
+
+CUDA = {"device": "cuda", "jobs_per_gpu": 1}
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +78,34 @@ def test_a_rerun_gives_the_same_sentences(changes: dict[str, Any], model: Path, 
     words = [word for sentence in first for word in sentence.words]
     assert bool(words) == bool(changes.get("words"))
     assert all(0 <= w.start_s <= w.end_s <= 6 and w.confidence is not None and 0 <= w.confidence <= 1 for w in words)
+
+
+def test_int8_is_one_arithmetic_on_all_devices(model: Path) -> None:
+    import ctranslate2
+    import faster_whisper
+
+    assert {*faster.COMPUTE.values()} - {"float16"} <= ctranslate2.get_supported_compute_types("cpu")
+    ours = faster._load(model, faster.COMPUTE["int8"], "cpu").model.compute_type
+    assert ours == faster_whisper.WhisperModel(str(model), compute_type="int8").model.compute_type == "int8_float32"
+
+
+def test_what_a_device_cannot_compute_is_one_line(model: Path) -> None:
+    line = r"asr.faster_whisper.compute_type: float16 is not for cpu; choose float32, int8$"
+    with pytest.raises(StoreError, match=line):
+        recogniser(model, compute_type="float16").answer(speech())
+
+
+def test_it_runs_where_features_device_says(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(StoreError, match="features.device is cuda, and no GPU can be used here"):
+        recogniser(model, on=CUDA).answer(speech())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("compute_type", ["float32", "float16", "int8"])
+def test_it_runs_on_a_gpu(compute_type: str, model: Path) -> None:
+    made = recogniser(model, compute_type=compute_type, on=CUDA)
+    assert made.sentences(made.answer(speech()))
 
 
 def test_options_are_of_the_answer_and_the_path_is_not(model: Path, tmp_path: Path) -> None:

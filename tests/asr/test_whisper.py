@@ -26,6 +26,7 @@ torch = pytest.importorskip("torch")
 whisper = pytest.importorskip("whisper")
 Make = Callable[..., Path]
 SAID = speech()[: 2 * RATE]
+CUDA = {"device": "cuda", "jobs_per_gpu": 1}
 
 
 @pytest.fixture(scope="session")
@@ -163,6 +164,30 @@ def test_a_named_checkpoint_that_is_another_is_one_line(checkpoint: Make, monkey
 def test_an_absent_checkpoint_is_one_line(model: str, line: str) -> None:
     with pytest.raises(MissingError, match=line):
         Whisper(model=model, decoding="beam", words=False).answer(speech())
+
+
+def test_it_runs_where_features_device_says(checkpoint: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(StoreError, match="features.device is cuda, and no GPU can be used here"):
+        Whisper(model=str(checkpoint()), decoding="greedy", words=False, on=CUDA).answer(SAID)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("words", [False, True])
+def test_it_runs_on_a_gpu(words: bool, checkpoint: Make) -> None:
+    path = checkpoint()
+    made = Whisper(model=str(path), decoding="greedy", words=words, on=CUDA)
+    assert made.sentences(made.answer(SAID))
+    assert engine._load(str(path), path, cached_sha256(path), "cuda").device.type == "cuda"
+
+
+def test_what_the_network_raises_is_one_line(checkpoint: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 2.00 GiB")
+
+    monkeypatch.setattr(whisper.model.AudioEncoder, "forward", full)
+    with pytest.raises(StoreError, match="^Whisper fails on cpu: CUDA out of memory. Tried to allocate 2.00 GiB$"):
+        Whisper(model=str(checkpoint()), decoding="greedy", words=False).answer(SAID)
 
 
 class Harm:

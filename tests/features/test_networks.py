@@ -2,6 +2,8 @@
 
 import errno
 import itertools
+import json
+import os
 import resource
 import signal
 import subprocess
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 
 from stepline.availability import Record, read_manifest, write_availability
 from stepline.backbones import registry
@@ -263,6 +266,63 @@ def test_a_device_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
     with pytest.raises(StoreError, match="no GPU can be used here"):
         store(tmp_path, work(tmp_path, TOY), device="cuda")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_gives_the_rows_of_the_cpu_but_for_rounding(tmp_path: Path) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+    rows = {}
+    for device in ("cpu", "cuda"):
+        made = replace(TOY, name=device, dtype="float32")
+        store(tmp_path, work(tmp_path, made), device=device, jobs_per_gpu=1)
+        assert json.loads((tmp_path / "manifest.json").read_text())["device"] == device
+        rows[device] = bank(tmp_path, made).rows["a"]
+    np.testing.assert_allclose(rows["cuda"], rows["cpu"], rtol=1e-4)
+
+
+def test_the_manifest_says_where_the_network_ran(tmp_path: Path) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+    for ran in ({"device": "cpu"}, {}):
+        store(tmp_path, work(tmp_path, TOY))
+        record = json.loads((tmp_path / "manifest.json").read_text())
+        assert {key: record[key] for key in record.keys() & {"device"}} == ran
+
+
+WAITING = """
+import logging, sys
+from pathlib import Path
+from stepline.backbones import registry
+from stepline.features import extract
+from tests.features import test_networks as tests
+registry.FAMILIES["toy"] = "tests.features.toy"
+logging.basicConfig(level="INFO", format="%(message)s", stream=sys.stdout, force=True)
+class Lock(extract.FileLock):
+    def __enter__(self):
+        print("waits for the shard", flush=True)
+        return super().__enter__()
+extract.FileLock = Lock
+tests.store(Path(sys.argv[1]), tests.work(Path(sys.argv[1]), tests.TOY), device="cuda", jobs_per_gpu=1)
+"""
+
+
+def test_a_job_that_waits_for_its_shard_has_no_gpu(tmp_path: Path) -> None:
+    shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
+    (tmp_path / "features/.locks").mkdir(parents=True)
+    (tmp_path / "stepline-gpus").mkdir()
+    gpu = FileLock(tmp_path / "stepline-gpus/host.0.0.lock", blocking=False)
+    environment = {key: value for key, value in os.environ.items() if key != "SLURM_JOB_ID"}
+    environment |= {"CUDA_VISIBLE_DEVICES": "0", "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", WAITING, str(tmp_path)]
+    with (
+        FileLock(tmp_path / "features/.locks/lock") as lock,
+        gpu,
+        subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as job,
+    ):
+        assert job.stdout is not None
+        assert job.stdout.readline() == "waits for the shard\n"
+        lock.release()
+        assert job.stdout.readline().startswith("all GPUs (0) are in use by other jobs: waiting for one")
+        job.kill()
 
 
 KILLED = """

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import faster_whisper  # type: ignore[import-untyped]
 
 BEAMS = {"greedy": 1, "beam": 5}
+COMPUTE = {"float32": "float32", "float16": "float16", "int8": "int8_float32"}
+"""CTranslate2's words, the same arithmetic on all devices: its ``int8`` computes the rest in what the device can."""
 
 
 class FasterWhisper:
@@ -55,14 +57,21 @@ class FasterWhisper:
         # The library's alignment of words fails on less than 0.02 s.
         padded = np.pad(samples, (0, max(0, RATE - len(samples))))
         device = devices.use(self._on, lambda: ctranslate2.get_cuda_device_count() > 0)
-        found, _ = _load(path, self._compute_type, device).transcribe(
-            padded.astype(np.float32) / 32768,
-            language="en",
-            temperature=0.0,
-            condition_on_previous_text=False,
-            **self._options,
-        )
-        return json.dumps([asdict(segment) for segment in found], default=float).encode()
+        if COMPUTE[self._compute_type] not in (known := ctranslate2.get_supported_compute_types(device)):
+            can = ", ".join(name for name, computed in COMPUTE.items() if computed in known)
+            raise StoreError(f"asr.faster_whisper.compute_type: {self._compute_type} is not for {device}; choose {can}")
+        model = _load(path, COMPUTE[self._compute_type], device)
+        try:
+            found, _ = model.transcribe(
+                padded.astype(np.float32) / 32768,
+                language="en",
+                temperature=0.0,
+                condition_on_previous_text=False,
+                **self._options,
+            )
+            return json.dumps([asdict(segment) for segment in found], default=float).encode()
+        except RuntimeError as error:
+            raise StoreError(f"faster-whisper fails on {device}: {' '.join(str(error).split())[:200]}") from None
 
     def sentences(self, answer: bytes) -> list[Sentence]:
         """Return one sentence per segment."""

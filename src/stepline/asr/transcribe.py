@@ -56,11 +56,11 @@ def transcribe(
     """Write ``folder/<video>.parquet`` of every present video with audio in ``media_folder/<video>/audio.wav``.
 
     engine: a key of ``ENGINES``; options: its part of the configuration's ``asr``; on: ``features``, which says where
-    networks run. Times are in seconds from the start
-    of the video. A video without readable audio is a record with that reason; one in which nobody speaks has an empty
-    transcript. A transcript of the same audio by the same recogniser is kept, one of a video that has no more audio is
-    removed. One that fails is a record with its reason and the number of its failures so far; the next call tries
-    again. The engine's answer to each chunk stands in ``folder/answers``: none is asked for twice.
+    networks run. Times are in seconds from the start of the video. A video without readable audio is a record with that
+    reason; one in which nobody speaks has an empty transcript. A transcript of the same audio by the same recogniser is
+    kept, one of a video that has no more audio is removed. One that fails is a record with its reason and the number of
+    its failures so far; the next call tries again. The engine's answer to each chunk stands in ``folder/answers``: none
+    is asked for twice.
     """
     if engine not in ENGINES:
         raise ConfigError(f"asr.engine: {engine!r} is not allowed; choose from {', '.join(ENGINES)}")

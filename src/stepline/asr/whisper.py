@@ -69,7 +69,10 @@ class Whisper:
         torch.backends.cudnn.allow_tf32 = False
         torch.manual_seed(SEED)
         options = self._options | {"fp16": self._options["fp16"] and model.device.type == "cuda"}
-        result = model.transcribe(samples.astype(np.float32) / 32768, language="en", **options)
+        try:
+            result = model.transcribe(samples.astype(np.float32) / 32768, language="en", **options)
+        except RuntimeError as error:
+            raise StoreError(f"Whisper fails on {device}: {' '.join(str(error).split())[:200]}") from None
         return json.dumps(result["segments"], default=float).encode()
 
     def sentences(self, answer: bytes) -> list[Sentence]:

@@ -17,7 +17,7 @@ from stepline.errors import ConfigError, DownloadError, SteplineError
 from stepline.invocation import Invocation
 from stepline.mirror import mirror_root
 from stepline.plans import BENCHMARKS, benchmark, configured, has_tables, pipeline, plan, released, to_fetch
-from stepline.stopping import Stopped, raise_on_sigterm
+from stepline.stopping import Stopped, kill_children, raise_on_sigterm
 
 log = logging.getLogger("stepline")
 
@@ -41,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed.run(parsed)
         sys.stdout.flush()
     except Stopped as stopped:
-        return _fail("asked to end (SIGTERM): what is finished is kept; run the same again to go on", stopped.code)
+        kill_children()
+        kept = str(stopped) or "what is finished is kept"
+        return _fail(f"ended by SIGTERM: {kept}; the same command goes on from there", stopped.code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except SteplineError as error:

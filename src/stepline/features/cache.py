@@ -114,11 +114,12 @@ class FeatureCache:
         for path in chunks:
             path.unlink()
 
-    def keep(self) -> None:
-        """Stage the rows that have come so far."""
+    def keep(self) -> list[str]:
+        """Stage the rows of unfinished videos that have come so far, and return a line on each video that has some."""
         for coming in self._coming.values():
             if not coming.anew:
                 self._stage(coming.record)
+        return [f"{c.staged} of {len(c.order)} rows of {c.record.video}" for c in self._coming.values() if c.staged]
 
     def fail(self, record: Record, reason: str) -> None:
         """Note that a video's rows cannot be made, for the other jobs of this run."""

@@ -1,7 +1,7 @@
 """Several videos decoded at once, each in a process of its own, with a bounded number of batches under way."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, Full, Queue
@@ -11,6 +11,7 @@ from stepline.availability import Record
 from stepline.features.frames import Message, Request, batches
 from stepline.media.decode import MediaError
 from stepline.media.process import Limits, killable
+from stepline.stopping import kill_children
 
 Job = tuple[Record, Sequence[Request]]
 
@@ -49,7 +50,10 @@ def decoded(jobs: Sequence[Job], limits: Limits, decoders: int) -> Generator[tup
             yield from _until_done(waiting, len(jobs), lambda: [each.result() for each in working if each.done()])
         finally:
             stopped.set()
-            threads.shutdown(cancel_futures=True)
+            threads.shutdown(wait=False, cancel_futures=True)
+            while not all(each.done() for each in working):
+                kill_children()
+                wait(working, timeout=0.2)
 
 
 def _outcomes(record: Record, requests: Sequence[Request], limits: Limits) -> Iterator[Outcome]:

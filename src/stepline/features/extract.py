@@ -4,7 +4,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
@@ -20,6 +22,9 @@ from stepline.media.process import Limits
 from stepline.paths import Location
 from stepline.spec import ClipSpec, FrameSpec
 from stepline.stopping import Stopped, whole_step
+
+if TYPE_CHECKING:
+    import torch
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +45,12 @@ def extract(
     """Make the store of the first of ``works`` for a shard's present videos; ``manifest`` says what became of each.
 
     The first is the job's own; missing rows of the others, of the same shard, are computed in the same pass and staged,
-    so that their jobs find them done. ``lock`` keeps a shard's jobs apart. A video that cannot be read, within the
-    limits, is ``failed`` with its reason. Rows that a store holds already are kept where file, spans and clips are the
-    same; those that were staged before a kill are used, and a process that is asked to end stages what it has. options:
-    the configuration's ``features``. Raises the error of the first work's network; another's is logged, and raised by
-    its own job.
+    so that their jobs find them done. ``lock`` keeps a shard's jobs apart: a GPU is taken by the one that has it, once
+    it is clear that a network runs. A video that cannot be read, within the limits, is ``failed`` with its reason. Rows
+    that a store holds already are kept where file, spans and clips are the same; those that were staged before a kill
+    are used. The manifest has the ``device`` of the job's own network, where that ran in this job. options: the
+    configuration's ``features``. Raises the error of the first work's network; another's is logged, and raised by its
+    own job. Raises Stopped where the process is asked to end, with what came so far staged.
     """
     records = read_availability(availability)
     present = [record for record in records.values() if record.status == "present"]
@@ -58,7 +64,8 @@ def extract(
             log.warning("%s: %s", works[number].spec.name, error)
         made = filling.caches[0].commit(present)
     absent = {r.video: {"status": r.status, "reason": r.reason} for r in records.values() if r.status != "present"}
-    write_manifest(manifest, absent | made, spec=works[0].spec.record())
+    ran_on = {"device": filling.networks[0].device.type} if 0 in filling.networks else {}
+    write_manifest(manifest, absent | made, spec=works[0].spec.record(), **ran_on)
 
 
 class _Filling:
@@ -85,9 +92,8 @@ class _Filling:
                     with whole_step():
                         self._take(record, numbers, message)
             except Stopped:
-                for cache in self.caches:
-                    cache.keep()
-                raise
+                kept = [f"{cache.spec.name}: {line}" for cache in self.caches for line in cache.keep()]
+                raise Stopped("; ".join(["finished videos are kept", *kept])) from None
 
     def _load(self, numbers: Sequence[int]) -> None:
         self.networks = {}
@@ -95,12 +101,18 @@ class _Filling:
             work = self.works[n]
             if not isinstance(work.spec, ClipSpec):
                 continue
-            from stepline.features.network import Network, device_of
+            from stepline.features.network import Network
 
             try:
-                self.networks[n] = Network(work.spec, work.files, device_of(self.options), self.options["batch_size"])
+                self.networks[n] = Network(work.spec, work.files, self._device, self.options["batch_size"])
             except SteplineError as error:
                 self.errors[n] = error
+
+    @cached_property
+    def _device(self) -> "torch.device":
+        from stepline.features.network import device_of
+
+        return device_of(self.options)
 
     def _request(self, record: Record, n: int) -> Request:
         cache = self.caches[n]

@@ -75,7 +75,7 @@ def _serve(
 ) -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a scheduler sends it to all processes of a job: the parent decides
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a scheduler may send it to all processes: the parent decides
     if os.getppid() != parent:
         os._exit(1)
     if hasattr(libc, "mallopt"):  # glibc's; left to itself it keeps what opening a long video took
