@@ -171,10 +171,14 @@ class Helpers:
 
     def resources(self, rule: str) -> Mapping[str, Callable[[Wildcards, int], int | None]]:
         """Return what the jobs of a rule ask for: by resource, a function of the wildcards and the attempt."""
+        first: dict[tuple[str, ...], Resources] = {}
 
         def asked(name: str) -> Callable[[Wildcards, int], int | None]:
             def of(wildcards: Wildcards, attempt: int) -> int | None:
-                value: int | None = getattr(self._asked(rule, wildcards).at(attempt), name)
+                key = tuple(wildcards)
+                if key not in first:
+                    first[key] = self._asked(rule, wildcards)
+                value: int | None = getattr(first[key].at(attempt), name)
                 return value
 
             return of

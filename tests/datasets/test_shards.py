@@ -73,6 +73,12 @@ def test_a_shard_may_be_exactly_full() -> None:
     assert assign(listed([1, 1, 1]), hours=2, known={}) == {"v0": "000", "v1": "000", "v2": "001"}
 
 
+def test_a_very_large_data_set_has_longer_shards_not_more() -> None:
+    of = assign(listed([1] * 6000), hours=1, known={})
+    assert len({*of.values()}) == 2000
+    assert assign(listed([1] * 6000), hours=4, known={})["v3"] == "000"
+
+
 def test_a_shard_of_a_video_that_is_no_longer_listed_is_not_used_again() -> None:
     videos = listed([1, 1])
     assert assign(videos, hours=1, known={"gone": "004", "v0": "001"}) == {"v0": "001", "v1": "004"}

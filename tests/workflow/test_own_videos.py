@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from stepline import paths
 from stepline.availability import read_manifest
+from stepline.backbones.histogram import HistogramSpec
 from tests.conftest import made_once, snakemake
 from tests.file_server import serving
 from tests.workflow.runs import messages
@@ -258,5 +260,21 @@ def test_a_small_disk_bounds_what_is_downloaded_at_once(disk_mb: int, at_once: l
     targets = [f"datasets/mine/availability/{shard}.json" for shard in ("000", "001")]
     options = "--cores", "2", "--configfile", "mine.yaml", "--resources", f"disk_mb={disk_mb}", "--"
     done = snakemake(*options, *targets, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^Execute (\d) jobs", done.stderr, re.MULTILINE) == at_once
+
+
+@pytest.mark.parametrize(("gpus", "at_once"), [("0", ["1", "1"]), ("0,1", ["2"])])
+def test_as_many_jobs_with_a_gpu_run_at_once_as_the_host_has(gpus: str, at_once: list[str], tmp_path: Path) -> None:
+    urls = "".join(f"{name},http://127.0.0.1:9/{name}.mp4,72000\n" for name in "ab")
+    (tmp_path / "list.csv").write_text(f"video,url,duration_s\n{urls}")
+    configure(tmp_path, mine={"kind": "list", "videos": "list.csv"})
+    shards = "000", "001"
+    options = "--cores", "2", "--configfile", "mine.yaml"
+    fetched = snakemake(*options, "--", *(str(paths.availability("mine", shard)) for shard in shards), folder=tmp_path)
+    assert fetched.returncode == 0, fetched.stderr
+    targets = [str(paths.features_manifest("mine", shard, HistogramSpec())) for shard in shards]
+    asked = "--set-resources", "extract:gpu=1", "--"
+    done = snakemake(*options, *asked, *targets, folder=tmp_path, CUDA_VISIBLE_DEVICES=gpus)
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^Execute (\d) jobs", done.stderr, re.MULTILINE) == at_once
