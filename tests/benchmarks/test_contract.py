@@ -191,7 +191,7 @@ class TestWhatRulesAsk:
         assert [answer for name, answer in once if name == "job"] == jobs
 
     def test_every_target_has_a_rule(self, made: Made) -> None:
-        outputs = re.findall(r'^        "(results/.*)",$', RULES, re.MULTILINE)
+        outputs = re.findall(r'^        (?:\w+\()?"(results/[^"]*)",', RULES, re.MULTILINE)
         patterns = [re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(output))) for output in outputs]
         for path in [*(f"results/{made.name}/{target}" for target in made.targets), *map(str, made.results)]:
             assert any(pattern.fullmatch(path) for pattern in patterns), path
@@ -396,6 +396,7 @@ UNUSED = {
     "metrics.meteor": SELECTION,
     **dict.fromkeys(("metrics.bootstrap_samples", "metrics.bootstrap_seed"), "no status rests on an interval"),
     **dict.fromkeys(("llm.concurrency", "features.device", "features.batch_size", "features.decoders"), RUNNING),
+    **dict.fromkeys(("features.jobs_per_gpu", "features.store"), RUNNING),
     **dict.fromkeys(("media.limits", "media.keep"), AVAILABLE),
     **dict.fromkeys(("download.rate_limit", "download.sleep_s", "download.cookies"), AVAILABLE),
     **dict.fromkeys(("sequence_decoder", "metrics.entailment"), "its only option has one value"),

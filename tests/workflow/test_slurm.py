@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -243,7 +244,12 @@ def run(slurm: Slurm, demo_mirror: Path, tmp_path_factory: pytest.TempPathFactor
     snakemakes = [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", *profiles, *options]
     command = ["setpriv", "--pdeathsig", "KILL", *snakemakes]  # a killed test leaves nothing
     environment = os.environ | slurm.environment | {"STEPLINE_MIRROR": str(mirror), "OMP_NUM_THREADS": "1"}
-    with open(base / "log", "w+") as log, subprocess.Popen(command, cwd=folder, env=environment, stderr=log) as process:
+    with (
+        ThreadPoolExecutor(1) as beside,
+        open(base / "log", "w+") as log,
+        subprocess.Popen(command, cwd=folder, env=environment, stderr=log) as process,
+    ):
+        local = beside.submit(snakemake, *options, folder=alone, STEPLINE_MIRROR=str(mirror))
         try:
             drained, before, ended = trouble(slurm, folder, process)
         except BaseException:
@@ -254,8 +260,7 @@ def run(slurm: Slurm, demo_mirror: Path, tmp_path_factory: pytest.TempPathFactor
             log.seek(0)
             print(log.read(), *slurm.jobs(), sep="\n")  # shown where a test fails
     assert process.returncode == 0
-    done = snakemake(*options, folder=alone, STEPLINE_MIRROR=str(mirror))
-    assert done.returncode == 0, done.stderr
+    assert local.result().returncode == 0, local.result().stderr
     return Run(folder, alone, slurm.jobs(), drained, before, ended)
 
 

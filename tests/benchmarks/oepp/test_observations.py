@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,9 @@ def test_a_window_that_begins_after_the_features_is_zeros_or_left_out() -> None:
     released, within = inputs("mlp-t3"), inputs("mlp-t3", windows={"rows": "within"})
     late = max(released.truth("base"), key=lambda each: each.end.start_s)
     for of in (released, within):
-        of.bank.rows[late.video] = of.bank.rows[late.video][: int(late.start.start_s)]
+        length = int(late.start.start_s)
+        of.bank.rows[late.video] = of.bank.rows[late.video][:length]
+        of.bank.blocks[late.video] = [replace(block, length=length) for block in of.bank.blocks[late.video]]
     assert late in released.used("base")
     found = Observations.of(released, [late])
     assert (found.index[0, :3] == len(found.rows) - 1).all()
