@@ -34,12 +34,13 @@ lint: install
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
 
-# Each worker has a core: threads of networks that share it would only wait for each other.
+# Three workers for two cores, as tests of clusters wait more than they compute. Threads of networks would only wait for
+# each other.
 pytest: export OMP_NUM_THREADS := 1
 # Hundreds of processes import the package; where Python writes no bytecode, each would compile it.
 pytest: install
 	$(BIN)/python -m compileall -q src tests
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # What works without torch, in an environment of its own.
 test-core:

@@ -265,6 +265,7 @@ NOTHING = Found(official=0.2, per_query=0.1, recall=0.25)
 """What is found at most where there is nothing to learn."""
 
 
+@pytest.mark.long  # tests/benchmarks/htstep/test_heads.py has a smaller one
 @pytest.mark.parametrize("head", HEADS)
 def test_each_head_learns_what_is_shown_and_nothing_from_shuffled_rows(head: str, tmp_path: Path) -> None:
     shown, shuffled = study(), study(shuffled=True)

