@@ -103,6 +103,16 @@ def test_captions_want_memory_and_heads_a_gpu() -> None:
     assert {each.mem_mb for each in by_gpu} == {NETWORK_MB}
 
 
+def test_an_entry_that_decodes_has_the_memory_of_a_decoder() -> None:
+    job = next(Hirest.of(validate({"hirest": {}}), "hirest").jobs())
+    given = of_a_list(1, media={"limits": {"memory_mb": 5000}})
+    asked = []
+    for decoded in (False, True):
+        made = replace(job, entry=replace(job.entry, features="", kind=replace(job.entry.kind, decoded=decoded)))
+        asked.append(resources.of_entry(made, [given], fit=False, gpu=False).mem_mb)
+    assert asked[1] - asked[0] == 5000
+
+
 def test_a_group_of_features_has_time_for_each_network_once(s3d: Path) -> None:
     """A group asks for the sum of its jobs' time; 15 minutes for an hour and a network, on a GPU."""
     one, two = ["histogram", "s3d-pss"], ["histogram", "s3d-pss", "s3d-oepp"]
@@ -142,7 +152,7 @@ def test_the_page_on_clusters_says_what_others_ask_for() -> None:
     for name, engine in SPOKEN.items():
         assert ROWS[f"`transcribe` by {name}"][1].startswith(f"30 + {SPEECH_MINUTES[engine]} h")
     assert ROWS["all others"] == (str(LIGHT.mem_mb), str(LIGHT.runtime))
-    assert ROWS["`encode`"] == (f"{NETWORK_MB} + {LOADING} w", str(resources.of_encode("minilm").runtime))
+    assert ROWS["`encode`, `clusters`"] == (f"{NETWORK_MB} + {LOADING} w", str(resources.of_encode("minilm").runtime))
     assert ROWS["`score`"][0] == f"{CORE_MB}; captions {CAPTIONS_MB}"
     of_hour = 3600 * ROW_BYTES / MB
     assert ROWS["`fit`, `predict`"][0].startswith(

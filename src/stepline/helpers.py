@@ -195,7 +195,7 @@ class Helpers:
                 return resources.of_transcribe(self.pipeline(wildcards), wildcards.shard, gpu=self.gpu)
             case "extract":
                 return resources.of_extract(self.pipeline(wildcards), wildcards.shard, gpu=self.gpu)
-            case "encode":
+            case "encode" | "clusters":
                 return resources.of_encode(wildcards.encoder)
             case "fit" | "predict":
                 pipelines = self.plan(wildcards).pipelines.values()

@@ -111,11 +111,12 @@ def of_encode(encoder: str) -> Resources:
 
 def of_entry(job: Job, pipelines: Iterable[Pipeline], *, fit: bool, gpu: bool) -> Resources:
     """Return what a fit or a prediction asks for. pipelines: of the benchmark's videos. gpu: whether there is one."""
-    kind = job.entry.kind
+    kind, pipelines = job.entry.kind, [*pipelines]
+    decoder_mb = max((_decoder_mb(pipeline.config) for pipeline in pipelines), default=0) if kind.decoded else 0
     hours = sum(pipeline.videos.all_hours for pipeline in pipelines) if job.entry.features else 0
     network = kind.environment != "core"
     return Resources(
-        mem_mb=(NETWORK_MB if network else CORE_MB) + hours * 3600 * ROW_BYTES // MB,
+        mem_mb=(NETWORK_MB if network else CORE_MB) + decoder_mb + hours * 3600 * ROW_BYTES // MB,
         runtime=1440 if kind.decoded else (480 if fit else 120) if kind.gpu else 30,
         gpu=1 if gpu and kind.gpu else None,
     )

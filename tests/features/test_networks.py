@@ -2,7 +2,6 @@
 
 import errno
 import itertools
-import json
 import os
 import resource
 import signal
@@ -275,17 +274,17 @@ def test_a_gpu_gives_the_rows_of_the_cpu_but_for_rounding(tmp_path: Path) -> Non
     for device in ("cpu", "cuda"):
         made = replace(TOY, name=device, dtype="float32")
         store(tmp_path, work(tmp_path, made), device=device, jobs_per_gpu=1)
-        assert json.loads((tmp_path / "manifest.json").read_text())["device"] == device
         rows[device] = bank(tmp_path, made).rows["a"]
     np.testing.assert_allclose(rows["cuda"], rows["cpu"], rtol=1e-4)
 
 
-def test_the_manifest_says_where_the_network_ran(tmp_path: Path) -> None:
+def test_the_manifest_is_the_same_whichever_job_computed_the_rows(tmp_path: Path) -> None:
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
-    for ran in ({"device": "cpu"}, {}):
+    made = []
+    for _ in range(2):
         store(tmp_path, work(tmp_path, TOY))
-        record = json.loads((tmp_path / "manifest.json").read_text())
-        assert {key: record[key] for key in record.keys() & {"device"}} == ran
+        made.append((tmp_path / "manifest.json").read_bytes())
+    assert made[0] == made[1]
 
 
 WAITING = """

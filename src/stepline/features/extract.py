@@ -48,9 +48,8 @@ def extract(
     so that their jobs find them done. ``lock`` keeps a shard's jobs apart: a GPU is taken by the one that has it, once
     it is clear that a network runs. A video that cannot be read, within the limits, is ``failed`` with its reason. Rows
     that a store holds already are kept where file, spans and clips are the same; those that were staged before a kill
-    are used. The manifest has the ``device`` of the job's own network, where that ran in this job. options: the
-    configuration's ``features``. Raises the error of the first work's network; another's is logged, and raised by its
-    own job. Raises Stopped where the process is asked to end, with what came so far staged.
+    are used. options: the configuration's ``features``. Raises the error of the first work's network; another's is
+    logged, and raised by its own job. Raises Stopped where the process is asked to end, with what came so far staged.
     """
     records = read_availability(availability)
     present = [record for record in records.values() if record.status == "present"]
@@ -64,8 +63,7 @@ def extract(
             log.warning("%s: %s", works[number].spec.name, error)
         made = filling.caches[0].commit(present)
     absent = {r.video: {"status": r.status, "reason": r.reason} for r in records.values() if r.status != "present"}
-    ran_on = {"device": filling.networks[0].device.type} if 0 in filling.networks else {}
-    write_manifest(manifest, absent | made, spec=works[0].spec.record(), **ran_on)
+    write_manifest(manifest, absent | made, spec=works[0].spec.record())
 
 
 class _Filling:

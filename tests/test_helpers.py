@@ -1,0 +1,49 @@
+"""What rules are told of the jobs that their wildcards name."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from stepline.helpers import Helpers
+
+COMPUTED = ("s3d-pss", "histogram", "timesformer-htstep")
+WILDCARDS = SimpleNamespace(study="mine", dataset="mine", release="v1", entry="one", context="all", shard="000")
+
+
+def helpers(**kind: object) -> Helpers:
+    features = SimpleNamespace(computed=COMPUTED, backbone_of=lambda folder: folder, networks=True)
+    described = SimpleNamespace(**({"gpu": False, "decoded": False, "scored_in": "core"} | kind))
+    plan = SimpleNamespace(job=lambda *_: SimpleNamespace(entry=SimpleNamespace(kind=described)))
+    return Helpers({"mine": plan}, {"mine": SimpleNamespace(features=features)}, cores=4, gpu=True)  # type: ignore[dict-item]
+
+
+def test_the_first_job_of_a_shard_goes_before_those_that_would_wait_for_it() -> None:
+    asked = [helpers().extract_priority(SimpleNamespace(dataset="mine", backbone=backbone)) for backbone in COMPUTED]
+    assert asked == sorted(asked, reverse=True)
+    assert len({*asked}) == len(asked)
+    assert all(1 < priority <= 2 for priority in asked)  # after a shard's download, before what is made of its sound
+
+
+@pytest.mark.parametrize("kind", [{"gpu": True}, {"decoded": True}, {"scored_in": "captions"}])
+def test_only_jobs_of_seconds_share_one(kind: dict[str, object]) -> None:
+    assert helpers().group(WILDCARDS) == "heads"
+    assert helpers(**kind).group(WILDCARDS) is None
+
+
+def test_a_job_that_decodes_or_has_networks_gets_the_cores() -> None:
+    assert helpers().extract_threads(WILDCARDS) == 4
+    assert [helpers(decoded=decoded).entry_threads(WILDCARDS) for decoded in (False, True)] == [1, 4]
+
+
+def test_a_job_asks_for_more_at_each_attempt() -> None:
+    asked = helpers().resources("score")
+    first = [asked["mem_mb"](_Wildcards(), attempt) for attempt in (1, 2, 3)]
+    assert first == [1000, 2000, 3000]
+    assert asked["gpu"](_Wildcards(), 1) is None
+
+
+class _Wildcards(tuple[str, ...]):
+    """Snakemake's, in so far as they are a sequence with names."""
+
+    study, release, entry, context = "mine", "v1", "one", "all"
+    __slots__ = ()
