@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from stepline.cli import main
 from stepline.errors import StoreError
-from stepline.stopping import Stopped, raise_on_sigterm, whole_step
+from stepline.stopping import Stopped, stopped_by_sigterm, whole_step
 from tests.media.clips import make
 from tests.media.test_process import alive
 
@@ -22,8 +22,8 @@ from tests.media.test_process import alive
 @pytest.fixture(autouse=True)
 def handler() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
-    raise_on_sigterm()
-    yield
+    with stopped_by_sigterm():
+        yield
     signal.signal(signal.SIGTERM, before)
 
 
@@ -36,6 +36,12 @@ def test_the_first_one_raises_and_later_ones_do_nothing() -> None:
         terminate()
     terminate()
     assert Stopped.code == 143
+
+
+def test_a_command_leaves_the_signal_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    assert main(["bank", "compare", "none", "none"]) == 2
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_no_handler_of_errors_catches_it() -> None:

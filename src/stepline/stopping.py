@@ -19,11 +19,19 @@ class _Asked:
     pending = False
 
 
-def raise_on_sigterm() -> None:
-    """Have the main thread raise Stopped at the first SIGTERM; later ones are ignored."""
-    if threading.current_thread() is threading.main_thread():
-        _Asked.deferred = _Asked.pending = False
-        signal.signal(signal.SIGTERM, _asked)
+@contextmanager
+def stopped_by_sigterm() -> Iterator[None]:
+    """Have the main thread raise Stopped at the first SIGTERM within this block; from then on all are ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _Asked.deferred = _Asked.pending = False
+    before = signal.signal(signal.SIGTERM, _asked)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is _asked:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _asked(_number: int, _frame: FrameType | None) -> None:

@@ -17,7 +17,7 @@ from stepline.errors import ConfigError, DownloadError, SteplineError
 from stepline.invocation import Invocation
 from stepline.mirror import mirror_root
 from stepline.plans import BENCHMARKS, benchmark, configured, has_tables, pipeline, plan, released, to_fetch
-from stepline.stopping import Stopped, kill_children, raise_on_sigterm
+from stepline.stopping import Stopped, kill_children, stopped_by_sigterm
 
 log = logging.getLogger("stepline")
 
@@ -34,8 +34,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code: 0, or after one line that says what is wrong the error's, 2 mostly."""
     parsed = _parser().parse_args(arguments)
+    with stopped_by_sigterm():
+        return _run(parsed)
+
+
+def _run(parsed: argparse.Namespace) -> int:
     try:
-        raise_on_sigterm()
         _log_to(parsed.log)
         _prepare(parsed)
         parsed.run(parsed)
