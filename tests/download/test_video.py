@@ -1,5 +1,5 @@
-import os
 import hashlib
+import os
 import shutil
 import time
 from dataclasses import replace
