@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepline.availability import Record, check_video_id, write_availability
-from stepline.datasets import shards
 from stepline.datasets.folder import SUFFIXES, ids, marked_id, named, shown_path, video_id, videos, why_absent
 from stepline.datasets.schema import BYTES_PER_S
 from stepline.errors import ConfigError
@@ -180,13 +179,14 @@ def test_of_files_that_would_have_one_id_all_but_the_first_are_marked() -> None:
 
 def test_a_file_keeps_its_id_when_another_one_comes_or_goes() -> None:
     def found() -> dict[str, str]:
-        listed = videos("mine", "clips")
-        shards.write("datasets/mine/shards.csv", {video.id: "000" for video in listed})
+        listed = videos("mine", "clips", known)
+        known.update(video.id for video in listed)
         for video in listed:
             record = Record(video=video.id, status="present", source=shown_path(video.file))
             write_availability(f"datasets/mine/videos/{video.id}.json", [record])
         return {Path(video.file).name: video.id for video in listed}
 
+    known: set[str] = set()
     root = put("b.mp4")
     assert found() == {"b.mp4": "b"}
     put("b.mov", "B.mp4")

@@ -13,7 +13,6 @@ from typing import Literal
 
 from stepline import paths
 from stepline.availability import LONGEST_ID, is_of_id, read_availability
-from stepline.datasets import shards
 from stepline.datasets.schema import Video
 from stepline.errors import ConfigError
 
@@ -25,7 +24,7 @@ SUFFIXES = (
 NO_FILES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
-def videos(dataset: str, folder: str) -> tuple[Video, ...]:
+def videos(dataset: str, folder: str, known: Container[str] = ()) -> tuple[Video, ...]:
     """Return the video files in ``folder`` and below, in the order of their names. Hidden files are left out.
 
     What is named like a video and is none that can be read, such as a link to nothing or a pipe, is listed too, and so
@@ -42,7 +41,7 @@ def videos(dataset: str, folder: str) -> tuple[Video, ...]:
         raise ConfigError(f"{key}: {shown_path(root)}: {error.strerror}: let this account read it") from None
     if not names:
         raise ConfigError(f"{key}: {shown_path(root)} holds no video file ({', '.join(each[1:] for each in SUFFIXES)})")
-    found = ids(names, shards.read(paths.shards(dataset)), lambda video: _source(dataset, video))
+    found = ids(names, known, lambda video: _source(dataset, video))
     return tuple(Video(id=found[name], file=str(root / name)) for name in names)
 
 
