@@ -105,7 +105,7 @@ def _shots(path: Path, score: str, rule: Callable[[], Rule], duration_s: float) 
     from scenedetect.scene_manager import get_scenes_from_cuts
 
     if not path.is_file():
-        raise StoreError(f"{path} is not there: `snakemake` makes it again")
+        raise StoreError(f"{path} is not there: run `snakemake`, which makes it")
     scores = read_table(path, columns=["pts", "frame", "t_s", "first", score])
     time_base = Fraction(scores.schema.metadata[b"time_base"].decode())
     rate = framerate_to_fraction(Fraction(scores.schema.metadata[b"frame_rate"].decode()))
