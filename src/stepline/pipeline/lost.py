@@ -4,89 +4,97 @@ import os
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepline import paths
 from stepline.availability import read_manifest
 from stepline.pipeline import Pipeline
 from stepline.remembered import remembered
 
-Files = Callable[[str, dict[str, Any]], list[str]]
-"""Returns the files of a present video, by its id and what a job's record says of it."""
+Made = dict[str, dict[str, Any]]
+"""What a record says of each video."""
 
 
-def forget_lost(pipeline: Pipeline) -> Iterator[tuple[Path, str]]:
+class Listed(NamedTuple):
+    """The files of a record. files: returns them; folders: in which all of them are."""
+
+    files: Callable[[Made], Iterator[str]]
+    folders: list[str]
+
+
+def forget_lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     """Remove each record that lists a file which is gone, so that its job runs again; yield the record and that file.
 
     The job keeps what is there. The record of a store on object storage stays: `stepline verify` looks at those. Raises
     StoreError where a record is damaged.
     """
-    listed = cache(_names)
+    names = cache(_names)
     for shard in pipeline.videos.all_shards:
-        per_video, stores = dict(_per_video(pipeline, shard)), dict(_stores(pipeline, shard))
-        folders = [folder for _, all_folders in per_video.values() for folder in all_folders]
-        watched = [
-            *map(os.fspath, [*per_video, *stores]),
-            *folders,
-            *(file for all_files in stores.values() for file in all_files),
-        ]
-        found = partial(_lost, {record: files for record, (files, _) in per_video.items()}, stores, listed)
-        for record, file in remembered(f"{pipeline.name}/lost/{shard}", watched, found).items():
-            Path(record).unlink()
-            yield Path(record), file
+        records = dict(_records(pipeline, shard))
+        watched = [*records, *(folder for listed in records.values() for folder in listed.folders)]
+        lost = remembered(f"{pipeline.name}/lost/{shard}", watched, partial(_lost, records, names))
+        for record, file in lost.items():
+            os.unlink(record)
+            yield record, file
 
 
-def _per_video(pipeline: Pipeline, shard: str) -> Iterator[tuple[Path, tuple[Files, list[str]]]]:
-    """Yield the record of each job of a shard that writes files per video: which ones, and the folders they are in."""
+def _records(pipeline: Pipeline, shard: str) -> Iterator[tuple[str, Listed]]:
+    """Yield the record of each job of a shard whose files stand here, and what it lists."""
     name, members = pipeline.name, [video.id for video in pipeline.videos.members(shard)]
-    videos, media, pictures = map(os.fspath, (paths.videos(name), paths.media(name), paths.thumbnails(name)))
-    shots, said = os.fspath(paths.shots(name)), os.fspath(pipeline.speech.folder)
+    folders = paths.media(name), paths.shots(name), pipeline.speech.folder, paths.thumbnails(name)
+    of_media, of_shots, of_speech, of_pictures = (os.fspath(paths.manifest(folder, shard)) for folder in folders)
+    media, shots, speech, pictures = map(os.fspath, folders)
+    videos = os.fspath(paths.videos(name))
 
-    def sound(video: str, made: dict[str, Any]) -> list[str]:
-        wav = ["audio.wav"] if made["audio"]["status"] == "present" else []
-        return [f"{media}/{video}/{file}" for file in ("media.json", "scores.parquet", *wav)]
+    def sound(made: Made) -> Iterator[str]:
+        for video, of in _present(made).items():
+            wav = ["audio.wav"] if of["audio"]["status"] == "present" else []
+            yield from (f"{media}/{video}/{file}" for file in ("media.json", "scores.parquet", *wav))
 
-    def of(folder: str, *suffixes: str) -> Files:
-        return lambda video, _: [f"{folder}/{video}{suffix}" for suffix in suffixes]
+    def beside(folder: str, *suffixes: str) -> Listed:
+        return Listed(lambda made: (f"{folder}/{video}{end}" for video in _present(made) for end in suffixes), [folder])
 
-    yield paths.availability(name, shard), (of(videos, ".json"), [videos])
-    yield paths.manifest(paths.media(name), shard), (sound, [f"{media}/{video}" for video in members])
-    yield paths.manifest(paths.shots(name), shard), (of(shots, ".csv", ".parquet"), [shots])
-    yield paths.manifest(pipeline.speech.folder, shard), (of(said, ".json", ".parquet"), [said])
-    yield (
-        paths.manifest(paths.thumbnails(name), shard),
-        (lambda _, made: list(made["pictures"].values()), [f"{pictures}/{video}" for video in members]),
-    )
+    def shown(made: Made) -> Iterator[str]:
+        return (file for of in _present(made).values() for file in of["pictures"].values())
 
-
-def _stores(pipeline: Pipeline, shard: str) -> Iterator[tuple[Path, list[str]]]:
-    """Yield the record of each store of a shard that stands here, and the store's files."""
-    features = pipeline.features
-    for backbone in features.computed:
-        spec, store = features.spec_of(backbone), features.store(backbone, shard)
+    every = Listed(lambda made: (f"{videos}/{video}.json" for video in made), [videos])
+    yield os.fspath(paths.availability(name, shard)), every
+    yield of_media, Listed(sound, [f"{media}/{video}" for video in members])
+    yield of_shots, beside(shots, ".csv", ".parquet")
+    yield of_speech, beside(speech, ".json", ".parquet")
+    yield of_pictures, Listed(shown, [f"{pictures}/{video}" for video in members])
+    for backbone in pipeline.features.computed:
+        store = pipeline.features.store(backbone, shard)
         if isinstance(store, Path):
-            clips = ["clips.parquet"] if features.describes_clips(backbone) else []
-            files = [
-                paths.spec_record(spec),
-                *(store / file for file in ("features/zarr.json", "index.parquet", *clips)),
-            ]
-            yield paths.features_manifest(pipeline.name, shard, spec), list(map(os.fspath, files))
+            spec = pipeline.features.spec_of(backbone)
+            manifest = os.fspath(paths.features_manifest(name, shard, spec))
+            clips = pipeline.features.describes_clips(backbone)
+            yield manifest, _of_store(store, paths.spec_record(spec), clips=clips)
 
 
-def _lost(
-    per_video: dict[Path, Files], stores: dict[Path, list[str]], listed: Callable[[str], frozenset[str]]
-) -> dict[str, str]:
+def _of_store(store: Path, spec: Path, *, clips: bool) -> Listed:
+    def files(made: Made) -> Iterator[str]:
+        yield from (os.fspath(spec), f"{store}/index.parquet", f"{store}/features/zarr.json")
+        if clips:
+            yield f"{store}/clips.parquet"
+        if any(of.get("n_rows") for of in made.values()):
+            yield f"{store}/features/c/0/0"
+
+    return Listed(files, [os.fspath(spec), *(f"{store}{part}" for part in ("", "/features", "/features/c/0"))])
+
+
+def _present(made: Made) -> Made:
+    return {video: of for video, of in made.items() if of["status"] == "present"}
+
+
+def _lost(records: dict[str, Listed], names: Callable[[str], frozenset[str]]) -> dict[str, str]:
     """Return the first file that is gone of each record that lists one."""
-    wanted = {record: files for record, files in stores.items() if record.exists()}
-    for record, files in per_video.items():
-        if record.exists():
-            present = {video: made for video, made in read_manifest(record).items() if made["status"] == "present"}
-            wanted[record] = [file for video, made in present.items() for file in files(video, made)]
     lost = {}
-    for record, all_files in wanted.items():
-        gone = (file for file in all_files if os.path.basename(file) not in listed(os.path.dirname(file)))
+    for record, listed in records.items():
+        files = listed.files(read_manifest(Path(record))) if os.path.exists(record) else iter(())
+        gone = (file for file in files if os.path.basename(file) not in names(os.path.dirname(file)))
         if first := next(gone, ""):
-            lost[os.fspath(record)] = first
+            lost[record] = first
     return lost
 
 
