@@ -30,7 +30,7 @@ def forget_lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     """
     names = cache(_names)
     for shard in pipeline.videos.all_shards:
-        records = dict(_records(pipeline, shard))
+        records = {record: listed for record, listed in _records(pipeline, shard) if os.path.exists(record)}
         watched = [*records, *(folder for listed in records.values() for folder in listed.folders)]
         lost = remembered(f"{pipeline.name}/lost/{shard}", watched, partial(_lost, records, names))
         for record, file in lost.items():
@@ -91,7 +91,7 @@ def _lost(records: dict[str, Listed], names: Callable[[str], frozenset[str]]) ->
     """Return the first file that is gone of each record that lists one."""
     lost = {}
     for record, listed in records.items():
-        files = listed.files(read_manifest(Path(record))) if os.path.exists(record) else iter(())
+        files = listed.files(read_manifest(Path(record)))
         gone = (file for file in files if os.path.basename(file) not in names(os.path.dirname(file)))
         if first := next(gone, ""):
             lost[record] = first
