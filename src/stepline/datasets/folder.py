@@ -36,40 +36,44 @@ def videos(dataset: str, folder: str, known: Container[str] = ()) -> tuple[Video
     if not root.is_dir():
         raise ConfigError(f"{key}: {shown_path(root)} is not a folder")
     try:
-        names = [path.relative_to(root).as_posix() for path in sorted(_files(root))]
+        names = sorted(_files(root), key=lambda name: name.split("/"))
     except OSError as error:
         raise ConfigError(f"{key}: {shown_path(root)}: {error.strerror}: let this account read it") from None
     if not names:
         raise ConfigError(f"{key}: {shown_path(root)} holds no video file ({', '.join(each[1:] for each in SUFFIXES)})")
     found = ids(names, known, lambda video: _source(dataset, video))
-    return tuple(Video(id=found[name], file=str(root / name)) for name in names)
+    return tuple(Video(id=found[name], file=os.path.join(root, name)) for name in names)
 
 
-def _files(root: Path) -> Iterator[Path]:
-    """Yield the files that are named as videos, and the folders that may not be read.
+def _files(root: Path) -> Iterator[str]:
+    """Yield the paths below ``root`` of files that are named as videos, and of folders that may not be read.
 
     Links to folders come last, in the order of their paths, so that a new link gives no file another path.
     """
     seen: set[str] = set()
-    waiting = [(False, root)]
+    waiting = [(False, "")]
     while waiting:
         _, folder = heappop(waiting)
-        real = os.path.realpath(folder)
+        place = os.path.join(root, folder)
+        real = os.path.realpath(place)
         if real in seen:
             continue
         seen.add(real)
         try:
-            names = os.listdir(folder)
+            names = os.listdir(place)
         except OSError:
-            if folder == root:
+            if not folder:
                 raise
             yield folder
             continue
-        for path in (folder / name for name in names if not name.startswith(".")):
+        for name in names:
+            path = os.path.join(place, name)
+            if name.startswith("."):
+                continue
             if os.path.isdir(path):
-                heappush(waiting, (path.is_symlink(), path))
-            elif path.suffix.lower() in SUFFIXES:
-                yield path
+                heappush(waiting, (os.path.islink(path), os.path.join(folder, name)))
+            elif os.path.splitext(name)[1].lower() in SUFFIXES:
+                yield os.path.join(folder, name)
 
 
 def why_absent(file: str) -> tuple[Literal["missing", "failed"], str] | None:
@@ -145,6 +149,8 @@ def named(name: str, videos: Container[str]) -> str | None:
 def _text(name: str) -> str:
     stem, suffix = os.path.splitext(name)
     text = unicodedata.normalize("NFC", stem if suffix.lower() in SUFFIXES else name).replace("/", "__")
+    if text.isascii():
+        return re.sub("[^A-Za-z0-9_.-]", "_", text)
     return "".join(character if is_of_id(character) else "_" for character in text)
 
 
