@@ -28,12 +28,13 @@ def videos(dataset: str, folder: str, known: Container[str] = ()) -> tuple[Video
     """Return the video files in ``folder`` and below, in the order of their names. Hidden files are left out.
 
     What is named like a video and is none that can be read, such as a link to nothing or a pipe, is listed too, and so
-    is a folder below that may not be read: ``why_absent`` says what is wrong. Raises ConfigError where there is no such
-    folder, it may not be read, or no video is in it.
+    is a folder below that may not be read: ``why_absent`` says what is wrong. known: the ids of earlier runs, see
+    ``ids``. Raises ConfigError where there is no such folder, it may not be read, or no video is in it, and StoreError
+    where the record of one of several files with one id is damaged.
     """
     root = Path(os.path.abspath(os.path.expanduser(folder)))
     key = f"config: datasets.{dataset}.videos"
-    if not root.is_dir():
+    if not os.path.isdir(root):
         raise ConfigError(f"{key}: {shown_path(root)} is not a folder")
     try:
         names = sorted(_files(root), key=lambda name: name.split("/"))
