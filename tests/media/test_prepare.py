@@ -115,15 +115,19 @@ def test_what_cannot_be_read_is_a_record(tmp_path: Path) -> None:
     )
     assert {video: record["status"] for video, record in made.items()} == {
         "whole": "present",
-        "short": "failed",
+        "short": "present",
         "text": "failed",
         "absent": "failed",
         "private": "gone",
     }
-    assert all(record["reason"] for video, record in made.items() if video != "whole")
+    assert all(record["reason"] for record in made.values() if record["status"] != "present")
+    assert made["whole"]["gaps"] == []
+    [*_, [start_s, end_s, _]] = made["short"]["gaps"]
+    assert start_s <= made["short"]["duration_s"] + 0.1
+    assert end_s == pytest.approx(10, abs=0.1)
     assert made["whole"]["audio"] == {"status": "missing", "reason": "no audio stream"}
     assert made["private"]["reason"] == "private video"
-    assert sorted(os.listdir(tmp_path / "media")) == ["manifests", "whole"]
+    assert sorted(os.listdir(tmp_path / "media")) == ["manifests", "short", "whole"]
     assert sorted(os.listdir(tmp_path / "media/whole")) == [
         "media.json",
         "scores.parquet",

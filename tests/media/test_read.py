@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from stepline.media import decode
-from stepline.media.decode import DamagedError, MediaError, frames
+from stepline.media.decode import MediaError, frames
 from stepline.media.read import pyav, timeline_of, with_timeline
 from stepline.media.salvage import salvaged
 from stepline.media.timeline import Timeline
@@ -27,9 +27,9 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     packets: list[int] = []
     decode_packet = decode.Stream.decode
 
-    def listed(self: decode.Stream, packet: "av.Packet") -> Iterator[decode.DecodedFrame]:
+    def listed(self: decode.Stream, packet: "av.Packet", **after: int | None) -> Iterator[decode.DecodedFrame]:
         packets.append(packet.pts)
-        return decode_packet(self, packet)
+        return decode_packet(self, packet, **after)
 
     monkeypatch.setattr(decode.Stream, "decode", listed)
     return packets
