@@ -13,7 +13,7 @@ from stepline.backbones.weights import DIGESTS, WEIGHTS, check, how_to_get, loca
 from stepline.datasets import shards
 from stepline.datasets.release import Released, ReleaseFile, how_to_bring
 from stepline.datasets.schema import Video
-from stepline.download import DownloadOptions, fetch_file, fetch_video
+from stepline.download import DownloadOptions, fetch_file, fetch_video, remove_leftovers
 from stepline.errors import DownloadError, MissingError, ReleaseError
 from stepline.io import read_json, sha256_file, write_bytes, write_json
 from stepline.media.headers import Headers
@@ -112,6 +112,7 @@ def bring_videos(pipeline: Pipeline, shard: str) -> list[Record]:
             records.append(_bring(video, paths.videos(pipeline.name), partial(bring, spans=spans.get(video.id, []))))
             if records[-1].status != "present":
                 log.warning("%s: %s: %s", video.id, records[-1].status, records[-1].reason)
+    remove_leftovers(paths.videos(pipeline.name), records)
     if again:
         write_json(paths.fetches(pipeline.name, shard), {"again": again})
     return records
