@@ -111,6 +111,13 @@ def remove_leftovers(folder: Path, records: Sequence[Record]) -> None:
             (folder / name).unlink()
 
 
+def remove_video(folder: Path, record: Record) -> None:
+    """Remove the file, or the link, that a record names in ``folder``: only one that has the name of its video."""
+    path = folder / Path(record.path).name
+    if path in [folder / f"{check_video_id(record.video)}{suffix}" for suffix in SUFFIXES]:
+        path.unlink(missing_ok=True)
+
+
 def _link(path: Path, to: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not (path.is_symlink() and path.resolve() == to):
