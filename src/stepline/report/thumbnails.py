@@ -45,12 +45,20 @@ def _write(record: Record, times: dict[int, float], folder: Path) -> dict[str, A
             if picture is not None:
                 write_bytes(files[shot], picture)
     elif absent:
-        reason = f"no pictures of {len(absent)} shots: the video was deleted after use"
+        reason = f"no pictures of {len(absent)} shots: {_why_gone(record)}"
     there = {str(shot): str(file) for shot, file in files.items() if file.exists()}
     for other in folder.glob("*.jpg") if folder.is_dir() else ():
         if str(other) not in there.values():
             other.unlink()
     return {"status": "present", "reason": reason, "pictures": there}
+
+
+def _why_gone(record: Record) -> str:
+    """Return why a video is not there, as its own record says, which knows what came after the shard's."""
+    path = Path(record.path)
+    own = path.with_suffix(".json")
+    last = read_availability(own).get(record.video, record) if own.exists() else record
+    return f"{path} is gone: run `snakemake`, which brings it again" if last.kept else "the video was deleted after use"
 
 
 @dataclass(frozen=True)
@@ -76,15 +84,17 @@ def read_thumbnails(study: str, shards: Sequence[str]) -> Thumbnails:
 def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
     """Return a JPEG, 160 pixels wide and upright, for each time: of the last frame at or before it.
 
-    times_s: ascending, in seconds from the start of the video stream. None stands for each time after the video's end,
-    and for all of a video that cannot be read.
+    times_s: ascending, in seconds. None stands for each time in a gap or after the video's end, and for all of a video
+    that cannot be read.
     """
     if not times_s:
         return []
 
     def pictures(timeline: Timeline) -> list[bytes | None]:
         indices = timeline.at_or_before([time for time in times_s if time < timeline.end_s])
-        return [_jpeg(cast(DecodedFrame, frame)) for frame in pyav(video, timeline, indices)] if len(indices) else []
+        lost = timeline.lost[indices]
+        frames = pyav(video, timeline, indices[~lost]) if len(indices[~lost]) else iter(())
+        return [None if gone else _jpeg(cast(DecodedFrame, next(frames))) for gone in lost]
 
     try:
         images = with_timeline(video, pictures)
@@ -96,7 +106,7 @@ def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
 def _jpeg(frame: DecodedFrame) -> bytes:
     import PIL.Image
 
-    upright = PIL.Image.fromarray(frame.rgb()).rotate(frame.picture.rotation, expand=True)
+    upright = PIL.Image.fromarray(frame.rgb())
     content = io.BytesIO()
     image = upright.resize((WIDTH, max(1, round(WIDTH * upright.height / upright.width))))
     image.save(content, "JPEG", quality=75)
