@@ -85,6 +85,11 @@ def read_manifest(path: Path | str) -> dict[str, dict[str, Any]]:
     videos = content.get("videos") if isinstance(content, dict) else None
     if not isinstance(videos, dict) or not all(isinstance(v, dict) and "status" in v for v in videos.values()):
         raise StoreError(f"{path} is no record of videos: remove it and run the same again")
+    try:
+        for video in videos:
+            check_video_id(video)  # it becomes part of paths
+    except ReleaseError as error:
+        raise StoreError(f"{path}: {error}: remove the file and run the same again") from None
     return videos
 
 

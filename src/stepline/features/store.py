@@ -447,7 +447,7 @@ def read_array(path: Path) -> Rows:
     """
     import zarr
 
-    array = zarr.open_array(path, mode="r")
+    array = zarr.open_array(path, mode="r", zarr_format=3)
     if array.ndim != 2 or array.dtype not in (np.float16, np.float32):
         raise ValueError("no matrix of float16 or float32")
     shard = path / "c/0/0"

@@ -68,7 +68,8 @@ def _check(location: Location) -> Checked:
         held = store.read(location)
         with store.damage_is_one_line(location, "extract"):  # other readers go by the shard's checksum
             path = f"{location}/features"
-            zarr.open_array(path if isinstance(location, Path) else objects.zarr_store(path), mode="r")[:1]
+            features = path if isinstance(location, Path) else objects.zarr_store(path)
+            zarr.open_array(features, mode="r", zarr_format=3)[:1]
     except StoreError:
         return Checked(location, None)
     store.fetch([(held, [block for blocks in held.blocks.values() for block in blocks])], check=False)
