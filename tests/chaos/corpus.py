@@ -251,6 +251,7 @@ class Judged:
     moved: int
     gaps: list[Any]
     reason: str
+    media_gaps: list[Any]
     media: str
     audio: str
 
@@ -268,10 +269,10 @@ def judge(made: Made) -> Judged:
     found = matched(images, pictures)
     good = [(row, best) for row, (best, db) in zip(k, found, strict=True) if db >= LEAST_DB]
     peer = {best for best, db in matched(ffmpeg(made.path, width, height), pictures) if db >= LEAST_DB}
-    media, audio = read_media(made.path)
+    media_gaps, media, audio = read_media(made.path)
     return Judged(
         made, n, len(peer), len({best for _, best in good}), len(images), len(images) - len(good),
-        moved(made, good), gaps, reason, media, audio,
+        moved(made, good), gaps, reason, media_gaps, media, audio,
     )  # fmt: skip
 
 
@@ -318,18 +319,25 @@ def read_rows(path: Path, fps: int) -> tuple[list[Image], list[int], list[Any], 
     return images, k, gaps, ""
 
 
-def read_media(path: Path) -> tuple[str, str]:
+def read_media(path: Path) -> tuple[list[Any], str, str]:
+    """Return the gaps of the media pass, why it fails, and what it says of the sound."""
     from stepline.errors import SteplineError
-    from stepline.media.one_pass import decode
+    from stepline.media.decode import DamagedError
+    from stepline.media.one_pass import decode, decode_salvaged
 
     with TemporaryDirectory() as folder:
+        asked = path, Path(folder) / "a.wav", (), True
         try:
-            *_, found = decode(path, Path(folder) / "a.wav", ())
+            try:
+                *_, found = decode(*asked)
+            except DamagedError:
+                *_, found = decode_salvaged(*asked)
         except SteplineError as error:
-            return str(error), ""
-        except Exception as error:  # noqa: BLE001
-            return f"CRASH {error!r}", ""
-    return "", f"{found['audio']['status']}: {found['audio']['reason']}"
+            return [], str(error), ""
+        except Exception as error:  # noqa: BLE001 - the campaign counts them
+            return [], f"CRASH {error!r}", ""
+    audio = found["audio"]
+    return found["gaps"], "", f"{audio['status']}: {audio['reason']}"
 
 
 def judged(all_made: Sequence[Made]) -> Iterator[Judged]:

@@ -175,7 +175,7 @@ def write(base: Base, folder: Path) -> Path:
     import av
     from av.stream import Disposition
 
-    target = folder / f"{base.name}-{base.codec}-{base.first}.{base.suffix}"
+    target = folder / f"{base.name}-{base.codec}-{base.first}-{base.frames}.{base.suffix}"
     width, height = base.size
     with av.open(str(target), "w", format=base.format, options=base.mux) as container:
         container.metadata.update(base.tags)
