@@ -1,47 +1,31 @@
-"""Odd and damaged media files, and what the decoder makes of them."""
+"""Odd and damaged media files, and what the decoder makes of them: ``python -m tests.chaos.corpus SEED N``."""
 
-import subprocess
+import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.media.decode import MediaError
+from stepline.media.process import Limits, killable
 from tests.chaos import corpus_damage as damage
-from tests.chaos.corpus_bases import COMMON, FPS, MKV_H264, MP4_H264, ODD, TS_H264, WEBM_VP8, Base, Image, write
+from tests.chaos.corpus_bases import COMMON, FPS, MKV_H264, MP4_H264, ODD, TS_H264, WEBM_VP8, Base, picture, write
+from tests.chaos.corpus_judge import Judged, Made, judge
 
 JOINED = ("ts", "mkv", "webm", "mpg", "h264", "hevc", "flv", "m4v")
 PLACEHOLDER = "TITLEPLACEHOLDER"
-LEAST_DB = 28.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Made:
-    """A file, and what it should show.
-
-    kind: codec and container. damage: what was done to it. pictures: a file with the (n, H, W, 3) RGB pictures of the
-    undamaged file, in order. times_s: when each is shown; none where times are lost. fps: at which all are seen.
-    """
-
-    path: Path
-    kind: str
-    damage: str
-    pictures: Path
-    times_s: tuple[float, ...]
-    fps: int = FPS
-    whole: bool = False
 
 
 def files(seed: int, n: int, folder: Path) -> Iterator[Made]:
     """Write ``n`` files, the same for the same seed."""
     rng = Random(seed)
     bases = _Bases(folder)
-    makers = [(_whole, 1), (_of_bytes, 8), (_of_packets, 5), (_joined, 1), (_odd, 3)]
+    makers = [(_whole, 2), (_of_bytes, 8), (_of_packets, 4), (_joined, 1), (_odd, 2)]
     for i in range(n):
         make = rng.choices([maker for maker, _ in makers], [weight for _, weight in makers])[0]
         target = folder / str(seed) / f"{i:04d}"
@@ -65,8 +49,16 @@ class _Bases:
             np.save(pictures, decoded(path, base.frames))
             times_s = tuple(float(base.times(i)) + base.late_s for i in range(base.frames))
             fps = 200 if "variable" in base.name else FPS
+            heard = bool(base.sounds) and base.frames > FPS and not (len(base.sounds) > 1 and base.suffix == "ts")
             self._made[key] = Made(
-                path=path, kind=base.kind, damage="none", pictures=pictures, times_s=times_s, fps=fps, whole=True
+                path=path,
+                kind=base.kind,
+                damage="none",
+                pictures=pictures,
+                times_s=times_s,
+                fps=fps,
+                whole=True,
+                heard=heard,  # MPEG-TS flags no sound as the default
             )
         return self._made[key]
 
@@ -111,7 +103,8 @@ def _of_packets(rng: Random, bases: _Bases, target: Path) -> Made:
 
 def _joined(rng: Random, bases: _Bases, target: Path) -> Made:
     base = rng.choice([base for base in COMMON if base.suffix in JOINED])
-    halves = [bases(replace(base, frames=25, first=first)) for first in (0, 25)]
+    n = rng.choice([25, 60])
+    halves = [bases(replace(base, frames=n, first=first)) for first in (0, n)]
     path = target / halves[0].path.name
     path.write_bytes(b"".join(half.path.read_bytes() for half in halves))
     pictures = target / "pictures.npy"
@@ -120,7 +113,7 @@ def _joined(rng: Random, bases: _Bases, target: Path) -> Made:
 
 
 def _odd(rng: Random, bases: _Bases, target: Path) -> Made:
-    return rng.choice([_rotated, _mistitled, _resized, _edited])(rng, bases, target)
+    return rng.choice([_rotated, _mistitled, _resized, _edited, _without])(rng, bases, target)
 
 
 def _rotated(rng: Random, bases: _Bases, target: Path) -> Made:
@@ -147,7 +140,10 @@ def _resized(rng: Random, bases: _Bases, target: Path) -> Made:
     import av
 
     base = rng.choice([WEBM_VP8, replace(WEBM_VP8, suffix="mkv"), replace(WEBM_VP8, codec="libvpx-vp9")])
-    halves = [bases(replace(base, frames=25, first=first, size=size, sounds=(), name=f"{size}")) for first, size in [(0, (64, 48)), (25, (96, 80))]]
+    halves = [
+        bases(replace(base, frames=25, first=first, size=size, sounds=(), name=f"{size}"))
+        for first, size in [(0, (64, 48)), (25, (96, 80))]
+    ]
     path = target / f"resized.{base.suffix}"
     with av.open(str(path), "w") as out:
         copied = None
@@ -164,7 +160,9 @@ def _resized(rng: Random, bases: _Bases, target: Path) -> Made:
     import cv2
 
     pictures = target / "pictures.npy"
-    np.save(pictures, np.concatenate([small, [cv2.resize(each, (64, 48), interpolation=cv2.INTER_AREA) for each in large]]))
+    np.save(
+        pictures, np.concatenate([small, [cv2.resize(each, (64, 48), interpolation=cv2.INTER_AREA) for each in large]])
+    )
     return replace(halves[0], path=path, damage="resized", pictures=pictures, times_s=tuple(i / FPS for i in range(50)))
 
 
@@ -185,165 +183,90 @@ def _edited(_: Random, bases: _Bases, target: Path) -> Made:
                 packet.stream = copied
                 after.mux(packet)
     np.save(pictures, np.load(made.pictures)[17:])
-    return replace(made, path=path, damage="edited", pictures=pictures, times_s=made.times_s[:33])
+    return replace(made, path=path, damage="edited", pictures=pictures, times_s=made.times_s[:33], heard=False)
 
 
-def ffmpeg(path: Path, width: int, height: int) -> list[Image]:
-    """Return the pictures that ffmpeg makes of a file; PyAV's where there is no ffmpeg."""
-    try:
-        from imageio_ffmpeg import get_ffmpeg_exe
-    except ImportError:
-        return _tolerant(path, width, height)
-    line = [get_ffmpeg_exe(), "-v", "quiet", "-nostdin", "-threads", "1", "-i", str(path), "-map", "0:V:0"]
-    line += ["-fps_mode", "passthrough", "-s", f"{width}x{height}", "-pix_fmt", "rgb24", "-f", "rawvideo", "-"]
-    raw = subprocess.run(line, capture_output=True, timeout=60, check=False).stdout
-    size = width * height * 3
-    return list(np.frombuffer(raw[: len(raw) // size * size], np.uint8).reshape(-1, height, width, 3))
+def _without(rng: Random, bases: _Bases, target: Path) -> Made:
+    """A file without pictures."""
+    made = bases(rng.choice([MP4_H264, MKV_H264, TS_H264]))
+    kind = rng.choice(["empty", "text", "sound", "cover", "header"])
+    path, pictures = target / f"{kind}{made.path.suffix}", target / "pictures.npy"
+    np.save(pictures, np.load(made.pictures)[:0])
+    if kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "text":
+        path.write_text("This is no video.\n" * 100)
+    elif kind == "header":
+        path.write_bytes(made.path.read_bytes()[: rng.randint(1, 300)])
+    else:
+        _sound_alone(made.path, path, cover=kind == "cover" and path.suffix != ".ts")
+    return replace(made, path=path, damage=f"without-{kind}", pictures=pictures, times_s=(), whole=False)
 
 
-def _tolerant(path: Path, width: int, height: int) -> list[Image]:
+def _sound_alone(source: Path, target: Path, *, cover: bool) -> None:
     import av
+    from av.stream import Disposition
 
-    images = []
-    try:
-        with av.open(str(path), metadata_errors="replace") as container:
-            for packet in container.demux(container.streams.video[0]):
-                try:
-                    frames = packet.decode()
-                except av.FFmpegError:
-                    continue
-                images += [frame.to_ndarray(width=width, height=height, format="rgb24") for frame in frames]
-    except (av.FFmpegError, IndexError):
-        pass
-    return images
-
-
-def matched(images: Sequence[Image], pictures: NDArray[np.uint8]) -> list[tuple[int, float]]:
-    """Return the number of the picture that each image is most like, and its PSNR in dB."""
-    import cv2
-
-    _, height, width, _ = pictures.shape
-    known = pictures.astype(np.float32)
-    found = []
-    for image in images:
-        if image.shape != pictures.shape[1:]:
-            image = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
-        error = ((known - image) ** 2).mean(axis=(1, 2, 3))
-        best = int(error.argmin())
-        found.append((best, float(10 * np.log10(255**2 / max(error[best], 1e-3)))))
-    return found
+    with av.open(str(source)) as before, av.open(str(target), "w") as after:
+        stream = before.streams.audio[0]
+        copied = after.add_stream_from_template(stream)
+        if cover:
+            still = after.add_stream("mjpeg", rate=1)
+            still.width, still.height, still.pix_fmt = 64, 48, "yuvj420p"
+            still.disposition = Disposition.attached_pic
+            after.mux(still.encode(av.VideoFrame.from_ndarray(picture(1, 64, 48), format="rgb24")))
+            after.mux(still.encode())
+        for packet in before.demux(stream):
+            if packet.size:
+                packet.stream = copied
+                after.mux(packet)
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What a file's rows show.
-
-    peer: how many of the n pictures ffmpeg shows rightly. ours: how many the rows do. wrong: rows whose picture is
-    none of the file's. moved: rows that show another than is to be seen at their time. gaps, reason: what is said.
-    """
-
-    made: Made
-    n: int
-    peer: int
-    ours: int
-    rows: int
-    wrong: int
-    moved: int
-    gaps: list[Any]
-    reason: str
-    media_gaps: list[Any]
-    media: str
-    audio: str
-
-    @property
-    def said(self) -> bool:
-        """Whether anything is said."""
-        return bool(self.gaps or self.reason)
-
-
-def judge(made: Made) -> Judged:
-    """Read a file as the pipeline does, and as ffmpeg does."""
-    pictures = np.load(made.pictures)
-    n, height, width, _ = pictures.shape
-    images, k, gaps, reason = read_rows(made.path, made.fps)
-    found = matched(images, pictures)
-    good = [(row, best) for row, (best, db) in zip(k, found, strict=True) if db >= LEAST_DB]
-    peer = {best for best, db in matched(ffmpeg(made.path, width, height), pictures) if db >= LEAST_DB}
-    media_gaps, media, audio = read_media(made.path)
-    return Judged(
-        made, n, len(peer), len({best for _, best in good}), len(images), len(images) - len(good),
-        moved(made, good), gaps, reason, media_gaps, media, audio,
-    )  # fmt: skip
-
-
-def moved(made: Made, good: Sequence[tuple[int, int]]) -> int:
-    """Return how many rows show another picture than the one of their time, all times being off by the same."""
-    if not good:
-        return 0
-    if not made.times_s:
-        return sum(after < before for (_, before), (_, after) in zip(good, good[1:], strict=False))
-    times_s = np.array(made.times_s) - made.times_s[0]
-    k, best = np.array(good).T
-    least = len(good)
-    for shift_s in {0.0} if made.whole else {0.0, *(times_s[best] - k / made.fps).round(3).tolist()}:
-        expected = np.searchsorted(times_s, k / made.fps + shift_s + 1e-4, side="right") - 1
-        least = min(least, int((np.maximum(expected, 0) != best).sum()))
-    return least
-
-
-def read_rows(path: Path, fps: int) -> tuple[list[Image], list[int], list[Any], str]:
-    """Return the pictures that rows are made of, the rows' numbers, the gaps, and why there are no more."""
-    from stepline.backbones.registry import FRAME_BACKBONES, FrameBackbone
-    from stepline.errors import SteplineError
-    from stepline.features.frames import Batch, Begun, Refused, Request, batches
-    from stepline.spec import FrameSpec
-
-    spec = FrameSpec(name="pictures", label="pictures", revision=1, fps=fps)
-    FRAME_BACKBONES["pictures"] = FrameBackbone(spec=spec, describe=lambda image, _: image)  # type: ignore[arg-type]
-    images: list[Image] = []
-    k: list[int] = []
-    order: list[int] = []
-    gaps: list[Any] = []
-    try:
-        for message in batches(path, [Request(spec=spec, batch_size=1)], ()):
-            if isinstance(message, Begun):
-                images, k, gaps = [], message.k[message.order].tolist(), getattr(message, "gaps", [])
-            elif isinstance(message, Batch):
-                images.append(message.clips[0].copy())
-            elif isinstance(message, Refused):
-                return [], [], [], message.reason
-    except SteplineError as error:
-        return images, k[: len(images)], gaps, str(error)
-    except Exception as error:  # noqa: BLE001 - the campaign counts them
-        return images, k[: len(images)], gaps, f"CRASH {error!r}"
-    return images, k, gaps, ""
-
-
-def read_media(path: Path) -> tuple[list[Any], str, str]:
-    """Return the gaps of the media pass, why it fails, and what it says of the sound."""
-    from stepline.errors import SteplineError
-    from stepline.media.decode import DamagedError
-    from stepline.media.one_pass import decode, decode_salvaged
-
+def campaign(seed: int, n: int, tell: Callable[[Judged], None] = lambda _: None) -> dict[str, int]:
+    """Return how many files show what, see ``Judged.verdicts``, and how many pictures are right or wrong."""
+    counts: Counter[str] = Counter()
     with TemporaryDirectory() as folder:
-        asked = path, Path(folder) / "a.wav", (), True
-        try:
-            try:
-                *_, found = decode(*asked)
-            except DamagedError:
-                *_, found = decode_salvaged(*asked)
-        except SteplineError as error:
-            return [], str(error), ""
-        except Exception as error:  # noqa: BLE001 - the campaign counts them
-            return [], f"CRASH {error!r}", ""
-    audio = found["audio"]
-    return found["gaps"], "", f"{audio['status']}: {audio['reason']}"
+        for found in judged(list(files(seed, n, Path(folder)))):
+            tell(found)
+            counts.update({"files": 1, "pictures": found.n, "right in ffmpeg": found.peer, "right in rows": found.ours})
+            counts.update(found.verdicts)
+            if found.wrong:
+                counts[f"wrong rows of {found.made.kind}"] += found.wrong
+                counts[f"wrong rows by {found.made.damage}"] += found.wrong
+    return dict(counts)
 
 
 def judged(all_made: Sequence[Made]) -> Iterator[Judged]:
-    """Yield what becomes of each file; it runs in a process of its own."""
+    """Yield what becomes of each file; a file that ends the decoder's process is one that crashed."""
+    limits = Limits(memory_mb=2000, least_s=600, s_per_video_s=0)
+    left = list(all_made)
+    while left:
+        try:
+            for found in killable(_judged, left, limits=limits, duration_s=0):
+                yield found
+                left.pop(0)
+        except MediaError as error:
+            made = left.pop(0)
+            reason = f"CRASH {error}"
+            yield Judged(made, len(np.load(made.pictures)), 0, 0, 0, 0, 0, [], reason, [], reason, "", None)
+
+
+def _judged(all_made: Sequence[Made]) -> Iterator[Judged]:
+    import av
     import cv2
 
+    av.logging.set_level(None)
     cv2.setNumThreads(1)
-    for made in all_made:
-        yield judge(made)
+    yield from map(judge, all_made)
+
+
+def _told(found: Judged) -> None:
+    if verdicts := sorted(found.verdicts):
+        made = found.made
+        counts = f"{found.ours} of {found.peer} of {found.n}, {found.wrong} wrong, {found.moved} moved"
+        print(made.path.parent.name, made.path.name, made.damage, counts, ", ".join(verdicts), found.reason, sep="\t")
+
+
+if __name__ == "__main__":
+    for name, number in sorted(campaign(int(sys.argv[1]), int(sys.argv[2]), _told).items()):
+        print(f"{number:6d} {name}")

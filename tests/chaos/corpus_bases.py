@@ -23,8 +23,8 @@ class Base:
     """How a file is made.
 
     name: what stands before the suffix. frames: how many pictures. times: of each picture in seconds; by default
-    i / 25. sounds: the codec of each track. late_s: when the first picture comes. first: its index. tags: of the file. size: width, height. Of two sounds the first is
-    silent and the second the default.
+    i / 25. sounds: the codec of each track; of two the first is silent and the second the default. late_s: when the
+    first picture comes. first: its index. tags: of the file. size: width, height.
     """
 
     name: str
@@ -61,12 +61,18 @@ MP4_H264 = Base(name="b", suffix="mp4", codec="libx264", options=X264)
 TS_H264 = Base(name="b", suffix="ts", codec="libx264", options=X264)
 MKV_H264 = Base(name="b", suffix="mkv", codec="libx264", options=X264, sounds=("vorbis",))
 WEBM_VP8 = Base(
-    name="p", suffix="webm", codec="libvpx", options={"g": "12", "b": "400k", "deadline": "realtime", "cpu-used": "8"},
+    name="p",
+    suffix="webm",
+    codec="libvpx",
+    options={"g": "12", "b": "400k", "deadline": "realtime", "cpu-used": "8"},
     sounds=("libopus",),
 )
 VP9 = {"g": "12", "b": "400k", "deadline": "realtime", "cpu-used": "8", "lag-in-frames": "0"}
 AV1 = {"preset": "12", "svtav1-params": "keyint=12:lp=1", "crf": "25"}
-X265 = {"preset": "ultrafast", "x265-params": "keyint=12:min-keyint=12:scenecut=0:bframes=2:log-level=none:pools=1:qp=18"}
+X265 = {
+    "preset": "ultrafast",
+    "x265-params": "keyint=12:min-keyint=12:scenecut=0:bframes=2:log-level=none:pools=1:qp=18",
+}
 COMMON = (
     MP4_H264,
     Base(name="baseline", suffix="mp4", codec="libx264", options=BASELINE),
@@ -113,26 +119,80 @@ COMMON = (
     Base(name="i", suffix="mov", codec="prores_ks", pix_fmt="yuv422p10le", sounds=("pcm_s16le",)),
     Base(name="p", suffix="mkv", codec="ffv1", options={"g": "12"}, sounds=("flac",)),
     Base(name="i", suffix="avi", codec="rawvideo", pix_fmt="bgr24", sounds=()),
-    Base(name="i", suffix="mov", codec="dnxhd", options={"profile": "dnxhr_lb"}, pix_fmt="yuv422p", size=(256, 128), sounds=()),
-    Base(name="i", suffix="mxf", codec="dnxhd", options={"profile": "dnxhr_lb"}, pix_fmt="yuv422p", size=(256, 128), sounds=()),
+    Base(
+        name="i",
+        suffix="mov",
+        codec="dnxhd",
+        options={"profile": "dnxhr_lb"},
+        pix_fmt="yuv422p",
+        size=(256, 128),
+        sounds=(),
+    ),
+    Base(
+        name="i",
+        suffix="mxf",
+        codec="dnxhd",
+        options={"profile": "dnxhr_lb"},
+        pix_fmt="yuv422p",
+        size=(256, 128),
+        sounds=(),
+    ),
     Base(name="i", suffix="y4m", codec="wrapped_avframe", sounds=(), format="yuv4mpegpipe"),
 )
 """What is damaged."""
 TITLE = "K\udce4se \udcff"
 ODD = (
-    Base(name="ten-bit", suffix="mkv", codec="libx265", options=X265, pix_fmt="yuv420p10le", sounds=(),
-         context={"color_primaries": 9, "color_trc": 16, "colorspace": 9}),
+    Base(
+        name="ten-bit",
+        suffix="mkv",
+        codec="libx265",
+        options=X265,
+        pix_fmt="yuv420p10le",
+        sounds=(),
+        context={"color_primaries": 9, "color_trc": 16, "colorspace": 9},
+    ),
     Base(name="yuv444", suffix="mp4", codec="libx264", options=X264, pix_fmt="yuv444p", sounds=()),
     Base(name="gray", suffix="mkv", codec="ffv1", pix_fmt="gray", sounds=()),
     Base(name="alpha", suffix="mov", codec="qtrle", pix_fmt="argb", sounds=()),
-    Base(name="alpha-4444", suffix="mov", codec="prores_ks", options={"profile": "4444"}, pix_fmt="yuva444p10le", sounds=()),
+    Base(
+        name="alpha-4444",
+        suffix="mov",
+        codec="prores_ks",
+        options={"profile": "4444"},
+        pix_fmt="yuva444p10le",
+        sounds=(),
+    ),
     Base(name="palette", suffix="gif", codec="gif", pix_fmt="rgb8", sounds=()),
-    Base(name="interlaced", suffix="mp4", codec="libx264", options={**X264, "x264-params": "keyint=12:tff=1:bframes=2", "qp": "14"}),
-    Base(name="interlaced", suffix="mpg", codec="mpeg2video", options=PLAIN | {"flags": "+qscale+ildct+ilme"}, sounds=("mp2",), format="vob"),
-    *(Base(name=f"{w}x{h}", suffix="mkv", codec="ffv1", pix_fmt="bgr0", size=(w, h), sounds=()) for w, h in [(1, 1), (3, 5), (4096, 16)]),
-    *(Base(name=f"{w}x{h}", suffix="mp4", codec="libx264", options=X264, pix_fmt="yuv444p", size=(w, h), sounds=()) for w, h in [(1, 1), (17, 33), (4096, 16)]),
-    *(Base(name=f"{w}x{h}", suffix="avi", codec="mjpeg", options=INTRA, pix_fmt="yuvj444p", size=(w, h), sounds=()) for w, h in [(1, 1), (3, 5)]),
-    *(Base(name="one", suffix=b.suffix, codec=b.codec, options=b.options, frames=1, sounds=(), format=b.format) for b in (MP4_H264, MKV_H264, TS_H264, WEBM_VP8)),
+    Base(
+        name="interlaced",
+        suffix="mp4",
+        codec="libx264",
+        options={**X264, "x264-params": "keyint=12:tff=1:bframes=2", "qp": "14"},
+    ),
+    Base(
+        name="interlaced",
+        suffix="mpg",
+        codec="mpeg2video",
+        options=PLAIN | {"flags": "+qscale+ildct+ilme"},
+        sounds=("mp2",),
+        format="vob",
+    ),
+    *(
+        Base(name=f"{w}x{h}", suffix="mkv", codec="ffv1", pix_fmt="bgr0", size=(w, h), sounds=())
+        for w, h in [(1, 1), (3, 5), (4096, 16)]
+    ),
+    *(
+        Base(name=f"{w}x{h}", suffix="mp4", codec="libx264", options=X264, pix_fmt="yuv444p", size=(w, h), sounds=())
+        for w, h in [(1, 1), (17, 33), (4096, 16)]
+    ),
+    *(
+        Base(name=f"{w}x{h}", suffix="avi", codec="mjpeg", options=INTRA, pix_fmt="yuvj444p", size=(w, h), sounds=())
+        for w, h in [(1, 1), (3, 5)]
+    ),
+    *(
+        Base(name="one", suffix=b.suffix, codec=b.codec, options=b.options, frames=1, sounds=(), format=b.format)
+        for b in (MP4_H264, MKV_H264, TS_H264, WEBM_VP8)
+    ),
     Base(name="one", suffix="avi", codec="mpeg4", options=PLAIN, frames=1, sounds=()),
     Base(name="variable", suffix="mp4", codec="libx264", options=X264, times=_variable),
     Base(name="variable", suffix="mkv", codec="libx264", options=X264, times=_variable),
@@ -140,10 +200,20 @@ ODD = (
     Base(name="long-gap", suffix="mp4", codec="libx264", options=X264, times=_long_gap, sounds=()),
     Base(name="long-gap", suffix="mkv", codec="libx264", options=X264, times=_long_gap, sounds=()),
     *(Base(name="late", suffix=s, codec="libx264", options=X264, late_s=2) for s in ("mp4", "mkv", "ts", "flv", "mov")),
-    *(Base(name="two-sounds", suffix=s, codec="libx264", options=X264, sounds=("aac", "aac")) for s in ("mp4", "mkv", "ts")),
+    *(
+        Base(name="two-sounds", suffix=s, codec="libx264", options=X264, sounds=("aac", "aac"))
+        for s in ("mp4", "mkv", "ts")
+    ),
     Base(name="offset", suffix="ts", codec="libx264", options=X264, mux={"output_ts_offset": "100"}),
     Base(name="wraps", suffix="ts", codec="libx264", options=X264, mux={"output_ts_offset": "95442"}),
-    Base(name="negative", suffix="mkv", codec="libx264", options=X264, mux={"output_ts_offset": "-1", "avoid_negative_ts": "disabled"}, sounds=()),
+    Base(
+        name="negative",
+        suffix="mkv",
+        codec="libx264",
+        options=X264,
+        mux={"output_ts_offset": "-1", "avoid_negative_ts": "disabled"},
+        sounds=(),
+    ),
     Base(name="offset", suffix="mkv", codec="libx264", options=X264, mux={"output_ts_offset": "5"}),
 )
 """What is odd and whole."""

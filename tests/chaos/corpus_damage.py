@@ -203,7 +203,8 @@ def double_time(rng: Random, pictures: list[Any], _: list[Any]) -> None:
 
 
 PACKETS = (
-    damage_packet, damage_packet, damage_sound, empty_packet, drop_packet, drop_packets, drop_last, drop_first_key, double_time,
+    damage_packet, damage_packet, damage_sound, empty_packet, drop_packet, drop_packets, drop_last, drop_first_key,
+    double_time,
 )  # fmt: skip
 
 
