@@ -14,7 +14,19 @@ from numpy.typing import NDArray
 from stepline.media.decode import MediaError
 from stepline.media.process import Limits, killable
 from tests.chaos import corpus_damage as damage
-from tests.chaos.corpus_bases import COMMON, FPS, MKV_H264, MP4_H264, ODD, TS_H264, WEBM_VP8, Base, picture, write
+from tests.chaos.corpus_bases import (
+    COMMON,
+    EXACT,
+    FPS,
+    MKV_H264,
+    MP4_H264,
+    ODD,
+    TS_H264,
+    WEBM_VP8,
+    Base,
+    picture,
+    write,
+)
 from tests.chaos.corpus_judge import Judged, Made, judge
 
 JOINED = ("ts", "mkv", "webm", "mpg", "h264", "hevc", "flv", "m4v")
@@ -145,7 +157,7 @@ def _resized(rng: Random, bases: _Bases, target: Path) -> Made:
         for first, size in [(0, (64, 48)), (25, (96, 80))]
     ]
     path = target / f"resized.{base.suffix}"
-    with av.open(str(path), "w") as out:
+    with av.open(str(path), "w", options=EXACT) as out:
         copied = None
         for number, half in enumerate(halves):
             with av.open(str(half.path)) as before:
@@ -172,7 +184,7 @@ def _edited(_: Random, bases: _Bases, target: Path) -> Made:
 
     made = bases(MP4_H264)
     path, pictures = target / "edited.mp4", target / "pictures.npy"
-    with av.open(str(made.path)) as before, av.open(str(path), "w") as after:
+    with av.open(str(made.path)) as before, av.open(str(path), "w", options=EXACT) as after:
         stream = before.streams.video[0]
         copied = after.add_stream_from_template(stream)
         offset = round(17 / FPS / stream.time_base)
@@ -207,7 +219,7 @@ def _sound_alone(source: Path, target: Path, *, cover: bool) -> None:
     import av
     from av.stream import Disposition
 
-    with av.open(str(source)) as before, av.open(str(target), "w") as after:
+    with av.open(str(source)) as before, av.open(str(target), "w", options=EXACT) as after:
         stream = before.streams.audio[0]
         copied = after.add_stream_from_template(stream)
         if cover:

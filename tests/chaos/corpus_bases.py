@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 Image = NDArray[np.uint8]
 FPS = 25
+EXACT = {"fflags": "+bitexact"}
+"""Options of a muxer that writes the same bytes each time."""
 X264 = {"preset": "ultrafast", "qp": "18", "x264-params": "keyint=12:min-keyint=12:scenecut=0:bframes=2"}
 OPEN = X264 | {"x264-params": X264["x264-params"] + ":open-gop=1"}
 BASELINE = X264 | {"x264-params": X264["x264-params"].replace("bframes=2", "bframes=0")}
@@ -247,7 +249,7 @@ def write(base: Base, folder: Path) -> Path:
 
     target = folder / f"{base.name}-{base.codec}-{base.first}-{base.frames}.{base.suffix}"
     width, height = base.size
-    with av.open(str(target), "w", format=base.format, options=base.mux) as container:
+    with av.open(str(target), "w", format=base.format, options=EXACT | base.mux) as container:
         container.metadata.update(base.tags)
         video = container.add_stream(base.codec, rate=FPS, options=base.options)
         video.width, video.height, video.pix_fmt = width, height, base.pix_fmt

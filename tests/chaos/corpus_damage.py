@@ -6,6 +6,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.chaos.corpus_bases import EXACT
+
 Bytes = Callable[[Random, bytes], bytes]
 
 
@@ -140,7 +142,7 @@ def copy(source: Path, target: Path, change: Callable[[list[Any], list[Any]], No
     """Copy the packets of ``source``, after ``change`` of the list of the pictures' and of the others."""
     import av
 
-    with av.open(str(source)) as before, av.open(str(target), "w", format=form) as after:
+    with av.open(str(source)) as before, av.open(str(target), "w", format=form, options=EXACT) as after:
         copies = {stream.index: after.add_stream_from_template(stream, opaque=True) for stream in before.streams}
         packets = [packet for packet in before.demux() if packet.size]
         pictures = [packet for packet in packets if packet.stream.type == "video"]
