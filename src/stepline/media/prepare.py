@@ -35,7 +35,8 @@ def _prepare(record: Record, folder: Path, limits: Limits) -> dict[str, Any]:
     done = folder / "media.json"
     if done.is_file():
         known: dict[str, Any] = read_json(done)
-        if (known["sha256"], known["spans"], known["revision"]) == (record.sha256, record.spans, REVISION):
+        same = (known["sha256"], known["spans"], known["revision"]) == (record.sha256, record.spans, REVISION)
+        if same and all((folder / file).is_file() for file in _files(known)):
             return known
     path = Path(record.path)
     if not path.is_file():
@@ -46,3 +47,8 @@ def _prepare(record: Record, folder: Path, limits: Limits) -> dict[str, Any]:
         made |= one_pass(path, part, record.spans, limits=limits, duration_s=record.duration_s)
         write_json(part / "media.json", made)
     return made
+
+
+def _files(made: dict[str, Any]) -> list[str]:
+    """Return what stands beside the record of a video."""
+    return ["scores.parquet", *(["audio.wav"] if made["audio"]["status"] == "present" else [])]
