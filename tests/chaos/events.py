@@ -3,30 +3,24 @@
 ``python -m tests.chaos.events SEED`` plays one again; ``--only 2,5`` plays these of its events, counted from 1.
 """
 
-import argparse
 import json
 import os
-import shutil
-import time
+import subprocess
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from stepline.config import validate
 from stepline.errors import ConfigError
+from tests.chaos.made import Made
+from tests.chaos.sequence import main, play
 from tests.chaos.study import Study, clip, recogniser
 
 NAMES = ("a.mp4", "b.mkv", "day 1/c.mp4", "day 1/D e.mp4", "f.MP4")
 CLIPS = 12
-EVENTS = 8
-"""In a sequence."""
-MADE = ("datasets", "features", "results", ".stepline", "logs")
-"""Folders of what was made."""
 CHOICES: dict[str, tuple[Any, ...]] = {
     "shots.threshold": (27, 5),
     "shots.min_shot_s": (0.2, 1.2),
@@ -39,7 +33,6 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "shard_hours": (1e-3, 1e-6),
 }
 """Options and their values, the first the usual one."""
-STAGES = ("videos", "media", "shots", "transcribe", "extract", "thumbnails", "summary", "page")
 
 
 @dataclass(frozen=True)
@@ -51,12 +44,46 @@ class Lost:
     times_ns: tuple[int, int]
 
 
-class Play:
-    """Events on a study. Each is a method that does it and returns what it did in words, "" where it cannot be done."""
+class Events(Made):
+    """What happens to a data set: to the user's files, to the configuration, to what was made of them, and to runs."""
 
-    def __init__(self, study: Study) -> None:
-        self.study = study
+    EVENTS = {
+        4: ("delete", "option", "kill"),
+        2: ("add", "lose", "recover", "replace", "corrupt", "delete_record", "delete_stage", "backbone", "twice"),
+        1: ("swap", "rename", "touch", "skew", "read_only", "leave", "code", "key"),
+    }
+    STAGES = ("videos", "media", "shots", "transcribe", "extract", "thumbnails", "summary", "page")
+
+    def __init__(self, folder: Path, service: str) -> None:
+        self.folder = folder
+        self.study = Study(folder, service)
         self.lost: list[Lost] = []
+
+    def run(self, *options: str) -> subprocess.CompletedProcess[str]:
+        self.runs += 1
+        return self.study.run(*options)
+
+    def check(self) -> subprocess.CompletedProcess[str]:
+        done = super().check()
+        rows = self.study.outcome()["csv"]
+        assert all(row["status"] for row in rows.values()), f"a video without a status: {rows}"
+        return done
+
+    def settle(self) -> None:
+        if not self.study.key:
+            self.study.key = True
+            self.check()
+        super().settle()
+
+    def compare(self) -> None:
+        self.study.compare()
+
+    def inputs(self) -> list[Path]:
+        return [self.study.videos / name for name in self.study.files()]
+
+    def change(self, random: Random) -> str:
+        changes = [self.add, self.replace, self.recover, self.option, self.backbone, self.code, self.delete_stage]
+        return next(filter(None, (change(random) for change in random.sample(changes, len(changes)))))
 
     def start(self, random: Random) -> str:
         for name in random.sample(NAMES, random.randint(2, 3)):
@@ -146,61 +173,6 @@ class Play:
         os.utime(self.study.videos / name)
         return f"touch {name}"
 
-    def skew(self, random: Random) -> str:
-        path = random.choice([*self._made(), *(self.study.videos / name for name in self.study.files())])
-        seconds = random.choice([-86400, -3600, 3600, 86400])
-        at = time.time() + seconds
-        os.utime(path, (at, at), follow_symlinks=False)
-        return f"set the time of {path.relative_to(self.study.folder)} off by {seconds} s"
-
-    # Files that were made
-
-    def _made(self, *, folders: bool = False) -> list[Path]:
-        found = (path for name in MADE for path in sorted((self.study.folder / name).rglob("*")))
-        return [path for path in found if folders or path.is_symlink() or path.is_file()]
-
-    def delete(self, random: Random) -> str:
-        if not (made := self._made(folders=True)):
-            return ""
-        path = random.choice(made)
-        return self._remove(path)
-
-    def delete_record(self, random: Random) -> str:
-        if not (made := [path for path in self._made() if "manifests" in path.parts or path.suffix == ".json"]):
-            return ""
-        return self._remove(random.choice(made))
-
-    def delete_stage(self, random: Random) -> str:
-        found = [path for path in self._made(folders=True) if path.is_dir() and not path.is_symlink()]
-        shallow = [path for path in found if len(path.relative_to(self.study.folder).parts) <= 3]
-        return self._remove(random.choice([*shallow, *(self.study.folder / name for name in MADE)]))
-
-    def _remove(self, path: Path) -> str:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-        return f"delete {path.relative_to(self.study.folder)}"
-
-    def read_only(self, random: Random) -> str:
-        if not (made := [path for path in self._made() if not path.is_symlink()]):
-            return ""
-        path = random.choice(made)
-        path.chmod(0o444)
-        return f"make {path.relative_to(self.study.folder)} read-only"
-
-    def leave(self, random: Random) -> str:
-        """Leave what a process that was killed while it wrote leaves: a hidden sibling, in part."""
-        if not (made := [path for path in self._made(folders=True) if not path.name.startswith(".")]):
-            return ""
-        path = random.choice(made)
-        left = path.with_name(f".{path.name}.x{random.randrange(10**6)}{path.suffix if path.is_file() else ''}")
-        if path.is_dir():
-            shutil.copytree(path, left, symlinks=True, ignore=lambda _, names: names[1::2])
-        else:
-            left.write_bytes(path.read_bytes()[:100])
-        return f"leave {left.relative_to(self.study.folder)}"
-
     # The configuration
 
     def _set(self, key: str, value: Any) -> None:
@@ -238,49 +210,8 @@ class Play:
         self.study.key = not self.study.key
         return f"the key {'comes' if self.study.key else 'goes'}"
 
-    # Runs that do not end as planned; before each something happens, so that there is work
 
-    def kill(self, random: Random) -> str:
-        what = self._something(random)
-        stage, after_s = random.choice(STAGES), random.choice([0, 0, 0.01, 0.05, 0.2, 0.5])
-        started = time.time_ns()
-
-        def logged() -> bool:
-            logs = (self.study.folder / "logs" / stage).rglob("*.log")
-            with suppress(FileNotFoundError):
-                return any(path.stat().st_mtime_ns > started for path in logs)
-            return False
-
-        done = self.study.killed(logged, after_s)
-        return f"{what}; {'kill' if done else 'no kill in'} a run {after_s} s after {stage} began"
-
-    def twice(self, random: Random) -> str:
-        what, delay_s = self._something(random), random.choice([0, 0, 0.05, 0.2, 0.5, 1])
-        both = self.study.at_once(0, delay_s)
-        refused = [done for done in both if done.returncode]
-        for done in both:
-            assert "Traceback" not in done.stderr, f"of two runs at once:\n{done.stderr[-4000:]}"
-        for done in refused:
-            assert "LockException" in done.stderr, f"of two runs at once:\n{done.stderr[-4000:]}"
-        assert len(refused) < 2, f"of two runs at once both failed:\n{both[0].stderr[-2000:]}\n{both[1].stderr[-2000:]}"
-        return f"{what}; a second run {delay_s} s after the first{' is refused' if refused else ''}"
-
-    def _something(self, random: Random) -> str:
-        changes = [self.add, self.replace, self.recover, self.option, self.backbone, self.code, self.delete_stage]
-        for change in random.sample(changes, len(changes)):
-            if said := change(random):
-                return said
-        return "nothing"
-
-
-WEIGHTS = {
-    **{"add": 2, "lose": 2, "recover": 2, "replace": 2, "swap": 1, "rename": 1, "corrupt": 2, "touch": 1, "skew": 1},
-    **{"delete": 4, "delete_record": 2, "delete_stage": 2, "read_only": 1, "leave": 1},
-    **{"option": 4, "backbone": 2, "code": 1, "key": 1, "kill": 4, "twice": 2},
-}
-"""How often each event is drawn."""
-
-
+@cache
 def known_choices() -> list[str]:
     """Return the options that this version of the configuration has."""
     return [key for key in CHOICES if _is_known(key)]
@@ -297,84 +228,15 @@ def _is_known(key: str) -> bool:
     return True
 
 
-def drawn(seed: int) -> list[tuple[str, int]]:
-    """Return the events of a sequence: names, each with the seed of what it draws."""
-    random = Random(seed)
-    names = random.choices(list(WEIGHTS), list(WEIGHTS.values()), k=EVENTS)
-    return [(name, random.randrange(2**32)) for name in names]
-
-
-def play(seed: int, service: str, only: Sequence[int] | None = None, say: Callable[[str], object] = str) -> Counter[str]:
-    """Play a sequence, or ``only`` some of its events, in a new folder; return how often what happened.
-
-    Raises AssertionError, with the seed and what happened, where a promise is broken.
-    """
-    counts: Counter[str] = Counter()
-    happened: list[str] = []
-    random = Random(seed)
-    with TemporaryDirectory(prefix="chaos-") as folder:
-        study = Study(Path(folder).resolve(), service)
-        played = Play(study)
-        events = drawn(seed)
-        compared = {random.randrange(1, EVENTS), EVENTS}
-        try:
-            happened.append(played.start(random))
-            say(happened[-1])
-            study.check(study.run())
-            for number, (name, own_seed) in enumerate(events, start=1):
-                if only is None or number in only:
-                    happened.append(f"{number} {name} (while it happens)")
-                    said = getattr(played, name)(Random(own_seed))
-                    happened.pop()
-                    if said:
-                        happened.append(f"{number} {said}")
-                        say(happened[-1])
-                        study.check(study.run())
-                        counts[f"events: {name}"] += 1
-                if number in compared:
-                    study.key = True
-                    study.check(study.run())
-                    study.compare()
-                    counts["comparisons with a run from scratch"] += 1
-        except AssertionError as error:
-            if keep := os.environ.get("CHAOS_KEEP"):
-                shutil.copytree(folder, Path(keep, f"events-{seed}"), symlinks=True, dirs_exist_ok=True)
-            lines = "\n".join(f"  {line}" for line in happened)
-            raise AssertionError(f"events, seed {seed}: {error}\nwhat happened:\n{lines}") from None
-    counts["sequences"] += 1
-    counts["runs"] += study.runs
-    return counts
-
-
 def campaign(seed: int, n: int) -> dict[str, int]:
     """Play the ``n`` sequences from ``seed`` on, and return how often what happened."""
     counts: Counter[str] = Counter()
     with recogniser() as server:
         for each in range(seed, seed + n):
-            counts += play(each, server.url)
+            counts += play(lambda folder: Events(folder, server.url), each)
     return dict(counts)
 
 
-def shrunk(seed: int, service: str) -> list[int]:
-    """Return the numbers of events of a failing sequence that are enough to fail, found by leaving out one by one."""
-    kept = list(range(1, EVENTS + 1))
-    for number in reversed(range(1, EVENTS + 1)):
-        without = [each for each in kept if each != number]
-        try:
-            play(seed, service, without)
-        except AssertionError:
-            kept = without
-    return kept
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Play a sequence of events.")
-    parser.add_argument("seed", type=int)
-    parser.add_argument("--only", type=lambda text: [int(each) for each in text.split(",")])
-    parser.add_argument("--shrink", action="store_true", help="find the events that are enough to fail")
-    parsed = parser.parse_args()
     with recogniser() as running:
-        if parsed.shrink:
-            parsed.only = shrunk(parsed.seed, running.url)
-            print("--only", ",".join(map(str, parsed.only)))
-        print(play(parsed.seed, running.url, parsed.only, say=print))
+        main(lambda folder: Events(folder, running.url), Events.LENGTH)

@@ -1,4 +1,4 @@
-"""What a work folder holds of each video: ``python -m tests.chaos.outcome`` prints it, of the data set in ``mine.yaml``."""
+"""What a work folder holds of each video of the data set in ``mine.yaml``: ``python -m tests.chaos.outcome``."""
 
 import csv
 import hashlib
@@ -7,12 +7,11 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from stepline import paths
 from stepline.config import load
 from stepline.errors import SteplineError
-from stepline.features.bank import Bank
+from stepline.features.bank import Bank, open_bank
 from stepline.io import read_json
 from stepline.pipeline import Pipeline
 from stepline.plans import pipeline
@@ -21,17 +20,19 @@ RESULTS = Path("results/mine")
 
 
 def main() -> None:
-    """Print as JSON: the files of the listed videos, each one's lines of the table, its files and rows."""
+    """Print as JSON: the files of the listed videos, lines, files and rows of each, and a digest of the page."""
     found = pipeline(load("mine.yaml"), "mine")
     with open(RESULTS / "videos.csv", newline="", encoding="utf-8") as file:
         rows = {row["video"]: row for row in csv.DictReader(file)}
     lines = (RESULTS / "videos.md").read_text(encoding="utf-8").splitlines()
+    page = (RESULTS / "report.html").read_text(encoding="utf-8")
     outcome = {
         "files": {video.id: os.path.relpath(video.file) if video.file else "" for video in found.dataset.videos()},
         "kept": {video: _kept(video) for video in rows},
         "csv": rows,
         "md": {video: [line for line in lines if line.startswith(f"| {video} |")] for video in rows},
         "made": {video: dict(_files(found, video)) for video in rows},
+        "page": hashlib.sha256(page.replace(os.getcwd(), ".").encode()).hexdigest(),
         "rows": {backbone: _rows(found, backbone) for backbone in found.features.computed},
     }
     sys.stdout.write(json.dumps(outcome).replace(os.getcwd(), "."))
@@ -51,11 +52,11 @@ def _files(found: Pipeline, video: str) -> Iterator[tuple[str, str]]:
             yield str(path), hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def _rows(found: Pipeline, backbone: str) -> dict[str, Any]:
-    """Return a digest of each video's rows with their times, or why there are none."""
+def _rows(found: Pipeline, backbone: str) -> dict[str, str]:
+    """Return a digest of each video's rows with their times, as a user opens them; an error in their place."""
+    spec = found.features.spec_of(backbone)
     try:
-        stores = [store for store in found.features.stores(backbone) if Path(str(store)).exists()]
-        bank = Bank.open(stores, found.features.spec_of(backbone))
+        bank = open_bank(f"{spec.name}/{spec.id}", "mine")
     except SteplineError as error:
         return {"error": str(error)}
     return {video: _digest(bank, video) for video in sorted(bank.videos)}
