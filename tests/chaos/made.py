@@ -67,7 +67,9 @@ class Made(Folder):
 
     def leave(self, random: Random) -> str:
         """Leave what a process that was killed while it wrote leaves: a hidden sibling, in part."""
-        if not (made := [path for path in self._made(folders=True) if not path.name.startswith(".")]):
+        whole = [path for path in self._made(folders=True) if path.name.isdecimal() or path.parent.name == "media"]
+        made = [path for path in [*self._made(), *whole] if not path.name.startswith(".") and not path.is_symlink()]
+        if not made:
             return ""
         path = random.choice(made)
         left = path.with_name(f".{path.name}.x{random.randrange(10**6)}{path.suffix if path.is_file() else ''}")
@@ -78,11 +80,13 @@ class Made(Folder):
         return f"leave {left.relative_to(self.folder)}"
 
     def skew(self, random: Random) -> str:
-        path = random.choice([*self._made(), *self.inputs()])
+        """Be a clock that was wrong: for one of the user's files, or for all that was made."""
         seconds = random.choice([-86400, -3600, 3600, 86400])
-        at = time.time() + seconds
-        os.utime(path, (at, at), follow_symlinks=False)
-        return f"set the time of {path.relative_to(self.folder)} off by {seconds} s"
+        one = random.choice(self.inputs()) if self.inputs() and random.random() < 0.5 else None
+        for path in [one] if one else self._made():
+            at = path.lstat().st_mtime + seconds
+            os.utime(path, (at, at), follow_symlinks=False)
+        return f"the time of {one.relative_to(self.folder) if one else 'all that was made'} is off by {seconds} s"
 
     def kill(self, random: Random) -> str:
         """Change something, kill the run that follows with all its jobs, and unlock the folder."""
