@@ -117,7 +117,7 @@ class Events(Made):
 
     def recover(self, random: Random) -> str:
         if not self.lost:
-            return ""
+            return self.lose(random)
         lost = self.lost.pop(random.randrange(len(self.lost)))
         if lost.name in self.study.files():
             return ""
