@@ -40,10 +40,10 @@ def work(name: str, campaign: Campaign, seed: int, until: float) -> Counter[str]
     started, done, n = time.monotonic(), 0, 1
     while True:
         try:
-            counts += Counter(campaign(seed + done, n))
+            counts.update(campaign(seed + done, n))
         except AssertionError as error:
             counts["broken promises"] += 1
-            print(error, file=sys.stderr, flush=True)
+            print(f"{name}.campaign({seed + done}, {n}): {error}", file=sys.stderr, flush=True)
         done += n
         now = time.monotonic()
         each_s, left_s = (now - started) / done, until - now

@@ -50,7 +50,7 @@ class Events(Made):
     EVENTS = {
         4: ("delete", "option", "kill"),
         2: ("add", "lose", "recover", "replace", "corrupt", "delete_record", "delete_stage", "backbone", "twice"),
-        1: ("swap", "rename", "touch", "skew", "read_only", "leave", "code", "key"),
+        1: ("swap", "rename", "touch", "skew", "read_only", "leave", "code", "key", "orphan"),
     }
     STAGES = ("videos", "media", "shots", "transcribe", "extract", "thumbnails", "summary", "page")
 

@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from abc import abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -90,6 +91,13 @@ class Made(Folder):
 
     def kill(self, random: Random) -> str:
         """Change something, kill the run that follows with all its jobs, and unlock the folder."""
+        return self._killed(random, _working_in)
+
+    def orphan(self, random: Random) -> str:
+        """Change something, kill Snakemake alone, and unlock the folder while its jobs still go on."""
+        return self._killed(random, lambda folder: {min(_working_in(folder), default=0)} - {0})
+
+    def _killed(self, random: Random, whom: Callable[[Path], set[int]]) -> str:
         what, stage, after_s = (
             self.change(random),
             random.choice(self.STAGES),
@@ -101,11 +109,11 @@ class Made(Folder):
         while thread.is_alive() and not self._logs_since(stage, started):
             thread.join(0.005)
         thread.join(after_s)
-        going = kill_all(self.folder)
+        going = thread.is_alive()
+        kill_all(whom, self.folder)
         thread.join()
-        if going:
-            unlocked = self.run("--unlock")
-            assert unlocked.returncode == 0, f"--unlock: {unlocked.stderr}"
+        unlocked = self.run("--unlock")
+        assert unlocked.returncode == 0, f"--unlock: {unlocked.stderr}"
         return f"{what}; {'kill' if going else 'no kill in'} a run {after_s} s after {stage} began"
 
     def _logs_since(self, stage: str, started_ns: int) -> bool:
@@ -134,16 +142,17 @@ class Made(Folder):
         return f"{what}; a second run {delay_s} s after the first{' is refused' if refused else ''}"
 
 
-def kill_all(folder: Path) -> bool:
-    """Kill all processes that work in ``folder``, at once; return whether there were some."""
-    for sent in (signal.SIGSTOP, signal.SIGKILL):
-        seen: set[int] = set()
-        while new := _working_in(folder) - seen:
-            for process in new:
-                with suppress(ProcessLookupError):
-                    os.kill(process, sent)
-            seen |= new
-    return bool(seen)
+def kill_all(whom: Callable[[Path], set[int]], folder: Path) -> None:
+    """Kill at once the processes that ``whom`` finds in ``folder``, and those that they start meanwhile."""
+    stopped: set[int] = set()
+    while new := whom(folder) - stopped:
+        for process in new:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGSTOP)
+        stopped |= new
+    for process in stopped:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
 def _working_in(folder: Path) -> set[int]:

@@ -26,14 +26,15 @@ def test_a_broken_promise_is_printed_and_counted_and_others_go_on(capsys: pytest
     def campaign(seed: int, n: int) -> dict[str, int]:
         calls.append((seed, n))
         if seed == 1:
-            raise AssertionError("seed 1: it broke")
+            raise AssertionError("it broke")
         time.sleep(0.3)
-        return {"cases": n}
+        return {"cases": n, "wrong results": 0}
 
     counts = chaos.work("part", campaign, 1, time.monotonic() + 0.2)
     assert counts["broken promises"] == 1
+    assert "| part | wrong results | 0 |" in chaos.table({"part": counts})
     assert counts["cases"] == sum(n for seed, n in calls if seed != 1) > 0
-    assert "seed 1: it broke" in capsys.readouterr().err
+    assert "part.campaign(1, 1): it broke" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("broken", [False, True])
