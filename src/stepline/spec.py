@@ -14,6 +14,8 @@ FrameRule = Literal["at_or_before", "nearest", "ffmpeg_near", "index_linspace"]
 """Which frame of a video stands for a time: ``stepline.media.timeline.Timeline.select``."""
 ReaderName = Literal["pyav", "decord"]
 """What reads the frames."""
+Orientation = Literal["upright", "stored"]
+"""How frames are read: turned as the file's header says, or as they are stored."""
 
 
 def digest(value: Any) -> str:
@@ -49,6 +51,12 @@ class FrameSpec(Spec):
     fps: float = 1
     frame_rule: FrameRule = "at_or_before"
     reader: ReaderName = "pyav"
+    orientation: Orientation = "upright"
+
+    def record(self) -> dict[str, Any]:
+        """Return the spec as plain values; ``orientation`` only where it is ``stored``, as it was once unknown."""
+        made = super().record()
+        return {key: value for key, value in made.items() if (key, value) != ("orientation", "upright")}
 
 
 Step = tuple[str | int, ...]

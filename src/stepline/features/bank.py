@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from stepline.errors import StoreError
 from stepline.features import objects, store
-from stepline.features.store import Block, Recorded, Rows, Store, check_spec, read
+from stepline.features.store import Block, Damaged, Recorded, Rows, Store, check_spec, read
+from stepline.gaps import said
 from stepline.paths import Location, Remote, located
 from stepline.spec import Spec
 
@@ -37,8 +38,9 @@ class Bank(Mapping[str, Rows]):
 
     spec: the record of what made them. stores: the one of each video. blocks: in time's order: one of each video, or
     one of each of its spans. rows: (T, D), block after block. clips: where rows are listed clips, the row of each
-    (start_s, end_s). Of a remote store a video's rows are brought when they are asked for, and stay in a temporary
-    file; ``fetch`` brings those of many at once.
+    (start_s, end_s). damaged: the videos of which there are rows of a part, with their gaps. Of a remote store a
+    video's rows are brought when they are asked for, and stay in a temporary file; ``fetch`` brings those of many at
+    once.
     """
 
     spec: dict[str, Any]
@@ -46,6 +48,7 @@ class Bank(Mapping[str, Rows]):
     blocks: dict[str, list[Block]]
     rows: dict[str, Rows]
     clips: dict[str, dict[tuple[float, float], int]]
+    damaged: dict[str, Damaged]
 
     @classmethod
     def open(cls, locations: Sequence[Location], spec: Spec) -> "Bank":
@@ -55,7 +58,7 @@ class Bank(Mapping[str, Rows]):
         StorageError where object storage cannot be read.
         """
         remote = any(isinstance(location, Remote) for location in locations)
-        bank = cls(spec.record(), {}, {}, {}, {})
+        bank = cls(spec.record(), {}, {}, {}, {}, {})
         if remote:
             object.__setattr__(bank, "rows", _OnDemand(bank))
         for held in store.read_all(locations):
@@ -69,6 +72,7 @@ class Bank(Mapping[str, Rows]):
                 bank.blocks[video] = listed
                 bank.rows[video] = array[listed[0].offset : listed[-1].offset + listed[-1].length]
             bank.clips.update(held.clips)
+            bank.damaged.update(held.damaged)
         return bank
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -103,6 +107,19 @@ class Bank(Mapping[str, Rows]):
     def hop_s(self) -> float:
         """Seconds from row to row; 0 where the bank has no video."""
         return next((blocks[0].hop_s for blocks in self.blocks.values()), 0.0)
+
+    def undamaged(self) -> "Bank":
+        """Return the bank without damaged videos, whose rows alone do not say of which times they are."""
+        if not self.damaged:
+            return self
+
+        def kept(parts: Mapping[str, Any]) -> dict[str, Any]:
+            return {video: part for video, part in parts.items() if video not in self.damaged}
+
+        bank = Bank(self.spec, kept(self.stores), kept(self.blocks), kept(self.rows), kept(self.clips), {})
+        if isinstance(self.rows, _OnDemand):
+            object.__setattr__(bank, "rows", _OnDemand(bank, bank.rows))
+        return bank
 
     def check_whole(self) -> None:
         """Raise StoreError where a video's rows are not one each hop from 0 s on."""
@@ -143,12 +160,17 @@ class Bank(Mapping[str, Rows]):
         """Return the (n, D) rows of ``video`` whose time lies in [start_s, end_s), n >= 1.
 
         Where there is none, the one row nearest to the middle; of two equally near ones the earlier.
-        Raises StoreError where the bank has no such video, or listed clips instead of times, or where start_s is not
-        finite or end_s is NaN.
+        Raises AbsentError where the bank has no such video, or, of a damaged one, no row within a hop of the middle;
+        StoreError where it has listed clips instead of times, or where start_s is not finite or end_s is NaN.
         """
         _check_span(video, start_s, end_s)
         first, last = self._range(video, start_s, end_s)
         return self.rows[video][first:last]
+
+    def shows(self, video: str, start_s: float, end_s: float) -> bool:
+        """Return whether `window` has a row for [start_s, end_s); raise StoreError as it does."""
+        _check_span(video, start_s, end_s)
+        return self._found(video, start_s, end_s) is not None
 
     def at(self, video: str, seconds: Sequence[float] | NDArray[np.floating[Any]]) -> Rows:
         """Return the (n, D) rows that stand for some seconds of ``video``: of each, the last one at or before it.
@@ -246,14 +268,23 @@ class Bank(Mapping[str, Rows]):
         return self.blocks[video]
 
     def _range(self, video: str, start_s: float, end_s: float) -> tuple[int, int]:
-        """Return the first row of a window and the one after its last."""
+        """Return the first row of a window and the one after its last; raise AbsentError where it has none."""
+        found = self._found(video, start_s, end_s)
+        if found is None:
+            gaps = said(self.damaged[video].gaps)
+            raise AbsentError(f"{video} has no features from {start_s:g} to {end_s:g} s: it is damaged ({gaps})")
+        return found
+
+    def _found(self, video: str, start_s: float, end_s: float) -> tuple[int, int] | None:
         blocks = self._blocks(video)
         first = sum(_before(block, start_s) for block in blocks)
         last = sum(_before(block, end_s) for block in blocks)
         if first >= last:
             middle_s = (start_s + end_s) / 2
             nearest = (_nearest(block, middle_s) for block in blocks if block.length)
-            _, row = min(nearest, key=itemgetter(0))
+            distance, row = min(nearest, key=itemgetter(0))
+            if video in self.damaged and distance > 1:
+                return None
             first, last = row - blocks[0].offset, row - blocks[0].offset + 1
         return first, last
 
@@ -265,8 +296,8 @@ def _absent(video: str) -> AbsentError:
 class _OnDemand(dict[str, Rows]):
     """Rows by video of a bank of which some are remote; a video's are brought when it is asked for."""
 
-    def __init__(self, bank: Bank) -> None:
-        super().__init__()
+    def __init__(self, bank: Bank, rows: Mapping[str, Rows] | None = None) -> None:
+        super().__init__(rows or {})
         self.bank = bank
 
     def __getitem__(self, video: str) -> Rows:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from stepline.backbones.picture import Pictures
 from stepline.backbones.registry import FRAME_BACKBONES
 from stepline.features.clips import OUTSIDE, order, rows
+from stepline.gaps import Gap
 from stepline.media.decode import Frame
 from stepline.media.decord import decord
 from stepline.media.read import Reader, UnlistedFrameError, pyav
@@ -48,13 +49,16 @@ class Request:
 class Begun:
     """Rows will come, from the first that is not done. A second one says that all rows of the video come anew.
 
-    of: the request's number. order: (N,) the row that comes as the i-th. k, span: as in ``clips.Rows``.
+    of: the request's number. order: (N,) the row that comes as the i-th. k, span: as in ``clips.Rows``. spans: those
+    that ``span`` counts, of a damaged video less its ``gaps``; none where the whole is read.
     """
 
     of: int
     order: NDArray[np.int64]
     k: NDArray[np.int64]
     span: NDArray[np.int64]
+    spans: list[list[float]] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class Refused:
 Message = Begun | Batch | Refused
 
 
-def batches(video: Path, requests: Sequence[Request], spans: Spans) -> Iterator[Message]:
+def batches(video: Path, requests: Sequence[Request], spans: Spans, damaged: str = "partial") -> Iterator[Message]:
     """Yield the clips of all requests, decoding the video once.
 
     The timeline is that of the packets; where these announce a frame that does not come out, that of decoding, and all
@@ -117,7 +121,7 @@ class _Pass:
                 yield Refused(of, str(error))
                 continue
             ordered = order(made.frames)
-            yield Begun(of, ordered, made.k, made.span)
+            yield Begun(of, ordered, made.k, made.span, [list(span) for span in self.spans])
             assemblers[of] = _ClipAssembler(request, made.frames[ordered[request.done :]], HELD // len(self.requests))
         wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *(each.wanted for each in assemblers.values())]))
         if len(wanted):

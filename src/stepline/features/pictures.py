@@ -52,13 +52,13 @@ def stream(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, batch_si
     """Yield all listed clips of each video as they come, each video decoded once.
 
     A place may come a second time, see ``frames.Begun``; what comes last is right. Raises StoreError where a video
-    cannot be read.
+    cannot be read whole.
     """
     names = [video for video in listed if listed[video]]
     asked = [Request(spec=spec, batch_size=batch_size, listed=listed[video], scratch=videos.scratch) for video in names]
     jobs = [(videos.records[video], [request]) for video, request in zip(names, asked, strict=True)]
     coming: dict[str, NDArray[np.int64]] = {}
-    with closing(decoded(jobs, videos.limits, videos.decoders)) as outcomes:
+    with closing(decoded(jobs, videos.limits, videos.decoders, "skip")) as outcomes:
         for number, outcome in outcomes:
             video = names[number]
             if isinstance(outcome, MediaError | Refused):
