@@ -25,7 +25,7 @@ class Record:
     codec, width, height, fps, duration_s: as the file's header says; empty and 0 where it does not or was not read.
     kept: False where the file came, was used and is deleted.
     spans: [start_s, end_s) of what is read of it, ascending and apart; none where that is the whole.
-    rotation: by how many degrees clockwise, 0, 90, 180 or 270, a stored picture is turned to be upright.
+    rotation: by how many degrees, clockwise, a stored picture is turned to be upright; 360 more where it is mirrored.
     begin_s: when the first picture is shown, where that is more than 0.5 s after the sound begins; else 0.
     """
 

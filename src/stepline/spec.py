@@ -15,7 +15,7 @@ FrameRule = Literal["at_or_before", "nearest", "ffmpeg_near", "index_linspace"]
 ReaderName = Literal["pyav", "decord"]
 """What reads the frames."""
 Orientation = Literal["upright", "stored"]
-"""How frames are read: turned as the file's header says, or as they are stored."""
+"""Whether pictures are turned as the file says, or described as they are stored."""
 
 
 def digest(value: Any) -> str:
@@ -54,9 +54,11 @@ class FrameSpec(Spec):
     orientation: Orientation = "upright"
 
     def record(self) -> dict[str, Any]:
-        """Return the spec as plain values; ``orientation`` only where it is ``stored``, as it was once unknown."""
-        made = super().record()
-        return {key: value for key, value in made.items() if (key, value) != ("orientation", "upright")}
+        """Return the spec as plain values; ``orientation`` only where it is not ``upright``."""
+        values = super().record()
+        if self.orientation == "upright":
+            del values["orientation"]
+        return values
 
 
 Step = tuple[str | int, ...]

@@ -11,8 +11,8 @@ from stepline.asr import engines, transcript
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record, read_manifest, write_availability, write_manifest
 from stepline.config import validate
-from stepline.gaps import Gap, said
 from stepline.io import atomic_path, write_json
+from stepline.media.timeline import Gap, described
 from stepline.needs import Need
 from stepline.pipeline import Pipeline
 from stepline.report.page import clock, write_page
@@ -86,7 +86,7 @@ def damage(pipeline: Pipeline, of_media: list[Gap], of_features: list[Gap]) -> N
     """Let the one video that is read have gaps."""
     media = paths.manifest(paths.media("mine"), "000")
     features = paths.features_manifest("mine", "000", pipeline.features.spec_of("histogram"))
-    for path, gaps, reason in ((media, of_media, ""), (features, of_features, said(of_features))):
+    for path, gaps, reason in ((media, of_media, ""), (features, of_features, described(of_features))):
         made = read_manifest(path)
         write_manifest(path, made | {"a": made["a"] | {"gaps": gaps, "reason": reason}})
 

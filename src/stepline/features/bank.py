@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stepline.errors import StoreError
 from stepline.features import objects, store
 from stepline.features.store import Block, Damaged, Recorded, Rows, Store, check_spec, read
-from stepline.gaps import said
+from stepline.media.timeline import described
 from stepline.paths import Location, Remote, located
 from stepline.spec import Spec
 
@@ -271,7 +271,7 @@ class Bank(Mapping[str, Rows]):
         """Return the first row of a window and the one after its last; raise AbsentError where it has none."""
         found = self._found(video, start_s, end_s)
         if found is None:
-            gaps = said(self.damaged[video].gaps)
+            gaps = described(self.damaged[video].gaps)
             raise AbsentError(f"{video} has no features from {start_s:g} to {end_s:g} s: it is damaged ({gaps})")
         return found
 

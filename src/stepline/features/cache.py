@@ -20,10 +20,10 @@ from stepline.errors import StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
 from stepline.features.frames import Begun
-from stepline.features.store import Damaged, Part
-from stepline.gaps import Gap, read_gaps, said
+from stepline.features.store import Damaged, Part, read_gaps
 from stepline.io import read_json, write_bytes, write_json
 from stepline.media.spans import Spans
+from stepline.media.timeline import Gap, described
 from stepline.paths import Location, Remote
 from stepline.spec import ClipSpec, FrameSpec, digest
 
@@ -169,11 +169,11 @@ class FeatureCache:
                 continue
             held = self._stored[key] if key in self._stored else self._load(key, record)
             if held.gaps and self.damaged == "skip":
-                made[video] = {"status": "failed", "reason": said(held.gaps)}
+                made[video] = {"status": "failed", "reason": described(held.gaps)}
                 continue
             kept += key in self._stored
             found[video] = held
-            made[video] = {"status": "present", "reason": said(held.gaps), "n_rows": len(held.rows)}
+            made[video] = {"status": "present", "reason": described(held.gaps), "n_rows": len(held.rows)}
             made[video]["source_sha256"] = record.identity(self.spec.orientation)
             if held.gaps:
                 made[video]["gaps"] = held.gaps

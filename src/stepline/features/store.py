@@ -24,8 +24,8 @@ from stepline.errors import StoreError
 from stepline.features import objects
 from stepline.features.objects import ARRAY, CLIPS, INDEX, METADATA, ObjectError
 from stepline.features.partial import PartialCopy
-from stepline.gaps import Gap, read_gaps
 from stepline.io import atomic_dir, canonical_json, read_json, sha256_file
+from stepline.media.timeline import Gap
 from stepline.paths import Location, Remote
 from stepline.spec import Spec
 
@@ -239,6 +239,11 @@ def _write(
             _write_table(staged / CLIPS, CLIP, list(_clip_lines(blocks, clips)))
             about[CLIPS_SHA256] = sha256_file(staged / CLIPS).encode()
         _write_table(staged / INDEX, Block.__annotations__, [asdict(block) for block in blocks], about)
+
+
+def read_gaps(given: Sequence[Any]) -> list[Gap]:
+    """Return gaps as JSON has them."""
+    return [(float(start_s), float(end_s), str(reason)) for start_s, end_s, reason in given]
 
 
 def _listed(damaged: Mapping[str, Damaged]) -> dict[str, Any]:

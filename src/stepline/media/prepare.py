@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from stepline.availability import Record, read_availability, write_manifest
-from stepline.gaps import said
 from stepline.io import atomic_dir, read_json, write_json
 from stepline.media import REVISION
 from stepline.media.decode import MediaError
 from stepline.media.one_pass import one_pass
 from stepline.media.process import Limits
+from stepline.media.timeline import described
 from stepline.progress import progress
 from stepline.spec import Orientation
 
@@ -41,7 +41,7 @@ def prepare(
             if made is None:
                 made = _prepare(record, source, folder / video, limits, damaged, orientation)
             if made.get("gaps") and damaged == "skip":
-                raise MediaError(said(made["gaps"]))
+                raise MediaError(described(made["gaps"]))
             videos[video] = made
         except MediaError as error:
             videos[video] = {"status": "failed", "reason": str(error), "sha256": source}

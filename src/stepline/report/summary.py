@@ -9,9 +9,8 @@ from typing import Any
 from stepline import paths
 from stepline.asr import transcript
 from stepline.availability import read_availability, read_manifest
-from stepline.gaps import absent_s, read_gaps
-from stepline.gaps import said as gaps_text
 from stepline.io import read_json, write_text
+from stepline.media.timeline import described
 from stepline.needs import Need
 from stepline.pipeline import Pipeline, how_to_fill
 from stepline.tables import markdown_table, write_lines
@@ -76,8 +75,8 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
         read, speech = media.get(video, {}), said.get(video, {})
         sound = read.get("audio", {})
         status: str = record.status
-        gaps, reasons = read_gaps(read.get("gaps", ())), [record.reason]
-        known = ["", sound.get("reason"), gaps_text(gaps)]
+        gaps, reasons = read.get("gaps", []), [record.reason]
+        known = ["", sound.get("reason"), described(gaps)]
         if status == "present":
             status = read.get("status", "")
             reasons += [read.get("reason", ""), known[2], f"audio: {sound['reason']}" if sound.get("reason") else ""]
@@ -85,7 +84,7 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
             for of, stage in {"transcript": said, **features}.items():
                 made = stage.get(video, {"reason": ""})
                 reasons += [f"{of}: {made['reason']}"] if made["reason"] not in known else []
-                gaps = gaps or read_gaps(made.get("gaps", ()))
+                gaps = gaps or made.get("gaps", [])
             status = "partial" if gaps else "present"
         rows[video] = {
             "video": video,
@@ -93,7 +92,7 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
             "reason": "; ".join(dict.fromkeys(filter(None, reasons))),
             "source": record.source,
             "duration_s": read.get("duration_s", record.duration_s or ""),
-            "absent_s": round(absent_s(gaps), 3) if gaps else "",
+            "absent_s": round(sum(end_s - start_s for start_s, end_s, _ in gaps), 3) if gaps else "",
             "gaps": gaps,
             "fps": _rounded(read.get("fps", record.fps)),
             "width": read.get("width", record.width or ""),
