@@ -1,7 +1,9 @@
 """What is kept of a damaged video: rows of its stretches, its gaps, and what it is known by."""
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,9 @@ from stepline.backbones.histogram import HistogramSpec
 from stepline.errors import StoreError
 from stepline.features.bank import AbsentError, Bank
 from stepline.features.cache import CHUNK, FeatureCache
+from stepline.features.filled import filled
 from stepline.features.frames import Begun
-from stepline.features.store import read
+from stepline.features.store import Block, read
 from stepline.features.verify import _drop
 from stepline.spec import ClipSpec
 
@@ -153,6 +156,7 @@ def test_of_listed_clips_those_that_can_be_had_are_kept_by_what_they_are(tmp_pat
     assert bank.clip("a", 6.0, 8.0).tolist() == [2] * DIMENSION
     with pytest.raises(StoreError, match="from 2 s to 4 s"):
         bank.clip("a", 2.0, 4.0)
+    assert bank.fill().videos == frozenset()
     assert opened().commit([RECORD]) == first
     other = opened({"a": clips["a"][:2]})
     assert not other.has(RECORD)
@@ -172,17 +176,39 @@ def test_a_video_that_is_turned_or_begins_late_is_another_source(tmp_path: Path)
     assert not stored.has(RECORD)
 
 
-def test_of_a_bank_without_damaged_videos_each_row_says_its_time(tmp_path: Path) -> None:
+def test_a_bank_is_filled_with_the_nearest_rows(tmp_path: Path) -> None:
     made = cache(tmp_path)
     fill(made, RECORD, begun(), rows())
     fill(made, OTHER, begun([0, 1, 2], []), rows([0, 1, 2]))
     made.commit([RECORD, OTHER])
     bank = Bank.open([tmp_path / "000"], SPEC)
-    whole = bank.undamaged()
+    with pytest.raises(StoreError, match="a has features of parts of it"):
+        bank.check_whole()
+    whole = bank.fill()
     whole.check_whole()
-    assert (whole.videos, whole.damaged) == ({"b"}, {})
-    assert whole.undamaged() is whole
+    assert whole["a"][:, 0].tolist() == [0, 1, 1, 1, 6, 6, 6, 7, 8]
     assert whole["b"][:, 0].tolist() == [0, 1, 2]
+    assert whole.window("a", 3, 4)[:, 0].tolist() == [1]
+    assert whole.window("a", 20, 21)[:, 0].tolist() == [8]
+    assert whole.means(["a"], [2.0], [5.0])[:, 0].tolist() == [8 / 3]
+    assert whole.damaged["a"].gaps == GAPS
+    sent = pickle.loads(pickle.dumps(whole))
+    assert (sent["a"][:, 0].tolist(), sent.fill()) == (whole["a"][:, 0].tolist(), sent)
+    assert bank.window("a", 0, 9)[:, 0].tolist() == K
+
+
+def test_spans_are_filled_one_by_one() -> None:
+    block = partial(Block, video="a", hop_s=0.5, sha256="x", source_sha256="y")
+    blocks = [
+        block(offset=4, length=2, t0_s=2.5, start_s=2.5, end_s=3.5),
+        block(offset=6, length=1, t0_s=4.5, start_s=4.5, end_s=5.0),
+        block(offset=7, length=1, t0_s=9.0, start_s=9.0, end_s=9.5),
+    ]
+    made, values = filled(blocks, rows([5, 6, 9, 18]), [[2.0, 5.0], [6.0, 7.0], [8.0, 12.0]])
+    assert values[:, 0].tolist() == [5, 5, 6, 6, 9, 9, 18, 18, 18]
+    assert [(b.offset, b.length, b.t0_s, b.start_s, b.end_s) for b in made] == [
+        (0, 6, 2.0, 2.0, 5.0), (6, 3, 8.0, 8.0, 12.0)
+    ]  # fmt: skip
 
 
 def test_a_window_in_a_gap_has_no_row(tmp_path: Path) -> None:

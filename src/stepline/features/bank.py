@@ -1,6 +1,6 @@
 """The bank: all features of a dataset by one spec."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, floor, inf, isfinite, isnan
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stepline.errors import StoreError
 from stepline.features import objects, store
+from stepline.features.filled import filled
 from stepline.features.store import Block, Damaged, Recorded, Rows, Store, check_spec, read
 from stepline.media.timeline import described
 from stepline.paths import Location, Remote, located
@@ -38,9 +39,9 @@ class Bank(Mapping[str, Rows]):
 
     spec: the record of what made them. stores: the one of each video. blocks: in time's order: one of each video, or
     one of each of its spans. rows: (T, D), block after block. clips: where rows are listed clips, the row of each
-    (start_s, end_s). damaged: the videos of which there are rows of a part, with their gaps. Of a remote store a
-    video's rows are brought when they are asked for, and stay in a temporary file; ``fetch`` brings those of many at
-    once.
+    (start_s, end_s). damaged: the videos of which there are rows of a part. filled: whether others stand for those that
+    are absent, see ``fill``. Of a remote store a video's rows are brought when they are asked for, and stay in a
+    temporary file; ``fetch`` brings those of many at once.
     """
 
     spec: dict[str, Any]
@@ -49,6 +50,7 @@ class Bank(Mapping[str, Rows]):
     rows: dict[str, Rows]
     clips: dict[str, dict[tuple[float, float], int]]
     damaged: dict[str, Damaged]
+    filled: bool = False
 
     @classmethod
     def open(cls, locations: Sequence[Location], spec: Spec) -> "Bank":
@@ -78,7 +80,7 @@ class Bank(Mapping[str, Rows]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what to open, not what is in it."""
         spec = Recorded(name="", label="", revision=0, values=self.spec, dimension=self.dimension)
-        return Bank.open, (sorted({held.location for held in self.stores.values()}), spec)
+        return _opened, (sorted({held.location for held in self.stores.values()}), spec, self.filled)
 
     def fetch(self, videos: Iterable[str] | None = None) -> None:
         """Bring the rows of some videos, of all by default, from remote stores; videos without features are left out.
@@ -87,6 +89,7 @@ class Bank(Mapping[str, Rows]):
         """
         if isinstance(self.rows, _OnDemand):
             chosen = self.blocks if videos is None else sorted(self.blocks.keys() & {*videos})
+            chosen = [video for video in chosen if not (self.filled and video in self.damaged)]
             store.fetch(
                 (held, [block for video in group for block in self.blocks[video]])
                 for held, group in _grouped(chosen, self.stores)
@@ -108,17 +111,28 @@ class Bank(Mapping[str, Rows]):
         """Seconds from row to row; 0 where the bank has no video."""
         return next((blocks[0].hop_s for blocks in self.blocks.values()), 0.0)
 
-    def undamaged(self) -> "Bank":
-        """Return the bank without damaged videos, whose rows alone do not say of which times they are."""
-        if not self.damaged:
-            return self
-
-        def kept(parts: Mapping[str, Any]) -> dict[str, Any]:
-            return {video: part for video, part in parts.items() if video not in self.damaged}
-
-        bank = Bank(self.spec, kept(self.stores), kept(self.blocks), kept(self.rows), kept(self.clips), {})
+    def without(self, videos: Collection[str]) -> "Bank":
+        """Return the bank without some videos."""
+        names = ("stores", "blocks", "rows", "clips", "damaged")
+        parts = {name: {v: part for v, part in getattr(self, name).items() if v not in videos} for name in names}
+        bank = Bank(spec=self.spec, filled=self.filled, **parts)
         if isinstance(self.rows, _OnDemand):
             object.__setattr__(bank, "rows", _OnDemand(bank, bank.rows))
+        return bank
+
+    def fill(self) -> "Bank":
+        """Return the bank with a row also where a damaged video has none: the nearest, of two equally near the earlier.
+
+        So its rows are one each hop, up to the last that can be had. A damaged video of listed clips is left out.
+        """
+        if not self.damaged or self.filled:
+            return self
+        self.fetch(self.damaged)
+        bank = self.without(self.damaged.keys() & self.clips.keys())
+        for video, damaged in bank.damaged.items():
+            rows = dict.__getitem__(bank.rows, video)  # they are there
+            bank.blocks[video], bank.rows[video] = filled(bank.blocks[video], rows, damaged.spans)
+        object.__setattr__(bank, "filled", True)
         return bank
 
     def check_whole(self) -> None:
@@ -283,10 +297,15 @@ class Bank(Mapping[str, Rows]):
             middle_s = (start_s + end_s) / 2
             nearest = (_nearest(block, middle_s) for block in blocks if block.length)
             distance, row = min(nearest, key=itemgetter(0))
-            if video in self.damaged and distance > 1:
+            if video in self.damaged and not self.filled and distance > 1:
                 return None
             first, last = row - blocks[0].offset, row - blocks[0].offset + 1
         return first, last
+
+
+def _opened(locations: Sequence[Location], spec: Spec, filled: bool) -> Bank:
+    bank = Bank.open(locations, spec)
+    return bank.fill() if filled else bank
 
 
 def _absent(video: str) -> AbsentError:

@@ -177,7 +177,7 @@ class FeatureCache:
             made[video]["source_sha256"] = record.identity(self.spec.orientation)
             if held.gaps:
                 made[video]["gaps"] = held.gaps
-                damaged[video] = Damaged(key, held.gaps)
+                damaged[video] = Damaged(key, record.spans, held.gaps)
         if not kept == self._held == len(found):
             sources = {record.video: record.identity(self.spec.orientation) for record in records}
             clips = {video: self._clips_of(video, held) for video, held in found.items()} if self.listed else None

@@ -25,6 +25,7 @@ from stepline.features import objects
 from stepline.features.objects import ARRAY, CLIPS, INDEX, METADATA, ObjectError
 from stepline.features.partial import PartialCopy
 from stepline.io import atomic_dir, canonical_json, read_json, sha256_file
+from stepline.media.spans import Spans
 from stepline.media.timeline import Gap
 from stepline.paths import Location, Remote
 from stepline.spec import Spec
@@ -67,15 +68,19 @@ class Block:
 CLIPS_SHA256 = b"clips_sha256"
 """In the metadata of ``index.parquet``, the sha256 of ``clips.parquet``."""
 DAMAGED = "damaged"
-"""In the array's attributes, where some are: the key and the gaps of each damaged video."""
+"""In the array's attributes, where some are: the key, asked spans and gaps of each damaged video."""
 CLIP = {"video": str, "start_s": float, "end_s": float, "row": int}
 """The columns of ``clips.parquet``; row: counted in the whole store."""
 
 
 class Damaged(NamedTuple):
-    """A video of which there are rows of a part. key: what its rows are known by, see ``cache.FeatureCache``."""
+    """A video of which there are rows of a part.
+
+    key: what its rows are known by, see ``cache.FeatureCache``. spans: those that were asked for, none for the whole.
+    """
 
     key: str
+    spans: Spans
     gaps: list[Gap]
 
 
@@ -334,7 +339,7 @@ def read(location: Location) -> Store:
         named = {key: record[key] for key in ("name", "label", "revision")}
         spec = Recorded(**named, values=record, dimension=rows.shape[1])
         damaged = {
-            video: Damaged(each["key"], read_gaps(each["gaps"]))
+            video: Damaged(each["key"], each["spans"], read_gaps(each["gaps"]))
             for video, each in metadata["attributes"].get(DAMAGED, {}).items()
         }
         if damaged.keys() - blocks.keys():

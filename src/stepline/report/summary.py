@@ -10,7 +10,7 @@ from stepline import paths
 from stepline.asr import transcript
 from stepline.availability import read_availability, read_manifest
 from stepline.io import read_json, write_text
-from stepline.media.timeline import described
+from stepline.media.timeline import absent_s, described
 from stepline.needs import Need
 from stepline.pipeline import Pipeline, how_to_fill
 from stepline.tables import markdown_table, write_lines
@@ -92,7 +92,7 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
             "reason": "; ".join(dict.fromkeys(filter(None, reasons))),
             "source": record.source,
             "duration_s": read.get("duration_s", record.duration_s or ""),
-            "absent_s": round(sum(end_s - start_s for start_s, end_s, _ in gaps), 3) if gaps else "",
+            "absent_s": round(absent_s(gaps), 3) if gaps else "",
             "gaps": gaps,
             "fps": _rounded(read.get("fps", record.fps)),
             "width": read.get("width", record.width or ""),

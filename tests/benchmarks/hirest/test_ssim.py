@@ -83,7 +83,7 @@ def test_moments_without_annotated_steps_are_left_out(levels: Path) -> None:
 
 
 def test_frames_are_those_at_32_evenly_spaced_seconds(levels: Path) -> None:
-    seconds, similar = compared(levels, 63.2)
+    seconds, similar, _ = compared(levels, 63.2)
     assert seconds.tolist() == list(range(0, 63, 2))
     expected = np.ones(31)
     expected[[9, 14, 24]] = of_levels(100, 50), of_levels(50, 62), of_levels(62, 124)
@@ -94,7 +94,7 @@ def test_a_file_that_is_shorter_than_the_video_ends_earlier(levels: Path, tmp_pa
     assert [compared(levels, duration_s)[0][-1] for duration_s in (63.4, 63.6, 900)] == [62, 63, 63]
     short = clip(tmp_path / "short.mp4", n_frames=7)
     assert compared(short, 900)[0][-1] == 3
-    seconds, similar = compared(short, 0.2)
+    seconds, similar, _ = compared(short, 0.2)
     assert seconds.tolist() == [0] * 32
     assert similar == pytest.approx(np.ones(31))
 
@@ -103,7 +103,7 @@ def test_ssim_is_of_grey_pictures_of_224_in_windows_of_7(tmp_path: Path) -> None
     random = np.random.default_rng(0)
     grid = [random.integers(0, 40, (9, 16, 3)).repeat(8, 0).repeat(8, 1).astype(np.uint8) for _ in range(2)]
     video = clip(tmp_path / "a.mp4", lambda second: grid[second // 2], 8)
-    _, similar = compared(video, 4.0)
+    _, similar, _ = compared(video, 4.0)
     grey = []
     for frame in list(frames(video))[:5:4]:
         red, green, blue = np.moveaxis(frame.rgb(398, 224).astype(float), 2, 0)
