@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stepline import paths
 from stepline.availability import Record
 from stepline.backbones.histogram import HistogramSpec
+from stepline.cli import main
 from stepline.errors import StoreError
 from stepline.features.bank import AbsentError, Bank
 from stepline.features.cache import CHUNK, FeatureCache
@@ -20,6 +22,7 @@ from stepline.features.filled import filled
 from stepline.features.frames import Begun
 from stepline.features.store import Block, read
 from stepline.features.verify import _drop
+from stepline.io import write_json
 from stepline.spec import ClipSpec
 
 pytest.importorskip("zarr")
@@ -195,6 +198,21 @@ def test_a_bank_is_filled_with_the_nearest_rows(tmp_path: Path) -> None:
     sent = pickle.loads(pickle.dumps(whole))
     assert (sent["a"][:, 0].tolist(), sent.fill()) == (whole["a"][:, 0].tolist(), sent)
     assert bank.window("a", 0, 9)[:, 0].tolist() == K
+
+
+def test_damaged_videos_are_not_exported_and_the_others_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = paths.features("mine", "000", SPEC)
+    made = FeatureCache(SPEC, folder, {})
+    fill(made, RECORD, begun(), rows())
+    fill(made, OTHER, begun([0, 1, 2], []), rows([0, 1, 2]))
+    made.commit([RECORD, OTHER])
+    write_json(paths.spec_record(SPEC), SPEC.record())
+    assert main(["bank", "export", "histogram", "mine", "out", "--form", "npy"]) == 0
+    assert capsys.readouterr().out == f"a is damaged, and left out: {REASON}\nout: 1 videos\n"
+    assert sorted(path.name for path in Path("out").iterdir()) == ["b.npy"]
 
 
 def test_spans_are_filled_one_by_one() -> None:

@@ -45,7 +45,8 @@ class Ssim(Method[HirestInputs, Found]):
                 log.warning("%s: %s; it is left out: replace the file", path, error)
                 continue
             made += 1
-            inputs.in_part.update({pair.video: lost_s} if lost_s else {})
+            if lost_s:
+                inputs.in_part[pair.video] = lost_s
             at = seconds[1:][similar < threshold]
             inside = at[(start_s < at) & (at < end_s)].astype(float).tolist()
             yield found(pair, segments=tuple(pairwise((start_s, *inside, end_s))))

@@ -78,7 +78,8 @@ def _conversations(
         except MediaError as error:
             log.warning("%s", error)
             continue
-        inputs.in_part.update({video: absent_s} if absent_s else {})
+        if absent_s:
+            inputs.in_part[video] = absent_s
         for place, (start_s, end_s) in zip(places, times_s, strict=True):
             start, end = ([seen[t_s] for t_s in each] for each in (start_s, end_s))
             asked.append(place)
