@@ -174,7 +174,8 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         made.append(orientation)
         if damaged == "skip":
             raise MediaError("1.000 to 2.000 s: damaged")
-        return {"gaps": [[1.0, 2.0, "damaged"]], "duration_s": 3.0}
+        (folder / "scores.parquet").touch()
+        return {"gaps": [[1.0, 2.0, "damaged"]], "duration_s": 3.0, "audio": {"status": "missing", "reason": ""}}
 
     monkeypatch.setattr("stepline.media.prepare.one_pass", one_pass)
     return made

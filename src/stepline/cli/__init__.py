@@ -62,7 +62,8 @@ def _run(parsed: argparse.Namespace) -> int:
             return _fail(f"{error.filename}: {error.strerror}: this account cannot write or read it")
         if isinstance(error, FileNotFoundError) and error.filename:
             return _fail(
-                f"{error.filename} is not there: `stepline {parsed.verb}` reads it; run the stage that makes it"
+                f"{error.filename} is not there: `stepline {parsed.verb}` reads it; run `snakemake`, or the stage that "
+                "makes it"
             )
         if error.filename:
             return _fail(f"{error.filename}: {error.strerror}")

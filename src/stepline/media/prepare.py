@@ -54,7 +54,7 @@ def _known(record: Record, source: str, folder: Path) -> dict[str, Any] | None:
         return None
     known: dict[str, Any] = read_json(done)
     same = (known["sha256"], known["spans"], known["revision"]) == (source, record.spans, REVISION)
-    return known if same else None
+    return known if same and all((folder / file).is_file() for file in _files(known)) else None
 
 
 def _prepare(
@@ -70,3 +70,8 @@ def _prepare(
         made |= one_pass(path, part, record.spans, limits=limits, **about)
         write_json(part / "media.json", made)
     return made
+
+
+def _files(made: dict[str, Any]) -> list[str]:
+    """Return what stands beside the record of a video."""
+    return ["scores.parquet", *(["audio.wav"] if made["audio"]["status"] == "present" else [])]
