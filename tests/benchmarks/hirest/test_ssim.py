@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 np = pytest.importorskip("numpy")
-pytest.importorskip("av")
+av = pytest.importorskip("av")
 pytest.importorskip("cv2")
 pytest.importorskip("skimage")
 
@@ -50,11 +50,16 @@ def levels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return clip(tmp_path_factory.mktemp("clips") / "levels.mp4")
 
 
+IN_PART: dict[str, float] = {}
+"""The seconds that were absent of damaged videos."""
+
+
 def said(videos: dict[str, Path], percent: int = 85, bounds_s: tuple[float, float] = (0, 63), **pair: Any) -> Any:
     """Return what is said of these videos, with what raises it."""
     step = Step(start_s=0, end_s=1, caption="x")
     about = {"duration_s": 63.2, "clippable": True, "bounds_s": bounds_s, "steps": (step,), "split": "val"} | pair
     of: Any = SimpleNamespace(
+        in_part=IN_PART,
         entry=SimpleNamespace(id="ssim", settings={"percent": percent}),
         video_file=videos.get,
         evaluated=[Pair(query="q", video=video, **about) for video in videos],
@@ -139,6 +144,21 @@ def test_a_video_that_cannot_be_decoded_is_left_out_with_its_reason(
     assert raised.value.needs == (Need("videos", "hirest"),)
     with pytest.raises(MediaError):
         compared(bad, 60.0)
+
+
+def test_a_damaged_video_is_counted_with_what_is_absent_of_it(levels: Path, tmp_path: Path) -> None:
+    with av.open(str(levels)) as before, av.open(str(tmp_path / "cut.mkv"), "w") as after:
+        copied = after.add_stream_from_template(before.streams.video[0])
+        for packet in before.demux(before.streams.video[0]):
+            if packet.dts is not None:
+                packet.stream = copied
+                after.mux(packet)
+    cut = tmp_path / "cut.mkv"
+    cut.write_bytes(cut.read_bytes()[: cut.stat().st_size * 2 // 3])
+    IN_PART.clear()
+    assert [each.video for each in said({"cut": cut, "good": levels})] == ["cut", "good"]
+    assert {"cut": pytest.approx(compared(cut, 63.2)[2])} == IN_PART
+    assert IN_PART["cut"] > 5
 
 
 def test_each_video_is_decoded_once(levels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
