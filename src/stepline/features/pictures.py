@@ -82,6 +82,7 @@ def keep(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, folder: Pa
     """
     blank = picture(ArrayFrame(np.zeros((720, 1280, 3), np.uint8)), spec.steps)
     shape, size = (spec.num_frames, *blank.shape), spec.num_frames * blank.nbytes
+    sources = {video: videos.records[video].identity(spec.orientation) for video in listed}
     paths = {
         video: folder
         / f"{video}-{digest([videos.records[video].identity(spec.orientation), list(clips), spec.record()])}.pictures"
