@@ -82,10 +82,9 @@ def keep(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, folder: Pa
     """
     blank = picture(ArrayFrame(np.zeros((720, 1280, 3), np.uint8)), spec.steps)
     shape, size = (spec.num_frames, *blank.shape), spec.num_frames * blank.nbytes
-    sources = {video: videos.records[video].identity(spec.orientation) for video in listed}
+    sources = {video: videos.records[video].identity(spec.orientation) for video in listed if listed[video]}
     paths = {
-        video: folder
-        / f"{video}-{digest([videos.records[video].identity(spec.orientation), list(clips), spec.record()])}.pictures"
+        video: folder / f"{video}-{digest([sources[video], list(clips), spec.record()])}.pictures"
         for video, clips in listed.items()
         if clips
     }
