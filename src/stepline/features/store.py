@@ -25,6 +25,8 @@ from stepline.features import objects
 from stepline.features.objects import ARRAY, CLIPS, INDEX, METADATA, ObjectError
 from stepline.features.partial import PartialCopy
 from stepline.io import atomic_dir, canonical_json, read_json, sha256_file
+from stepline.media.spans import Spans
+from stepline.media.timeline import Gap
 from stepline.paths import Location, Remote
 from stepline.spec import Spec
 
@@ -65,8 +67,21 @@ class Block:
 
 CLIPS_SHA256 = b"clips_sha256"
 """In the metadata of ``index.parquet``, the sha256 of ``clips.parquet``."""
+DAMAGED = "damaged"
+"""In the array's attributes, where some are: the key, asked spans and gaps of each damaged video."""
 CLIP = {"video": str, "start_s": float, "end_s": float, "row": int}
 """The columns of ``clips.parquet``; row: counted in the whole store."""
+
+
+class Damaged(NamedTuple):
+    """A video of which there are rows of a part.
+
+    key: what its rows are known by, see ``cache.FeatureCache``. spans: those that were asked for, none for the whole.
+    """
+
+    key: str
+    spans: Spans
+    gaps: list[Gap]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +100,8 @@ class Recorded(Spec):
 class Store:
     """What is in a store. blocks: by video, in time's order. clips: rows of listed clips by video, else none.
 
-    copy: of a remote store, what ``rows`` are of; ``fetch`` brings them.
+    damaged: the videos of which there are rows of a part. copy: of a remote store, what ``rows`` are of; ``fetch``
+    brings them.
     """
 
     location: Location
@@ -93,6 +109,7 @@ class Store:
     rows: Rows
     blocks: dict[str, list[Block]]
     clips: dict[str, dict[tuple[float, float], int]]
+    damaged: dict[str, Damaged]
     copy: PartialCopy | None = None
 
     def rows_of(self, block: Block) -> Rows:
@@ -141,18 +158,20 @@ def write(
     *,
     sources: Mapping[str, str] | None = None,
     clips: Mapping[str, Clips] | None = None,
+    damaged: Mapping[str, Damaged] | None = None,
 ) -> None:
     """Write the (T, D) rows of each video to a store, in the order of their ids.
 
     Rows alone are a whole video's, from 0 s on; they are asked for and written video by video, as the spec's ``dtype``.
     sources: sha256 of the file that a video's rows were made from. clips: what each row is, where the spec's clips are
-    listed. A remote store is written to the disk first, and stays there until all of it is sent. Raises StoreError
-    where rows cannot be stored, see ``cast``, or differ in D; StorageError.
+    listed. damaged: the videos of which there are rows of a part. A remote store is written to the disk first, and
+    stays there until all of it is sent. Raises StoreError where rows cannot be stored, see ``cast``, or differ in D;
+    StorageError.
     """
     if isinstance(location, Path):
-        _write(location, spec, parts, hop_s, sources or {}, clips)
+        _write(location, spec, parts, hop_s, sources or {}, clips, damaged or {})
     else:
-        _write(_outgoing(location), spec, parts, hop_s, sources or {}, clips)
+        _write(_outgoing(location), spec, parts, hop_s, sources or {}, clips, damaged or {})
         send(location)
 
 
@@ -176,6 +195,7 @@ def _write(
     hop_s: float,
     sources: Mapping[str, str],
     clips: Mapping[str, Clips] | None,
+    damaged: Mapping[str, Damaged],
 ) -> None:
     import zarr
 
@@ -217,13 +237,22 @@ def _write(
             chunks=(CHUNK, columns),
             shards=(CHUNK * n_chunks, columns),
             compressors=None,
-            attributes={"spec": spec.record()},
+            attributes={"spec": spec.record(), **({DAMAGED: _listed(damaged)} if damaged else {})},
         )
         about = {}
         if clips is not None:
             _write_table(staged / CLIPS, CLIP, list(_clip_lines(blocks, clips)))
             about[CLIPS_SHA256] = sha256_file(staged / CLIPS).encode()
         _write_table(staged / INDEX, Block.__annotations__, [asdict(block) for block in blocks], about)
+
+
+def read_gaps(given: Sequence[Any]) -> list[Gap]:
+    """Return gaps as JSON has them."""
+    return [(float(start_s), float(end_s), str(reason)) for start_s, end_s, reason in given]
+
+
+def _listed(damaged: Mapping[str, Damaged]) -> dict[str, Any]:
+    return {video: each._asdict() for video, each in sorted(damaged.items())}
 
 
 def _append(file: BinaryIO, rows: Rows, spec: Spec, video: str) -> str:
@@ -309,7 +338,13 @@ def read(location: Location) -> Store:
             clips = _read_clips(location, listed, (index.schema.metadata or {}).get(CLIPS_SHA256, b"").decode())
         named = {key: record[key] for key in ("name", "label", "revision")}
         spec = Recorded(**named, values=record, dimension=rows.shape[1])
-    return Store(location, spec, rows, blocks, clips, copy)
+        damaged = {
+            video: Damaged(each["key"], each["spans"], read_gaps(each["gaps"]))
+            for video, each in metadata["attributes"].get(DAMAGED, {}).items()
+        }
+        if damaged.keys() - blocks.keys():
+            raise ValueError("a damaged video is not in the index")
+    return Store(location, spec, rows, blocks, clips, damaged, copy)
 
 
 def _read_clips(location: Location, listed: Sequence[Block], sha256: str) -> dict[str, dict[tuple[float, float], int]]:

@@ -94,4 +94,5 @@ def _drop(location: Location, videos: Collection[str]) -> None:
     sources = {video: blocks[0].source_sha256 for video, blocks in kept.items()}
     clips = {video: list(held.clips[video]) for video in kept} if held.clips else None
     hop_s = next(blocks[0].hop_s for blocks in held.blocks.values())
-    store.write(location, held.spec, parts, hop_s, sources=sources, clips=clips)
+    in_part = {video: each for video, each in held.damaged.items() if video in kept}
+    store.write(location, held.spec, parts, hop_s, sources=sources, clips=clips, damaged=in_part)

@@ -71,7 +71,7 @@ def salvaged(path: Path) -> Timeline:
     plain = (
         not (lost or gaps or found.joined or stream.decodes_alone) and len(found.sizes) == 1 and len({*pts}) == len(pts)
     )
-    plain = plain and pts == [found.pts[number] for number in numbers]
+    plain = plain and numbers == found.shown and pts == [found.pts[number] for number in numbers]
     packets_of = [-1 if number in lost else number for number in numbers]
     return Timeline(
         pts=np.array(pts, np.int64),
@@ -206,8 +206,8 @@ def _lost(found: Found, path: Path) -> dict[int, str]:
     lost: dict[int, str] = {}
     for number, reason in hurt.items():
         lost.setdefault(number, reason)
-        alone = number not in predicted and (number in places or number in found.hurt)
-        if alone and number not in found.marked:  # where the container is damaged, whole frames may be absent behind it
+        alone = number not in predicted and number in places and number not in found.marked
+        if alone:  # its picture came out, so that its head was read, and where the container is whole, so is the next
             continue
         key, after = [*(key for key in keys if key > number), len(found.pts), len(found.pts)][:2]
         leading = (n for n in range(key + 1, after) if places.get(n, after) < places.get(key, -1))
@@ -231,9 +231,11 @@ def _with_references(path: Path) -> set[int]:
 def _in_order(found: Found, lost: Iterable[int]) -> list[int]:
     """Return the packets whose frames are shown or lost, in order of presentation."""
     order, hidden = found.shown, sorted({*lost} - {*found.shown})
-    times = [found.pts[number] for number in (*order, *hidden)]
-    if None not in times and all(a <= b for a, b in pairwise(times[: len(order)])):  # type: ignore[operator]
-        return sorted([*order, *hidden], key=found.pts.__getitem__)  # type: ignore[arg-type]
+    decoded = sorted({*order, *hidden})
+    times = [pts for number in decoded if (pts := found.pts[number]) is not None]
+    reordered = any(a > b for a, b in pairwise(times)) or order == sorted(order)
+    if len(times) == len(decoded) and reordered:
+        return sorted(decoded, key=dict(zip(decoded, times, strict=True)).__getitem__)
     for number in hidden:
         later = (place for place, other in enumerate(order) if other > number)
         order = list(order)
