@@ -96,10 +96,15 @@ def placed(
     numbers = timeline.packets
     places = {} if numbers is None else {number: place for place, number in enumerate(numbers.tolist()) if number >= 0}
     ends = [*timeline.pts.tolist()[1:], timeline.end]
+    left = iter(range(len(timeline.pts)) if numbers is None else sorted(places.values()))
+    following, held = next(left, None), dict[int, DecodedFrame]()
     for n_shown, picture in enumerate(pictures(container, stream, Found(), hear)):
         if (place := n_shown if numbers is None else places.get(picture.pts)) is not None:
             pts = int(timeline.pts[place])
-            yield place, stream.frame(picture, pts, ends[place] - pts)
+            held[place] = stream.frame(picture, pts, ends[place] - pts)
+        while following is not None and following in held:  # behind damage a decoder may put them out in another order
+            yield following, held.pop(following)
+            following = next(left, None)
 
 
 def pictures(
@@ -235,7 +240,9 @@ def _in_order(found: Found, lost: Iterable[int]) -> list[int]:
     times = [pts for number in decoded if (pts := found.pts[number]) is not None]
     reordered = any(a > b for a, b in pairwise(times)) or order == sorted(order)
     if len(times) == len(decoded) and reordered:
-        return sorted(decoded, key=dict(zip(decoded, times, strict=True)).__getitem__)
+        place = {number: place for place, number in enumerate(order)}
+        timed = dict(zip(decoded, times, strict=True))
+        return sorted(decoded, key=lambda number: (timed[number], place.get(number, 0)))
     for number in hidden:
         later = (place for place, other in enumerate(order) if other > number)
         order = list(order)
