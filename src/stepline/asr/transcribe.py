@@ -25,9 +25,10 @@ from stepline.asr.whisper import Whisper
 from stepline.availability import read_manifest, write_manifest
 from stepline.devices import CPU
 from stepline.errors import ConfigError, StoreError
-from stepline.io import canonical_json, read_json, write_bytes, write_json
+from stepline.io import canonical_json, read_json, write_bytes, write_sealed
 from stepline.media.audio import RATE
 from stepline.progress import progress
+from stepline.seal import OPEN, sealed, unsealed
 
 ENGINES: dict[str, Callable[..., Engine]] = {
     "pocketsphinx": PocketSphinx,
@@ -85,14 +86,14 @@ def transcribe(
                 log.warning("%s: failed: %s", video, error)
                 failures = {"failures": failures.get("failures", 0) + 1}
                 path.unlink(missing_ok=True)
-                write_json(done, failures)
+                write_sealed(done, failures)
                 videos[video] = {"status": "failed", "reason": str(error), **failures}
                 continue
             sentences = [replace(sentence, engine=engine) for sentence in heard]
             done.unlink(missing_ok=True)
             transcript.write(path, sentences)
             made = {"source": source, "n_sentences": len(sentences), **failures}
-            write_json(done, made)
+            write_sealed(done, made)
         reason = "" if made["n_sentences"] else "no speech found"
         videos[video] = {"status": "present", "reason": reason, "n_sentences": made["n_sentences"], **failures}
     write_manifest(manifest, videos, **by)
@@ -128,12 +129,12 @@ def _said(samples: NDArray[np.int16], engine: Engine, answers: Path) -> list[Sen
     path = answers / f"{name}.json"
     if path.is_file():
         try:
-            return engine.sentences(path.read_bytes())
+            return engine.sentences(unsealed(path.read_bytes()))
         except (RecognitionError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): remove it and run the same again") from None
     answer = engine.answer(samples)
     sentences = engine.sentences(answer)
-    write_bytes(path, answer)
+    write_bytes(path, sealed(answer + f"\n{OPEN}\n".encode()))
     return sentences
 
 

@@ -1,6 +1,5 @@
 """What there is of one spec's features of a shard: the store, parts that are staged, and failures of this run."""
 
-import io
 import os
 import shutil
 import time
@@ -14,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.aside import sweep
 from stepline.availability import Record
 from stepline.errors import StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
 from stepline.features.store import Part
-from stepline.io import read_json, write_bytes, write_json
+from stepline.io import read_arrays, read_json, write_arrays, write_json
 from stepline.media.spans import Spans
 from stepline.paths import Location, Remote
 from stepline.spec import ClipSpec, FrameSpec, digest
@@ -63,6 +63,7 @@ class FeatureCache:
         self._staged = folder.with_name(f"{folder.name}.parts")
         self._failures = folder.with_name(f"{folder.name}.failures.json")
         self._coming: dict[str, Coming] = {}
+        sweep(folder.parent)
         store.send(location)
         self._bank: Bank | None = None
         self._stored = self._read_store()
@@ -110,7 +111,7 @@ class FeatureCache:
         rows = np.concatenate([_rows(path) for path in chunks])
         whole = np.empty_like(rows)
         whole[coming.order] = rows
-        write_bytes(self._whole(key), _packed(rows=whole, k=coming.k, span=coming.span))
+        write_arrays(self._whole(key), rows=whole, k=coming.k, span=coming.span)
         for path in chunks:
             path.unlink()
 
@@ -203,7 +204,7 @@ class FeatureCache:
         if not coming.rows:
             return
         rows = np.concatenate(coming.rows)
-        write_bytes(self._staged / f"{self._key(record)}.{coming.staged:09d}.npz", _packed(rows=rows))
+        write_arrays(self._staged / f"{self._key(record)}.{coming.staged:09d}.npz", rows=rows)
         coming.staged += len(rows)
         coming.rows = []
 
@@ -212,8 +213,8 @@ class FeatureCache:
             path.unlink()
 
     def _load(self, key: str) -> Held:
-        with np.load(self._whole(key)) as loaded:
-            return loaded["rows"], loaded["k"], loaded["span"]
+        held = read_arrays(self._whole(key))
+        return held["rows"], held["k"], held["span"]
 
     def _split(self, spans: Spans, rows: NDArray[Any], k: NDArray[np.int64], span: NDArray[np.int64]) -> list[Part]:
         """Return the rows of a video, span after span."""
@@ -235,14 +236,6 @@ def _run() -> str:
 _PROCESS = f"process {os.getpid()} at {time.time_ns()}"
 
 
-def _packed(**arrays: NDArray[Any]) -> bytes:
-    """Return arrays as the bytes of a file, as NumPy's own writing of files does not say that a disk is full."""
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
-
-
 def _rows(path: Path) -> NDArray[Any]:
-    with np.load(path) as loaded:
-        rows: NDArray[Any] = loaded["rows"]
+    rows: NDArray[Any] = read_arrays(path)["rows"]
     return rows

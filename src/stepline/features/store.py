@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.aside import folder_beside
 from stepline.errors import StoreError
 from stepline.features import objects
 from stepline.features.objects import ARRAY, CLIPS, INDEX, METADATA, ObjectError
 from stepline.features.partial import PartialCopy
-from stepline.io import atomic_dir, canonical_json, read_json, sha256_file
+from stepline.io import atomic_dir, canonical_json, read_json, sha256_file, write_table
 from stepline.paths import Location, Remote
+from stepline.seal import CHANGED, intact
 from stepline.spec import Spec
 
 if TYPE_CHECKING:
@@ -160,9 +162,8 @@ def send(location: Location) -> None:
     """Send the rest of what a remote store has become, if a kill or an error left some; raise StorageError."""
     if isinstance(location, Remote) and _outgoing(location).exists():
         objects.put_store(_outgoing(location), location.url)
-        sent = _outgoing(location).with_name(f".{location.folder.name}.sent")
-        shutil.rmtree(sent, ignore_errors=True)
-        shutil.rmtree(_outgoing(location).replace(sent))  # renamed first: a half of it must not be sent
+        with folder_beside(location.folder) as sent:  # a half of it must not be sent
+            _outgoing(location).replace(sent / "sent")
 
 
 def _outgoing(location: Remote) -> Path:
@@ -272,10 +273,9 @@ def _write_table(
     path: Path, columns: Mapping[str, type], lines: list[dict[str, Any]], about: Mapping[bytes, bytes] | None = None
 ) -> None:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     schema = _schema(columns).with_metadata(about or None)
-    pq.write_table(pa.Table.from_pylist(lines, schema), path, write_page_checksum=True)
+    write_table(path, pa.Table.from_pylist(lines, schema), write_page_checksum=True)
 
 
 def read(location: Location) -> Store:
@@ -426,6 +426,8 @@ def _parsed(content: bytes, columns: Mapping[str, type]) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not intact(content):
+        raise ValueError(CHANGED)
     table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
     if table.schema != _schema(columns):
         raise ValueError("other columns")

@@ -13,6 +13,7 @@ from stepline.media.decode import DecodedFrame, MediaError, Probe, Stream, opene
 from stepline.media.process import Limits, killable
 from stepline.media.scores import FrameScores
 from stepline.media.spans import Spans, shown
+from stepline.seal import KEY, OPEN, seal
 
 if TYPE_CHECKING:
     import av
@@ -60,7 +61,9 @@ def one_pass(path: Path, folder: Path, spans: Spans = (), *, limits: Limits, dur
                 found = item
     finally:
         if writer is not None:
+            writer.add_key_value_metadata({KEY: OPEN})
             writer.close()
+            seal(folder / "scores.parquet")
     return found | {"n_frames": n_frames}
 
 

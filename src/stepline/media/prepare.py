@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from stepline.aside import sweep
 from stepline.availability import Record, read_availability, write_manifest
-from stepline.io import atomic_dir, read_json, write_json
+from stepline.io import atomic_dir, read_json, write_sealed
 from stepline.media import REVISION
 from stepline.media.decode import MediaError
 from stepline.media.one_pass import one_pass
@@ -18,6 +19,7 @@ def prepare(availability: Path, folder: Path, manifest: Path, *, limits: Limits)
     The folder holds what ``one_pass`` writes. A video that cannot be read, within the limits, is ``failed`` with its
     reason. A folder made from the same spans of the same file is kept.
     """
+    sweep(folder)
     videos: dict[str, dict[str, Any]] = {}
     records = read_availability(availability)
     for video, record in progress(records.items(), what="media", unit="videos"):
@@ -44,5 +46,5 @@ def _prepare(record: Record, folder: Path, limits: Limits) -> dict[str, Any]:
     made: dict[str, Any] = {"status": "present", "reason": "", **source}
     with atomic_dir(folder) as part:
         made |= one_pass(path, part, record.spans, limits=limits, duration_s=record.duration_s)
-        write_json(part / "media.json", made)
+        write_sealed(part / "media.json", made)
     return made

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stepline.benchmark import Values
 from stepline.config import Config
 from stepline.errors import ConfigError
-from stepline.io import write_json
+from stepline.io import write_sealed
 from stepline.metrics.bootstrap import bootstrap_interval
 from stepline.runs.inputs import Inputs
 from stepline.runs.predictions import read_predictions
@@ -48,7 +48,7 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
         metric: _summary({seed: each[metric] for seed, each in by_seed.items()}, inputs.options["metrics"], drawn=drawn)
         for metric in scored
     }
-    write_json(
+    write_sealed(
         path,
         {
             "metrics": results,
