@@ -25,10 +25,10 @@ from stepline.asr.whisper import Whisper
 from stepline.availability import read_manifest, write_manifest
 from stepline.devices import CPU
 from stepline.errors import ConfigError, StoreError
-from stepline.io import canonical_json, read_json, write_bytes, write_sealed
+from stepline.io import canonical_json, read_json, sha256_file, write_bytes, write_sealed
 from stepline.media.audio import RATE
 from stepline.progress import progress
-from stepline.seal import OPEN, sealed, unsealed
+from stepline.seal import CHANGED, OPEN, sealed, unsealed
 
 ENGINES: dict[str, Callable[..., Engine]] = {
     "pocketsphinx": PocketSphinx,
@@ -80,8 +80,11 @@ def transcribe(
         made = read_json(done) if done.is_file() else {}
         failures = {"failures": made["failures"]} if "failures" in made else {}
         if not (path.is_file() and made.get("source") == source):
+            wav = media_folder / video / "audio.wav"
+            if (known := media["audio"].get("sha256")) and known != sha256_file(wav):
+                raise StoreError(f"{wav} is damaged ({CHANGED}): remove its folder and run `stepline media` again")
             try:
-                heard = recognise(media_folder / video / "audio.wav", made_by, folder / "answers", what=video)
+                heard = recognise(wav, made_by, folder / "answers", what=video)
             except RecognitionError as error:
                 log.warning("%s: failed: %s", video, error)
                 failures = {"failures": failures.get("failures", 0) + 1}

@@ -176,7 +176,8 @@ class FeatureCache:
             return {}
         self._held, found = len(bank.blocks), {}
         remote = isinstance(self.location, Remote)
-        for (video, blocks), rows in zip(bank.blocks.items(), bank.rows.values(), strict=True):
+        for video, blocks in bank.blocks.items():
+            rows = bank.unchecked(video)
             spans = [[block.start_s, block.end_s] for block in blocks if block.end_s < inf]
             offsets = [block.offset - blocks[0].offset for block in blocks[1:]]
             if remote or [store.digest(part) for part in np.split(rows, offsets)] == [block.sha256 for block in blocks]:

@@ -11,7 +11,7 @@ import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -87,7 +87,8 @@ class Recorded(Spec):
 class Store:
     """What is in a store. blocks: by video, in time's order. clips: rows of listed clips by video, else none.
 
-    copy: of a remote store, what ``rows`` are of; ``fetch`` brings them.
+    copy: of a remote store, what ``rows`` are of; ``fetch`` brings them. checked: the offsets of the blocks whose
+    rows are known to be those that the index says.
     """
 
     location: Location
@@ -96,6 +97,7 @@ class Store:
     blocks: dict[str, list[Block]]
     clips: dict[str, dict[tuple[float, float], int]]
     copy: PartialCopy | None = None
+    checked: set[int] = field(default_factory=set)
 
     def rows_of(self, block: Block) -> Rows:
         """Return a block's rows, as far as they are there."""
@@ -335,24 +337,24 @@ def read_all(locations: Iterable[Location]) -> list[Store]:
 
 
 def fetch(wanted: Iterable[tuple[Store, Sequence[Block]]], *, check: bool = True) -> None:
-    """Bring the rows of blocks of remote stores to this machine, at once; what is there or local is not read.
+    """Bring the rows of blocks of remote stores to this machine, at once, and compare all with their sha256.
 
-    Raises StorageError, and StoreError where rows are not those that the index says, unless ``check`` is false.
+    What was compared before is not read again, nor what is local unless ``check``. Raises StorageError, and StoreError
+    where rows are not those that the index says.
     """
     lacking = [
-        (held, held.copy, missing)
-        for held, blocks in wanted
-        if held.copy and (missing := [block for block in blocks if not held.copy.has(block.offset, block.length)])
+        (held, missing) for held, blocks in wanted if (missing := [b for b in blocks if b.offset not in held.checked])
     ]
-    if not lacking:
-        return
     objects.at_once(
-        partial(_bring, held, piece) for held, copy, blocks in lacking for piece in copy.pieces(_spans(blocks))
+        partial(_bring, held, piece)
+        for held, blocks in lacking
+        if held.copy
+        for piece in held.copy.pieces(_spans(blocks))
     )
     if check:
-        objects.at_once(partial(_compare, held, block) for held, _, blocks in lacking for block in blocks)
-    for _, copy, blocks in lacking:
-        copy.keep(_spans(blocks))
+        objects.at_once(partial(_compare, held, block) for held, blocks in lacking for block in blocks)
+        for held, blocks in lacking:
+            held.checked.update(block.offset for block in blocks)
 
 
 def _bring(held: Store, piece: Callable[[], None]) -> None:

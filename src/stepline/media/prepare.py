@@ -5,7 +5,7 @@ from typing import Any
 
 from stepline.aside import sweep
 from stepline.availability import Record, read_availability, write_manifest
-from stepline.io import atomic_dir, read_json, write_sealed
+from stepline.io import atomic_dir, read_json, sha256_file, write_sealed
 from stepline.media import REVISION
 from stepline.media.decode import MediaError
 from stepline.media.one_pass import one_pass
@@ -46,5 +46,7 @@ def _prepare(record: Record, folder: Path, limits: Limits) -> dict[str, Any]:
     made: dict[str, Any] = {"status": "present", "reason": "", **source}
     with atomic_dir(folder) as part:
         made |= one_pass(path, part, record.spans, limits=limits, duration_s=record.duration_s)
+        if (sound := part / "audio.wav").exists():
+            made["audio"]["sha256"] = sha256_file(sound)
         write_sealed(part / "media.json", made)
     return made
