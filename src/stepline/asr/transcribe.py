@@ -81,7 +81,7 @@ def transcribe(
         failures = {"failures": made["failures"]} if "failures" in made else {}
         if not (path.is_file() and made.get("source") == source):
             wav = media_folder / video / "audio.wav"
-            if (known := media["audio"].get("sha256")) and known != sha256_file(wav):
+            if (known := media.get("audio_sha256")) and known != sha256_file(wav):
                 raise StoreError(f"{wav} is damaged ({CHANGED}): remove its folder and run `stepline media` again")
             try:
                 heard = recognise(wav, made_by, folder / "answers", what=video)

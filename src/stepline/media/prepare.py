@@ -47,6 +47,6 @@ def _prepare(record: Record, folder: Path, limits: Limits) -> dict[str, Any]:
     with atomic_dir(folder) as part:
         made |= one_pass(path, part, record.spans, limits=limits, duration_s=record.duration_s)
         if (sound := part / "audio.wav").exists():
-            made["audio"]["sha256"] = sha256_file(sound)
+            made["audio_sha256"] = sha256_file(sound)
         write_sealed(part / "media.json", made)
     return made
