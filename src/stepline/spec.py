@@ -14,6 +14,8 @@ FrameRule = Literal["at_or_before", "nearest", "ffmpeg_near", "index_linspace"]
 """Which frame of a video stands for a time: ``stepline.media.timeline.Timeline.select``."""
 ReaderName = Literal["pyav", "decord"]
 """What reads the frames."""
+Orientation = Literal["upright", "stored"]
+"""Whether pictures are turned as the file says, or described as they are stored."""
 
 
 def digest(value: Any) -> str:
@@ -49,6 +51,14 @@ class FrameSpec(Spec):
     fps: float = 1
     frame_rule: FrameRule = "at_or_before"
     reader: ReaderName = "pyav"
+    orientation: Orientation = "upright"
+
+    def record(self) -> dict[str, Any]:
+        """Return the spec as plain values; ``orientation`` only where it is not ``upright``."""
+        values = super().record()
+        if self.orientation == "upright":
+            del values["orientation"]
+        return values
 
 
 Step = tuple[str | int, ...]

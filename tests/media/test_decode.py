@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepline.media.decode import MediaError, MissedKeyError, frames, probe
+from stepline.media.cut import read_header
+from stepline.media.decode import MediaError, MissedKeyError, frames
 from stepline.media.timeline import scan
 from tests.media.clips import CFR_25, CFR_2997, VFR, copy_from, index_of, make
 
@@ -59,7 +60,7 @@ def test_a_container_that_leads_elsewhere_is_an_error(tmp_path: Path) -> None:
 
 
 def test_probe_reads_the_header(tmp_path: Path) -> None:
-    header = probe(make(tmp_path / "a.ts", CFR_25, options={"output_ts_offset": "100"}))
+    header = read_header(make(tmp_path / "a.ts", CFR_25, options={"output_ts_offset": "100"})).probe
     assert (header.width, header.height, header.start_s, header.has_audio) == (
         320,
         64,
@@ -87,9 +88,9 @@ def test_what_is_no_video_and_what_is_empty_are_told_apart(tmp_path: Path) -> No
     (tmp_path / "text.mp4").write_text("no video")
     (tmp_path / "empty.mp4").touch()
     with pytest.raises(MediaError, match="cannot be decoded: no video, or damaged"):
-        probe(tmp_path / "text.mp4")
+        read_header(tmp_path / "text.mp4")
     with pytest.raises(MediaError, match="cannot be decoded: it is empty"):
-        probe(tmp_path / "empty.mp4")
+        read_header(tmp_path / "empty.mp4")
 
 
 def test_damage_and_an_unknown_codec_are_errors_with_a_reason(tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ def test_a_video_that_starts_late_or_ends_before_its_audio_is_whole(
     times = [start_s + time for time in CFR_25]
     path = make(tmp_path / name, times, audio=np.zeros(audio_s * 16000, np.int16))
     assert len(list(frames(path))) == len(scan(path).pts) == len(CFR_25)
-    assert probe(path).duration_s == pytest.approx(3, abs=0.1)
+    assert read_header(path).probe.duration_s == pytest.approx(3, abs=0.1)
 
 
 def test_a_cover_picture_is_no_video(tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_a_cover_picture_is_no_video(tmp_path: Path) -> None:
     cover = ["-i", "color=s=64x64", "-map", "0", "-map", "1", "-frames:v", "1", "-c:v", "png"]
     subprocess.run([*ffmpeg, *cover, "-disposition:v", "attached_pic", str(path)], check=True)
     with pytest.raises(MediaError, match="no video stream"):
-        probe(path)
+        read_header(path)
 
 
 @pytest.mark.parametrize(("name", "options"), [("a.mp4", {"movflags": "faststart"}), ("a.mkv", {})])
@@ -177,4 +178,4 @@ def test_a_playlist_leads_nowhere(tmp_path: Path, text: str) -> None:
     make(tmp_path / "clip.ts", CFR_25)
     (tmp_path / "a.mkv").write_text(text)
     with pytest.raises(MediaError, match="playlist|cannot be decoded"):
-        probe(tmp_path / "a.mkv")
+        read_header(tmp_path / "a.mkv")

@@ -32,16 +32,18 @@ def test_it_gives_the_right_frames_or_none(name: str, fps: int, tmp_path: Path) 
     indices = timeline.select("at_or_before", fps)
     if name in REFUSED:
         with pytest.raises(MediaError, match=f"{REFUSED[name]}.: set media.reader to pyav"):
-            next(decord(path, timeline, indices))
+            next(decord(path, timeline, indices), turned=True)
     else:
-        assert [index_of(frame.rgb()) for frame in decord(path, timeline, indices)] == [shows[i] for i in indices]
+        assert [index_of(frame.rgb()) for frame in decord(path, timeline, indices, turned=True)] == [
+            shows[i] for i in indices
+        ]
 
 
 def test_its_pictures_are_those_of_pyav(real_data: Path) -> None:
     path = real_data / "spacewalk/clips/spacewalk5.mp4"
     timeline = scan(path)
     indices = timeline.select("at_or_before", 1)
-    for ours, theirs in zip(pyav(path, timeline, indices), decord(path, timeline, indices), strict=True):
+    for ours, theirs in zip(pyav(path, timeline, indices), decord(path, timeline, indices, turned=True), strict=True):
         assert np.abs(ours.rgb().astype(int) - theirs.rgb()).max() <= 1
         assert theirs.rgb(398, 224).shape == (224, 398, 3)
 
@@ -58,14 +60,14 @@ def test_what_it_cannot_read_is_an_error_of_one_line(tmp_path: Path) -> None:
     timeline = scan(path)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(MediaError, match="^decord: .*Error.*$") as error:
-        list(decord(path, timeline, np.arange(250)))
+        list(decord(path, timeline, np.arange(250, turned=True)))
     assert "[" not in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def read_slowly(path: Path) -> Iterator[int]:
     timeline = scan(path)
-    for frame in decord(path, timeline, np.arange(len(timeline.pts))):
+    for frame in decord(path, timeline, np.arange(len(timeline.pts)), turned=True):
         yield frame.rgb().size
         time.sleep(0.1)
 

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepline.media.decode import MediaError, frames
-from stepline.media.timeline import Timeline, decoded, scan
+from stepline.media.read import timeline_of
+from stepline.media.salvage import salvaged
+from stepline.media.timeline import Timeline
 from tests.media.clips import CFR_25, HEIGHT, KINDS, WIDTH, index_of, kind, make
 
 av = pytest.importorskip("av")
@@ -25,7 +27,7 @@ def of(times: list[Fraction], end: Fraction) -> Timeline:
 @pytest.mark.parametrize("name", KINDS)
 def test_packets_and_frames_give_the_same_timeline(name: str, tmp_path: Path) -> None:
     path, _, times = kind(tmp_path, name)
-    packets, pictures = scan(path), decoded(path)
+    packets, pictures = timeline_of(path), salvaged(path)
     assert [pts * packets.time_base for pts in packets.pts.tolist()] == times
     assert np.array_equal(packets.pts, pictures.pts)
     assert (packets.time_base, packets.end) == (pictures.time_base, pictures.end)
@@ -37,7 +39,7 @@ def test_packets_and_frames_give_the_same_timeline(name: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", KINDS)
 def test_at_or_before_and_nearest_are_their_definitions(name: str, fps: float, tmp_path: Path) -> None:
     path, _, times = kind(tmp_path, name)
-    timeline = scan(path)
+    timeline = timeline_of(path)
     end, rate = timeline.end * timeline.time_base, Fraction(str(fps))
     grid = [k / rate for k in range(10_000) if k / rate < end]
     before = [max(i for i, time in enumerate(times) if time <= at) for at in grid]
@@ -53,14 +55,14 @@ def test_at_or_before_and_nearest_are_their_definitions(name: str, fps: float, t
 @pytest.mark.parametrize("name", KINDS)
 def test_ffmpeg_near_is_what_ffmpeg_puts_out(name: str, fps: float, tmp_path: Path) -> None:
     path, shows, _ = kind(tmp_path, name)
-    selected = [shows[index] for index in scan(path).select("ffmpeg_near", fps)]
+    selected = [shows[index] for index in timeline_of(path).select("ffmpeg_near", fps)]
     assert selected == ffmpeg(path, f"fps={fps}")
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_at_or_before_is_what_ffmpeg_puts_out_when_it_rounds_up(name: str, tmp_path: Path) -> None:
     path, shows, _ = kind(tmp_path, name)
-    selected = [shows[index] for index in scan(path).select("at_or_before", 5)]
+    selected = [shows[index] for index in timeline_of(path).select("at_or_before", 5)]
     theirs = ffmpeg(path, "fps=5:round=up")
     assert selected[: len(theirs)] == theirs[: len(selected)]
     assert abs(len(selected) - len(theirs)) <= 1
@@ -102,8 +104,8 @@ def test_an_unknown_rule_is_an_error_that_names_the_known() -> None:
 @pytest.mark.parametrize("suffix", ["mkv", "mov", "flv", "m2ts", "3gp"])
 def test_every_container_gives_its_frames(suffix: str, tmp_path: Path) -> None:
     path = make(tmp_path / f"a.{suffix}", CFR_25)
-    assert scan(path).pts.tolist() == [frame.pts for frame in frames(path)]
-    assert scan(path).t_s.tolist() == [float(time) for time in CFR_25]
+    assert timeline_of(path).pts.tolist() == [frame.pts for frame in frames(path)]
+    assert timeline_of(path).t_s.tolist() == [float(time) for time in CFR_25]
 
 
 def test_packets_without_times_are_timed_by_decoding_or_refused(tmp_path: Path) -> None:
@@ -111,13 +113,13 @@ def test_packets_without_times_are_timed_by_decoding_or_refused(tmp_path: Path) 
     with av.open(str(path)) as container:
         assert any(packet.pts is None for packet in container.demux(video=0) if packet.size)
     with pytest.raises(MediaError, match="no presentation time"):
-        scan(path)
+        timeline_of(path)
 
 
 def test_what_is_no_video_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "text.mp4").write_text("no video")
     with pytest.raises(MediaError, match="cannot be decoded"):
-        scan(tmp_path / "text.mp4")
+        timeline_of(tmp_path / "text.mp4")
 
 
 def test_a_truncated_video_has_no_timeline(tmp_path: Path) -> None:
@@ -125,4 +127,4 @@ def test_a_truncated_video_has_no_timeline(tmp_path: Path) -> None:
     whole = make(tmp_path / "whole.mp4", times, options={"movflags": "faststart"}).read_bytes()
     (tmp_path / "half.mp4").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(MediaError, match=r"truncated: \d\.\d s of 10\.0 s"):
-        scan(tmp_path / "half.mp4")
+        timeline_of(tmp_path / "half.mp4")

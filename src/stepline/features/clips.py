@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from stepline.media.decode import MediaError
 from stepline.media.spans import Spans, rows_within
-from stepline.media.timeline import Indices, Timeline
+from stepline.media.timeline import Gap, Indices, Timeline
 from stepline.spec import ClipSpec, FrameSpec
 
 OUTSIDE = -1
 """The index that stands for a picture of zeros."""
+LOST = -2
+"""The index that stands for a picture behind the end of a truncated video."""
 
 
 class ClipError(MediaError, ValueError):
@@ -25,8 +27,8 @@ class ClipError(MediaError, ValueError):
 class Rows:
     """The rows of a video.
 
-    frames: (N, num_frames) indices into the timeline, or ``OUTSIDE``. k: (N,) the number of each row on the grid, or
-    among the listed. span: (N,) in which of the spans it lies; 0 where the whole video is read.
+    frames: (N, num_frames) indices into the timeline, ``OUTSIDE`` or ``LOST``. k: (N,) the number of each row on the
+    grid, or among the listed. span: (N,) in which of the spans it lies; 0 where the whole video is read.
     """
 
     frames: Indices
@@ -58,6 +60,50 @@ def rows(spec: FrameSpec, timeline: Timeline, *, spans: Spans = (), listed: Sequ
     return Rows(frames, np.arange(len(listed), dtype=np.int64), span)
 
 
+@dataclass(frozen=True)
+class Readable:
+    """The rows of a video that can be had.
+
+    rows: their ``span`` counts in ``spans``, stretches [start_s, end_s) of which all rows are there; [] where that is
+    the whole video. gaps: of the video, where a row is lost to one.
+    """
+
+    rows: Rows
+    spans: Spans
+    gaps: Sequence[Gap]
+
+
+def readable(spec: FrameSpec, timeline: Timeline, made: Rows, spans: Spans) -> Readable:
+    """Return those of the ``rows`` of a video whose frames are not lost, and the stretches in which they lie."""
+    lost = (timeline.lost[made.frames] & (made.frames >= 0)).any(axis=1)
+    listed = isinstance(spec, ClipSpec) and spec.placement != "grid"
+    hop = Fraction(spec.hop if isinstance(spec, ClipSpec) else 1) / Fraction(str(spec.fps))
+    cut_off = not listed and bool(len(made.k)) and (int(made.k[-1]) + 1) * hop < timeline.truncated_s
+    lost |= (made.frames == LOST).any(axis=1)
+    if not (lost.any() or cut_off):
+        return Readable(made, spans, ())
+    kept = Rows(made.frames[~lost], made.k[~lost], made.span[~lost])
+    if listed:
+        return Readable(kept, spans, timeline.gaps)
+    stretches: list[list[float]] = []
+    numbers = np.zeros_like(kept.span)
+    for number, (start_s, end_s) in enumerate(spans or [(0.0, inf)]):
+        of_all, of_kept = made.k[made.span == number], np.flatnonzero(kept.span == number)
+        k = kept.k[of_kept]
+        for run in np.split(np.arange(len(k)), np.flatnonzero(np.diff(k) > 1) + 1):
+            if len(run):
+                first, last = int(k[run[0]]), int(k[run[-1]])
+                numbers[of_kept[run]] = len(stretches)
+                ended = last == of_all[-1] and not (cut_off and number == len(spans or [0]) - 1)
+                stretches.append(
+                    [
+                        float(start_s) if first == of_all[0] else float(first * hop),
+                        float(end_s) if ended else float((last + 1) * hop),
+                    ]
+                )
+    return Readable(Rows(kept.frames, kept.k, numbers), stretches, timeline.gaps)
+
+
 def order(frames: Indices) -> Indices:
     """Return the (N,) rows of (N, num_frames) frames as they become complete while frames come in ascending order.
 
@@ -80,6 +126,8 @@ def _grid(spec: FrameSpec, timeline: Timeline, spans: Spans) -> Rows:
     frames = grid[slots.clip(0, len(grid) - 1)] if len(grid) else slots
     if tail == "zero":
         frames = np.where(outside, OUTSIDE, frames)
+    if timeline.truncated_s:
+        frames = np.where(slots >= len(grid), LOST, frames)
     if not spans:
         return Rows(frames, k, np.zeros_like(k))
     within = []
@@ -96,6 +144,8 @@ def _clip(spec: ClipSpec, timeline: Timeline, t_s: NDArray[np.float64], clip: tu
     start_s, end_s = clip
     if not -inf < start_s < end_s < inf:
         raise ClipError(f"the clip {_named(clip)} is empty")
+    if timeline.end_s < min(end_s, timeline.truncated_s):
+        return np.full(spec.num_frames, LOST)
     if start_s >= timeline.end_s or end_s <= 0:
         raise ClipError(f"the clip {_named(clip)} lies outside the video, which ends at {timeline.end_s:.3f} s")
     if spec.tail == "drop" and (start_s < 0 or end_s > timeline.end_s):

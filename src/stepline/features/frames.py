@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from stepline.backbones.picture import Pictures
 from stepline.backbones.registry import FRAME_BACKBONES
-from stepline.features.clips import OUTSIDE, order, rows
-from stepline.media.decode import Frame
+from stepline.features.clips import OUTSIDE, order, readable, rows
+from stepline.media.decode import DamagedError, Frame, MediaError
 from stepline.media.decord import decord
-from stepline.media.read import Reader, UnlistedFrameError, pyav
+from stepline.media.read import Reader, pyav
+from stepline.media.salvage import salvaged
 from stepline.media.spans import Spans
-from stepline.media.timeline import Timeline, decoded, scan
+from stepline.media.timeline import Gap, Timeline, described, scan
 from stepline.spec import ClipSpec, FrameSpec
 
 READERS: dict[str, Reader] = {"pyav": pyav, "decord": decord}
@@ -48,13 +49,16 @@ class Request:
 class Begun:
     """Rows will come, from the first that is not done. A second one says that all rows of the video come anew.
 
-    of: the request's number. order: (N,) the row that comes as the i-th. k, span: as in ``clips.Rows``.
+    of: the request's number. order: (N,) the row that comes as the i-th. k, span: as in ``clips.Rows``. spans, gaps:
+    as in ``clips.Readable``.
     """
 
     of: int
     order: NDArray[np.int64]
     k: NDArray[np.int64]
     span: NDArray[np.int64]
+    spans: list[list[float]] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -83,17 +87,31 @@ class Refused:
 Message = Begun | Batch | Refused
 
 
-def batches(video: Path, requests: Sequence[Request], spans: Spans) -> Iterator[Message]:
+def batches(video: Path, requests: Sequence[Request], spans: Spans, damaged: str = "partial") -> Iterator[Message]:
     """Yield the clips of all requests, decoding the video once.
 
-    The timeline is that of the packets; where these announce a frame that does not come out, that of decoding, and all
-    rows come anew. Raises MediaError where the video cannot be read.
+    The timeline is that of the packets; where a frame is not as they announce, that of a salvaged file, and all rows
+    come anew. damaged: ``partial``, or ``skip`` to refuse a video with gaps. Raises MediaError where the video cannot
+    be read.
     """
     try:
-        yield from _Pass(video, requests, spans, scan(video)).messages()
-    except UnlistedFrameError:
+        timeline = scan(video)
+    except DamagedError:
+        timeline = _salvaged(video, damaged)
+    try:
+        yield from _Pass(video, requests, spans, timeline).messages()
+    except DamagedError:
+        if timeline.packets is not None:
+            raise
         anew = [replace(each, done=0) for each in requests]
-        yield from _Pass(video, anew, spans, decoded(video)).messages()
+        yield from _Pass(video, anew, spans, _salvaged(video, damaged)).messages()
+
+
+def _salvaged(video: Path, damaged: str) -> Timeline:
+    timeline = salvaged(video)
+    if timeline.gaps and damaged == "skip":
+        raise MediaError(described(timeline.gaps))
+    return timeline
 
 
 class _Pass:
@@ -111,13 +129,17 @@ class _Pass:
                 made = rows(request.spec, self.timeline, spans=self.spans, listed=request.listed)
                 if not len(made.frames):
                     raise ValueError("no row lies within its spans" if self.spans else "it is shorter than one clip")
+                read = readable(request.spec, self.timeline, made, self.spans)
+                made = read.rows
+                if not len(made.frames):
+                    raise ValueError(described(self.timeline.gaps))
                 if (made.frames == OUTSIDE).all():
                     raise ValueError("all frames of its clips lie outside of it")
             except ValueError as error:
                 yield Refused(of, str(error))
                 continue
             ordered = order(made.frames)
-            yield Begun(of, ordered, made.k, made.span)
+            yield Begun(of, ordered, made.k, made.span, [list(span) for span in read.spans], list(read.gaps))
             assemblers[of] = _ClipAssembler(request, made.frames[ordered[request.done :]], HELD // len(self.requests))
         wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *(each.wanted for each in assemblers.values())]))
         if len(wanted):
@@ -125,8 +147,9 @@ class _Pass:
 
     def _shown(self, wanted: NDArray[np.int64], assemblers: dict[int, "_ClipAssembler"]) -> Iterator[Message]:
         start = time.perf_counter()
-        reader = READERS[self.requests[0].spec.reader]
-        for index, frame in zip(wanted.tolist(), reader(self.video, self.timeline, wanted), strict=True):
+        spec = self.requests[0].spec
+        decoded = READERS[spec.reader](self.video, self.timeline, wanted, turned=spec.orientation == "upright")
+        for index, frame in zip(wanted.tolist(), decoded, strict=True):
             start = self._spent("decode_s", start)
             pictures = Pictures(frame)
             for of, assembler in list(assemblers.items()):

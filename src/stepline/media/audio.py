@@ -2,6 +2,7 @@
 
 import wave
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from math import gcd
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.media.decode import MediaError, fraction, opened
+from stepline.media.decode import MediaError, fraction, opened, packets, sound
 from stepline.media.spans import Spans
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 RATE = 16_000
 PIECES = 64
 """Pieces of audio that are resampled before what came out is written."""
+NONE = "no audio could be decoded"
 AHEAD_S = 1.0
 """How long before a span its audio is decoded from, so that decoder and filter have settled."""
 
@@ -59,102 +61,146 @@ class Resampler:
             yield cast("av.AudioFrame", out).to_ndarray()[0]
 
 
-class AudioFile:
-    """The first audio stream of a container as a file: 16 kHz, mono, 16 bit, aligned with the pictures.
+@dataclass(frozen=True)
+class Audio:
+    """What there is of a video's audio. there: whether any. reason: why it is not all."""
 
-    start_s: the time on the container's clock that becomes sample 0, so that t seconds are sample 16000 t.
+    there: bool
+    reason: str = ""
+
+
+class Sound:
+    """The decoder of an audio stream: what cannot be decoded is left out and noted.
+
+    start_s: the time on the stream's clock that becomes time 0. reason: what was left out; "" where nothing was.
+    """
+
+    def __init__(self, stream: "av.AudioStream", start_s: Fraction) -> None:
+        """Decode nothing yet."""
+        self._start_s = start_s
+        self._next: int | None = None
+        self._end_s = 0.0
+        self._lost = 0
+        self._first = "the audio's codec is unknown" if stream.codec_context is None else ""
+        self._known = stream.codec_context is not None
+
+    @property
+    def reason(self) -> str:
+        """Why not all of it was decoded."""
+        return f"{self._lost} packets of audio {self._first}" if self._lost else self._first
+
+    def decode(self, packet: "av.Packet[av.AudioStream]") -> Iterator["av.AudioFrame"]:
+        """Yield the frames that come out for a packet, with times from time 0; the empty packet ends the stream."""
+        import av
+
+        if not self._known:
+            return
+        try:
+            frames = packet.decode()
+        except av.FFmpegError as error:
+            if isinstance(error, MemoryError):
+                raise
+            self._lost += 1
+            self._first = self._first or f"cannot be decoded, the first after {self._end_s:.3f} s: {error.strerror}"
+            return
+        for frame in frames:
+            time_base = fraction(frame.time_base)
+            frame.pts = self._next if frame.pts is None else frame.pts - round(self._start_s / time_base)
+            frame.pts = frame.pts or 0
+            end = frame.pts * time_base + Fraction(frame.samples, frame.sample_rate)
+            self._next, self._end_s = round(end / time_base), float(end)
+            yield frame
+
+
+class AudioFile:
+    """The audio stream of a container as a file: 16 kHz, mono, 16 bit, aligned with the pictures.
+
+    start_s: the time on the stream's clock that becomes sample 0, so that t seconds are sample 16000 t. Where packets
+    cannot be decoded it is silent.
     """
 
     def __init__(self, stream: "av.AudioStream", wav: Path, *, start_s: Fraction) -> None:
         """Open ``wav`` for the packets of ``stream``."""
-        self.reason = ""
         self._file = created(wav)
-        self._start_s = start_s
+        self._sound = Sound(stream, start_s)
         self._resample: Resampler | None = None
-        if stream.codec_context is None:
-            self.reason = "the audio's codec is unknown"
+        self._form: tuple[object, ...] = ()
 
     def add(self, packet: "av.Packet[av.AudioStream]") -> None:
-        """Write what comes out for a packet; the empty packet ends the stream. After a failure do nothing."""
-        import av
-
-        if self.reason:
-            return
-        try:
-            for frame in packet.decode():
-                _place(frame, self._start_s)
-                self._resample = self._resample or Resampler(frame, 0)
-                self._write(frame)
-            if packet.size == 0:
+        """Write what comes out for a packet; the empty packet ends the stream."""
+        for frame in self._sound.decode(packet):
+            form = frame.sample_rate, frame.format.name, frame.layout.name
+            if form != self._form:
                 self._write(None)
-        except MediaError as error:
-            self.reason = str(error)
-        except av.FFmpegError as error:
-            if isinstance(error, MemoryError):
-                raise
-            self.reason = f"cannot be decoded: {error.strerror}"
+                self._resample = Resampler(frame, self._file.tell() * frame.sample_rate // RATE)
+                self._form = form
+            self._write(frame)
+        if packet.size == 0:
+            self._write(None)
 
-    def close(self) -> str:
-        """Close the file and return why it does not hold the whole audio, "" where it does."""
-        if not self.reason and not self._file.tell():
-            self.reason = "no audio could be decoded"
+    def close(self) -> Audio:
+        """Close the file and return what it holds."""
+        there = self._file.tell() > 0
         self._file.close()
-        return self.reason
+        return Audio(there, self._sound.reason or ("" if there else NONE))
 
     def _write(self, frame: "av.AudioFrame | None") -> None:
         for samples in self._resample(frame) if self._resample else ():
             self._file.writeframesraw(samples.tobytes())
 
 
-def write_spans(path: Path, wav: Path, spans: Spans, *, start_s: Fraction) -> str:
-    """Write the audio of ``spans`` to ``wav`` as ``AudioFile`` does, each at its place and with silence between them.
-
-    Returns why that is not all of it, or "".
-    """
+def write_spans(path: Path, wav: Path, spans: Spans, *, start_s: Fraction) -> Audio:
+    """Write the audio of ``spans`` to ``wav`` as ``AudioFile`` does, each at its place, with silence between them."""
     file = created(wav)
+    reasons: list[str] = []
     try:
         for begin_s, end_s in spans:
             first, last = round(begin_s * RATE), round(end_s * RATE)
-            for at, samples in _samples_from(path, begin_s - AHEAD_S, start_s):
+            for at, samples in _samples_from(path, begin_s - AHEAD_S, start_s, reasons):
                 begin, end = max(first, at, file.tell()), min(last, at + len(samples))
                 if begin < end:
                     file.writeframesraw(bytes(2 * (begin - file.tell())))
                     file.writeframesraw(samples[begin - at : end - at].tobytes())
                 if at + len(samples) >= last:
                     break
-        return "" if file.tell() else "no audio could be decoded"
     except MediaError as error:
-        return str(error)
+        reasons.append(str(error))
     finally:
+        there = file.tell() > 0
         file.close()
+    return Audio(there, next(filter(None, reasons), "" if there else NONE))
 
 
-def _samples_from(path: Path, time_s: float, start_s: Fraction) -> Iterator[tuple[int, NDArray[np.int16]]]:
+def _samples_from(
+    path: Path, time_s: float, start_s: Fraction, reasons: list[str]
+) -> Iterator[tuple[int, NDArray[np.int16]]]:
     """Yield pieces of 16 kHz audio, each with the index of its first sample, from ``time_s`` or earlier on."""
     with opened(path) as container:
-        stream = container.streams.audio[0]
-        if stream.codec_context is None:
-            raise MediaError("the audio's codec is unknown")
+        stream = sound(container)
+        assert stream is not None
+        decoder = Sound(stream, start_s)
         target = round((Fraction(time_s) + start_s) / fraction(stream.time_base))
         if time_s > 0:
             container.seek(target, stream=stream)
-        packets = container.demux(stream)
-        packet = next(packets)
+        demuxed = packets(container, stream)
+        packet = next(demuxed)
         if time_s > 0 and (packet.pts is None or packet.pts > target):
-            yield from _samples_from(path, 0, start_s)
+            yield from _samples_from(path, 0, start_s, reasons)
             return
         resample, at = None, 0
-        for frame in chain((frame for packet in chain([packet], packets) for frame in packet.decode()), [None]):
-            if frame is not None:
-                pts = _place(frame, start_s)
-                if resample is None:
+        try:
+            for frame in chain((f for each in chain([packet], demuxed) for f in decoder.decode(each)), [None]):
+                if frame is not None and resample is None:
                     rate = frame.sample_rate
                     grid = rate // gcd(rate, RATE)
-                    first = int(pts * fraction(frame.time_base) * rate) // grid * grid if time_s > 0 else 0
+                    began = int((frame.pts or 0) * fraction(frame.time_base) * rate)
+                    first = began // grid * grid if time_s > 0 else 0
                     resample, at = Resampler(frame, first), first * RATE // rate
-            for samples in resample(frame) if resample else ():
-                yield at, samples
-                at += len(samples)
+                for samples in resample(frame) if resample else ():
+                    yield at, samples
+                    at += len(samples)
+        finally:
+            reasons.append(decoder.reason)
 
 
 def created(wav: Path) -> wave.Wave_write:
@@ -162,11 +208,3 @@ def created(wav: Path) -> wave.Wave_write:
     file = wave.open(str(wav), "wb")  # noqa: SIM115 - its user closes it
     file.setparams((1, 2, RATE, 0, "NONE", ""))
     return file
-
-
-def _place(frame: "av.AudioFrame", start_s: Fraction) -> int:
-    """Let the frame's time count from ``start_s``, and return it in units of its time base."""
-    if frame.pts is None:
-        raise MediaError("a piece of audio has no presentation time")
-    frame.pts -= round(start_s / fraction(frame.time_base))
-    return frame.pts

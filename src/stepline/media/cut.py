@@ -9,7 +9,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from stepline.media.decode import MediaError, Probe, Stream, fraction, opened
+from stepline.media.decode import MediaError, Probe, Stream, fraction, opened, sound
 from stepline.media.spans import Spans, merged
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ class Header(NamedTuple):
 def read_header(path: Path) -> Header:
     """Return what the header of ``path`` says. Raises MediaError where it has no video stream."""
     with opened(path) as container:
-        header = _header(Stream(container))
+        stream = Stream(container)
+        header = _header(stream)
+        header = header._replace(probe=replace(header.probe, rotation=stream.rotation()))
         said = container.metadata.get("comment", "")
     if not said.startswith(MARK):
         return header
@@ -75,8 +77,9 @@ def copy_spans(sources: Sequence[Path | RawIOBase], target: Path, spans: Spans) 
             "frame_rate": str(frame_rate),
             "duration_s": header.duration_s,
         }
-        sounds = containers[-1].streams.audio[:1]
-        clock = sounds[0].codec_context.sample_rate if sounds and sounds[0].codec_context else 1000
+        heard = sound(containers[-1])
+        sounds = [heard] if heard else []
+        clock = heard.codec_context.sample_rate if heard and heard.codec_context else 1000
         timescales = {"video_track_timescale": pictures.time_base.denominator, "movie_timescale": clock}
         options = {name: str(value) for name, value in timescales.items()} | {"fflags": "+bitexact"}
         with av.open(str(target), "w", format="mp4", options=options) as out:
@@ -169,7 +172,8 @@ def _checked(packet: "av.Packet[Any]") -> int:
 def _open(source: Path | RawIOBase) -> "av.container.InputContainer":
     import av
 
-    return cast("av.container.InputContainer", av.open(str(source) if isinstance(source, Path) else source))
+    file = str(source) if isinstance(source, Path) else source
+    return cast("av.container.InputContainer", av.open(file, metadata_errors="replace"))
 
 
 @contextmanager

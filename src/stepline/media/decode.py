@@ -5,9 +5,10 @@ from collections.abc import Container, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import chain
+from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,11 @@ PLAYLISTS = frozenset(("concat", "dash", "hls", "imf", "rtsp", "sdp", "webm_dash
 
 
 class MediaError(SteplineError):
-    """A video or its audio that cannot be read whole: absent, not a video, damaged or truncated."""
+    """A video or its audio that cannot be read: absent, not a video, or damaged."""
+
+
+class DamagedError(MediaError):
+    """A file that cannot be read from one frame to the next as its container says; ``salvage`` reads what there is."""
 
 
 class MissedKeyError(MediaError):
@@ -46,50 +51,48 @@ class Frame(Protocol):
         """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
 
 
-class Cropper:
-    """ffmpeg's crop filter, set up once for pictures of the same size and format."""
+class Filters:
+    """A chain of ffmpeg's filters, set up once for pictures of the same size and format."""
 
     def __init__(self) -> None:
-        self._kind: tuple[int, int, str] | None = None
+        self._kind: tuple[object, ...] = ()
 
-    def square(self, picture: "av.VideoFrame") -> "av.VideoFrame":
-        """Return the largest square in the middle."""
-        kind = picture.width, picture.height, picture.format.name
+    def __call__(self, picture: "av.VideoFrame", *chain: tuple[str, str]) -> "av.VideoFrame":
+        """Return the picture after the filters, each a name and its arguments."""
+        kind = picture.width, picture.height, picture.format.name, chain
         if kind != self._kind:
+            self._set_up(picture, chain)
             self._kind = kind
-            self._set_up(picture)
         self._source.push(picture)
         return cast("av.VideoFrame", self._sink.pull())
 
-    def _set_up(self, picture: "av.VideoFrame") -> None:
+    def _set_up(self, picture: "av.VideoFrame", chain: tuple[tuple[str, str], ...]) -> None:
         import av
 
-        side = min(picture.width, picture.height)
         self._graph = av.filter.Graph()
         self._source = self._graph.add_buffer(
             width=picture.width, height=picture.height, format=picture.format, time_base=fraction(picture.time_base)
         )
-        crop, self._sink = self._graph.add("crop", f"{side}:{side}"), self._graph.add("buffersink")
-        self._source.link_to(crop)
-        crop.link_to(self._sink)
-        self._graph.configure()
+        self._sink = self._graph.add("buffersink")
+        self._graph.link_nodes(self._source, *(self._graph.add(*each) for each in chain), self._sink).configure()
 
 
 @dataclass(frozen=True)
 class DecodedFrame:
     """A frame of PyAV: shown from ``pts`` x ``time_base`` seconds on, counted from the start of the video stream.
 
-    duration: how long, in the same units. frame_rate: of the stream, as libavformat guesses it. scaler and
-    cropper: serve all frames of a stream.
+    duration: how long, in the same units. frame_rate: of the stream, as libavformat guesses it. stored: the picture
+    as it is stored. turned: whether it is shown as the file says, upright. scaler and filters: serve all frames.
     """
 
     pts: int
     time_base: Fraction
     duration: int
     frame_rate: Fraction
-    picture: "av.VideoFrame"
+    stored: "av.VideoFrame"
+    turned: bool
     scaler: "av.video.reformatter.VideoReformatter"
-    cropper: Cropper
+    filters: Filters
 
     @property
     def t_s(self) -> float:
@@ -101,6 +104,12 @@ class DecodedFrame:
         """When the frame is no longer shown."""
         return float((self.pts + self.duration) * self.time_base)
 
+    @cached_property
+    def picture(self) -> "av.VideoFrame":
+        """The picture as it is shown."""
+        turns = TURNS[rotation(self.stored)] if self.turned else ()
+        return self.filters(self.stored, *turns) if turns else self.stored
+
     @property
     def size(self) -> tuple[int, int]:
         """Width and height in pixels."""
@@ -108,7 +117,8 @@ class DecodedFrame:
 
     def square(self) -> "DecodedFrame":
         """Return the largest square in the middle, as ffmpeg crops it: where chroma is shared, offsets are even."""
-        return replace(self, picture=self.cropper.square(self.picture))
+        side = min(self.size)
+        return replace(self, stored=self.filters(self.picture, ("crop", f"{side}:{side}")), turned=False)
 
     def rgb(self, width: int = 0, height: int = 0) -> Image:
         """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
@@ -152,12 +162,49 @@ class ArrayFrame:
         return cast(Image, scaled.to_ndarray())
 
 
+TURNS: dict[int, tuple[tuple[str, str], ...]] = {
+    0: (),
+    90: (("transpose", "clock"),),
+    180: (("hflip", ""), ("vflip", "")),
+    270: (("transpose", "cclock"),),
+    360: (("hflip", ""),),
+    450: (("transpose", "clock_flip"),),
+    540: (("vflip", ""),),
+    630: (("transpose", "cclock_flip"),),
+}
+"""ffmpeg's filters for each ``rotation``."""
+
+
+def rotation(picture: "av.VideoFrame") -> int:
+    """Return by how many degrees, clockwise, a picture is turned to stand upright; 360 more where it is mirrored after.
+
+    It is what the display matrix of the file says, as far as it turns by right angles.
+    """
+    side: Any = picture.side_data.get("DISPLAYMATRIX")
+    if side is None:
+        return 0
+    a, b, _, c, d, *_ = np.frombuffer(bytes(side), "<i4").tolist()
+    if abs(a) < abs(b) and abs(d) < abs(c):
+        mirrored, turn = (b > 0) == (c > 0), 90 if c < 0 else 270
+    else:
+        mirrored, turn = (a > 0) != (d > 0), 0 if d > 0 else 180
+    return int(turn + 360 * mirrored)
+
+
+FIRST = 64
+"""Packets that are decoded, at most, to see how the first picture stands."""
+LATE_S = Fraction(1, 2)
+"""How much later than its sound a video's picture may begin, and still be where time 0 is."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Probe:
     """What a container says of its first video stream.
 
-    container: ffmpeg's name of the format. codec: its name of the video's. duration_s: 0 where the container does not
-    say. start_s: where the stream starts on the container's clock.
+    container: ffmpeg's name of the format. codec: its name of the video's. width, height: of the pictures as stored.
+    duration_s: 0 where the container does not say. start_s: where time 0 is on the container's clock: at the first
+    picture, or, where that is more than half a second later, at the beginning of the sound. begin_s: when the picture
+    begins, 0 in the first case. rotation: of its first picture, see ``rotation``; 0 where that cannot be decoded.
     """
 
     container: str
@@ -167,13 +214,9 @@ class Probe:
     fps: float
     duration_s: float
     start_s: Fraction
+    begin_s: float
+    rotation: int
     has_audio: bool
-
-
-def probe(path: Path) -> Probe:
-    """Return what the header of ``path`` says. Raises MediaError where it has no video stream."""
-    with opened(path) as container:
-        return Stream(container).probe()
 
 
 @contextmanager
@@ -185,7 +228,7 @@ def opened(path: Path) -> Iterator["av.container.InputContainer"]:
     import av
 
     try:
-        with av.open(str(path), options={"protocol_whitelist": "file"}) as container:
+        with av.open(str(path), options={"protocol_whitelist": "file"}, metadata_errors="replace") as container:
             if container.format.name.split(",")[0] in PLAYLISTS:
                 raise MediaError("it is a playlist, not a video")
             yield container
@@ -198,14 +241,34 @@ def opened(path: Path) -> Iterator["av.container.InputContainer"]:
         raise MediaError(f"cannot be decoded: {reason}") from None
 
 
+def sound(container: "av.container.InputContainer") -> "av.AudioStream | None":
+    """Return the first audio stream that is flagged as the default, else the first."""
+    from av.stream import Disposition
+
+    streams = container.streams.audio
+    return next((each for each in streams if each.disposition & Disposition.default), next(iter(streams), None))
+
+
+def packets(container: "av.container.InputContainer", *streams: "av.stream.Stream") -> Iterator["av.Packet[Any]"]:
+    """Yield the packets of some streams; raise DamagedError where the container cannot be read on."""
+    import av
+
+    try:
+        yield from container.demux(*streams)
+    except av.FFmpegError as error:
+        if isinstance(error, MemoryError):
+            raise
+        raise DamagedError(f"cannot be read: {error.strerror}") from None
+
+
 class Stream:
     """The first video stream of a container, and the decoder of its packets.
 
     A cover picture is none. Raises MediaError where there is no stream.
     """
 
-    def __init__(self, container: "av.container.InputContainer") -> None:
-        """Find the stream; decode nothing yet."""
+    def __init__(self, container: "av.container.InputContainer", *, turned: bool = True) -> None:
+        """Find the stream; decode nothing yet. turned: whether pictures are upright, else as they are stored."""
         from av.stream import Disposition
         from av.video.reformatter import VideoReformatter
 
@@ -216,28 +279,53 @@ class Stream:
         if self.video.codec_context is None:
             raise MediaError("the video's codec is unknown")
         self.video.codec_context.thread_count = 1  # a job has one core; more threads cost a tenth more time in all
+        self.sound = sound(container)
         self.time_base = fraction(self.video.time_base)
-        self.start = self.video.start_time or 0
+        self.start = self._start()
+        self.frame_rate = fraction(self.video.guessed_rate)
         self._container = container
         self._size = self.video.width, self.video.height
-        self._frame_rate = fraction(self.video.guessed_rate)
+        self._turned, self._scaler, self._filters = turned, VideoReformatter(), Filters()
         self._last: DecodedFrame | None = None
-        self._scaler, self._cropper = VideoReformatter(), Cropper()
+        self._n_packets = 0
+
+    def _start(self) -> int:
+        """Return where time 0 is on the stream's clock."""
+        start = self.video.start_time or 0
+        if self.sound is None or self.sound.start_time is None or self.video.start_time is None:
+            return start
+        heard_s = self.sound.start_time * fraction(self.sound.time_base)
+        return start if start * self.time_base - heard_s <= LATE_S else round(heard_s / self.time_base)
 
     def probe(self) -> Probe:
-        """Return what the container says."""
+        """Return what the container says, without a rotation."""
         return Probe(
             container=self._container.format.name,
             codec=self.video.codec_context.codec.canonical_name,
             width=self.video.width,
             height=self.video.height,
             fps=float(self.video.average_rate or self.video.guessed_rate or 0),
-            duration_s=self._declared_s(),
+            duration_s=self.declared_s(),
             start_s=self.start * self.time_base,
-            has_audio=bool(self._container.streams.audio),
+            begin_s=float(((self.video.start_time or 0) - self.start) * self.time_base),
+            rotation=0,
+            has_audio=self.sound is not None,
         )
 
-    def _declared_s(self) -> float:
+    def rotation(self) -> int:
+        """Decode the first picture and return its ``rotation``, 0 where it cannot be decoded."""
+        import av
+
+        packets = islice(self._container.demux(self.video), FIRST)
+        try:
+            return next((rotation(picture) for packet in packets for picture in packet.decode()), 0)
+        except av.FFmpegError as error:
+            if isinstance(error, MemoryError):
+                raise
+            return 0
+
+    def declared_s(self) -> float:
+        """Return when the video ends by its header, in seconds; 0 where that does not say."""
         own_s = self._own_s()
         if own_s is not None:
             return own_s
@@ -245,50 +333,80 @@ class Stream:
         return max(0.0, end_s - float(self.start * self.time_base))
 
     def _own_s(self) -> float | None:
+        start_s = float(self.start * self.time_base)
         if self.video.duration is not None:
-            return float(self.video.duration * self.time_base)
+            return float(((self.video.start_time or 0) + self.video.duration) * self.time_base) - start_s
         end = re.fullmatch(r"(\d+):(\d+):(\d+\.?\d*)", self.video.metadata.get("DURATION", ""))
         if end is None:
             return None
         end_s = sum(float(part) * unit for part, unit in zip(end.groups(), (3600, 60, 1), strict=True))
-        return max(0.0, end_s - float(self.start * self.time_base))  # Matroska's tag says when the stream ends
+        return max(0.0, end_s - start_s)  # Matroska's tag says when the stream ends
 
-    def decode(self, packet: "av.Packet[av.VideoStream]") -> Iterator[DecodedFrame]:
+    def frame(self, picture: "av.VideoFrame", pts: int, duration: int) -> DecodedFrame:
+        """Return a picture of the stream that is shown from ``pts`` on, counted from time 0."""
+        serving = self._turned, self._scaler, self._filters
+        return DecodedFrame(pts, self.time_base, duration, self.frame_rate, picture, *serving)
+
+    def decode(self, packet: "av.Packet[av.VideoStream]", *, after: int | None = None) -> Iterator[DecodedFrame]:
         """Yield the frames that come out for a packet, in order of presentation; the empty packet ends the stream.
 
-        Raises MediaError where the stream is damaged, or ends before its header says.
+        after: a ``pts``; what is shown before it may be damaged, as where decoding starts at a key frame. Raises
+        DamagedError where something is not as it should be, or the stream ends before its header says.
         """
         import av
 
+        self._n_packets += packet.size > 0
+        if packet.is_corrupt:
+            raise DamagedError(f"damaged{self._after()}")
         try:
             pictures = packet.decode()
         except av.InvalidDataError as error:
-            after = f" after {self._last.end_s:.3f} s" if self._last else ""
-            raise MediaError(f"cannot be decoded{after}: {error.strerror}") from None
+            raise DamagedError(f"cannot be decoded{self._after()}: {error.strerror}") from None
         for picture in pictures:
-            if picture.pts is None:
-                raise MediaError("a frame has no presentation time")
-            time_base = fraction(picture.time_base)
-            pts = picture.pts - self.start
-            if self._last is not None and pts < self._last.pts:
-                raise MediaError(f"presentation times go back at {self._last.t_s:.3f} s")
-            if (picture.width, picture.height) != self._size:
-                raise MediaError(f"the picture changes its size at {float(pts * time_base):.3f} s")
-            duration = picture.duration or max(1, round(1 / self._frame_rate / time_base))
-            serving = self._scaler, self._cropper
-            self._last = DecodedFrame(pts, time_base, duration, self._frame_rate, picture, *serving)
+            self._last = self._checked(picture, after)
             yield self._last
         if packet.size == 0:
             if self._last is None:
-                raise MediaError("no frame could be decoded")
-            self.check_end(self._last.end_s)
+                raise DamagedError("no frame could be decoded")
+            if reason := self.missing_end(self._last.end_s, self._n_packets if after is None else None):
+                raise DamagedError(reason)
 
-    def check_end(self, end_s: float) -> None:
-        """Raise MediaError where a last frame that is shown until ``end_s`` is not the last by the header."""
-        declared_s = self._declared_s()
+    def _checked(self, picture: "av.VideoFrame", after: int | None) -> DecodedFrame:
+        if picture.pts is None:
+            raise DamagedError("a frame has no presentation time")
+        pts = picture.pts - self.start
+        if picture.is_corrupt and (after is None or pts >= after):
+            raise DamagedError(f"damaged{self._after()}")
+        if self._last is not None and pts < self._last.pts:
+            raise DamagedError(f"presentation times go back at {self._last.t_s:.3f} s")
+        if (picture.width, picture.height) != self._size:
+            raise DamagedError(f"the picture changes its size at {float(pts * self.time_base):.3f} s")
+        return self.frame(picture, pts, picture.duration or self.frame_duration)
+
+    @property
+    def frame_duration(self) -> int:
+        """How long a frame is shown that does not say it, in units of the time base."""
+        return max(1, round(1 / self.frame_rate / self.time_base))
+
+    def _after(self) -> str:
+        return f" after {self._last.end_s:.3f} s" if self._last else ""
+
+    def missing_end(self, end_s: float, n_packets: int | None) -> str:
+        """Return why a last frame that is shown until ``end_s`` is not the last by the header, "" where it is.
+
+        n_packets: how many packets the whole container had, None where that is not known.
+        """
+        if n_packets is not None and n_packets < self._n_listed():
+            return f"truncated: {n_packets} of {self._n_listed()} frames are there"
+        declared_s = self.declared_s()
         least_s = declared_s - max(1.0, 0.01 * declared_s)
         if end_s < least_s and (self._own_s() is not None or self._last_packet_s() < least_s):
-            raise MediaError(f"truncated: {end_s:.1f} s of {declared_s:.1f} s can be decoded")
+            return f"truncated: {end_s:.1f} s of {declared_s:.1f} s can be decoded"
+        return ""
+
+    def _n_listed(self) -> int:
+        """Return how many packets the header lists, one by one; 0 where it does not."""
+        return self.video.frames if self._container.format.name.startswith("mov,") else 0
 
     def _last_packet_s(self) -> float:
         """Return when the last packet of any stream ends: a container's length may be that of its sound."""
@@ -301,29 +419,32 @@ class Stream:
         return float(max(ends) - self.start * self.time_base)
 
 
-def frames(path: Path, *, wanted: Container[int] | None = None, key: int | None = None) -> Generator[DecodedFrame]:
+def frames(
+    path: Path, *, wanted: Container[int] | None = None, key: int | None = None, turned: bool = True
+) -> Generator[DecodedFrame]:
     """Yield the frames of the first video stream, in order of presentation.
 
     wanted: the ``pts`` of the frames that will be looked at; of the others, those that no frame is predicted from are
         not decoded and not yielded. What is yielded is the same, bit by bit, as without it. By default all.
     key: the ``pts`` of a key frame to start at; some containers lead to one before it. By default the first.
-    Raises MediaError, after the frames that could be read, where the file is damaged or ends before its header says;
+    turned: whether pictures are upright, else as they are stored.
+    Raises DamagedError, after the frames that could be read, where the file is damaged or ends before its header says;
     MissedKeyError, before any frame, where the container does not lead to ``key``.
     """
     with opened(path) as container:
-        stream = Stream(container)
+        stream = Stream(container, turned=turned)
         context = stream.video.codec_context
-        packets = container.demux(stream.video)
+        demuxed = packets(container, stream.video)
         if key is not None:
             container.seek(key + stream.start, stream=stream.video)
-            packet = next(packets)
+            packet = next(demuxed)
             if not packet.is_keyframe or packet.pts is None or packet.pts > key + stream.start:
                 raise MissedKeyError(f"cannot be entered at {float(key * stream.time_base):.3f} s")
-            packets = chain([packet], packets)
-        for packet in packets:
+            demuxed = chain([packet], demuxed)
+        for packet in demuxed:
             if wanted is not None and packet.pts is not None:
                 context.skip_frame = "DEFAULT" if packet.pts - stream.start in wanted else "NONREF"
-            yield from stream.decode(packet)
+            yield from stream.decode(packet, after=key)
 
 
 def fraction(value: Fraction | None) -> Fraction:

@@ -19,11 +19,11 @@ BATCH = 16
 """Frames that are asked for at once."""
 
 
-def decord(path: Path, timeline: Timeline, indices: Indices) -> Iterator[Frame]:
+def decord(path: Path, timeline: Timeline, indices: Indices, /, *, turned: bool) -> Iterator[Frame]:
     """Yield the frame of each index. Raises MediaError where the file is none that decord reads exactly."""
     import decord as library
 
-    _refuse(path, timeline)
+    _refuse(path, timeline, turned)
     try:
         reader = library.VideoReader(str(path), ctx=library.cpu(0), num_threads=1)
         shown = reader.get_frame_timestamp(np.arange(len(reader)))
@@ -39,13 +39,18 @@ def decord(path: Path, timeline: Timeline, indices: Indices) -> Iterator[Frame]:
         raise MediaError(f"decord: {reason}") from None
 
 
-def _refuse(path: Path, timeline: Timeline) -> None:
+def _refuse(path: Path, timeline: Timeline, turned: bool) -> None:
     with opened(path) as container:
-        start, name = Stream(container).video.start_time, container.format.name
+        stream = Stream(container)
+        start, name, rotation = stream.video.start_time, container.format.name, stream.rotation()
     steps = np.diff(timeline.pts)
     reason = ""
     if "mp4" not in name.split(","):
         reason = f"the container is {name}, not mp4"
+    elif timeline.packets is not None:
+        reason = "it is damaged"
+    elif turned and rotation:
+        reason = "its pictures are stored on their side"
     elif start or timeline.pts[0] or timeline.keys[0]:
         reason = "an edit list cuts its start"
     elif len(steps) and steps.max() - steps.min() > 1:

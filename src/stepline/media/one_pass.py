@@ -1,26 +1,28 @@
 """The one pass over a video: its packets are read once, every frame is scored and the audio cut out."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stepline.media.audio import AudioFile, write_spans
+from stepline.media.audio import Audio, AudioFile, write_spans
 from stepline.media.cut import read_header
-from stepline.media.decode import DecodedFrame, MediaError, Probe, Stream, opened
+from stepline.media.decode import DamagedError, DecodedFrame, MediaError, Probe, Stream, opened, packets
 from stepline.media.process import Limits, killable
+from stepline.media.salvage import placed, salvaged
 from stepline.media.scores import FrameScores
-from stepline.media.spans import Spans, shown
+from stepline.media.spans import Spans, shown, within
+from stepline.media.timeline import Gap, Timeline, described
 from stepline.seal import KEY, OPEN, seal
-
-if TYPE_CHECKING:
-    import av
 
 ROWS = 1 << 12
 """Frames whose scores are held in memory before they are handed on."""
-NO_AUDIO = "no audio stream"
+NO_AUDIO = Audio(False, "no audio stream")
+Shown = Generator[tuple[DecodedFrame, bool] | Audio]
+"""Each frame and whether it is compared with none before it; last what there is of the audio."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +34,38 @@ class Scored:
     rows: list[tuple[float, ...]]
 
 
-def one_pass(path: Path, folder: Path, spans: Spans = (), *, limits: Limits, duration_s: float) -> dict[str, Any]:
+def one_pass(
+    path: Path,
+    folder: Path,
+    spans: Spans = (),
+    *,
+    limits: Limits,
+    duration_s: float,
+    damaged: str = "partial",
+    orientation: str = "upright",
+) -> dict[str, Any]:
     """Write ``scores.parquet`` and ``audio.wav`` of ``path`` into ``folder`` and return what was found.
 
     ``scores.parquet`` has a line per frame: frame, pts (in units of the metadata's ``time_base``), t_s, first (whether
-    it is compared with none before it), and ``FrameScores.COLUMNS``. Without readable audio there is no ``audio.wav``.
-    With ``spans`` only the frames that are shown within them are decoded and scored, counted without gaps; between
-    spans the audio is silent.
-    duration_s: the video's length, for the limit of time. Raises MediaError where a frame cannot be decoded within the
-    limits, or none is shown within the spans.
+    it is compared with none before it), and ``FrameScores.COLUMNS``. Without readable audio there is no ``audio.wav``;
+    where parts of it cannot be decoded, they are silent. With ``spans`` only the frames that are shown within them are
+    decoded and scored, counted without gaps; between spans the audio is silent.
+    duration_s: the video's length, for the limit of time. damaged: ``partial``, then ``gaps`` lists what there is no
+    picture of, or ``skip``, to refuse a video with gaps. orientation: ``upright`` or ``stored``.
+    Raises MediaError where no frame can be decoded within the limits, or none is shown within the spans.
     """
+    asked = path, folder / "audio.wav", spans, orientation == "upright"
+    try:
+        return _written(folder, killable(decode, *asked, limits=limits, duration_s=duration_s))
+    except DamagedError:
+        made = _written(folder, killable(decode_salvaged, *asked, limits=limits, duration_s=3 * duration_s))
+        if made["gaps"] and damaged == "skip":
+            raise MediaError(described(made["gaps"])) from None
+        return made
+
+
+def _written(folder: Path, items: Iterator[Scored | dict[str, Any]]) -> dict[str, Any]:
+    """Write the scores that come, and return what else does."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -49,7 +73,7 @@ def one_pass(path: Path, folder: Path, spans: Spans = (), *, limits: Limits, dur
     types |= dict.fromkeys(FrameScores.COLUMNS, pa.float64())
     writer, n_frames, found = None, 0, dict[str, Any]()
     try:
-        for item in killable(decode, path, folder / "audio.wav", spans, limits=limits, duration_s=duration_s):
+        for item in items:
             if isinstance(item, Scored):
                 clock = {"time_base": str(item.time_base), "frame_rate": str(item.frame_rate)}
                 schema = pa.schema(types, clock)
@@ -63,21 +87,46 @@ def one_pass(path: Path, folder: Path, spans: Spans = (), *, limits: Limits, dur
         if writer is not None:
             writer.add_key_value_metadata({KEY: OPEN})
             writer.close()
-            seal(folder / "scores.parquet")
+    if writer is not None:
+        seal(folder / "scores.parquet")
     return found | {"n_frames": n_frames}
 
 
-def decode(path: Path, wav: Path, spans: Spans) -> Iterator[Scored | dict[str, Any]]:
-    """Write the audio of ``path``; yield the scores of its frames, batch by batch, and last what else was found."""
+def decode(path: Path, wav: Path, spans: Spans, turned: bool) -> Iterator[Scored | dict[str, Any]]:
+    """Write the audio of ``path``; yield the scores of its frames, batch by batch, and last what else was found.
+
+    Raises DamagedError where a frame is not as the container says.
+    """
+    header, frame_rate, _ = read_header(path)
+    shown = _of_spans(path, wav, header, spans, turned) if spans else _of_all(path, wav, turned)
+    yield from _scored(shown, header, frame_rate, wav, turned)
+
+
+def decode_salvaged(path: Path, wav: Path, spans: Spans, turned: bool) -> Iterator[Scored | dict[str, Any]]:
+    """Do what ``decode`` does with a file that is damaged, or whose packets do not say when frames are shown."""
+    header, frame_rate, _ = read_header(path)
+    timeline = salvaged(path)
+    yield from _scored(
+        _of_salvaged(path, wav, timeline, header, spans, turned), header, frame_rate, wav, turned, timeline.gaps
+    )
+
+
+def _scored(
+    found: Shown,
+    header: Probe,
+    frame_rate: Fraction,
+    wav: Path,
+    turned: bool,
+    gaps: Sequence[Gap] = (),
+) -> Iterator[Scored | dict[str, Any]]:
     import cv2
 
     cv2.setNumThreads(1)
-    header, frame_rate, _ = read_header(path)
     rows: list[tuple[float, ...]] = []
-    with closing(_of_spans(path, wav, header, spans) if spans else _of_all(path, wav)) as found:
+    with closing(found):
         for item in found:
-            if isinstance(item, str):
-                reason = item
+            if isinstance(item, Audio):
+                audio = item
                 continue
             frame, first = item
             if first:
@@ -88,44 +137,61 @@ def decode(path: Path, wav: Path, spans: Spans) -> Iterator[Scored | dict[str, A
                 rows = []
     if rows:
         yield Scored(frame.time_base, frame_rate, rows)
-    if reason:
+    if not audio.there:
         wav.unlink(missing_ok=True)
+    width, height = (header.width, header.height)[:: -1 if turned and header.rotation % 180 else 1]
     yield {
         "codec": header.codec,
-        "width": header.width,
-        "height": header.height,
+        "width": width,
+        "height": height,
         "fps": header.fps,
         "duration_s": round(frame.end_s, 6),
+        "gaps": [list(gap) for gap in gaps],
         "audio": {
-            "status": "missing" if not header.has_audio else "failed" if reason else "present",
-            "reason": reason,
+            "status": "missing" if not header.has_audio else "present" if audio.there else "failed",
+            "reason": audio.reason,
         },
     }
 
 
-def _of_all(path: Path, wav: Path) -> Generator[tuple[DecodedFrame, bool] | str]:
-    """Yield each frame and whether it is the first; last why there is not all of the audio, or ""."""
+def _of_all(path: Path, wav: Path, turned: bool) -> Shown:
     with opened(path) as container:
-        stream = Stream(container)
-        sounds = container.streams.audio[:1]
-        sound = AudioFile(sounds[0], wav, start_s=stream.start * stream.time_base) if sounds else None
-        packets: Iterator[av.Packet[Any]] = container.demux(stream.video, *sounds)
+        stream = Stream(container, turned=turned)
+        audio = AudioFile(stream.sound, wav, start_s=stream.start * stream.time_base) if stream.sound else None
         first = True
-        for packet in packets:
-            if packet.stream is not stream.video and sound is not None:
-                sound.add(packet)
+        for packet in packets(container, stream.video, *([stream.sound] if stream.sound else [])):
+            if packet.stream is not stream.video and audio is not None:
+                audio.add(packet)
                 continue
             for frame in stream.decode(packet):
                 yield frame, first
                 first = False
-        yield sound.close() if sound is not None else NO_AUDIO
+        yield audio.close() if audio is not None else NO_AUDIO
 
 
-def _of_spans(path: Path, wav: Path, header: Probe, spans: Spans) -> Generator[tuple[DecodedFrame, bool] | str]:
-    """Yield each frame of the spans and whether it is the first of one; last as ``_of_all``."""
+def _of_spans(path: Path, wav: Path, header: Probe, spans: Spans, turned: bool) -> Shown:
     frame = None
-    for frame, first in shown(path, spans):
+    for frame, first in shown(path, spans, turned=turned):
         yield frame, first
     if frame is None:
         raise MediaError("no frame is shown within its spans")
     yield write_spans(path, wav, spans, start_s=header.start_s) if header.has_audio else NO_AUDIO
+
+
+def _of_salvaged(path: Path, wav: Path, timeline: Timeline, header: Probe, spans: Spans, turned: bool) -> Shown:
+    lost = timeline.lost
+    with opened(path) as container:
+        stream = Stream(container, turned=turned)
+        audio = AudioFile(stream.sound, wav, start_s=Fraction(0)) if stream.sound and not spans else None
+        frames = placed(container, stream, timeline, audio.add if audio else None)
+        after_gap = {int(timeline.pts[place]) for place in range(1, len(lost)) if lost[place - 1]}
+        none = True
+        for frame, first in within((frame for _, frame in frames), spans or [(0.0, inf)]):
+            yield frame, first or none or frame.pts in after_gap
+            none = False
+        if none:
+            raise MediaError("no frame is shown within its spans")
+        if audio is not None:
+            yield audio.close()
+        else:
+            yield write_spans(path, wav, spans, start_s=header.start_s) if header.has_audio else NO_AUDIO

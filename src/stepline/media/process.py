@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -36,8 +37,8 @@ def killable(work: Callable[..., Iterator[Any]], *arguments: Any, limits: Limits
     """Yield what ``work(*arguments)`` yields, from another process: its arguments and items are pickled.
 
     duration_s: the video's length. The process waits while nobody takes its items; that time does not count. Raises
-    the MediaError, OSError or ModuleNotFoundError that ``work`` raises, and MediaError where it takes more than the
-    limits or crashes.
+    the MediaError, OSError or ModuleNotFoundError that ``work`` raises, and MediaError where it raises anything else,
+    takes more than the limits or crashes: a fault of the decoder is its video's.
     """
     time_s = max(limits.least_s, limits.s_per_video_s * duration_s)
     context = get_context("spawn")
@@ -61,7 +62,7 @@ def killable(work: Callable[..., Iterator[Any]], *arguments: Any, limits: Limits
     except EOFError:
         process.join()
         if (code := process.exitcode or 0) >= 0:
-            raise RuntimeError(f"decoding ended with exit code {code} and no word") from None
+            raise MediaError(f"the decoder ended with exit code {code} and no word") from None
         name = signal.Signals(-code).name
         raise MediaError(f"the decoder crashed ({name}); it may take {limits.memory_mb} MB: see media.limits") from None
     finally:
@@ -91,6 +92,10 @@ def _serve(
         message = "error", MediaError(f"needs more than {memory_mb} MB: see media.limits")
     except (MediaError, OSError, ModuleNotFoundError) as error:
         message = "error", error
+    except Exception as error:  # noqa: BLE001 - whatever a decoder does is its video's, and goes into its record
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{type(error).__name__} in {Path(where.filename).name}, line {where.lineno}: {error}"
+        message = "error", MediaError(f"the decoder failed: {' '.join(reason.split())}")
     pipe.send(message)
 
 

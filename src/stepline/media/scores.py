@@ -37,6 +37,9 @@ class FrameScores:
         import cv2
 
         small = _scaled(bgr)
+        if self._last is not None and self._last[0].shape != small.shape:  # the picture changed its size
+            height, width, _ = self._last[0].shape
+            small = cast(Image, cv2.resize(small, (width, height)))
         hsv = cast(Image, cv2.cvtColor(small, cv2.COLOR_BGR2HSV))
         bits, histogram = _hash(small), _histogram(small)
         average = cv2.norm(small, cv2.NORM_L1) / small.size

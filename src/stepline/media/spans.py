@@ -34,7 +34,7 @@ def rows_within(span: Sequence[float], fps: float) -> range:
     return range(start, end)
 
 
-def shown(path: Path, spans: Spans) -> Iterator[tuple["DecodedFrame", bool]]:
+def shown(path: Path, spans: Spans, *, turned: bool = True) -> Iterator[tuple["DecodedFrame", bool]]:
     """Yield the frames that are shown within ``spans``, and of each whether it is the first of its span.
 
     The first of a span is the last with pts <= its start. Frames between spans are jumped where the container leads to
@@ -46,15 +46,16 @@ def shown(path: Path, spans: Spans) -> Iterator[tuple["DecodedFrame", bool]]:
         time_base = Stream(container).time_base
     for number, (start_s, _) in enumerate(spans):
         try:
-            with closing(frames(path, key=int(Fraction(start_s) / time_base) or None)) as decoded:
-                yield from _within(decoded, spans[number : number + 1])
+            with closing(frames(path, key=int(Fraction(start_s) / time_base) or None, turned=turned)) as decoded:
+                yield from within(decoded, spans[number : number + 1])
         except MissedKeyError:
-            with closing(frames(path)) as decoded:
-                yield from _within(decoded, spans[number:])
+            with closing(frames(path, turned=turned)) as decoded:
+                yield from within(decoded, spans[number:])
             return
 
 
-def _within(decoded: Iterable["DecodedFrame"], spans: Spans) -> Iterator[tuple["DecodedFrame", bool]]:
+def within(decoded: Iterable["DecodedFrame"], spans: Spans) -> Iterator[tuple["DecodedFrame", bool]]:
+    """Yield those of the frames of a video that are shown within ``spans``, as ``shown`` does."""
     waiting, begun, last = list(spans), False, None
     for frame in decoded:
         while waiting and frame.t_s > waiting[0][0]:

@@ -76,15 +76,17 @@ def read_thumbnails(study: str, shards: Sequence[str]) -> Thumbnails:
 def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
     """Return a JPEG, 160 pixels wide and upright, for each time: of the last frame at or before it.
 
-    times_s: ascending, in seconds from the start of the video stream. None stands for each time after the video's end,
-    and for all of a video that cannot be read.
+    times_s: ascending, in seconds. None stands for each time in a gap or after the video's end, and for all of a video
+    that cannot be read.
     """
     if not times_s:
         return []
 
     def pictures(timeline: Timeline) -> list[bytes | None]:
         indices = timeline.at_or_before([time for time in times_s if time < timeline.end_s])
-        return [_jpeg(cast(DecodedFrame, frame)) for frame in pyav(video, timeline, indices)] if len(indices) else []
+        lost = timeline.lost[indices]
+        frames = pyav(video, timeline, indices[~lost]) if len(indices[~lost]) else iter(())
+        return [None if gone else _jpeg(cast(DecodedFrame, next(frames))) for gone in lost]
 
     try:
         images = with_timeline(video, pictures)
@@ -96,7 +98,7 @@ def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
 def _jpeg(frame: DecodedFrame) -> bytes:
     import PIL.Image
 
-    upright = PIL.Image.fromarray(frame.rgb()).rotate(frame.picture.rotation, expand=True)
+    upright = PIL.Image.fromarray(frame.rgb())
     content = io.BytesIO()
     image = upright.resize((WIDTH, max(1, round(WIDTH * upright.height / upright.width))))
     image.save(content, "JPEG", quality=75)

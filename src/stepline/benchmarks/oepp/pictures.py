@@ -30,13 +30,14 @@ def observed_s(window: Window, images: int) -> tuple[tuple[int, ...], tuple[int,
 def pictures(video: Path, times_s: Iterable[int]) -> dict[int, bytes]:
     """Return a JPEG of the frame that is shown at each time; of the nearest frame where the video shows none then.
 
-    times_s: seconds from the start of the video stream. The file is decoded once. Pictures are upright and at most 512
+    times_s: in seconds. The file is decoded once. Pictures are upright and at most 512
     pixels long and wide. Raises MediaError, which names the file, where it cannot be read.
     """
     times = sorted(set(times_s))
 
     def made(timeline: Timeline) -> list[bytes]:
-        return [_jpeg(cast(DecodedFrame, frame)) for frame in pyav(video, timeline, timeline.at_or_before(times))]
+        shown = timeline.nearest_had(timeline.at_or_before(times))
+        return [_jpeg(cast(DecodedFrame, frame)) for frame in pyav(video, timeline, shown)]
 
     try:
         return dict(zip(times, with_timeline(video, made), strict=True))
@@ -47,7 +48,7 @@ def pictures(video: Path, times_s: Iterable[int]) -> dict[int, bytes]:
 def _jpeg(frame: DecodedFrame) -> bytes:
     import PIL.Image
 
-    image = PIL.Image.fromarray(frame.rgb()).rotate(frame.picture.rotation, expand=True)
+    image = PIL.Image.fromarray(frame.rgb())
     image.thumbnail((SIDE, SIDE))
     content = io.BytesIO()
     image.save(content, "JPEG", quality=QUALITY)

@@ -55,14 +55,15 @@ class Ssim(Method[HirestInputs, Found]):
 def compared(video: Path, duration_s: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the (32,) seconds of evenly spaced frames, and the (31,) SSIM of each but the first with the one before.
 
-    Frames are those shown at whole seconds, as the released features have them. Raises MediaError where the file
+    Frames are those shown at whole seconds, as the released features have them; for one that is lost stands the nearest
+    that is not. Raises MediaError where the file
     cannot be read.
     """
     from skimage.metrics import structural_similarity
 
     def made(timeline: Timeline) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         seconds = sampled(duration_s, ceil(timeline.end_s))
-        pictures = map(_grey, pyav(video, timeline, timeline.at_or_before(seconds)))
+        pictures = map(_grey, pyav(video, timeline, timeline.nearest_had(timeline.at_or_before(seconds))))
         return seconds, np.array([structural_similarity(a, b, **SETTINGS) for a, b in pairwise(pictures)])
 
     return with_timeline(video, made)
