@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from stepline.media import decode
-from stepline.media.decode import DamagedError, MediaError, frames
+from stepline.media.decode import MediaError, frames
 from stepline.media.read import pyav, timeline_of, with_timeline
 from stepline.media.salvage import salvaged
 from stepline.media.timeline import Timeline
