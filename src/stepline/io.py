@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepline.aside import OLD, file_beside, folder_beside
 from stepline.errors import StoreError
-from stepline.seal import CHANGED, KEY, OPEN, check, intact, seal, sealed
+from stepline.seal import CHANGED, KEY, OPEN, check, intact, seal, sealed, sealed_below, unsealed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,12 +184,12 @@ def write_tensors(
 
 
 def write_arrays(path: Path | str, **arrays: "NDArray[Any]") -> None:
-    """Write NumPy arrays to ``path`` atomically, as an uncompressed ``.npz``, of which each has a checksum."""
+    """Write NumPy arrays to ``path`` atomically, as an uncompressed ``.npz``, sealed below."""
     import numpy as np
 
     content = io.BytesIO()  # NumPy's own writing of files does not say that a disk is full
     np.savez(content, allow_pickle=False, **arrays)
-    write_bytes(path, content.getvalue())
+    write_bytes(path, sealed_below(content.getvalue()))
 
 
 def read_arrays(path: Path | str) -> dict[str, "NDArray[Any]"]:
@@ -197,7 +197,7 @@ def read_arrays(path: Path | str) -> dict[str, "NDArray[Any]"]:
     import numpy as np
 
     try:
-        with np.load(path) as loaded:
+        with np.load(io.BytesIO(unsealed(Path(path).read_bytes()))) as loaded:
             return dict(loaded)
     except FileNotFoundError:
         raise

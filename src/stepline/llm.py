@@ -3,8 +3,10 @@
 https://platform.openai.com/docs/api-reference/chat/create
 """
 
+import errno
 import hashlib
 import json
+import os
 import re
 import sqlite3
 import threading
@@ -73,7 +75,9 @@ def _opened(store: Path) -> Iterator[sqlite3.Connection]:
         )
         database.execute("CREATE TABLE IF NOT EXISTS digests (key TEXT PRIMARY KEY, sha256 TEXT NOT NULL)")
         yield database
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(store)) from None
         raise StoreError(f"{store} cannot be used ({error}); without the file all is asked again") from None
     finally:
         database.close()

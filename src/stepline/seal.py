@@ -1,7 +1,7 @@
 """A file that holds the sha256 of its other bytes, so that whoever reads it knows that none has changed.
 
-It stands where its format has room for a text: a key of a JSON object, of a Parquet file's metadata or of those of a
-safetensors file. A file without one, as earlier versions wrote them, passes.
+It stands where the format has room for a text: a key of a JSON object, or of the metadata of Parquet or safetensors,
+else in a last line. A file without one, as earlier versions wrote them, passes.
 """
 
 import hashlib
@@ -22,8 +22,13 @@ def sealed(content: bytes) -> bytes:
     return content.replace(OPEN.encode(), _MARK.encode() + _sha256(content, content.index(OPEN.encode())), 1)
 
 
+def sealed_below(content: bytes) -> bytes:
+    """Return ``content`` with its seal as a last line."""
+    return sealed(content + f"\n{OPEN}\n".encode())
+
+
 def unsealed(content: bytes) -> bytes:
-    """Return content without the last line, its seal; raise ValueError where it has changed."""
+    """Return what ``sealed_below`` took, or ``content`` where it has no seal; raise ValueError where it has changed."""
     if not intact(content):
         raise ValueError(CHANGED)
     before, _, last = content.removesuffix(b"\n").rpartition(b"\n")

@@ -28,7 +28,7 @@ from stepline.errors import ConfigError, StoreError
 from stepline.io import canonical_json, read_json, sha256_file, write_bytes, write_sealed
 from stepline.media.audio import RATE
 from stepline.progress import progress
-from stepline.seal import CHANGED, OPEN, sealed, unsealed
+from stepline.seal import CHANGED, sealed_below, unsealed
 
 ENGINES: dict[str, Callable[..., Engine]] = {
     "pocketsphinx": PocketSphinx,
@@ -137,7 +137,7 @@ def _said(samples: NDArray[np.int16], engine: Engine, answers: Path) -> list[Sen
             raise StoreError(f"{path} is damaged ({error}): remove it and run the same again") from None
     answer = engine.answer(samples)
     sentences = engine.sentences(answer)
-    write_bytes(path, sealed(answer + f"\n{OPEN}\n".encode()))
+    write_bytes(path, sealed_below(answer))
     return sentences
 
 
