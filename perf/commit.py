@@ -21,7 +21,7 @@ from stepline.media.process import Limits
 
 LIMITS = Limits(memory_mb=2000, least_s=600, s_per_video_s=4)
 OPTIONS = {"device": "cpu", "batch_size": None, "decoders": 1}
-VIDEOS = 3
+VIDEOS = 2
 COMMITS = (
     *((aside, name) for name in ("_new", "_remove", "sweep")),
     *((io, name) for name in ("_fsync", "seal", "sealed")),
@@ -65,16 +65,16 @@ def main() -> None:
     """Print the shares."""
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name).resolve()
-        video = clip(folder, times=3)
+        video = clip(folder, times=1)
         digest = io.sha256_file(video)
         listed = folder / "availability.json"
-        each = {"status": "present", "path": str(video), "sha256": digest, "duration_s": 60.0}
+        each = {"status": "present", "path": str(video), "sha256": digest, "duration_s": 20.0}
         write_availability(listed, [Record(video=f"v{n}", **each) for n in range(VIDEOS)])  # type: ignore[arg-type]
         work = [Work(spec=HistogramSpec(), store=folder / "features/000")]
         features = partial(extract, listed, work, folder / "features.json", lock=folder / "lock", options=OPTIONS)
         sound = partial(media.prepare, listed, folder / "media", folder / "media.json")
-        show(f"media, {VIDEOS} videos of 60 s", partial(sound, limits=LIMITS))
-        show(f"extract, {VIDEOS} videos of 60 s", partial(features, limits=LIMITS))
+        show(f"media, {VIDEOS} videos of 20 s", partial(sound, limits=LIMITS))
+        show(f"extract, {VIDEOS} videos of 20 s", partial(features, limits=LIMITS))
 
 
 if __name__ == "__main__":

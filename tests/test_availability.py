@@ -15,13 +15,52 @@ from stepline.availability import (
 from stepline.errors import ReleaseError, StoreError
 
 
-@pytest.mark.parametrize("video", ["10062019", "z0Ut8daLD6I", "-Abc_d.e", "_", "a" * 128])
+@pytest.mark.parametrize(
+    "video",
+    [
+        "10062019",
+        "z0Ut8daLD6I",
+        "-Abc_d.e",
+        "_",
+        "a" * 128,
+        "é" * 64,
+        "料理",
+        "ต้มยำ",
+        "खाना_१२",
+        "שלום",
+        "한국",
+        "½",
+        "Å",
+    ],
+)
 def test_file_names_are_allowed(video: str) -> None:
     assert check_video_id(video) == video
 
 
+def test_an_id_comes_back_composed() -> None:
+    assert check_video_id("Gru\u0308n") == "Gr\u00fcn"
+
+
 @pytest.mark.parametrize(
-    "video", ["../../x", "..", ".", ".hidden", "", "a/b", "a\\b", "/etc/passwd", "a b", "a\n", "é", "a\0", "a" * 129]
+    "video",
+    [
+        *("../../x", "..", ".", ".hidden", "", "a/b", "a\\b", "/etc/passwd", "a b", "a\n", "a\0", "a" * 129, "é" * 65),
+        *("a\u200bb", "a\u202eb", "a\u2066", "a\u200d", "a\ufe0f", "\u3164", "a\x7f", "a\u0085", "a\u2028", "a\u00a0b"),
+        *(
+            "a\uff0fb",
+            "a\u2044b",
+            "a\u2024\u3000",
+            "a\udcff",
+            "a*",
+            "a?",
+            "a[b]",
+            "{a}",
+            "a:b",
+            "料理\uff0a",
+            "\u20dd",
+            "\ue000",
+        ),
+    ],
 )
 def test_what_is_no_file_name_is_refused(video: str) -> None:
     with pytest.raises(ReleaseError) as error:

@@ -1,6 +1,7 @@
 """Availability is data: what became of every listed video, as a record with a reason."""
 
 import re
+import unicodedata
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -46,14 +47,31 @@ class Record:
     spans: list[list[float]] = field(default_factory=list)
 
 
-_is_id = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}").fullmatch
+LONGEST_ID = 128
+"""In bytes of UTF-8. A file name may have 255: suffixes, and what marks a file as temporary, stand around the id."""
+_ASCII = re.compile("[A-Za-z0-9_.-]").fullmatch
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+).match
+"""Letters and marks that show nothing (Unicode's Default_Ignorable_Code_Point)."""
+
+
+def is_of_id(character: str) -> bool:
+    """Return whether an id may have ``character``: a visible letter, digit or mark of any script, or one of ``_.-``."""
+    if character.isascii():
+        return bool(_ASCII(character))
+    category = unicodedata.category(character)
+    return (category[0] in "LN" or category in ("Mn", "Mc")) and not _UNSEEN(character)
 
 
 def check_video_id(video: str) -> str:
-    """Return ``video`` where it is fit to be a file name; raise ReleaseError otherwise."""
-    if not _is_id(video):
-        raise ReleaseError(f"video id {video!r} is not allowed: use at most 128 letters, digits, '_', '-' and '.'")
-    return video
+    """Return ``video`` in Unicode's form NFC where it is fit to be a file name; raise ReleaseError otherwise."""
+    named = unicodedata.normalize("NFC", video)
+    if not all(map(is_of_id, named)) or named.startswith(".") or not 0 < len(named.encode()) <= LONGEST_ID:
+        raise ReleaseError(
+            f"video id {video!r} is not allowed: use at most {LONGEST_ID} bytes of letters, digits, '_', '-' and '.'"
+        )
+    return named
 
 
 def write_manifest(path: Path | str, videos: dict[str, dict[str, Any]], **more: Any) -> None:

@@ -1,7 +1,7 @@
 """What the rules ask: the plan, the pipeline and the job that their wildcards name."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,6 +12,7 @@ from stepline import devices, resources
 from stepline.benchmark import Job
 from stepline.config import Config
 from stepline.pipeline import Pipeline
+from stepline.pipeline.lost import forget_lost
 from stepline.plans import has_tables
 from stepline.plans import pipeline as pipeline_of
 from stepline.plans import plan as plan_of
@@ -110,15 +111,24 @@ class Helpers:
 
     @classmethod
     def of(cls, config: Config, names: Iterable[str], cores: int) -> "Helpers":
-        """Return what there is to do for all names; raise SteplineError where it is impossible or a record damaged."""
+        """Return what there is to do for all names; raise SteplineError where it is impossible."""
         made: dict[str, Plan] = {name: plan_of(config, name) for name in names if has_tables(config, name)}
         pipelines = {name: pipeline for plan in made.values() for name, pipeline in plan.pipelines.items()}
         own = [name for name in names if name not in (*made, *pipelines)]
         pipelines |= {name: pipeline_of(config, name) for name in own}
-        for pipeline in pipelines.values():
-            pipeline.check_records()
         gpu = devices.wanted(config["features"]["device"])
         return cls(made, pipelines, cores, gpu)
+
+    def forget_lost(self) -> Iterator[str]:
+        """Remove records of which a file is gone, see ``stepline.pipeline.lost``; yield a line on each."""
+        for pipeline in self.pipelines.values():
+            for record, file in forget_lost(pipeline):
+                yield f"{file} is gone: the job of {record} makes it again"
+
+    def check_records(self) -> None:
+        """Raise StoreError where a record that jobs ask for is damaged."""
+        for pipeline in self.pipelines.values():
+            pipeline.check_records()
 
     def plan(self, wildcards: Wildcards) -> Plan:
         """Return the plan of ``study``."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from stepline.availability import read_manifest, write_manifest
+from stepline.errors import StoreError
 from stepline.io import atomic_path, read_table, write_table
 from stepline.progress import progress
 
@@ -99,10 +100,12 @@ def _rule(detector: Detector, threshold: float, min_shot_s: float, window_width:
 
 
 def _shots(path: Path, score: str, rule: Callable[[], Rule], duration_s: float) -> Shots:
-    """Return the shots of the scores in ``path``, span by span."""
+    """Return the shots of the scores in ``path``, span by span; raise StoreError where it is absent or damaged."""
     from scenedetect.common import FrameTimecode, Timecode, framerate_to_fraction
     from scenedetect.scene_manager import get_scenes_from_cuts
 
+    if not path.is_file():
+        raise StoreError(f"{path} is not there: run `snakemake`, which makes it")
     scores = read_table(path, columns=["pts", "frame", "t_s", "first", score])
     time_base = Fraction(scores.schema.metadata[b"time_base"].decode())
     rate = framerate_to_fraction(Fraction(scores.schema.metadata[b"frame_rate"].decode()))

@@ -36,6 +36,13 @@ def test_a_list_is_read() -> None:
     assert [video.length_s for video in videos("mine", "list.csv")] == [12.5, LENGTH_S]
 
 
+def test_an_id_is_composed() -> None:
+    write("video,url\nGru\u0308n,http://x\n料理,http://y\n")
+    assert [video.id for video in videos("mine", "list.csv")] == ["Gr\u00fcn", "料理"]
+    write("video,url\nGru\u0308n,http://x\nGr\u00fcn,http://y\n")
+    assert refused() == "list.csv, line 3: video Gr\u00fcn stands in line 2 already"
+
+
 def test_a_checksum_may_be_in_upper_case() -> None:
     write(f"video,url,sha256\na,http://x,{'AB' * 32}\n")
     assert videos("mine", "list.csv")[0].sha256 == "ab" * 32

@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from stepline.datasets.folder import marked_id
 from stepline.datasets.segments import LabelledSpan, read_segments
 from stepline.errors import ConfigError
 
-VIDEOS = {"a__b_c", "d"}
+VIDEOS = {"a__b_c", "d", "Gr\u00fcn", marked_id("d.mov")}
 
 
 def read(content: str) -> dict[str, list[LabelledSpan]]:
@@ -20,6 +21,13 @@ def test_segments_are_read_in_the_order_of_time() -> None:
         "a__b_c": [LabelledSpan(0.0, 1.0, "")],
     }
     assert read("end_s,start_s,video\n1,0,d\n") == {"d": [LabelledSpan(0.0, 1.0, "")]}
+
+
+def test_of_two_files_that_would_have_one_id_the_path_says_which() -> None:
+    found = read("video,start_s,end_s\nd.mp4,0,1\nd.mov,1,2\nGru\u0308n.mp4,2,3\n")
+    assert {video: spans[0].start_s for video, spans in found.items()} == {
+        "d": 0.0, marked_id("d.mov"): 1.0, "Gr\u00fcn": 2.0
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import hashlib
+import os
 import shutil
 import time
 from dataclasses import replace
@@ -99,6 +100,25 @@ def test_two_seconds_or_one_per_cent_are_no_other_file(mirror: Path, clips: Path
     assert fetch_video(video(duration_s=duration_s)).status == "present"
 
 
+def test_ones_own_file_may_have_any_name(tmp_path: Path, clips: Path) -> None:
+    file = os.fsdecode(os.fsencode(tmp_path) + b"/Gr\xfcn.mp4")
+    shutil.copy(clips / "a.mp4", file)
+    record = fetch_video(video("料理", file=file))
+    assert (record.status, record.source) == ("present", f"{tmp_path}/Gr%FCn.mp4")
+    assert (record.path, os.path.realpath(record.path)) == (str(FOLDER / "料理.mp4"), os.path.realpath(file))
+    os.unlink(file)
+    record = fetch_video(video("料理", file=file))
+    assert (record.status, record.reason) == ("missing", f"{tmp_path}/Gr%FCn.mp4: no such file")
+    assert names() == ["料理.json"]
+
+
+def test_what_is_no_file_is_a_record_and_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.mp4")
+    record = fetch_video(video("a", file=str(tmp_path / "a.mp4")))
+    assert (record.status, record.reason) == ("failed", f"{tmp_path}/a.mp4: a pipe, not a file")
+    assert names() == ["a.json"]
+
+
 def test_ones_own_file_is_linked_under_its_suffix(tmp_path: Path, clips: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
@@ -111,7 +131,7 @@ def test_ones_own_file_is_linked_under_its_suffix(tmp_path: Path, clips: Path) -
         assert (FOLDER / link).resolve() == file
     file.unlink()
     record = fetch_video(video("x", file=str(file)))
-    assert (record.status, record.reason) == ("missing", f"{file}: no such file, or it may not be seen")
+    assert (record.status, record.reason) == ("missing", f"{file}: no such file")
     assert names() == ["x.json"]
 
 

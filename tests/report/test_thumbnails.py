@@ -101,7 +101,7 @@ def test_each_shot_has_its_middle_frame(clip: Path) -> None:
 
 
 def test_pictures_outlive_their_video_and_others_say_why_they_are_not_there(clip: Path) -> None:
-    present(clip)
+    record = present(clip)
     cut(0, 0.5, 1.0)
     before = {path: path.stat().st_mtime_ns for path in write().values()}
     clip.unlink()
@@ -109,6 +109,10 @@ def test_pictures_outlive_their_video_and_others_say_why_they_are_not_there(clip
     assert read_thumbnails("mine", ["000"]).reasons == {}
     cut(0, 0.5, 0.7, 1.0)
     assert list(write()) == [0]
+    reasons = read_thumbnails("mine", ["000"]).reasons
+    assert reasons == {"a": f"no pictures of 2 shots: {clip} is gone: run `snakemake`, which brings it again"}
+    write_availability(clip.with_suffix(".json"), [replace(record, kept=False)])
+    write()
     reasons = read_thumbnails("mine", ["000"]).reasons
     assert reasons == {"a": "no pictures of 2 shots: the video was deleted after use"}
     assert len(list((FOLDER / "a").iterdir())) == 1

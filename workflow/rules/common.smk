@@ -86,6 +86,10 @@ try:
     names = dict.fromkeys([*configured(config), *sorted(asked & KNOWN.keys())])
     helpers = Helpers.of(config, names, cores)
     PLANS, PIPELINES = helpers.plans, helpers.pipelines
+    if workflow.is_main_process:
+        for line in helpers.forget_lost():
+            print(f"warning: {line}", file=sys.stderr)
+    helpers.check_records()
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():
             PLANS[name].check_table(table)

@@ -65,7 +65,8 @@ def _run(parsed: argparse.Namespace) -> int:
             return _fail(f"{_place(error)}: {error.strerror}: this account cannot write or read it")
         if isinstance(error, FileNotFoundError) and error.filename:
             return _fail(
-                f"{error.filename} is not there: `stepline {parsed.verb}` reads it; run the stage that makes it"
+                f"{error.filename} is not there: `stepline {parsed.verb}` reads it; run `snakemake`, or the stage that "
+                "makes it"
             )
         if error.filename:
             return _fail(f"{error.filename}: {error.strerror}")

@@ -1,6 +1,7 @@
 """The data sets that a configuration knows: the studies, and the user's own."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -34,11 +35,13 @@ def dataset(config: Config, name: str) -> Dataset:
         known = ", ".join([*STUDIES, *DATASETS, *config["datasets"]])
         raise ConfigError(f"dataset {name!r} is not known; choose from {known}, or add it to `datasets:`")
     declared = config["datasets"][name]
-    read = {"folder": folder.videos, "list": listed.videos}[declared["kind"]]
+    where = declared["videos"]
 
     @cache
     def videos() -> tuple[Video, ...]:
-        return _with_lost(name, declared["videos"], read(name, declared["videos"]))
+        known = shards.read(paths.shards(name))
+        found = listed.videos(name, where) if declared["kind"] == "list" else folder.videos(name, where, known)
+        return _with_lost(name, where, found, known)
 
     segments = os.path.expanduser(declared.get("segments", ""))
     if segments:
@@ -89,9 +92,8 @@ def _split(folder: Path, name: str) -> dict[Split, list[str]]:
     return found
 
 
-def _with_lost(name: str, where: str, found: tuple[Video, ...]) -> tuple[Video, ...]:
-    """Return ``found`` and, after it, the videos that have a shard and are no longer listed."""
-    known = paths.shards(name)
-    reason = f"no longer in {where}: put it back, or remove its line from {known} to forget it"
+def _with_lost(name: str, where: str, found: tuple[Video, ...], known: Iterable[str]) -> tuple[Video, ...]:
+    """Return ``found`` and, after it, the videos that have a shard, the ``known`` ones, and are no longer listed."""
+    reason = f"no longer in {where}: put it back, or remove its line from {paths.shards(name)} to forget it"
     ids = {video.id for video in found}
-    return found + tuple(Video(id=video, lost=reason) for video in shards.read(known) if video not in ids)
+    return found + tuple(Video(id=video, lost=reason) for video in known if video not in ids)

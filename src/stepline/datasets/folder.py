@@ -1,11 +1,18 @@
 """A folder of anyone's own videos."""
 
+import errno
+import hashlib
 import os
 import re
+import stat
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Container, Iterator
+from heapq import heappop, heappush
 from pathlib import Path
+from typing import Literal
 
+from stepline import paths
+from stepline.availability import LONGEST_ID, is_of_id, read_availability
 from stepline.datasets.schema import Video
 from stepline.errors import ConfigError
 
@@ -14,57 +21,146 @@ SUFFIXES = (
     *(".flv", ".wmv", ".3gp", ".ogv", ".y4m"),
 )
 """What a video file's name ends in, in lower or upper case."""
-LONGEST_ID = 128
+NO_FILES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
-def video_id(name: str) -> str:
-    """Return the id of the file at ``name`` in its folder: no suffix, ``__`` between folders, ``_`` for the unusual."""
-    stem, suffix = os.path.splitext(name)
-    known = unicodedata.normalize("NFC", stem if suffix.lower() in SUFFIXES else name)
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", known.replace("/", "__"))
-
-
-def videos(dataset: str, folder: str) -> tuple[Video, ...]:
+def videos(dataset: str, folder: str, known: Container[str] = ()) -> tuple[Video, ...]:
     """Return the video files in ``folder`` and below, in the order of their names. Hidden files are left out.
 
-    A link to nothing counts: what it stands for is ``missing``.
-    Raises ConfigError where there is no such folder, no video in it, a folder may not be read, or two files would have
-    one id.
+    What is named like a video and is none that can be read, such as a link to nothing or a pipe, is listed too, and so
+    is a folder below that may not be read: ``why_absent`` says what is wrong. known: the ids of earlier runs, see
+    ``ids``. Raises ConfigError where there is no such folder, it may not be read, or no video is in it, and StoreError
+    where the record of one of several files with one id is damaged.
     """
     root = Path(os.path.abspath(os.path.expanduser(folder)))
     key = f"config: datasets.{dataset}.videos"
-    if not root.is_dir():
-        raise ConfigError(f"{key}: {root} is not a folder")
-    found: dict[str, Path] = {}
+    if not os.path.isdir(root):
+        raise ConfigError(f"{key}: {shown_path(root)} is not a folder")
     try:
-        files = sorted(_files(root))
+        names = sorted(_files(root), key=lambda name: name.split("/"))
     except OSError as error:
-        raise ConfigError(f"{key}: {error.filename}: {error.strerror}: let this account read it") from None
-    for path in files:
-        name = path.relative_to(root).as_posix()
-        video = video_id(name)
-        if video in found:
-            raise ConfigError(f"{key}: {found[video]} and {path} would both be the video {video}: rename one")
-        if len(video) > LONGEST_ID:
-            raise ConfigError(f"{key}: {path}: shorten its name to {LONGEST_ID} characters, with its folders")
-        if name != name.encode(errors="replace").decode():
-            raise ConfigError(f"{key}: {name!r} in {root} holds characters that are not UTF-8 text: rename it")
-        found[video] = path
-    if not found:
-        raise ConfigError(f"{key}: {root} holds no video file ({', '.join(each[1:] for each in SUFFIXES)})")
-    return tuple(Video(id=video, file=str(path)) for video, path in found.items())
+        raise ConfigError(f"{key}: {shown_path(root)}: {error.strerror}: let this account read it") from None
+    if not names:
+        raise ConfigError(f"{key}: {shown_path(root)} holds no video file ({', '.join(each[1:] for each in SUFFIXES)})")
+    found = ids(names, known, lambda video: _source(dataset, video))
+    return tuple(Video(id=found[name], file=os.path.join(root, name)) for name in names)
 
 
-def _files(root: Path) -> Iterator[Path]:
-    def refuse(error: OSError) -> None:
-        raise error
+def _files(root: Path) -> Iterator[str]:
+    """Yield the paths below ``root`` of files that are named as videos, and of folders that may not be read.
 
+    Links to folders come last, in the order of their paths, so that a new link gives no file another path.
+    """
     seen: set[str] = set()
-    for folder, folders, files in os.walk(root, onerror=refuse, followlinks=True):
-        real = os.path.realpath(folder)
-        folders[:] = [] if real in seen else [name for name in folders if not name.startswith(".")]
-        if real not in seen:
-            paths = (Path(folder, name) for name in files if not name.startswith("."))
-            named = (path for path in paths if path.suffix.lower() in SUFFIXES)
-            yield from (path for path in named if path.is_file() or not path.exists())
+    waiting = [(False, "")]
+    while waiting:
+        _, folder = heappop(waiting)
+        place = os.path.join(root, folder)
+        real = os.path.realpath(place)
+        if real in seen:
+            continue
         seen.add(real)
+        try:
+            names = os.listdir(place)
+        except OSError:
+            if not folder:
+                raise
+            yield folder
+            continue
+        for name in names:
+            path = os.path.join(place, name)
+            if name.startswith("."):
+                continue
+            if os.path.isdir(path):
+                heappush(waiting, (os.path.islink(path), os.path.join(folder, name)))
+            elif os.path.splitext(name)[1].lower() in SUFFIXES:
+                yield os.path.join(folder, name)
+
+
+def why_absent(file: str) -> tuple[Literal["missing", "failed"], str] | None:
+    """Return what to record of a user's file that cannot be read, and why; None where it can. Nothing is waited for."""
+    try:
+        kind = stat.S_IFMT(os.stat(file).st_mode)
+        if kind in NO_FILES:
+            return "failed", f"{shown_path(file)}: {NO_FILES[kind]}, not a file"
+        os.close(os.open(file, os.O_RDONLY))
+        return None if kind == stat.S_IFREG else ("failed", f"{shown_path(file)}: a folder, not a file")
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return "missing", f"{shown_path(file)}: no such file"
+        advice = ": let this account read it" if isinstance(error, PermissionError) else ""
+        return "failed", f"{shown_path(file)}: {error.strerror}{advice}"
+
+
+def shown_path(path: Path | str) -> str:
+    """Return a path as text that can be written down: of a byte that is not UTF-8, ``%`` and its two hex digits."""
+    return re.sub("[\\udc80-\\udcff]", lambda byte: f"%{ord(byte[0]) - 0xDC00:02X}", str(path))
+
+
+# Ids
+
+
+def video_id(name: str) -> str:
+    """Return the id of the file at ``name`` in its folder: no suffix, ``__`` between folders, ``_`` for the unusual.
+
+    Of a long name the beginning and a part of its sha256. It is fit for ``check_video_id``, unless ``name`` is hidden.
+    """
+    text = _text(name)
+    return text if len(text.encode()) <= LONGEST_ID else _marked(text, text)
+
+
+def marked_id(name: str, digits: int = 8) -> str:
+    """Return the id of the file at ``name`` where another has its ``video_id``: with a part of the name's sha256."""
+    return _marked(_text(name), name, digits)
+
+
+def ids(names: Collection[str], known: Container[str], source: Callable[[str], str]) -> dict[str, str]:
+    """Return the id of each file by its name: its ``video_id`` where it is the only one, else all but one are marked.
+
+    Ids that differ only in case count as one, as many file systems take their files for one. A file keeps its id while
+    others come and go: known are the ids so far, and source returns the path of the file that an id stood for, or "".
+    Where nothing is known, the first of the names has the id.
+    """
+    found = {name: marked_id(name) for name in names if marked_id(name) in known}
+    same: dict[str, list[str]] = {}
+    for name in names:
+        if name not in found:
+            same.setdefault(video_id(name).casefold(), []).append(name)
+    taken = {video.casefold() for video in found.values()}
+    for folded, files in same.items():
+        held = [name for name in files if len(files) > 1 and source(video_id(name)).endswith(f"/{shown_path(name)}")]
+        found |= {name: video_id(name) for name in held or files[:1] if folded not in taken}
+    taken |= same.keys()
+    for name in names:
+        if name not in found:
+            found[name] = next(
+                video for digits in range(8, 65) if (video := marked_id(name, digits)).casefold() not in taken
+            )
+            taken.add(found[name].casefold())
+    return found
+
+
+def named(name: str, videos: Container[str]) -> str | None:
+    """Return which of ``videos`` a user means by its id or by its file's path in the folder; None where it is none."""
+    forms = [name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD"))]
+    candidates = [*forms, *map(marked_id, forms), video_id(name)]
+    return next((video for video in candidates if video in videos), None)
+
+
+def _text(name: str) -> str:
+    stem, suffix = os.path.splitext(name)
+    text = unicodedata.normalize("NFC", stem if suffix.lower() in SUFFIXES else name).replace("/", "__")
+    if text.isascii():
+        return re.sub("[^A-Za-z0-9_.-]", "_", text)
+    return "".join(character if is_of_id(character) else "_" for character in text)
+
+
+def _marked(text: str, name: str, digits: int = 8) -> str:
+    mark = f"-{hashlib.sha256(os.fsencode(name)).hexdigest()[:digits]}"
+    return text.encode()[: LONGEST_ID - len(mark)].decode(errors="ignore") + mark
+
+
+def _source(dataset: str, video: str) -> str:
+    record = paths.videos(dataset) / f"{video}.json"
+    known = read_availability(record).get(video) if record.exists() else None
+    return known.source if known else ""

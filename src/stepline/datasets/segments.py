@@ -4,7 +4,7 @@ import math
 from collections.abc import Container
 from dataclasses import dataclass
 
-from stepline.datasets.folder import video_id
+from stepline.datasets.folder import named
 from stepline.datasets.lines import lines
 from stepline.errors import ConfigError
 
@@ -30,8 +30,8 @@ def read_segments(
     required = ("video", "start_s", "end_s")
     for number, line in lines(f"config: datasets.{dataset}.{key}", file, required=required, optional=("label",)):
         where, name = f"{file}, line {number}", line["video"]
-        video = name if name in videos else video_id(name)
-        if video not in videos:
+        video = named(name, videos)
+        if video is None:
             raise ConfigError(f"{where}: {name!r} is not a video of {dataset}")
         try:
             start_s, end_s = float(line["start_s"]), float(line["end_s"])

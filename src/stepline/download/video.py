@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from stepline.availability import Record, check_video_id, read_availability, write_availability
-from stepline.datasets.folder import SUFFIXES
+from stepline.datasets.folder import SUFFIXES, shown_path, why_absent
 from stepline.datasets.schema import Video
 from stepline.download.host import shown
 from stepline.download.http import GoneError, MismatchError, fetch_file, settle
@@ -60,17 +60,18 @@ class _Wanted(NamedTuple):
 def _bring(wanted: _Wanted, before: Record, again: bool) -> Record:
     video, folder, spans = wanted.video, wanted.folder, wanted.spans
     record = Record(video=video.id, status="missing", attempts=before.attempts, spans=spans)
-    held = _held(video)
+    absent = why_absent(video.file) if video.file else None
+    held = None if absent else _held(video)
     if held is not None:
         path = folder / f"{video.id}{_suffix(held.name)}"
         _link(path, held.resolve())
-        return _examined(wanted, path, replace(record, source=video.file or "mirror"))
+        return _examined(wanted, path, replace(record, source=shown_path(video.file) or "mirror"))
     here = [path for path in _places(video, folder) if os.path.lexists(path)]
     for path in here:
         if path.is_symlink():
             path.unlink()
-    if video.file:
-        return replace(record, reason=f"{video.file}: no such file, or it may not be seen")
+    if absent:
+        return replace(record, status=absent[0], reason=absent[1])
     if not (before.kept or again) and video.sha256 in ("", before.sha256) and before.spans == spans:
         return before
     for path in here:
@@ -89,7 +90,7 @@ def _bring(wanted: _Wanted, before: Record, again: bool) -> Record:
 def _held(video: Video) -> Path | None:
     """Return the file of ``video`` that nobody needs to download."""
     if video.file:
-        return Path(video.file) if os.path.isfile(video.file) else None
+        return Path(video.file)
     return find(Wanted(path=video.path))
 
 

@@ -193,6 +193,8 @@ def rotation(picture: "av.VideoFrame") -> int:
 
 FIRST = 64
 """Packets that are decoded, at most, to see how the first picture stands."""
+ONE_EACH = frozenset(("h264", "hevc", "av1"))
+"""Codecs of which each packet is shown as a frame, unless fields have their own."""
 LATE_S = Fraction(1, 2)
 """How much later than its sound a video's picture may begin, and still be where time 0 is."""
 
@@ -287,6 +289,8 @@ class Stream:
         self._size = self.video.width, self.video.height
         self._turned, self._scaler, self._filters = turned, VideoReformatter(), Filters()
         self._last: DecodedFrame | None = None
+        self._first: int | None = None
+        self._due: set[int] = set()
         self._n_packets = 0
 
     def _start(self) -> int:
@@ -351,13 +355,18 @@ class Stream:
         """Yield the frames that come out for a packet, in order of presentation; the empty packet ends the stream.
 
         after: a ``pts``; what is shown before it may be damaged, as where decoding starts at a key frame. Raises
-        DamagedError where something is not as it should be, or the stream ends before its header says.
+        DamagedError where something is not as it should be, a frame does not come out, or the stream ends before its
+        header says.
         """
         import av
 
         self._n_packets += packet.size > 0
         if packet.is_corrupt:
             raise DamagedError(f"damaged{self._after()}")
+        if self.decodes_alone:
+            raise DamagedError("the container has no presentation times")
+        if packet.pts is not None and not packet.is_discard and self.video.codec_context.skip_frame == "DEFAULT":
+            self._due.add(packet.pts - self.start)
         try:
             pictures = packet.decode()
         except av.InvalidDataError as error:
@@ -366,8 +375,10 @@ class Stream:
             self._last = self._checked(picture, after)
             yield self._last
         if packet.size == 0:
-            if self._last is None:
+            if self._last is None or self._first is None:
                 raise DamagedError("no frame could be decoded")
+            if any(pts > self._first for pts in self._due):
+                raise DamagedError(f"{len(self._due)} frames do not come out of the decoder")
             if reason := self.missing_end(self._last.end_s, self._n_packets if after is None else None):
                 raise DamagedError(reason)
 
@@ -381,7 +392,22 @@ class Stream:
             raise DamagedError(f"presentation times go back at {self._last.t_s:.3f} s")
         if (picture.width, picture.height) != self._size:
             raise DamagedError(f"the picture changes its size at {float(pts * self.time_base):.3f} s")
+        if self._first is None:
+            self._first = pts
+        self._due.discard(pts)
+        if picture.interlaced_frame or not self.one_each:
+            self._due.clear()
         return self.frame(picture, pts, picture.duration or self.frame_duration)
+
+    @property
+    def one_each(self) -> bool:
+        """Whether each packet is shown as a frame; of interlaced video it may be two."""
+        return self.video.codec_context.codec.canonical_name in ONE_EACH
+
+    @property
+    def decodes_alone(self) -> bool:
+        """Whether the container says when frames are decoded, and not when they are shown: AVI with B-frames."""
+        return self._container.format.name == "avi" and self.video.codec_context.has_b_frames
 
     @property
     def frame_duration(self) -> int:

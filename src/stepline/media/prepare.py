@@ -37,7 +37,8 @@ def _prepare(record: Record, folder: Path, limits: Limits) -> dict[str, Any]:
     done = folder / "media.json"
     if done.is_file():
         known: dict[str, Any] = read_json(done)
-        if (known["sha256"], known["spans"], known["revision"]) == (record.sha256, record.spans, REVISION):
+        same = (known["sha256"], known["spans"], known["revision"]) == (record.sha256, record.spans, REVISION)
+        if same and all((folder / file).is_file() for file in _files(known)):
             return known
     path = Path(record.path)
     if not path.is_file():
@@ -50,3 +51,8 @@ def _prepare(record: Record, folder: Path, limits: Limits) -> dict[str, Any]:
             made["audio_sha256"] = sha256_file(sound)
         write_sealed(part / "media.json", made)
     return made
+
+
+def _files(made: dict[str, Any]) -> list[str]:
+    """Return what stands beside the record of a video."""
+    return ["scores.parquet", *(["audio.wav"] if made["audio"]["status"] == "present" else [])]

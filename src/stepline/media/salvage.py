@@ -25,8 +25,10 @@ class Found:
     """The packets of a video stream by their number, and what came of them.
 
     pts: in units of the time base from time 0, None where there is none. duration: in the same units. keys: those at
-    which decoding can start. left_out: those whose frames are not to be shown. hurt: why those that are damaged are.
-    shown: those whose frames came out, in order of presentation. end: why the container could not be read further.
+    which decoding can start. left_out: those whose frames are not to be shown. marked: those that the container says
+    are damaged. hurt: why the decoder could not decode others, or not well. shown: those whose frames came out, in
+    order of presentation. end: why the container could not be read further. sizes: of the pictures. one_each: whether
+    each packet is shown as a frame. joined: whether times go on where recordings were joined.
     """
 
     pts: list[int | None] = field(default_factory=list)
@@ -38,6 +40,7 @@ class Found:
     shown: list[int] = field(default_factory=list)
     end: str = ""
     sizes: set[tuple[int, int]] = field(default_factory=set)
+    one_each: bool = True
     joined: bool = False
 
 
@@ -105,6 +108,7 @@ def pictures(
     hear: takes the packets of the sound.
     """
     clock = Clock(container, stream.start * stream.time_base)
+    found.one_each = stream.one_each
     streams = [stream.video, *([stream.sound] if hear and stream.sound else [])]
     for packet in _to_the_end(container, streams, found):
         shift_s = clock.shift_s(packet) if packet.size else Fraction(0)
@@ -168,6 +172,7 @@ def _decoded(packet: "av.Packet[av.VideoStream]", found: Found) -> Iterator["av.
         if picture.pts is not None and 0 <= picture.pts < len(found.pts):
             found.shown.append(picture.pts)
             found.sizes.add((picture.width, picture.height))
+            found.one_each &= not picture.interlaced_frame
             if picture.is_corrupt:
                 found.hurt.setdefault(picture.pts, "damaged")
             yield picture
@@ -178,6 +183,9 @@ def _lost(found: Found, path: Path) -> dict[int, str]:
     first = min(found.shown, default=len(found.pts))
     hurt = dict.fromkeys(range(first), "no key frame stands before it") | dict.fromkeys(found.marked, "damaged")
     hurt |= found.hurt
+    for number in {*range(first, len(found.pts))} - {*found.shown} if found.one_each else ():
+        if (found.pts[number] or 0) > (found.pts[first] or 0):
+            hurt.setdefault(number, "it does not come out of the decoder")
     hurt = {number: hurt[number] for number in sorted(hurt.keys() - found.left_out)}
     if not hurt:
         return {}
@@ -187,7 +195,8 @@ def _lost(found: Found, path: Path) -> dict[int, str]:
     lost: dict[int, str] = {}
     for number, reason in hurt.items():
         lost.setdefault(number, reason)
-        if number not in predicted and (number in places or number in found.hurt):
+        alone = number not in predicted and (number in places or number in found.hurt)
+        if alone and number not in found.marked:  # where the container is damaged, whole frames may be absent behind it
             continue
         key, after = [*(key for key in keys if key > number), len(found.pts), len(found.pts)][:2]
         leading = (n for n in range(key + 1, after) if places.get(n, after) < places.get(key, -1))

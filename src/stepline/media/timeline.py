@@ -116,6 +116,8 @@ def scan(path: Path) -> Timeline:
     pts, keys, end, n_packets = [], [], 0, 0
     with opened(path) as container:
         stream = Stream(container)
+        if stream.decodes_alone:
+            raise DamagedError("the container has no presentation times")
         for packet in packets(container, stream.video):
             n_packets += packet.size > 0
             if packet.is_corrupt:

@@ -45,12 +45,20 @@ def _write(record: Record, times: dict[int, float], folder: Path) -> dict[str, A
             if picture is not None:
                 write_bytes(files[shot], picture)
     elif absent:
-        reason = f"no pictures of {len(absent)} shots: the video was deleted after use"
+        reason = f"no pictures of {len(absent)} shots: {_why_gone(record)}"
     there = {str(shot): str(file) for shot, file in files.items() if file.exists()}
     for other in folder.glob("*.jpg") if folder.is_dir() else ():
         if str(other) not in there.values():
             other.unlink()
     return {"status": "present", "reason": reason, "pictures": there}
+
+
+def _why_gone(record: Record) -> str:
+    """Return why a video is not there, as its own record says, which knows what came after the shard's."""
+    path = Path(record.path)
+    own = path.with_suffix(".json")
+    last = read_availability(own).get(record.video, record) if own.exists() else record
+    return f"{path} is gone: run `snakemake`, which brings it again" if last.kept else "the video was deleted after use"
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def test_segments(ends_s: list[float], segment_s: float, segments: list[int]) ->
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("../a,1,1,2", "video id '../a' is not allowed: use at most 128 letters, digits, '_', '-' and '.'"),
+        ("../a,1,1,2", "video id '../a' is not allowed: use at most 128 bytes of letters, digits, '_', '-' and '.'"),
         ("a,one,1,2", "clip 'one' must be a whole number from 0"),
         ("a,-1,1,2", "clip '-1' must be a whole number from 0"),
         ("a,0,1,2", "clip 0 of a is listed twice"),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stepline.datasets.folder import video_id
+from stepline.datasets.folder import named
 from stepline.datasets.lines import lines
 from stepline.datasets.schema import SPLITS, Split, Step
 from stepline.errors import ConfigError
@@ -23,7 +23,7 @@ def read_split(file: Path, videos: Iterable[str]) -> dict[Split, list[str]]:
     """
     known, found = set(videos), dict[str, Split]()
     for number, line in lines("--split", str(file), required=("video", "split"), optional=()):
-        where, video = f"{file}, line {number}", _known(line["video"], known)
+        where, video = f"{file}, line {number}", named(line["video"], known)
         if video is None:
             raise ConfigError(f"{where}: {line['video']!r} is none of the videos that have clips")
         if video in found:
@@ -45,7 +45,7 @@ def read_steps(file: Path, durations_s: Mapping[str, float]) -> dict[str, list[S
     """
     found: dict[str, dict[int, Step]] = {video: {} for video in durations_s}
     for number, line in lines("--steps", str(file), required=COLUMNS, optional=()):
-        where, video = f"{file}, line {number}", _known(line["video"], durations_s)
+        where, video = f"{file}, line {number}", named(line["video"], durations_s)
         if video is None:
             raise ConfigError(f"{where}: {line['video']!r} is none of the annotated videos: {', '.join(durations_s)}")
         if not line["step"].isdecimal():
@@ -61,10 +61,6 @@ def read_steps(file: Path, durations_s: Mapping[str, float]) -> dict[str, list[S
         if lost := sorted(set(range(max(steps))) - steps.keys()):
             raise ConfigError(f"{file}: {video} has a step {max(steps)} and no step {lost[0]}: number them from 1")
     return {video: [steps[step] for step in range(len(steps))] for video, steps in found.items()}
-
-
-def _known(name: str, videos: Iterable[str]) -> str | None:
-    return next((video for video in (name, video_id(name)) if video in videos), None)
 
 
 def _step(what: str, step: int, line: dict[str, str], duration_s: float) -> Step:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from stepline.datasets.annotation.clips import Clips
-from stepline.datasets.folder import video_id
+from stepline.datasets.folder import named
 from stepline.datasets.lines import lines
 from stepline.errors import ConfigError
 
@@ -30,8 +30,8 @@ def read_votes(files: Iterable[Path], clips: Clips, n_steps: Mapping[str, int]) 
     for file in files:
         for number, line in lines("--labels", str(file), required=columns, optional=("segment", "start_s", "end_s")):
             where, name = f"{file}, line {number}", line["video"]
-            video = name if name in n_steps else video_id(name)
-            if video not in n_steps:
+            video = named(name, n_steps)
+            if video is None:
                 raise ConfigError(f"{where}: {name!r} is none of the annotated videos: {', '.join(n_steps)}")
             clip = _clip(where, video, line, clips[video])
             if not line["label"]:

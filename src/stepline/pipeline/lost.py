@@ -1,0 +1,102 @@
+"""Records of jobs that list files of which one is gone."""
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stepline import paths
+from stepline.availability import read_manifest
+from stepline.pipeline import Pipeline
+from stepline.remembered import remembered
+
+Made = dict[str, dict[str, Any]]
+"""What a record says of each video."""
+
+
+class Listed(NamedTuple):
+    """The files of a record. files: returns them; folders: in which all of them are."""
+
+    files: Callable[[Made], Iterator[str]]
+    folders: list[str]
+
+
+def forget_lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+    """Remove each record that lists a file which is gone, so that its job runs again; yield the record and that file.
+
+    The job keeps what is there. The record of a store on object storage stays: `stepline verify` looks at those. Raises
+    StoreError where a record is damaged.
+    """
+    names = cache(_names)
+    for shard in pipeline.videos.all_shards:
+        records = {record: listed for record, listed in _records(pipeline, shard) if os.path.exists(record)}
+        watched = [*records, *(folder for listed in records.values() for folder in listed.folders)]
+        lost = remembered(f"{pipeline.name}/lost/{shard}", watched, partial(_lost, records, names))
+        for record, file in lost.items():
+            os.unlink(record)
+            yield record, file
+
+
+def _records(pipeline: Pipeline, shard: str) -> Iterator[tuple[str, Listed]]:
+    """Yield the record of each job of a shard whose files stand here, and what it lists."""
+    name, members = pipeline.name, [video.id for video in pipeline.videos.members(shard)]
+    folders = paths.media(name), paths.shots(name), pipeline.speech.folder, paths.thumbnails(name)
+    of_media, of_shots, of_speech, of_pictures = (os.fspath(paths.manifest(folder, shard)) for folder in folders)
+    media, shots, speech, pictures = map(os.fspath, folders)
+    videos = os.fspath(paths.videos(name))
+
+    def sound(made: Made) -> Iterator[str]:
+        for video, of in _present(made).items():
+            wav = ["audio.wav"] if of["audio"]["status"] == "present" else []
+            yield from (f"{media}/{video}/{file}" for file in ("media.json", "scores.parquet", *wav))
+
+    def beside(folder: str, *suffixes: str) -> Listed:
+        return Listed(lambda made: (f"{folder}/{video}{end}" for video in _present(made) for end in suffixes), [folder])
+
+    def shown(made: Made) -> Iterator[str]:
+        return (file for of in _present(made).values() for file in of["pictures"].values())
+
+    every = Listed(lambda made: (f"{videos}/{video}.json" for video in made), [videos])
+    yield os.fspath(paths.availability(name, shard)), every
+    yield of_media, Listed(sound, [f"{media}/{video}" for video in members])
+    yield of_shots, beside(shots, ".csv", ".parquet")
+    yield of_speech, beside(speech, ".json", ".parquet")
+    yield of_pictures, Listed(shown, [f"{pictures}/{video}" for video in members])
+    for backbone in pipeline.features.computed:
+        store = pipeline.features.store(backbone, shard)
+        if isinstance(store, Path):
+            spec = pipeline.features.spec_of(backbone)
+            manifest = os.fspath(paths.features_manifest(name, shard, spec))
+            clips = pipeline.features.describes_clips(backbone)
+            yield manifest, _of_store(store, paths.spec_record(spec), clips=clips)
+
+
+def _of_store(store: Path, spec: Path, *, clips: bool) -> Listed:
+    def files(made: Made) -> Iterator[str]:
+        yield from (os.fspath(spec), f"{store}/index.parquet", f"{store}/features/zarr.json")
+        if clips:
+            yield f"{store}/clips.parquet"
+        if any(of.get("n_rows") for of in made.values()):
+            yield f"{store}/features/c/0/0"
+
+    return Listed(files, [os.fspath(spec), *(f"{store}{part}" for part in ("", "/features", "/features/c/0"))])
+
+
+def _present(made: Made) -> Made:
+    return {video: of for video, of in made.items() if of["status"] == "present"}
+
+
+def _lost(records: dict[str, Listed], names: Callable[[str], frozenset[str]]) -> dict[str, str]:
+    """Return the first file that is gone of each record that lists one."""
+    lost = {}
+    for record, listed in records.items():
+        files = listed.files(read_manifest(Path(record)))
+        gone = (file for file in files if os.path.basename(file) not in names(os.path.dirname(file)))
+        if first := next(gone, ""):
+            lost[record] = first
+    return lost
+
+
+def _names(folder: str) -> frozenset[str]:
+    return frozenset(os.listdir(folder)) if os.path.isdir(folder) else frozenset()

@@ -1,0 +1,86 @@
+"""Records whose files are gone are removed, and no others."""
+
+from pathlib import Path
+
+import pytest
+
+from stepline import paths, remembered
+from stepline.availability import Record, write_availability, write_manifest
+from stepline.io import write_json, write_text
+from stepline.pipeline.lost import forget_lost
+from tests.pipeline.own import made
+
+AVAILABILITY, MEDIA, SHOTS, PICTURES = (
+    "datasets/mine/availability/000.json",
+    "datasets/mine/media/manifests/000.json",
+    "datasets/mine/shots/manifests/000.json",
+    "datasets/mine/thumbnails/manifests/000.json",
+)
+SPEECH = "datasets/mine/transcripts/pocketsphinx/manifests/000.json"
+GIVEN = {"datasets": {"mine": {"videos": "clips", "backbones": ["histogram"]}}}
+
+
+def lost() -> dict[str, str]:
+    return dict(forget_lost(made(**GIVEN)))
+
+
+@pytest.fixture
+def features(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The record of features in a folder where all was made: ``a`` has sound, ``b`` none and one shot no picture."""
+    monkeypatch.setattr(remembered, "SETTLED_S", -1.0)
+    pipeline = made(**GIVEN)
+    spec = pipeline.features.spec_of("histogram")
+    store, manifest = paths.features("mine", "000", spec), paths.features_manifest("mine", "000", spec)
+    picture = "datasets/mine/thumbnails/a/0.jpg"
+    sound = {"a": "present", "b": "missing"}
+    for video in "ab":
+        record = Record(video=video, status="present", path=f"datasets/mine/videos/{video}.mp4")
+        write_availability(f"datasets/mine/videos/{video}.json", [record])
+        for file in ("media.json", "scores.parquet", *(["audio.wav"] if sound[video] == "present" else [])):
+            write_text(f"datasets/mine/media/{video}/{file}", "")
+        for file in (f"shots/{video}.csv", f"shots/{video}.parquet"):
+            write_text(f"datasets/mine/{file}", "")
+    for file in ("a.json", "a.parquet"):
+        write_text(f"datasets/mine/transcripts/pocketsphinx/{file}", "")
+    for path in (picture, store / "index.parquet", store / "features/zarr.json", store / "features/c/0/0"):
+        write_text(path, "")
+    write_json(paths.spec_record(spec), spec.record())
+    present = {"status": "present", "reason": ""}
+    failed = {"status": "failed", "reason": "no video stream"}
+    write_manifest(AVAILABILITY, {"a": present, "b": present})
+    write_manifest(MEDIA, {video: {**present, "audio": {"status": sound[video]}} for video in "ab"})
+    write_manifest(SHOTS, {"a": present, "b": present})
+    write_manifest(SPEECH, {"a": present, "b": failed})
+    write_manifest(PICTURES, {"a": {**present, "pictures": {"0": picture}}, "b": {**present, "pictures": {}}})
+    write_manifest(manifest, {"a": {**present, "n_rows": 3}, "b": failed}, spec=spec.record())
+    assert lost() == {}
+    return str(manifest)
+
+
+@pytest.mark.parametrize(
+    ("record", "file"),
+    [
+        (AVAILABILITY, "datasets/mine/videos/b.json"),
+        (MEDIA, "datasets/mine/media/a/audio.wav"),
+        (MEDIA, "datasets/mine/media/b/scores.parquet"),
+        (MEDIA, "datasets/mine/media/b/media.json"),
+        (SHOTS, "datasets/mine/shots/a.csv"),
+        (SHOTS, "datasets/mine/shots/b.parquet"),
+        (SPEECH, "datasets/mine/transcripts/pocketsphinx/a.parquet"),
+        (SPEECH, "datasets/mine/transcripts/pocketsphinx/a.json"),
+        (PICTURES, "datasets/mine/thumbnails/a/0.jpg"),
+        ("features", "index.parquet"),
+        ("features", "features/zarr.json"),
+        ("features", "features/c/0/0"),
+        ("features", "spec.json"),
+    ],
+)
+def test_a_record_of_which_a_file_is_gone_is_removed_and_no_other(record: str, file: str, features: str) -> None:
+    if record == "features":
+        record, (found,) = features, Path("features").glob(f"**/{file}")
+        file = str(found)
+    Path(file).unlink()
+    assert lost() == {record: file}
+    assert not Path(record).exists()
+    assert all(Path(each).exists() for each in {AVAILABILITY, MEDIA, SHOTS, SPEECH, PICTURES, features} - {record})
+    assert lost() == {}
