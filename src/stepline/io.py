@@ -154,13 +154,11 @@ def read_table(path: Path | str, **options: Any) -> "pa.Table":
 
 
 def write_table(path: Path | str, table: "pa.Table", **options: Any) -> None:
-    """Write ``table`` to ``path`` atomically, as sealed Parquet; options: of ``pyarrow.parquet.ParquetWriter``."""
+    """Write ``table`` to ``path`` atomically, as sealed Parquet; options: of ``pyarrow.parquet.write_table``."""
     import pyarrow.parquet as pq
 
     with atomic_path(path) as part:
-        with pq.ParquetWriter(part, table.schema, **options) as writer:
-            writer.write_table(table)
-            writer.add_key_value_metadata({KEY: OPEN})
+        pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), KEY: OPEN}), part, **options)
         seal(part)
 
 
