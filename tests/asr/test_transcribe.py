@@ -121,7 +121,7 @@ def test_a_run_that_breaks_off_leaves_no_transcript_under_another_record(
     run(tmp_path)
     media(tmp_path, revision=2, a=np.zeros(RATE, np.int16))
     with monkeypatch.context() as patch:
-        patch.setattr("stepline.asr.transcribe.write_json", killed)
+        patch.setattr("stepline.asr.transcribe.write_sealed", killed)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path)
     media(tmp_path, a=np.zeros(RATE, np.int16))
