@@ -1,13 +1,14 @@
 # make demo   the embedded study, from download to table and report
 # make test   everything that continuous integration runs
 # make lint   the static checks alone
+# make chaos  faults in random order, for MINUTES (30) from SEED (1) on: docs/chaos.md
 # make clean  remove the environment, what the tools cached, and the demo
 # Needs Python 3.11 to 3.13 with venv, and make. Another Python: make demo PYTHON=python3.12
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test test-core lint pytest install clean
+.PHONY: demo test test-core lint pytest chaos install clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -41,6 +42,12 @@ pytest: export OMP_NUM_THREADS := 1
 pytest: install
 	$(BIN)/python -m compileall -q src tests
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+SEED ?= 1
+MINUTES ?= 30
+chaos: export OMP_NUM_THREADS := 1
+chaos: install
+	$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)
 
 # What works without torch, in an environment of its own.
 test-core:

@@ -1,10 +1,11 @@
 """A server of files that fails as asked."""
 
+import gzip
 import mimetypes
 import re
 import threading
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
 from email.utils import formatdate
 
@@ -18,8 +19,12 @@ class FileServer(Server):
 
     next: what happens to the next GETs of a path, in turn: an int is a status, ``("cut", n)`` sends n bytes and hangs
     up, ``("stall", n)`` sends n bytes and no more until the other side hangs up, ``("slow", n)`` sends n bytes ten
-    times a second, ``("short", n)`` sends the first n as if they were all, ``("to", path)`` redirects,
+    times a second, ``("short", n)`` sends the first n as if they were all, ``("to", where)`` redirects,
     ``("later", text)`` is a 429 with that Retry-After, "whole" ignores Range, "any" ignores If-Range.
+    Of parts, ``("from", n)`` sends those from n on and says so, ``("total", n)`` says that the whole has n bytes,
+    "bare" does not say which part it is. ``("says", n)`` says that the body has n bytes, ``("chunked", n)`` says
+    nothing, sends n and hangs up; "chunked" sends all in this way, "endless" has no end, "empty" has no byte, "gzip" is
+    compressed, ``("page", status)`` is a page of HTML.
     version: the header by which versions of a file are told apart, "ETag" or "Last-Modified", or "" for neither.
     sent: bytes of bodies. left: set when the other side hung up on a stall, or a slow body ended.
     """
@@ -52,6 +57,12 @@ class FileServer(Server):
                 return Reply(302, b"", {"Location": str(where)})
             case ("later", text):
                 return Reply(429, b"", {"Retry-After": str(text)})
+            case ("page", status):
+                return Reply(int(status), b"<html>Log in</html>", {"Content-Type": "text/html"})
+            case "empty":
+                return Reply(200, b"")
+            case "endless":
+                return Reply(200, self._endless(), {"Transfer-Encoding": "chunked"})
         if request.target not in self.files:
             return Reply(404, b"")
         content = self.files[request.target]
@@ -67,19 +78,37 @@ class FileServer(Server):
         start = int(ranged[1]) if ranged else 0
         if ranged and start >= len(content):
             return Reply(416, b"", {"Content-Range": f"bytes */{len(content)}"})
-        body = content[start:]
-        kind, n = (how[0], int(how[1])) if isinstance(how, tuple) else ("", len(body))
+        kind, n = (how[0], int(how[1])) if isinstance(how, tuple) else (str(how), len(content))
+        if ranged and kind == "from":
+            start = n
+        body = gzip.compress(content[start:]) if kind == "gzip" else content[start:]
         headers = {"Content-Type": mimetypes.guess_type(request.target)[0] or "application/octet-stream"}
-        headers["Content-Length"] = str(n if kind == "short" else len(body))
+        headers["Content-Length"] = str(n if kind in ("short", "says") else len(body))
         if self.version:
             headers[self.version] = self._version(content)
-        if ranged:
-            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
-        return Reply(206 if ranged else 200, self._pieces(request, body, kind, n), headers)
+        if ranged and kind != "bare":
+            total = n if kind == "total" else len(content)
+            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{total}"
+        if kind == "gzip":
+            headers["Content-Encoding"] = "gzip"
+        pieces = self._pieces(request, body, kind, n)
+        if kind == "chunked":
+            del headers["Content-Length"]
+            headers["Transfer-Encoding"] = "chunked"
+            pieces = _chunked(pieces, whole=n >= len(content))
+        return Reply(206 if ranged else 200, pieces, headers)
+
+    def _endless(self) -> Generator[bytes, None, None]:
+        try:
+            while True:
+                self.sent += PIECE
+                yield f"{PIECE:x}\r\n".encode() + bytes(PIECE) + b"\r\n"
+        finally:
+            self.left.set()
 
     def _pieces(self, request: Request, body: bytes, kind: str, n: int) -> Generator[bytes, None, None]:
         slow = kind == "slow"
-        body, size = (body, n) if slow else (body[:n], PIECE)
+        body, size = (body, n) if slow else (body if kind in ("from", "total") else body[:n], PIECE)
         try:
             for at in range(0, len(body), size):
                 piece = body[at : at + size]
@@ -92,6 +121,14 @@ class FileServer(Server):
         finally:
             if kind in ("stall", "slow"):
                 self.left.set()
+
+
+def _chunked(pieces: Iterator[bytes], *, whole: bool) -> Generator[bytes, None, None]:
+    """Yield pieces as the transfer coding "chunked" frames them; without its end where they are not the whole."""
+    for piece in pieces:
+        yield f"{len(piece):x}\r\n".encode() + piece + b"\r\n"
+    if whole:
+        yield b"0\r\n\r\n"
 
 
 def serving(**files: bytes) -> AbstractContextManager[FileServer]:

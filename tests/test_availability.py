@@ -1,3 +1,5 @@
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -130,3 +132,20 @@ def test_a_damaged_availability_is_one_line(record: str, tmp_path: Path) -> None
     (tmp_path / "000.json").write_text(f'{{"videos": {{"a": {record}}}}}')
     with pytest.raises(StoreError, match="000.json .*: remove it and run the same again$"):
         read_availability(tmp_path / "000.json")
+
+
+def test_only_what_changes_how_a_file_is_read_changes_what_it_is_known_by() -> None:
+    plain = Record(video="a", status="present", sha256="abc")
+    assert plain.identity("upright") == plain.identity("stored") == "abc"
+    turned, late = replace(plain, rotation=90), replace(plain, rotation=270, begin_s=2.0)
+    assert (turned.identity("upright"), turned.identity("stored")) == ("abc+90", "abc")
+    assert (late.identity("upright"), late.identity("stored")) == ("abc+270@2.000", "abc@2.000")
+
+
+def test_a_record_of_an_earlier_version_is_of_an_upright_video(tmp_path: Path) -> None:
+    write_availability(tmp_path / "a.json", [Record(video="a", status="present", sha256="abc")])
+    content = json.loads((tmp_path / "a.json").read_text())
+    for field in ("rotation", "begin_s"):
+        del content["videos"]["a"][field]
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    assert read_availability(tmp_path / "a.json")["a"].identity("upright") == "abc"

@@ -263,3 +263,17 @@ def test_options_of_a_detector_pass_and_are_given_on_as_they_are() -> None:
         assert validate({"demo": {}, "shots": filled})["shots"] == filled
     adaptive = {"detector": "adaptive", "threshold": None, "min_shot_s": 0, "window_width": 3, "min_content_val": 1}
     assert validate({"demo": {}, "shots": adaptive})["shots"] == adaptive
+
+
+def test_no_shot_reaches_into_a_gap(tmp_path: Path) -> None:
+    t_s = [0.0, 0.4, 0.8, 3.0, 3.4, 3.8]
+    columns = {
+        "frame": range(6), "pts": [round(10 * time) for time in t_s], "t_s": t_s,
+        "first": [True, False, False, True, False, False], "content_val": [0.0] * 6,
+    }  # fmt: skip
+    scores = pa.table(columns).replace_schema_metadata({"time_base": "1/10", "frame_rate": "2/1"})
+    (tmp_path / "media/a").mkdir(parents=True)
+    pq.write_table(scores, tmp_path / "media/a/scores.parquet")
+    media = {"status": "present", "reason": "", "duration_s": 4.2, "gaps": [[1.2, 3.0, "damaged"], [4.2, 9.0, "cut"]]}
+    write_manifest(tmp_path / "media.json", {"a": media})
+    assert [(row["start_s"], row["end_s"]) for row in run(tmp_path)] == [(0.0, 1.2), (3.0, 4.2)]

@@ -26,6 +26,8 @@ class Record:
     codec, width, height, fps, duration_s: as the file's header says; empty and 0 where it does not or was not read.
     kept: False where the file came, was used and is deleted.
     spans: [start_s, end_s) of what is read of it, ascending and apart; none where that is the whole.
+    rotation: by how many degrees, clockwise, a stored picture is turned to be upright; 360 more where it is mirrored.
+    begin_s: when the first picture is shown, where that is more than 0.5 s after the sound begins; else 0.
     """
 
     video: str
@@ -45,6 +47,17 @@ class Record:
     duration_s: float = 0.0
     kept: bool = True
     spans: list[list[float]] = field(default_factory=list)
+    rotation: int = 0
+    begin_s: float = 0.0
+
+    def identity(self, orientation: Literal["upright", "stored"]) -> str:
+        """Return what all that is made from the file is known by.
+
+        It is the file's sha256, with what of its header decides how it is read: ``<sha256>+90``, ``<sha256>@2.000``.
+        orientation: in which pictures are read; one that is ``stored`` is not turned.
+        """
+        turned = f"+{self.rotation}" if self.rotation and orientation == "upright" else ""
+        return f"{self.sha256}{turned}{f'@{self.begin_s:.3f}' if self.begin_s else ''}"
 
 
 LONGEST_ID = 128
@@ -85,6 +98,11 @@ def read_manifest(path: Path | str) -> dict[str, dict[str, Any]]:
     videos = content.get("videos") if isinstance(content, dict) else None
     if not isinstance(videos, dict) or not all(isinstance(v, dict) and "status" in v for v in videos.values()):
         raise StoreError(f"{path} is no record of videos: remove it and run the same again")
+    try:
+        for video in videos:
+            check_video_id(video)  # it becomes part of paths
+    except ReleaseError as error:
+        raise StoreError(f"{path}: {error}: remove the file and run the same again") from None
     return videos
 
 

@@ -13,7 +13,7 @@ from stepline.backbones.weights import DIGESTS, WEIGHTS, check, how_to_get, loca
 from stepline.datasets import shards
 from stepline.datasets.release import Released, ReleaseFile, how_to_bring
 from stepline.datasets.schema import Video
-from stepline.download import DownloadOptions, fetch_file, fetch_video
+from stepline.download import DownloadOptions, fetch_file, fetch_video, remove_leftovers, remove_video
 from stepline.errors import DownloadError, MissingError, ReleaseError
 from stepline.io import read_json, sha256_file, write_bytes, write_json
 from stepline.media.headers import Headers
@@ -112,6 +112,7 @@ def bring_videos(pipeline: Pipeline, shard: str) -> list[Record]:
             records.append(_bring(video, paths.videos(pipeline.name), partial(bring, spans=spans.get(video.id, []))))
             if records[-1].status != "present":
                 log.warning("%s: %s: %s", video.id, records[-1].status, records[-1].reason)
+    remove_leftovers(paths.videos(pipeline.name), records)
     if again:
         write_json(paths.fetches(pipeline.name, shard), {"again": again})
     return records
@@ -122,8 +123,8 @@ def _bring(video: Video, folder: Path, bring: Callable[[Video], Record]) -> Reco
     before = read_availability(memory).get(video.id) if memory.exists() else None
     if video.lost:
         record = Record(video=video.id, status="missing", reason=video.lost)
-        if before is not None and before.path:
-            (folder / Path(before.path).name).unlink(missing_ok=True)
+        if before is not None:
+            remove_video(folder, before)
     else:
         record = bring(video)
     if before is not None and not before.kept and record.status in ("gone", "failed"):
@@ -147,7 +148,7 @@ def drop_videos(pipeline: Pipeline, shard: str) -> None:
         record = read_availability(memory)[video.id]
         if record.status == "present":
             write_availability(memory, [replace(record, kept=False)])
-            (folder / Path(record.path).name).unlink(missing_ok=True)
+            remove_video(folder, record)
         dropped[video.id] = {"status": record.status, "reason": record.reason}
     write_manifest(paths.dropped(pipeline.name, shard), dropped, by=media_params(pipeline.config))
 

@@ -78,11 +78,19 @@ def _indented(value: Any) -> str:
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
+def parse_json(content: bytes | str) -> Any:
+    """Return the JSON value in ``content``; raise ValueError where it is none, or nests too deep to be read."""
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("it nests too deep") from None
+
+
 def read_json(path: Path | str) -> Any:
     """Return the JSON value in ``path``, without its seal; raise StoreError where it is damaged."""
     content = Path(path).read_bytes()
     try:
-        value = json.loads(content)
+        value = parse_json(content)
     except ValueError as error:
         raise StoreError(f"{path} is not JSON ({error}): remove it and run the same again") from None
     if not intact(content):
@@ -92,22 +100,77 @@ def read_json(path: Path | str) -> Any:
     return value
 
 
+YAML_CHARACTERS, YAML_VALUES, YAML_LEVELS = 1 << 20, 100_000, 100
+"""The most that a YAML file may have; values count as often as aliases repeat them."""
+
+
 def read_yaml(text: str) -> Any:
     """Return the YAML value in ``text``, read by libyaml where PyYAML has it.
 
-    Raises yaml.YAMLError where it is none, and where a key stands twice in a mapping.
+    Raises yaml.YAMLError where it is none, where a key stands twice in a mapping, and where it has more characters,
+    values or levels than ``YAML_CHARACTERS``, ``YAML_VALUES`` and ``YAML_LEVELS``.
     """
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+    kind = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    _refuse_depth(text, kind)
+    loader = kind(text)
     try:
         node = loader.get_single_node()
         if node is None:
             return None
+        _refuse_bombs(node)
         _refuse_duplicates(node)
         return loader.construct_document(node)
+    except ValueError as error:
+        raise yaml.YAMLError(f"a value is none: {error}") from None
     finally:
         loader.dispose()
+
+
+def _refuse_depth(text: str, kind: Any) -> None:
+    """Raise yaml.YAMLError before libyaml composes so many levels that its stack ends the process."""
+    import yaml
+
+    if len(text) > YAML_CHARACTERS:
+        raise yaml.YAMLError(f"it has more than {YAML_CHARACTERS} characters")
+    most = text.count("[") + text.count("{") + max(map(len, re.findall("^[ ?-]*", text, re.MULTILINE)))
+    if most < 2000:
+        return
+    levels = 0
+    for event in yaml.parse(text, kind):
+        levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if levels > YAML_LEVELS:
+            raise yaml.YAMLError(f"it has more than {YAML_LEVELS} levels")
+
+
+def _refuse_bombs(document: "yaml.Node") -> None:
+    """Raise yaml.YAMLError where it has too many levels, or too many values once its aliases are replaced."""
+    import yaml
+
+    counted: dict[int, tuple[int, int]] = {}
+    left, begun = [document], set()
+    while left:
+        node = left[-1]
+        if id(node) in counted:
+            left.pop()
+            continue
+        if isinstance(node, yaml.ScalarNode):
+            if node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float") and len(node.value) > YAML_LEVELS:
+                raise yaml.YAMLError(f"line {node.start_mark.line + 1}: a number has {len(node.value)} characters")
+            held = []
+        else:
+            held = [each for item in node.value for each in (item if isinstance(item, tuple) else [item])]
+        if id(node) not in begun:
+            begun.add(id(node))
+            left += [each for each in held if id(each) not in begun]
+            continue
+        of = [counted.get(id(each), (0, 0)) for each in held]  # none of what holds itself
+        values, levels = 1 + sum(n for n, _ in of), 1 + max((n for _, n in of), default=0)
+        if values > YAML_VALUES or levels > YAML_LEVELS:
+            many = f"{YAML_LEVELS} levels" if levels > YAML_LEVELS else f"{YAML_VALUES} values, with its aliases"
+            raise yaml.YAMLError(f"it has more than {many}")
+        counted[id(node)] = values, levels
 
 
 def _refuse_duplicates(document: "yaml.Node") -> None:

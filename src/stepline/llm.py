@@ -20,6 +20,7 @@ from typing import NoReturn
 import httpx
 
 from stepline.download import WorthRetryingError, may_pass, retried, retry_after, unreachable
+from stepline.download.answers import service_client, without_key
 from stepline.errors import DownloadError, MissingError, StoreError
 from stepline.progress import progress
 from stepline.service import KEY, Conversation, Service, api_key, is_openai
@@ -151,7 +152,7 @@ class _Asker:
             raise DownloadError(reason)
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         limits = httpx.Limits(max_connections=self._service.concurrency)
-        return httpx.Client(headers=headers, timeout=TIMEOUT_S, limits=limits)
+        return service_client(timeout_s=TIMEOUT_S, headers=headers, limits=limits)
 
     def _ask(self, client: httpx.Client, conversation: Conversation) -> Answer:
         url = f"{self._service.url.rstrip('/')}/chat/completions"
@@ -159,13 +160,13 @@ class _Asker:
 
         def attempt() -> Answer:
             response = client.post(url, json=self._service.request(conversation))
-            return _answer(response) if response.status_code == 200 else self._refuse(response, host)
+            return self._answer(response) if response.status_code == 200 else self._refuse(response, host)
 
         return retried(attempt, attempts=ATTEMPTS, longest_wait_s=LONGEST_WAIT_S, prefix=host, sleep=self._ended.wait)
 
     def _refuse(self, response: httpx.Response, host: str) -> NoReturn:
         status = response.status_code
-        text = response.text.replace(self._key, "***") if self._key else response.text
+        text = self._said(response)
         reason = f"HTTP {status}: {' '.join(text.split())[:300]}"
         if may_pass(status) and "insufficient_quota" not in text:
             raise WorthRetryingError(reason, retry_after(response.headers))
@@ -174,24 +175,26 @@ class _Asker:
             raise MissingError(f"{refused}: {host}{reason}")
         raise DownloadError(f"{host}{reason}")
 
+    def _answer(self, response: httpx.Response) -> Answer:
+        try:
+            content = without_key(response.json(), self._key)
+            choice = content["choices"][0]
+            text = choice["message"]["content"]
+            if not isinstance(text, str | None):
+                raise TypeError
+            return Answer(
+                text=text or "",
+                finish_reason=str(choice.get("finish_reason")),
+                model=str(content.get("model")),
+                usage=json.dumps(content.get("usage")),
+            )
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+            said = " ".join(self._said(response).split())[:100]
+            raise DownloadError(f"{response.url.host}: the answer is no chat completion: {said}") from None
+
+    def _said(self, response: httpx.Response) -> str:
+        return response.text.replace(self._key, "***") if self._key else response.text
+
 
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _answer(response: httpx.Response) -> Answer:
-    try:
-        content = response.json()
-        choice = content["choices"][0]
-        text = choice["message"]["content"]
-        if not isinstance(text, str | None):
-            raise TypeError
-        return Answer(
-            text=text or "",
-            finish_reason=str(choice.get("finish_reason")),
-            model=str(content.get("model")),
-            usage=json.dumps(content.get("usage")),
-        )
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-        said = " ".join(response.text.split())[:100]
-        raise DownloadError(f"{response.url.host}: the answer is no chat completion: {said}") from None

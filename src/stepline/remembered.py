@@ -1,7 +1,6 @@
 """What was read of small files, until one of them changes: a plan asks for thousands at every start."""
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stepline.aside import sweep
-from stepline.io import canonical_json, write_text
+from stepline.io import canonical_json, parse_json, write_text
 
 REVISION = 1
 """Raise it with a change of what is kept."""
@@ -60,7 +59,7 @@ def _seen(files: Iterable[str]) -> tuple[str, int]:
 
 def _kept(memory: Path) -> dict[str, Any]:
     try:
-        known = json.loads(memory.read_bytes())
+        known = parse_json(memory.read_bytes())
     except (FileNotFoundError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

@@ -1,7 +1,7 @@
 """Shots, from the scores of a video's frames: those that PySceneDetect finds in the video."""
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -54,7 +54,7 @@ def detect(
     ``folder/<video>.csv`` is PySceneDetect's list of scenes. ``folder/<video>.parquet`` has a line per shot: shot,
     start_frame, end_frame, start_s, end_s; a shot is [start, end). It is there only with the CSV of the same shots. A
     shot begins with every span of frames that were decoded without a gap (``first`` in the scores), and wherever the
-    detector cuts. The files of a video that is not present are removed.
+    detector cuts; none reaches into a gap of a damaged video. The files of a video that is not present are removed.
 
     threshold: from which score on the detector cuts; None is its default. min_shot_s: nearer cuts are merged or
         dropped, as the detector does; 0 keeps all. window_width, min_content_val: of the detector ``adaptive``.
@@ -71,7 +71,8 @@ def detect(
         path.unlink(missing_ok=True)
         if media["status"] == "present":
             scores = media_folder / video / "scores.parquet"
-            shots = _shots(scores, SCORES[detector], rule, media["duration_s"])
+            gaps = [start_s for start_s, *_ in media.get("gaps", ())]
+            shots = _shots(scores, SCORES[detector], rule, media["duration_s"], gaps)
             _write(path, shots)
             videos[video]["n_shots"] = len(shots.rows)
         else:
@@ -99,8 +100,11 @@ def _rule(detector: Detector, threshold: float, min_shot_s: float, window_width:
     return lambda time, score: near.filter(time, score >= threshold)
 
 
-def _shots(path: Path, score: str, rule: Callable[[], Rule], duration_s: float) -> Shots:
-    """Return the shots of the scores in ``path``, span by span; raise StoreError where it is absent or damaged."""
+def _shots(path: Path, score: str, rule: Callable[[], Rule], duration_s: float, gaps: Sequence[float]) -> Shots:
+    """Return the shots of the scores in ``path``, span by span. gaps: where those of a damaged video begin.
+
+    Raises StoreError where the scores are absent or damaged.
+    """
     from scenedetect.common import FrameTimecode, Timecode, framerate_to_fraction
     from scenedetect.scene_manager import get_scenes_from_cuts
 
@@ -126,6 +130,7 @@ def _shots(path: Path, score: str, rule: Callable[[], Rule], duration_s: float) 
         over = time(end - 1) + 1
         shots.scenes.extend(get_scenes_from_cuts(cuts, time(start), over))
         over_s = duration_s if end == len(pts) else over.seconds
+        over_s = min([over_s, *(gap_s for gap_s in gaps if gap_s > t_s[end - 1])])
         starts = sorted({start, *(nearest(cut, start, end) for cut in cuts)})
         for row, until in pairwise([*starts, end]):
             until_s = over_s if until == end else float(t_s[until])

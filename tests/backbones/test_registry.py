@@ -44,6 +44,13 @@ def test_precision_reader_and_what_is_stored_come_from_the_configuration() -> No
     assert resolve("histogram", changed).reader == "decord"
 
 
+def test_the_orientation_is_part_of_a_spec_only_where_it_is_not_the_default() -> None:
+    upright, stored = (resolve("histogram", config(media={"orientation": each})) for each in ("upright", "stored"))
+    assert "orientation" not in upright.record()
+    assert stored.record() == upright.record() | {"orientation": "stored"}
+    assert resolve("s3d-htstep", config()).id == replace(resolve("s3d-htstep", config()), orientation="upright").id
+
+
 @pytest.mark.parametrize("name", ["histogram", "s3d-htstep", "minilm", "egovlp-text"])
 def test_a_name_that_is_taken_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=f"^config: backbones: '{name}' is taken; choose another name$"):

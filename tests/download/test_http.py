@@ -7,7 +7,8 @@ import pytest
 
 from stepline.download import fetch_file, http
 from stepline.errors import DownloadError
-from tests.file_server import FileServer, serving
+from tests.file_server import FileServer, How, serving
+from tests.server import PIECE
 
 CONTENT = bytes(range(256)) * 4000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -235,9 +236,92 @@ def test_a_redirect_is_followed(server: FileServer) -> None:
     assert Path("out/a").read_bytes() == CONTENT
 
 
-def test_redirects_without_end_are_one_line(server: FileServer) -> None:
+def test_redirects_without_end_are_followed_ten_times_in_all(server: FileServer) -> None:
     server.next["/a"] = [("to", "/a")] * 200
-    assert f"{server.url}/a: " in refused(server)
+    assert refused(server) == f"{server.url}/a: Exceeded maximum allowed redirects."
+    assert len(server.gets) == 11
+
+
+@pytest.mark.parametrize("where", ["ftp://127.0.0.1/a", "file:///etc/passwd", "http://[", "http://nowhere.invalid/a"])
+def test_a_redirect_to_what_cannot_be_asked_is_followed_once(server: FileServer, where: str) -> None:
+    server.next["/a"] = [("to", where)] * 3
+    line = refused(server)
+    if not where.endswith("invalid/a"):  # without a network, looking up a name may pass
+        assert "attempts" not in line
+        assert len(server.gets) == 1
+
+
+@pytest.mark.parametrize("how", [("from", 0), ("from", CUT - 1), ("from", CUT + 1), "bare", ("total", 99)])
+def test_another_part_than_the_one_asked_for_is_not_appended(server: FileServer, how: How) -> None:
+    server.next["/a"] = [("cut", CUT), how]
+    fetch_file(f"{server.url}/a", Path("out/a"))
+    assert Path("out/a").read_bytes() == CONTENT
+    assert [wanted for _, wanted in server.gets] == ["", f"bytes={CUT}-", ""]
+
+
+def test_a_part_that_was_not_asked_for_is_no_file(server: FileServer) -> None:
+    server.next["/a"] = [("page", 206)] * 3
+    assert "does not fit the one on the server (3 attempts)" in refused(server)
+    assert parts() == []
+
+
+@pytest.mark.parametrize(("how", "line"), [("gzip", "compressed (gzip)"), (204, "HTTP 204"), (302, "HTTP 302")])
+def test_what_is_not_the_file_as_it_is_is_refused_at_once(server: FileServer, how: How, line: str) -> None:
+    server.next["/a"] = [how]
+    assert line in refused(server)
+    assert len(server.gets) == 1
+
+
+def test_a_body_in_chunks_comes_and_one_without_its_end_is_asked_for_again(server: FileServer) -> None:
+    server.next["/a"] = [("chunked", CUT), "chunked"]
+    fetch_file(f"{server.url}/a", Path("out/a"))
+    assert Path("out/a").read_bytes() == CONTENT
+
+
+def test_an_empty_answer_is_no_file(server: FileServer) -> None:
+    server.next["/a"] = ["empty"] * 3
+    assert refused(server) == f"{server.url}/a: the file is empty (3 attempts)"
+    assert parts() == []
+
+
+@pytest.mark.parametrize("size", [0, 10 * PIECE])
+def test_a_body_without_end_is_cut_off(server: FileServer, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MOST_UNTOLD", 100 * PIECE)
+    server.next["/a"] = ["endless"]
+    assert f"more than {size or 100 * PIECE} bytes" in refused(server, size=size)
+    assert server.left.wait(5)
+    assert server.sent < 1000 * PIECE
+    assert parts() == []
+
+
+def test_more_than_the_disk_holds_is_not_begun(server: FileServer) -> None:
+    server.next["/a"] = [("says", 10**18)]
+    assert "1000000000000000000 bytes, more than the disk holds" in refused(server)
+    assert len(server.gets) == 1
+
+
+def test_a_body_that_drips_is_as_good_as_stalled(
+    server: FileServer, get: Callable[[], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "STALL_S", 0.25)
+    server.next["/a"] = [("slow", 10)]
+    assert get() == CONTENT
+    assert int(server.gets[1][1][6:-1]) < 100
+
+
+def test_a_part_that_cannot_be_continued_is_not_kept(server: FileServer) -> None:
+    server.version = ""
+    server.next["/a"] = [("cut", CUT)] * 3
+    refused(server)
+    assert list(Path("out").iterdir()) == []
+
+
+@pytest.mark.parametrize("about", ["", "\xff\xff", '"1"', '"1"\n' + 40 * "9"])
+def test_damaged_notes_about_a_part_start_it_again(server: FileServer, get: Callable[[], bytes], about: str) -> None:
+    server.next["/a"] = [("cut", CUT), 404]
+    refused(server)
+    Path("out/.a.version").write_bytes(about.encode("latin-1"))
+    assert get() == CONTENT
 
 
 def test_a_refused_download_leaves_the_old_file(server: FileServer) -> None:

@@ -1,3 +1,5 @@
+import socket
+import ssl
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -74,14 +76,50 @@ def test_an_address_that_cannot_be_asked_is_one_line() -> None:
         Client(httpx.InvalidURL("no port")).retried()
 
 
+def caused(by: Exception) -> httpx.ConnectError:
+    """Return the error of httpx's that ``by`` becomes."""
+    error = httpx.ConnectError(str(by))
+    error.__cause__ = by
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        httpx.TooManyRedirects("too many"),
+        httpx.UnsupportedProtocol("ftp"),
+        caused(ssl.SSLCertVerificationError("expired")),
+        caused(socket.gaierror(socket.EAI_NONAME, "unknown name")),
+    ],
+)
+def test_what_cannot_pass_is_tried_once(error: httpx.RequestError) -> None:
+    client = Client(error)
+    with pytest.raises(DownloadError, match=r"^host: ") as raised:
+        client.retried()
+    assert "attempts" not in str(raised.value)
+    assert client.waits == []
+
+
+def test_a_name_that_cannot_be_looked_up_now_is_tried_again() -> None:
+    assert Client(caused(socket.gaierror(socket.EAI_AGAIN, "try again"))).retried() == "an answer"
+
+
+def test_an_error_names_no_password() -> None:
+    with pytest.raises(DownloadError, match=r"^host: http://a/ has no port \(4 attempts\)$"):
+        Client(*[httpx.ReadError("http://u:SECRET@a/ has no port")] * 4).retried()
+
+
 def test_what_may_pass() -> None:
     statuses = [200, 301, 400, 401, 403, 404, 408, 409, 410, 416, 429, 500, 503, 599]
     assert [status for status in statuses if may_pass(status)] == [408, 409, 429, 500, 503, 599]
+
+
+BEYOND = "Mon, 02 Jan 99999999999 00:00:00 GMT"
 
 
 def test_a_wait_is_in_seconds_or_until_a_date() -> None:
     later, before = (format_datetime(datetime.now(UTC) + timedelta(seconds=s), usegmt=True) for s in (30, -30))
     assert retry_after({"retry-after": "7"}) == 7
     assert retry_after(httpx.Headers({"Retry-After": later})) == pytest.approx(30, abs=5)
-    assert [retry_after({"retry-after": text}) for text in (before, "soon", "")] == [0, 0, 0]
+    assert [retry_after({"retry-after": text}) for text in (before, "soon", "", BEYOND)] == [0, 0, 0, 0]
     assert retry_after({}) == 0

@@ -11,7 +11,7 @@ import pytest
 
 from stepline.availability import Record, read_availability, write_availability
 from stepline.datasets.schema import Video
-from stepline.download import DownloadOptions
+from stepline.download import DownloadOptions, remove_leftovers
 from stepline.download import fetch_video as fetch_video_
 from stepline.errors import ConfigError, ReleaseError
 from tests.download.clip import DURATION_S, HEADERS
@@ -188,6 +188,20 @@ def test_failures_are_recorded_and_counted_until_it_comes(server: FileServer) ->
     record = fetch_video(wanted)
     assert (record.status, record.reason, record.attempts) == ("present", "", 4)
     assert read_availability(FOLDER / "a.json") == {"a": record}
+
+
+def test_what_no_later_download_goes_on_from_is_removed(server: FileServer) -> None:
+    server.next["/a.mp4"] = [("cut", 1000), 404]
+    cut = replace(fetch_video(video(url=f"{server.url}/a.mp4")), status="failed")
+    hidden = {".a.mp4.part", ".a.mp4.version"}
+    assert hidden < set(names())
+    for name in (".a.spans.mp4", ".b.mp4.part"):
+        (FOLDER / name).touch()
+    (FOLDER / ".a.yt-dlp").mkdir()
+    remove_leftovers(FOLDER, [cut])
+    assert set(names()) == {*hidden, ".a.yt-dlp", ".b.mp4.part", "a.json"}
+    remove_leftovers(FOLDER, [fetch_video(video(url=f"{server.url}/a.webm"))])
+    assert names() == [".b.mp4.part", "a.json", "a.webm"]
 
 
 def test_a_direct_file_with_another_checksum_is_mismatched(server: FileServer) -> None:

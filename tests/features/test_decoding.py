@@ -114,7 +114,7 @@ def test_decoders_wait_for_a_slow_consumer(monkeypatch: pytest.MonkeyPatch, tmp_
     stream.close()  # type: ignore[attr-defined]
 
 
-def silent(video: Path, requests: list[Request], spans: Any) -> Iterator[int]:
+def silent(video: Path, requests: list[Request], spans: Any, damaged: str) -> Iterator[int]:
     yield 0
     time.sleep(600)
 

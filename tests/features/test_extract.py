@@ -80,9 +80,13 @@ def test_what_cannot_be_read_is_a_record_and_the_rest_is_made(tmp_path: Path) ->
     absent = Record(video="absent", status="present", path=str(tmp_path / "absent.mp4"), sha256="0")
     made = run(tmp_path, *(present(tmp_path / f"{name}.mp4") for name in ("whole", "short", "text")), gone, absent)
     statuses = {video: record["status"] for video, record in made.items()}
-    assert statuses == {"whole": "present", "short": "failed", "text": "failed", "private": "gone", "absent": "failed"}
+    assert statuses == {"whole": "present", "short": "present", "text": "failed", "private": "gone", "absent": "failed"}
     assert all(record["reason"] for video, record in made.items() if video != "whole")
-    assert Bank.open([tmp_path / "features/000"], SPEC).videos == {"whole"}
+    bank = Bank.open([tmp_path / "features/000"], SPEC)
+    assert (bank.videos, [*bank.damaged]) == ({"whole", "short"}, ["short"])
+    assert np.array_equal(bank["short"], bank["whole"][: made["short"]["n_rows"]])
+    _, end_s, reason = made["short"]["gaps"][-1]
+    assert (end_s, reason.partition(":")[0]) == (pytest.approx(10, abs=0.04), "truncated")
 
 
 def test_no_readable_video_makes_an_empty_store(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ pytest.importorskip("cv2")
 from stepline.availability import Record
 from stepline.errors import StoreError
 from stepline.features import pictures
-from stepline.features.frames import Batch, Request, batches
+from stepline.features.frames import Batch, Begun, Request, batches
 from stepline.features.pictures import Videos, keep, stream
 from tests.features import toy
 from tests.features.test_extract import present
@@ -95,3 +95,11 @@ def test_a_video_that_cannot_be_read_is_one_line(videos: Videos, tmp_path: Path)
         list(stream(SPEC, {"c": [(0.0, 1.0)]}, spoilt, 2))
     with pytest.raises(StoreError, match=r"a.mp4 cannot be read: the clip from 5.0 s to 6.0 s lies outside"):
         list(stream(SPEC, {"a": [(5.0, 6.0)]}, videos, 2))
+
+
+def test_a_clip_that_is_lost_is_one_line(videos: Videos, monkeypatch: pytest.MonkeyPatch) -> None:
+    none = np.zeros(0, np.int64)
+    begun = Begun(0, none, none, none, gaps=[(1.0, 2.0, "damaged")])
+    monkeypatch.setattr(pictures, "decoded", lambda jobs, *rest: ((0, each) for each in (begun,)))
+    with pytest.raises(StoreError, match=r"a.mp4 cannot be read: 1.000 to 2.000 s: damaged$"):
+        list(stream(SPEC, LISTED, videos, 3))

@@ -10,7 +10,7 @@ import pytest
 
 from stepline.media.decode import MediaError
 from stepline.media.process import Limits, killable
-from stepline.media.read import pyav
+from stepline.media.read import pyav, timeline_of
 from stepline.media.timeline import scan
 from tests.media.clips import CFR_25, KINDS, index_of, kind, make
 
@@ -28,11 +28,11 @@ REFUSED = {
 @pytest.mark.parametrize("name", KINDS)
 def test_it_gives_the_right_frames_or_none(name: str, fps: int, tmp_path: Path) -> None:
     path, shows, _ = kind(tmp_path, name)
-    timeline = scan(path)
+    timeline = timeline_of(path)
     indices = timeline.select("at_or_before", fps)
     if name in REFUSED:
         with pytest.raises(MediaError, match=f"{REFUSED[name]}.: set media.reader to pyav"):
-            next(decord(path, timeline, indices), turned=True)
+            next(decord(path, timeline, indices, turned=True))
     else:
         assert [index_of(frame.rgb()) for frame in decord(path, timeline, indices, turned=True)] == [
             shows[i] for i in indices
@@ -52,7 +52,7 @@ def test_a_count_that_differs_is_refused(tmp_path: Path) -> None:
     timeline = scan(make(tmp_path / "long.mp4", CFR_25))
     path = make(tmp_path / "a.mp4", CFR_25[:50])
     with pytest.raises(MediaError, match="decord counts other frames than the container has"):
-        next(decord(path, timeline, np.array([60])))
+        next(decord(path, timeline, np.array([60]), turned=True))
 
 
 def test_what_it_cannot_read_is_an_error_of_one_line(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_what_it_cannot_read_is_an_error_of_one_line(tmp_path: Path) -> None:
     timeline = scan(path)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(MediaError, match="^decord: .*Error.*$") as error:
-        list(decord(path, timeline, np.arange(250, turned=True)))
+        list(decord(path, timeline, np.arange(250), turned=True))
     assert "[" not in str(error.value)
     assert "\n" not in str(error.value)
 

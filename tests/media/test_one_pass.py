@@ -41,9 +41,9 @@ def test_the_same_video_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_scores_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make(tmp_path / "a.mp4", CFR_25)
-    [whole, _] = stage.decode(path, tmp_path / "a.wav", ())
+    [whole, _] = stage.decode(path, tmp_path / "a.wav", (), True)
     monkeypatch.setattr(stage, "ROWS", 20)
-    *batches, _ = stage.decode(path, tmp_path / "a.wav", ())
+    *batches, _ = stage.decode(path, tmp_path / "a.wav", (), True)
     assert [len(batch.rows) for batch in batches] == [20, 20, 20, 15]
     assert [row for batch in batches for row in batch.rows] == whole.rows
 

@@ -3,12 +3,14 @@ import wave
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from stepline.availability import Record, read_manifest, write_availability
 from stepline.io import sha256_file
+from stepline.media.decode import MediaError
 from stepline.media.prepare import prepare
 from tests.media.clips import CFR_25, LIMITS, VFR, make, without_audio_between
 
@@ -37,13 +39,14 @@ def present(path: Path) -> Record:
     return Record(video=path.stem, status="present", path=str(path), sha256=sha256_file(path))
 
 
-def run(tmp_path: Path, *records: Record) -> dict[str, dict]:
+def run(tmp_path: Path, *records: Record, **options: Any) -> dict[str, dict]:
     write_availability(tmp_path / "availability.json", list(records))
     prepare(
         tmp_path / "availability.json",
         tmp_path / "media",
         tmp_path / "media/manifests/000.json",
         limits=LIMITS,
+        **options,
     )
     return read_manifest(tmp_path / "media/manifests/000.json")
 
@@ -115,15 +118,19 @@ def test_what_cannot_be_read_is_a_record(tmp_path: Path) -> None:
     )
     assert {video: record["status"] for video, record in made.items()} == {
         "whole": "present",
-        "short": "failed",
+        "short": "present",
         "text": "failed",
         "absent": "failed",
         "private": "gone",
     }
-    assert all(record["reason"] for video, record in made.items() if video != "whole")
+    assert all(record["reason"] for record in made.values() if record["status"] != "present")
+    assert made["whole"]["gaps"] == []
+    [*_, [start_s, end_s, _]] = made["short"]["gaps"]
+    assert start_s <= made["short"]["duration_s"] + 0.1
+    assert end_s == pytest.approx(10, abs=0.1)
     assert made["whole"]["audio"] == {"status": "missing", "reason": "no audio stream"}
     assert made["private"]["reason"] == "private video"
-    assert sorted(os.listdir(tmp_path / "media")) == ["manifests", "whole"]
+    assert sorted(os.listdir(tmp_path / "media")) == ["manifests", "short", "whole"]
     assert sorted(os.listdir(tmp_path / "media/whole")) == [
         "media.json",
         "scores.parquet",
@@ -156,3 +163,50 @@ def test_other_spans_are_made_again(tmp_path: Path) -> None:
     assert run(tmp_path, part)["a"] == made
     assert (tmp_path / "media/a/scores.parquet").stat().st_ino == kept
     assert run(tmp_path, record)["a"] == whole
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list of how videos are read from here on; each has a gap, and nothing is decoded."""
+    made: list[str] = []
+
+    def one_pass(path: Path, folder: Path, spans: Any, *, orientation: str, damaged: str, **_: Any) -> dict[str, Any]:
+        made.append(orientation)
+        if damaged == "skip":
+            raise MediaError("1.000 to 2.000 s: damaged")
+        (folder / "scores.parquet").touch()
+        return {"gaps": [[1.0, 2.0, "damaged"]], "duration_s": 3.0, "audio": {"status": "missing", "reason": ""}}
+
+    monkeypatch.setattr("stepline.media.prepare.one_pass", one_pass)
+    return made
+
+
+def video(tmp_path: Path, **fields: Any) -> Record:
+    (tmp_path / "a.mp4").touch()
+    return Record(video="a", status="present", path=str(tmp_path / "a.mp4"), sha256="0" * 64, **fields)
+
+
+def test_a_damaged_video_fails_where_it_is_to_be_skipped_and_is_not_read_again(
+    tmp_path: Path, passes: list[str]
+) -> None:
+    made = run(tmp_path, video(tmp_path))
+    assert made["a"]["gaps"] == [[1.0, 2.0, "damaged"]]
+    skipped = run(tmp_path, video(tmp_path), damaged="skip")["a"]
+    assert (skipped["status"], skipped["reason"]) == ("failed", "1.000 to 2.000 s: damaged")
+    assert run(tmp_path, video(tmp_path)) == made
+    assert passes == ["upright"]
+    assert run(tmp_path, replace(video(tmp_path), sha256="1" * 64), damaged="skip")["a"]["status"] == "failed"
+
+
+def test_only_a_video_that_is_turned_or_begins_late_is_read_again(tmp_path: Path, passes: list[str]) -> None:
+    plain = video(tmp_path)
+    first = run(tmp_path, plain)
+    assert first["a"]["sha256"] == plain.sha256
+    assert run(tmp_path, plain, orientation="stored") == first
+    assert passes == ["upright"]
+    turned = replace(plain, rotation=90)
+    assert run(tmp_path, turned)["a"]["sha256"] == f"{plain.sha256}+90"
+    assert run(tmp_path, turned, orientation="stored") == first
+    late = replace(plain, begin_s=2.0)
+    assert run(tmp_path, late)["a"]["sha256"] == run(tmp_path, late)["a"]["sha256"] == f"{plain.sha256}@2.000"
+    assert passes == ["upright", "upright", "stored", "upright"]

@@ -84,8 +84,8 @@ def test_a_decoder_leaves_sigterm_to_its_parent() -> None:
     assert list(killable(die, signal.SIGTERM, limits=LIMITS, duration_s=0)) == [1]
 
 
-def test_a_bug_is_no_record() -> None:
-    with pytest.raises(RuntimeError, match="exit code 7"):
+def test_a_decoder_that_ends_without_a_word_is_an_error_of_its_video() -> None:
+    with pytest.raises(MediaError, match="exit code 7"):
         list(killable(leave, 7, limits=LIMITS, duration_s=0))
 
 

@@ -27,9 +27,9 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     packets: list[int] = []
     decode_packet = decode.Stream.decode
 
-    def listed(self: decode.Stream, packet: "av.Packet") -> Iterator[decode.DecodedFrame]:
+    def listed(self: decode.Stream, packet: "av.Packet", **after: int | None) -> Iterator[decode.DecodedFrame]:
         packets.append(packet.pts)
-        return decode_packet(self, packet)
+        return decode_packet(self, packet, **after)
 
     monkeypatch.setattr(decode.Stream, "decode", listed)
     return packets

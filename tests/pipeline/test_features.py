@@ -79,3 +79,11 @@ def test_other_clips_are_described_again(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_backbone_for_listed_clips_wants_a_list() -> None:
     with pytest.raises(ConfigError, match=f"^config: {LISTED} describes listed clips, and mine lists none: give"):
         features(LISTED)
+
+
+def test_what_becomes_of_damaged_videos_is_a_parameter_only_where_it_is_not_the_default() -> None:
+    before = json.loads(made().features.params("histogram", "000"))
+    assert json.loads(made(media={"damaged": "skip"}).features.params("histogram", "000")) == before | {
+        "damaged": "skip"
+    }
+    assert "damaged" not in before

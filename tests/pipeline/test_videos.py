@@ -1,5 +1,6 @@
 """What has videos fetched again and deleted, one change at a time."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -121,3 +122,19 @@ def test_another_revision_is_another_parameter_of_the_job(
     before = params(validate({}))
     monkeypatch.setattr(videos, revision, 99)
     assert params(validate({})) != before
+
+
+def test_how_damaged_and_rotated_videos_are_read_is_a_parameter_only_where_it_is_not_the_default() -> None:
+    before = media_params(validate({}))
+    assert "damaged" not in before
+    assert "orientation" not in before
+    for changed in ({"damaged": "skip"}, {"orientation": "stored"}):
+        other = json.loads(media_params(validate({"media": changed})))
+        assert other == json.loads(before) | changed
+    assert media_params(validate({"media": {"damaged": "partial", "orientation": "upright"}})) == before
+
+
+def test_headers_are_read_anew_where_a_record_keeps_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = made().videos.params("000")
+    monkeypatch.setattr(videos, "HEADERS", 99)
+    assert made().videos.params("000") != before

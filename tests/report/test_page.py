@@ -12,6 +12,7 @@ from stepline.asr.transcript import Sentence
 from stepline.availability import Record, read_manifest, write_availability, write_manifest
 from stepline.config import validate
 from stepline.io import atomic_path, write_json
+from stepline.media.timeline import Gap, described
 from stepline.needs import Need
 from stepline.pipeline import Pipeline
 from stepline.report.page import clock, write_page
@@ -79,6 +80,57 @@ def test_a_line_says_what_each_stage_made(pipeline: Pipeline) -> None:
 
 def test_the_headline_counts_what_is_there(pipeline: Pipeline) -> None:
     assert headline(summarise(pipeline)) == "1 of 3 videos, 0.1 minutes, 2 shots, 1 sentences, 3 words; 2 failed."
+
+
+def damage(pipeline: Pipeline, of_media: list[Gap], of_features: list[Gap]) -> None:
+    """Let the one video that is read have gaps."""
+    media = paths.manifest(paths.media("mine"), "000")
+    features = paths.features_manifest("mine", "000", pipeline.features.spec_of("histogram"))
+    for path, gaps, reason in ((media, of_media, ""), (features, of_features, described(of_features))):
+        made = read_manifest(path)
+        write_manifest(path, made | {"a": made["a"] | {"gaps": gaps, "reason": reason}})
+
+
+GAPS = [(2.0, 3.5, "damaged"), (8.0, 10.0, "truncated")]
+
+
+def test_a_video_that_is_read_in_part_says_which_times_are_absent(pipeline: Pipeline) -> None:
+    damage(pipeline, GAPS, GAPS)
+    write_summary(pipeline)
+    with open("results/mine/videos.csv", newline="", encoding="utf-8") as file:
+        a, b, _ = csv.DictReader(file)
+    assert (a["status"], a["absent_s"], a["duration_s"], a["histogram"]) == ("partial", "3.5", "8.0", "40")
+    assert a["reason"] == "2.000 to 3.500 s: damaged; 8.000 to 10.000 s: truncated"
+    assert (b["status"], b["absent_s"]) == ("failed", "")
+    counted = "1 of 3 videos, 1 of them in part (3.5 s absent), 0.1 minutes, 2 shots, 1 sentences, 3 words; 2 failed."
+    assert counted in Path("results/mine/videos.md").read_text()
+
+
+def test_damage_that_only_features_met_counts_too(pipeline: Pipeline) -> None:
+    damage(pipeline, [], GAPS[:1])
+    row = summarise(pipeline).rows[0]
+    assert (row["status"], row["absent_s"], row["reason"]) == ("partial", 1.5, "histogram: 2.000 to 3.500 s: damaged")
+
+
+def test_sound_that_is_read_in_part_says_so(pipeline: Pipeline) -> None:
+    media = paths.manifest(paths.media("mine"), "000")
+    sound = {"status": "present", "reason": "2.000 to 2.300 s cannot be decoded: damaged"}
+    write_manifest(media, read_manifest(media) | {"a": read_manifest(media)["a"] | {"audio": sound}})
+    row = summarise(pipeline).rows[0]
+    assert (row["status"], row["reason"]) == ("present", f"audio: {sound['reason']}")
+
+
+def test_the_page_marks_gaps_on_the_strips(pipeline: Pipeline) -> None:
+    damage(pipeline, GAPS, GAPS)
+    write_page(pipeline, PAGE)
+    text = PAGE.read_text()
+    places = re.findall(r'class="gap" style="left:([\d.]+)%;width:([\d.]+)%" title="([^"]+)"', text)
+    assert places == 2 * [
+        ("20.0", "15.0", "absent: damaged, 2.00 to 3.50 s"), ("80.0", "20.0", "absent: truncated, 8.00 to 10.00 s")
+    ]  # fmt: skip
+    assert re.findall(r'class="shot\d" style="left:([\d.]+)%', text) == ["0.0", "20.0"]
+    assert "0:08 · 3.5 s absent · 64 x 48" in text
+    assert "<span>0:10</span>" in text
 
 
 def test_a_reason_stands_once(pipeline: Pipeline) -> None:

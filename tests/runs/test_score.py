@@ -127,8 +127,8 @@ class TestScore:
         made = tiny(folder, metrics=OPTIONS | options)
         return made.inputs(job(made, entry))
 
-    def scored(self, of: TinyInputs, made: Sequence[Guess], needs: Sequence[Need] = ()) -> dict[str, Any]:
-        write_predictions(Path("p"), Guess, made, spec=of.spec, needs=needs, selection="chosen")
+    def scored(self, of: TinyInputs, made: Sequence[Guess], needs: Sequence[Need] = (), **about: Any) -> dict[str, Any]:
+        write_predictions(Path("p"), Guess, made, spec=of.spec, needs=needs, selection="chosen", **about)
         score(of, Path("p"), Path("s.json"))
         found: dict[str, Any] = read_json(Path("s.json"))
         return found
@@ -149,6 +149,12 @@ class TestScore:
         assert error["per_video"] == pytest.approx({"e": (2 + 4 / 3) / 2, "f": 5})
         assert found["metrics"].keys() == {"error", "near"}
         assert (found["status"], found["needs"], found["selection"]) == ("present", [], "chosen")
+
+    def test_damaged_videos_are_counted_with_what_is_absent_of_them(self, tmp_path: Path) -> None:
+        of = self.inputs(tmp_path)
+        assert "n_in_part" not in self.scored(of, self.guesses(4))["metrics"]["error"]
+        error = self.scored(of, self.guesses(4), in_part={"e": 1.5, "a": 30.0})["metrics"]["error"]
+        assert (error["n_videos"], error["n_in_part"], error["absent_s"]) == (2, 1, 1.5)
 
     def test_a_kind_is_scored_by_its_metrics_alone(self, tmp_path: Path) -> None:
         assert self.scored(self.inputs(tmp_path, "three"), self.guesses(0))["metrics"].keys() == {"error"}

@@ -1,10 +1,15 @@
+import csv
+from math import inf
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from stepline import paths
 from stepline.errors import ConfigError, MissingError, StoreError
+from stepline.features import store
+from stepline.features.store import Damaged, Part
 from stepline.io import read_json
 from stepline.runs.predictions import read_predictions
 from stepline.runs.report import write_report
@@ -51,6 +56,27 @@ def test_each_verb_writes_its_file(verbs: Verbs) -> None:
         *("table1.svg", "report.html", "all"),
     }
     assert len(Path("results/tiny/all").read_text().splitlines()) == 5
+
+
+def test_a_damaged_video_is_read_with_the_nearest_rows_and_counted(verbs: Verbs) -> None:
+    (location,) = verbs.benchmark.footage["first"].stores("net")
+    held = store.read(location)
+    rows = {video: np.array(held.rows_of(block)) for video, (block,) in held.blocks.items()}
+    parts: dict[str, Any] = rows | {"e": [Part(rows["e"][:20], 0, 0, 20), Part(rows["e"][30:], 30, 30, inf)]}
+    damaged = {video: Damaged("key", [], [(20.0, 29.5, "damaged")]) for video in "e"}
+    store.write(location, held.spec, parts, 1, damaged=damaged)
+    of = verbs.benchmark.inputs(verbs.benchmark.job("first", "fitted", "all"))
+    assert (len(of.banks[0]["e"]), of.in_part) == (60, {"e": 9.5})
+    for seed in (0, 5):
+        verbs.fit(*PLACE[1:], seed)
+    verbs.predict("first", "fitted", "all")
+    verbs.score("first", "fitted", "all")
+    verbs.table("table1")
+    with open("results/tiny/table1.csv", newline="", encoding="utf-8") as file:
+        line = next(row for row in csv.DictReader(file) if row["entry"] == "fitted")
+    assert (line["n_videos"], line["n_listed"], line["n_in_part"]) == ("2", "2", "1")
+    assert "videos: 1 read in part, 9.5 s absent" in line["note"]
+    assert "2 / 2, 1 in part" in Path("results/tiny/table1.md").read_text()
 
 
 class TestFit:

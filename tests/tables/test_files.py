@@ -24,7 +24,8 @@ def test_the_csv_has_the_columns_in_order_and_empty_unknowns(paper: Path, tmp_pa
         "context_s": "60", "metric": "accuracy", "value": "11.5000", "paper": "11.22", "rerun": "",
         "difference": "0.2800", "release": "v0", "split": "test", "protocol": "paper", "inputs": "window;recording",
         "options": "", "value_sd": "0.2500",
-        "ci_low": "8.0000", "ci_high": "14.0000", "n_videos": "6", "n_listed": "6", "n_samples": "12000",
+        "ci_low": "8.0000", "ci_high": "14.0000", "n_videos": "6", "n_listed": "6", "n_in_part": "",
+            "n_samples": "12000",
         "n_queries": "", "pool_used": "", "pool_listed": "", "seeds": "0;1;2", "spec": "1a2b3c4d",
         "status": "within", "note": "tolerance ±1: a rerun; selection: val loss", "command": "",
     }  # fmt: skip

@@ -47,6 +47,7 @@ def test_a_value_without_a_number_of_the_paper_is_ours(paper: Path) -> None:
         ({"score": score(n_videos=5)}, "videos: 5 of 6 evaluated"),
         ({"score": score(pool_used=9, pool_listed=10)}, "pool: 9 of 10 evaluated"),
         ({"score": score(n_queries=9, queries_listed=10)}, "queries: 9 of 10 evaluated"),
+        ({"score": score(n_in_part=2, absent_s=3.44)}, "videos: 2 read in part, 3.4 s absent"),
         ({"protocol": "beyond"}, "protocol beyond the paper's"),
         (
             {"options": {"transcripts": Option("asr", "released"), "k": Option(1, 1)}},

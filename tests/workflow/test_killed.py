@@ -1,5 +1,6 @@
 """A run that is killed, and what the next one makes of it."""
 
+from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,12 @@ def test_a_killed_run_is_unlocked_and_goes_on_to_the_same_table(
         assert (folder / path).read_bytes() == (small_study / path).read_bytes()
     assert messages(locked) == []
     assert not [path for path in (folder / "results").rglob(".*") if path.is_file()]
+
+
+def test_what_a_job_was_writing_at_a_kill_is_made_again(small: Path, real_data: Path) -> None:
+    written, begun = small / TABLE, small / ".snakemake/incomplete" / urlsafe_b64encode(TABLE.encode()).decode()
+    before = written.read_bytes()
+    written.write_text("half a ta")
+    begun.write_text('{"external_jobid": null}')
+    assert run(TABLE, *spacewalk(), folder=small, mirror=real_data) == [TABLE]
+    assert written.read_bytes() == before

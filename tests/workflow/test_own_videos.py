@@ -14,6 +14,7 @@ import pytest
 from stepline import paths
 from stepline.availability import read_manifest
 from stepline.backbones.histogram import HistogramSpec
+from stepline.cli import main
 from tests.conftest import made_once, snakemake
 from tests.file_server import serving
 from tests.workflow.runs import messages
@@ -163,12 +164,14 @@ def test_what_was_removed_behind_the_workflow_is_made_again_once(own: Path) -> N
     assert go(own) == []
 
 
-def test_what_cannot_be_read_is_a_line_with_a_reason(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_a_line_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import av
 
     videos = tmp_path / "videos"
     whole = clip(videos / "whole.mp4").read_bytes()
     (videos / "truncated.mp4").write_bytes(whole[: len(whole) // 2])
+    cut = clip(videos / "cut.mkv")
+    cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 4])
     (videos / "nothing.mp4").write_bytes(b"")
     (videos / "text.mp4").write_text("This is no video.")
     for name, kind in (("sound.mp4", "audio"), ("picture.mp4", "video")):
@@ -183,6 +186,7 @@ def test_what_cannot_be_read_is_a_line_with_a_reason(tmp_path: Path) -> None:
     assert go(tmp_path) == jobs("000")
     rows = table(tmp_path)
     assert {video: row["status"] for video, row in rows.items()} == {
+        "cut": "partial",
         "nothing": "failed",
         "picture": "present",
         "sound": "failed",
@@ -192,7 +196,21 @@ def test_what_cannot_be_read_is_a_line_with_a_reason(tmp_path: Path) -> None:
     }
     assert all(row["reason"] for row in rows.values())
     assert (rows["picture"]["audio"], rows["picture"]["reason"]) == ("missing", "audio: no audio stream")
+    assert "truncated" in rows["cut"]["reason"]
+    assert 0 < int(rows["cut"]["histogram"]) < int(rows["whole"]["histogram"])
+    ends_s = float(rows["cut"]["duration_s"]) + float(rows["cut"]["absent_s"])
+    assert ends_s == pytest.approx(float(rows["whole"]["duration_s"]), abs=0.1)
+    assert "1 of them in part" in (tmp_path / PAGE).read_text()
     assert go(tmp_path) == []
+    monkeypatch.chdir(tmp_path)
+    configure(tmp_path, shard_hours=10, media={"damaged": "skip"})
+    (features,) = Path("features/histogram").glob("*/manifests/mine.000.json")
+    for verb, manifest in (("media", paths.manifest(paths.media("mine"), "000")), ("extract", features)):
+        backbone = ["--backbone", "histogram"] if verb == "extract" else []
+        assert main(["--configfile", "mine.yaml", verb, "mine", "--shard", "000", *backbone]) == 0
+        made = read_manifest(manifest)
+        assert (made["cut"]["status"], made["whole"]["status"]) == ("failed", "present")
+        assert "truncated" in made["cut"]["reason"]
 
 
 def test_after_fetch_the_network_is_not_asked(tmp_path: Path) -> None:

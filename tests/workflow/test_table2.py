@@ -23,7 +23,7 @@ CONFIG = {"text_encoders": ["tfidf"], "entries": ELSEWHERE | ONE_WINDOW}
 TFIDF_ALONE = "--config", f"spacewalk={json.dumps(CONFIG)}"
 COLUMNS = (
     "table,entry,method,modality,setting,context_s,metric,value,paper,rerun,difference,release,split,protocol,inputs,options,value_sd,"
-    "ci_low,ci_high,n_videos,n_listed,n_samples,n_queries,pool_used,pool_listed,seeds,spec,status,note,command"
+    "ci_low,ci_high,n_videos,n_listed,n_in_part,n_samples,n_queries,pool_used,pool_listed,seeds,spec,status,note,command"
 )
 KEY = ("table", "method", "modality", "setting", "context_s", "metric", "release", "options")
 

@@ -63,6 +63,13 @@ def numbers(folder: Path) -> dict[tuple[str, ...], dict[str, Any]]:
     return {tuple(row[key] for key in keys): {key: row[key] for key in NUMBERS} for row in rows(folder, TABLE)}
 
 
+def inodes(folder: Path) -> list[int]:
+    """Return which files hold the sound, the scores, the transcript and the rows of the data set's video."""
+    names = "media/a/audio.wav", "media/a/scores.parquet", "transcripts/pocketsphinx/a.parquet"
+    (rows,) = folder.glob("features/histogram/*/mine/000/features/c/0/0")
+    return [path.stat().st_ino for path in (*(folder / "datasets/mine" / name for name in names), rows)]
+
+
 def test_predictions_are_made_once_more_and_nothing_before_them(
     before: Path, real_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,13 +87,14 @@ def test_predictions_are_made_once_more_and_nothing_before_them(
     assert {job.split()[0] for job in messages(old)} >= {
         *("audio", "fit", "histogram", "predict", "release", "samples", "score", "shots", "transcripts", "videos")
     }
-    scored, by_line = (work / SCORE).read_text(), numbers(work)
+    scored, by_line, kept_files = (work / SCORE).read_text(), numbers(work), inodes(work)
     assert any(each["value"] and "ProcNet" in line for line, each in by_line.items())
 
     new = snakemake(*RUN, folder=work, STEPLINE_MIRROR=str(real_data))
     assert new.returncode == 0, new.stderr
-    again = [job for job in messages(old) if job.startswith(("predict ", "score ")) or job == TABLE]
+    again = [job for job in messages(old) if job.startswith(("predict ", "score ")) or job == TABLE or "mine" in job]
     assert messages(new) == again
+    assert inodes(work) == kept_files, "headers alone are read again"
     assert numbers(work) == by_line
     before_, now = (json.loads(text)["metrics"] for text in (scored, (work / SCORE).read_text()))
     assert {metric: now[metric]["value"] for metric in before_} == {m: each["value"] for m, each in before_.items()}

@@ -66,24 +66,30 @@ class Deepgram:
         from deepgram.core.api_error import ApiError
         from deepgram.core.jsonable_encoder import jsonable_encoder
 
+        from stepline.download.answers import without_key
+
         try:
             answer = self._client.listen.v1.media.transcribe_file(
                 request=wav, request_options={"max_retries": 0}, **self.parameters
             )
+            return json.dumps(without_key(jsonable_encoder(answer), key("deepgram"))).encode()
         except ApiError as error:
             self._refuse(error)
-        return json.dumps(jsonable_encoder(answer)).encode()
+        except RecursionError:
+            raise RecognitionError(f"{self._host}the answer is no JSON") from None
 
     @cached_property
     def _client(self) -> "DeepgramClient":
         from deepgram import DeepgramClient
         from deepgram.environment import DeepgramClientEnvironment
 
+        from stepline.download.answers import service_client
+
         return DeepgramClient(
             api_key=key("deepgram"),
             environment=DeepgramClientEnvironment(base=self._url, production="", agent="", agent_rest=""),
             timeout=TIMEOUT_S,
-            follow_redirects=False,
+            httpx_client=service_client(timeout_s=TIMEOUT_S),
         )
 
     def _refuse(self, error: "ApiError") -> NoReturn:

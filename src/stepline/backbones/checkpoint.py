@@ -142,9 +142,10 @@ class _Unpickler(pickle.Unpickler):
                 self.buffers[key] = bytearray(size)
             else:
                 archive, folder = self.archive
-                self.buffers[key] = bytearray(archive.read(f"{folder}/data/{key}"))
-                if len(self.buffers[key]) != size:
-                    raise ValueError(f"tensor {key} has {len(self.buffers[key])} of {size} bytes")
+                member = archive.getinfo(f"{folder}/data/{key}")
+                if not size == member.file_size == member.compress_size:
+                    raise ValueError(f"tensor {key} has {member.file_size} of {size} bytes, or is compressed")
+                self.buffers[key] = bytearray(archive.read(member))
         return self.buffers[key], dtype
 
 

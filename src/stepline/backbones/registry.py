@@ -163,7 +163,7 @@ def resolve(name: str, config: "Config") -> FrameSpec:
         )
     if isinstance(spec, ClipSpec):
         spec = replace(spec, compute=config["features"]["compute"], dtype=config["features"]["dtype"])
-    return replace(spec, reader=config["media"]["reader"])
+    return replace(spec, reader=config["media"]["reader"], orientation=config["media"]["orientation"])
 
 
 def missing(name: str, config: "Config") -> tuple[Need, ...]:

@@ -246,8 +246,15 @@ def _media(parsed: argparse.Namespace) -> None:
     from stepline.media.process import Limits
 
     config, name, shard = _shard(parsed)
-    folder, limits = paths.media(name), Limits(**config["media"]["limits"])
-    prepare(paths.availability(name, shard), folder, paths.manifest(folder, shard), limits=limits)
+    folder, media = paths.media(name), config["media"]
+    prepare(
+        paths.availability(name, shard),
+        folder,
+        paths.manifest(folder, shard),
+        limits=Limits(**media["limits"]),
+        damaged=media["damaged"],
+        orientation=media["orientation"],
+    )
 
 
 def _shots(parsed: argparse.Namespace) -> None:
@@ -285,8 +292,15 @@ def _extract(parsed: argparse.Namespace) -> None:
     made = pipeline(config, name)
     todo = works(made, made.features.backbone_of(parsed.backbone), shard)
     manifest = paths.features_manifest(name, shard, todo[0].spec)
-    lock, limits = paths.features_lock(name, shard), Limits(**config["media"]["limits"])
-    extract(paths.availability(name, shard), todo, manifest, lock=lock, limits=limits, options=config["features"])
+    extract(
+        paths.availability(name, shard),
+        todo,
+        manifest,
+        lock=paths.features_lock(name, shard),
+        limits=Limits(**config["media"]["limits"]),
+        damaged=config["media"]["damaged"],
+        options=config["features"],
+    )
 
 
 def _thumbnails(parsed: argparse.Namespace) -> None:

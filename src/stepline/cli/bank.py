@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stepline.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
+    from stepline.features.bank import Bank
     from stepline.features.compare import Timed
     from stepline.features.exchange import Folder
 
@@ -86,9 +87,18 @@ def _export(parsed: argparse.Namespace) -> None:
     from stepline.features.bank import open_bank
     from stepline.features.exchange import export
 
-    bank = open_bank(parsed.bank, parsed.dataset, root=_store(parsed) or ".")
+    bank = _undamaged(open_bank(parsed.bank, parsed.dataset, root=_store(parsed) or "."))
     export(bank, parsed.out, parsed.form, prefix=parsed.prefix, suffix=parsed.suffix)
     print(f"{parsed.out}: {len(bank)} videos")
+
+
+def _undamaged(bank: "Bank") -> "Bank":
+    """Return the bank without damaged videos, whose rows alone do not say of which times they are."""
+    from stepline.media.timeline import described
+
+    for video, damaged in sorted(bank.damaged.items()):
+        print(f"{video} is damaged, and left out: {described(damaged.gaps)}")
+    return bank.without(bank.damaged)
 
 
 def _verify(parsed: argparse.Namespace) -> None:
@@ -149,7 +159,7 @@ def _timed(parsed: argparse.Namespace, source: str) -> "Timed":
 
     path = Path(source)
     if spec_folders(source) or not path.exists():
-        bank = open_bank(source, parsed.dataset, root=_store(parsed) or ".")
+        bank = _undamaged(open_bank(source, parsed.dataset, root=_store(parsed) or "."))
         bank.check_whole()
         return Timed(name=source, rows=bank, hop_s=bank.hop_s)
     if parsed.hop_s is None:

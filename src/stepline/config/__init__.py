@@ -11,6 +11,7 @@ from stepline.config.check import wrong
 from stepline.config.declarations import folders, read
 from stepline.config.schema import Schema, defaults_of, fill, schema_of
 from stepline.errors import ConfigError
+from stepline.io import YAML_VALUES, read_yaml
 
 Config = dict[str, Any]
 
@@ -53,12 +54,25 @@ def defaults(name: str, config: Config) -> Config:
 
 def _checked(config: Any, by: Schema) -> Any:
     try:
+        if _values(config, {}) > YAML_VALUES:
+            raise ConfigError(f"config: it has more than {YAML_VALUES} values, with its aliases")
         config = _read(config, by)
     except RecursionError:
         raise ConfigError("config: it contains itself (a YAML alias)") from None
     if error := wrong(config, by):
         raise ConfigError(f"config: {error}")
     return config
+
+
+def _values(value: Any, counted: dict[int, int]) -> int:
+    """Return how many values there are, each as often as it is held: Snakemake reads its configuration files itself."""
+    if not isinstance(value, (dict, list)):
+        return 1
+    if id(value) not in counted:
+        counted[id(value)] = 0  # where it holds itself
+        held = value.values() if isinstance(value, dict) else value
+        counted[id(value)] = 1 + sum(_values(each, counted) for each in held)
+    return counted[id(value)]
 
 
 def _read(value: Any, schema: Schema) -> Any:
@@ -75,7 +89,7 @@ def _read(value: Any, schema: Schema) -> Any:
     types = [schema.get("type")] if isinstance(schema.get("type"), str) else schema.get("type", [])
     if isinstance(value, str) and value and "enum" not in schema and types != ["string"]:
         try:  # YAML's numbers have a full stop: 1e-5 is text
-            read = float(value) if re.fullmatch(r"[+-]?\d+e[+-]?\d+", value, re.IGNORECASE) else yaml.safe_load(value)
+            read = float(value) if re.fullmatch(r"[+-]?\d+e[+-]?\d+", value, re.IGNORECASE) else read_yaml(value)
         except yaml.YAMLError:
             return value
         return read if read is None or (isinstance(read, (bool, int, float)) and "string" not in types) else value

@@ -9,6 +9,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
+LONGEST = 500
+"""Characters of either end of a line that a long value would make longer."""
 _NUMBERS: dict[str, Callable[[Any, Any], bool]] = {
     "integer": lambda _, value: type(value) is int,
     "number": lambda _, value: type(value) in (int, float) and isfinite(value),
@@ -24,7 +26,8 @@ def wrong(value: Any, schema: dict[str, Any]) -> str:
     first = min(
         errors, key=lambda e: (e.validator in ("oneOf", "required"), [str(p) for p in e.absolute_path]), default=None
     )
-    return _explain(first) if first else ""
+    line = _explain(first) if first else ""
+    return line if len(line) < 2 * LONGEST else f"{line[:LONGEST]} ... {line[-LONGEST:]}"
 
 
 def _explain(error: ValidationError) -> str:
@@ -42,7 +45,7 @@ def _explain(error: ValidationError) -> str:
     if error.validator == "enum":
         allowed = [str(each) for each in error.validator_value if each not in ("", None)]  # type: ignore[union-attr]
         return f"{key}: {error.instance!r} is not allowed; choose from {', '.join(allowed) or 'nothing'}"
-    if key.endswith("llm.url"):
+    if key.endswith(("llm.url", "deepgram.url")):
         return f"{key}: give http(s)://HOST[:PORT]/PATH, without a password, a query or a fragment"
     if key == "features.store" and error.validator == "pattern":
         return (

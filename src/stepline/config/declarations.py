@@ -12,7 +12,7 @@ from jsonschema.exceptions import SchemaError
 
 from stepline.config.check import wrong
 from stepline.errors import ConfigError
-from stepline.io import read_yaml
+from stepline.io import YAML_CHARACTERS, read_yaml
 
 Declaration = dict[str, Any]
 
@@ -22,7 +22,8 @@ TABLES, OPTIONS = "tables.yaml", "options.yaml"
 def read(path: Path | str) -> Any:
     """Return the content of a YAML file; raise ConfigError where it is absent or not YAML."""
     try:
-        return read_yaml(Path(path).read_text(encoding="utf-8"))
+        with open(path, encoding="utf-8") as file:
+            return read_yaml(file.read(YAML_CHARACTERS + 1))
     except (FileNotFoundError, NotADirectoryError):
         raise ConfigError(f"{path}: no such file") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -4,7 +4,6 @@
 authors' test file with its moments, which is not public. ``asr``: the authors' transcripts.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,6 +17,7 @@ from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import DAMAGED_ARCHIVE, Released, ReleaseFile
 from stepline.datasets.schema import SPLITS, Video
 from stepline.errors import ReleaseError
+from stepline.io import parse_json
 from stepline.mirror import Wanted, cached_sha256, find
 
 GITHUB = "https://raw.githubusercontent.com/j-min/HiREST/deffc169b4e8d51c1589d5512ad05da61e81bcee/data"
@@ -131,7 +131,7 @@ def categories() -> dict[str, str]:
     """Return the category of each query of all splits; raise ReleaseError as ``load`` does."""
     file = RELEASES.release_file("v1", CATEGORIES)
     try:
-        return {str(query): str(name) for query, name in json.loads(file.read_bytes())["prompt_to_cat"].items()}
+        return {str(query): str(name) for query, name in parse_json(file.read_bytes())["prompt_to_cat"].items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _other_form(file, error) from None
 
@@ -247,7 +247,7 @@ def _cached_pairs(file: Path, _sha256: str, split: str) -> tuple[Pair, ...]:
     try:
         found = tuple(
             _pair(query, name, record, split)
-            for query, videos in json.loads(file.read_bytes()).items()
+            for query, videos in parse_json(file.read_bytes()).items()
             for name, record in videos.items()
         )
     except (AttributeError, KeyError, ReleaseError, TypeError, ValueError) as error:
@@ -278,7 +278,7 @@ def _public_steps(file: Path) -> dict[str, tuple[Step, ...]]:
     try:
         found = {
             _id(name): tuple(_step(name, (each["start"], each["end"]), each["sentence"]) for each in record["captions"])
-            for name, record in json.loads(file.read_bytes()).items()
+            for name, record in parse_json(file.read_bytes()).items()
         }
     except (AttributeError, KeyError, ReleaseError, TypeError, ValueError) as error:
         raise _other_form(file, error) from None
@@ -289,7 +289,7 @@ def _public_steps(file: Path) -> dict[str, tuple[Step, ...]]:
 
 def _distractors(file: Path) -> tuple[str, ...]:
     try:
-        return tuple(_id(name) for videos in json.loads(file.read_bytes()).values() for name in videos)
+        return tuple(_id(name) for videos in parse_json(file.read_bytes()).values() for name in videos)
     except (AttributeError, ReleaseError, TypeError, ValueError) as error:
         raise _other_form(file, error) from None
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from stepline.availability import check_video_id
 from stepline.errors import ReleaseError
+from stepline.io import parse_json
 
 SPLITS = ("train", "val_seen", "val_unseen", "test_seen", "test_unseen")
 TAXONOMY, VIDEOS = "taxonomy.csv", "video_splits.json"
@@ -233,7 +234,7 @@ def _check_known(video: str, split_of: Mapping[str, str]) -> None:
 
 def _records(file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_bytes())
+        content = parse_json(file.read_bytes())
     except ValueError as error:
         raise _other_form(file, f"{type(error).__name__}: {error}") from None
     if not isinstance(content, dict):

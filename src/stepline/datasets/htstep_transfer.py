@@ -4,7 +4,6 @@ A task of CrossTask, or an event of COIN, is an activity with one article: its s
 them. Of a step that it lists twice, only the first place counts.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from stepline.datasets import crosstask as crosstask_files
 from stepline.datasets import oepp
 from stepline.datasets.htstep import NARRATIONS, RELEASES, Held, Recording, Segment, Step
 from stepline.errors import ReleaseError
+from stepline.io import parse_json
 from stepline.mirror import cached_sha256
 
 Source = Literal["crosstask", "coin"]
@@ -62,7 +62,7 @@ def narrations(videos: Iterable[str]) -> Mapping[str, tuple[Sentence, ...]]:
     """
     file = RELEASES.release_file("narrations", NARRATIONS)
     try:
-        content = json.loads(file.read_bytes())
+        content = parse_json(file.read_bytes())
     except ValueError as error:
         raise ReleaseError(f"{file} is not JSON: {error}") from None
     if not isinstance(content, dict):

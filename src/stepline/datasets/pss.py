@@ -5,7 +5,6 @@ validation and test of Tasty Videos' second version, and its words; ``tasty-trai
 as mirrors may lack them.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -17,7 +16,7 @@ from stepline.datasets.dataset import Dataset
 from stepline.datasets.release import Released, ReleaseFile
 from stepline.datasets.schema import Split, Video
 from stepline.errors import ReleaseError
-from stepline.io import read_json
+from stepline.io import parse_json, read_json
 from stepline.mirror import Wanted, cached_sha256, find
 
 REPOSITORY = "https://raw.githubusercontent.com/anilbatra2185/pss_soda_matching"
@@ -112,7 +111,7 @@ def vocabulary(dataset: str) -> dict[str, int]:
     """Return the ids, from 1, of the words of the released vocabulary; raise ReleaseError as ``load`` does."""
     file = RELEASES.release_file(dataset, VOCABULARIES[dataset])
     try:
-        return {word: int(number) for word, number in json.loads(file.read_bytes())["word_to_ix"].items()}
+        return {word: int(number) for word, number in parse_json(file.read_bytes())["word_to_ix"].items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ReleaseError(f"{file} holds no vocabulary: {type(error).__name__}: {error}") from None
 

@@ -6,7 +6,6 @@ the retrieval samples; v2 (2025-11) corrects the labels of 10062019 and drops th
 
 import csv
 import itertools
-import json
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +15,7 @@ from stepline.availability import check_video_id
 from stepline.datasets.release import ReleaseFile, checked_file
 from stepline.datasets.schema import SPLITS, Recording, Release, Segment, Split, Step, Video
 from stepline.errors import ReleaseError
+from stepline.io import parse_json
 from stepline.mirror import Wanted
 
 REPOSITORY = "https://raw.githubusercontent.com/brown-palm/Spacewalk-18-benchmark"
@@ -64,7 +64,7 @@ def load(folder: Path, *, study: str, name: str, fps: float) -> Release:
     def read(path: str) -> Any:
         file = checked_file(folder, path, study=study, name=name)
         try:
-            return json.loads(file.read_bytes())
+            return parse_json(file.read_bytes())
         except ValueError as error:
             raise ReleaseError(f"{file} is not JSON: {error}") from None
 

@@ -4,7 +4,7 @@ from stepline.download.host import unreachable
 from stepline.download.http import fetch_file
 from stepline.download.options import DownloadOptions
 from stepline.download.retry import WorthRetryingError, may_pass, retried, retry_after
-from stepline.download.video import fetch_video
+from stepline.download.video import fetch_video, remove_leftovers, remove_video
 
 __all__ = [
     "DownloadOptions",
@@ -12,6 +12,8 @@ __all__ = [
     "fetch_file",
     "fetch_video",
     "may_pass",
+    "remove_leftovers",
+    "remove_video",
     "retried",
     "retry_after",
     "unreachable",

@@ -2,9 +2,10 @@
 
 import os
 import re
+import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stepline.download.host import leave_alone, shown, unreachable
 from stepline.download.retry import EnoughError, WorthRetryingError, may_pass, retried, retry_after
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 ATTEMPTS = 3
 STALL_S = 60.0
 LONGEST_WAIT_S = 60.0
+REDIRECTS = 10
+"""Followed in a row."""
+SLOWEST = 1000
+"""Bytes per second; below it for ``STALL_S`` seconds, a transfer is as good as stalled."""
+MOST_UNTOLD = 64 << 30
+"""Bytes of a file whose server does not say how long it is; at most half of the free disk, too."""
+CODINGS = {"gzip", "x-gzip", "deflate", "compress", "br", "zstd"}
 
 
 class GoneError(DownloadError):
@@ -30,10 +38,12 @@ class MismatchError(DownloadError):
 def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: float = 0.0) -> None:
     """Download ``url`` to ``path``; a cut transfer goes on where it stopped, also in a later run.
 
-    It starts again where the server does not say that the file is still the same one, by ETag or Last-Modified.
+    It starts again where the server does not say that the file is still the same one, by ETag or Last-Modified, or
+    sends another part than the one that is asked for.
     rate: most bytes per second; 0 for no limit.
     Raises GoneError where the server says 404 or 410, MismatchError where the file has another length or sha256,
-    DownloadError where the host does not answer, refuses, or sends nothing for ``STALL_S`` seconds time and again.
+    DownloadError where the host does not answer, refuses, has no end of the file, or sends nothing for ``STALL_S``
+    seconds time and again.
     """
     if reason := unreachable(url):
         raise DownloadError(reason)
@@ -46,82 +56,160 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: f
             longest_wait_s=LONGEST_WAIT_S,
             prefix=f"{shown(url)}: ",
         )
-    except EnoughError as enough:
-        leave_alone(url, str(enough))
+    except (DownloadError, OSError) as error:
+        if isinstance(error, EnoughError):
+            leave_alone(url, str(error))
+        if not _known(part)[0]:  # no later run could go on from it
+            _discard(part)
         raise
     if sha256 and (got := sha256_file(part)) != sha256:
-        part.unlink()
-        _version_of(part).unlink()
+        _discard(part)
         raise MismatchError(f"{shown(url)}: wrong checksum: sha256 is {got}, expected {sha256}")
-    settle(part, path)
-    _version_of(part).unlink()
+    settle(part, path, _version_of(part))
 
 
-def settle(part: Path, path: Path) -> None:
-    """Make the whole download ``part`` the file ``path``; a kill leaves one of the two."""
+def client(**options: Any) -> "httpx.Client":
+    """Return a client that follows redirects, ten in a row, and waits ``STALL_S`` seconds for each answer."""
+    import httpx
+
+    return httpx.Client(follow_redirects=True, max_redirects=REDIRECTS, timeout=STALL_S, **options)
+
+
+def settle(part: Path, path: Path, *about: Path) -> None:
+    """Make the whole download ``part`` the file ``path``; a kill leaves one of the two, and nothing ``about`` it."""
     with open(part, "rb") as file:
         os.fsync(file.fileno())
+    for each in about:
+        each.unlink(missing_ok=True)
     part.replace(path)
 
 
 def refuse(url: str, response: "httpx.Response") -> None:
-    """Raise what an answer without content is: GoneError for 404 and 410, WorthRetryingError where it may pass."""
+    """Raise what an answer without content is: GoneError for 404 and 410, WorthRetryingError where it may pass.
+
+    One that is compressed is refused too: that was not asked for, and neither its length nor a part of it would fit.
+    """
     status = response.status_code
     if may_pass(status):
         raise WorthRetryingError(f"HTTP {status}", retry_after(response.headers))
     if status in (404, 410):
         raise GoneError(f"{shown(url)}: HTTP {status}")
-    if status >= 400:
+    if status not in (200, 206):
         raise DownloadError(f"{shown(url)}: HTTP {status}")
+    if (coding := response.headers.get("content-encoding", "").lower()) in CODINGS:
+        raise DownloadError(f"{shown(url)}: it comes compressed ({coding}), which was not asked for")
+
+
+def part_of(response: "httpx.Response") -> tuple[int, int]:
+    """Return where the part in an answer with status 206 starts, -1 where it does not say so, and the whole's length.
+
+    The length is 0 where it does not say.
+    """
+    found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("content-range", ""), re.ASCII)
+    if not found:
+        return -1, 0
+    return int(found[1]), 0 if found[2] == "*" else int(found[2])
 
 
 def _version_of(part: Path) -> Path:
-    """Return the file that says of which version on the server ``part`` is a part."""
+    """Return the file that says of which version on the server ``part`` is a part, and the whole's length."""
     return part.with_suffix(".version")
 
 
-def _transfer(url: str, part: Path, size: int, rate: float) -> None:
-    import httpx
+def _known(part: Path) -> tuple[str, int]:
+    """Return the version of which ``part`` is a part and the length of the whole; "" and 0 of what is not known."""
+    if not (part.exists() and _version_of(part).exists()):
+        return "", 0
+    found = re.fullmatch("([ -~]+)\n([0-9]{1,20})", _version_of(part).read_text(errors="replace"))
+    return (found[1], int(found[2])) if found else ("", 0)
 
-    kept = _version_of(part).read_text() if part.exists() and _version_of(part).exists() else ""
+
+def _discard(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _version_of(part).unlink(missing_ok=True)
+
+
+def _transfer(url: str, part: Path, size: int, rate: float) -> None:
+    kept, length = _known(part)
     have = part.stat().st_size if kept else 0
     headers = {"Range": f"bytes={have}-", "If-Range": kept} if have else {}
     headers["Accept-Encoding"] = "identity"
-    with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=STALL_S) as response:
-        status, version = response.status_code, version_of(response)
-        resumed = status == 206
-        if status == 416 and response.headers.get("content-range") == f"bytes */{have}" and size in (0, have):
+    with client() as asking, asking.stream("GET", url, headers=headers) as response:
+        ends_here = response.headers.get("content-range") == f"bytes */{have}" and (size or length) in (0, have)
+        if response.status_code == 416 and ends_here:
             return
-        if status == 416 or (resumed and version not in ("", kept)):
-            part.unlink(missing_ok=True)
+        if response.status_code == 416 or not _fits(response, have, kept, size or length):
+            _discard(part)
             raise WorthRetryingError("the partial file does not fit the one on the server")
         refuse(url, response)
-        if not resumed:
+        length = _length(response)
+        if not have or response.status_code == 200:
             part.unlink(missing_ok=True)
-            write_text(_version_of(part), version)
-        _save(response, part, rate)
-        length = response.headers.get("content-length")
-    expected = size or (int(length) + have * resumed if length else 0)
-    got = part.stat().st_size
-    if expected and got < expected:
-        raise WorthRetryingError(f"truncated: {got} of {expected} bytes")
-    if expected and got > expected:
-        part.unlink()
-        raise MismatchError(f"{shown(url)}: wrong length: {got} of {expected} bytes")
+            write_text(_version_of(part), f"{version_of(response)}\n{length}")
+            have = 0
+        try:
+            _save(response, part, _most(url, part, have, size, length), rate)
+        except DownloadError:
+            _discard(part)
+            raise
+    expected, got = size or length, part.stat().st_size
+    if got < expected or not got:
+        raise WorthRetryingError(f"truncated: {got} of {expected} bytes" if expected else "the file is empty")
 
 
-def _save(response: "httpx.Response", part: Path, rate: float) -> None:
+def _fits(response: "httpx.Response", have: int, kept: str, length: int) -> bool:
+    """Return whether an answer goes on where the partial file ends; one with the whole does."""
+    if response.status_code != 206:
+        return True
+    start, of = part_of(response)
+    return start == have and (not have or version_of(response) in ("", kept)) and (not length or of in (0, length))
+
+
+def _length(response: "httpx.Response") -> int:
+    """Return how long the whole file is; 0 where the server does not say."""
+    if response.status_code == 206:
+        return part_of(response)[1]
+    return 0 if "transfer-encoding" in response.headers else int(response.headers.get("content-length", 0))
+
+
+def _most(url: str, part: Path, have: int, size: int, length: int) -> tuple[int, DownloadError]:
+    """Return how long the partial file may become, and the error where more comes."""
+    disk = shutil.disk_usage(part.parent)
+    if size:
+        if length > size:
+            raise MismatchError(f"{shown(url)}: wrong length: {length} of {size} bytes")
+        return size, MismatchError(f"{shown(url)}: wrong length: more than {size} bytes")
+    if length > disk.total:
+        raise DownloadError(f"{shown(url)}: its server says that it has {length} bytes, more than the disk holds")
+    if length:
+        return length, MismatchError(f"{shown(url)}: wrong length: more than {length} bytes")
+    most = have + min(MOST_UNTOLD, disk.free // 2)
+    return most, DownloadError(f"{shown(url)}: its server does not say how long it is, and sent more than {most} bytes")
+
+
+def _save(response: "httpx.Response", part: Path, most: tuple[int, DownloadError], rate: float) -> None:
     """Append the body to ``part`` as it comes, at no more than ``rate`` bytes per second."""
-    began, came = time.monotonic(), 0
+    began, came, waited_s, meanwhile = time.monotonic(), 0, 0.0, 0
     with open(part, "ab") as file:
-        for chunk in response.iter_bytes():
+        asked = began
+        for chunk in response.iter_raw():
+            waited_s, meanwhile = waited_s + time.monotonic() - asked, meanwhile + len(chunk)
+            if file.tell() + len(chunk) > most[0]:
+                raise most[1]
             file.write(chunk)
+            if waited_s > STALL_S:
+                if meanwhile < SLOWEST * waited_s:
+                    raise WorthRetryingError(f"only {meanwhile} bytes in {waited_s:.0f} s")
+                waited_s, meanwhile = 0.0, 0
             came += len(chunk)
             if rate and (ahead_s := came / rate - (time.monotonic() - began)) > 0:
                 time.sleep(ahead_s)
+            asked = time.monotonic()
 
 
 def version_of(response: "httpx.Response") -> str:
     """Return what tells this version of the file from others, fit for If-Range: RFC 9110, 13.1.5; "" where nothing."""
-    tag = str(response.headers.get("etag", ""))
-    return tag if re.fullmatch('"[!-~]*"', tag) else str(response.headers.get("last-modified", ""))
+    tag, modified = (str(response.headers.get(name, "")) for name in ("etag", "last-modified"))
+    if re.fullmatch('"[!-~]*"', tag):
+        return tag
+    return modified if re.fullmatch("[ -~]+", modified) else ""

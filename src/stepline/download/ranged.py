@@ -1,12 +1,11 @@
 """A file on a server, of which only what is read is transferred."""
 
 import io
-import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from stepline.download.http import ATTEMPTS, LONGEST_WAIT_S, STALL_S, refuse, version_of
+from stepline.download.http import ATTEMPTS, LONGEST_WAIT_S, client, part_of, refuse, version_of
 from stepline.download.retry import WorthRetryingError, retried
 from stepline.errors import DownloadError
 from stepline.media.cut import WholeOnlyError
@@ -23,7 +22,7 @@ class RangedFile(io.RawIOBase):
 
     name: of the file in errors. headers: of the requests. rate: most bytes per second; 0 for no limit. size: of the
     file; 0 before the first read.
-    error: what a read raised; who reads may take that for the end of the file.
+    error: what a read raised; reads after it find the end of the file.
     A transfer that is cut goes on where it was, and a request is repeated, as in ``fetch_file``. Reading raises
     WholeOnlyError where the server sends no parts, GoneError, EnoughError and DownloadError as ``fetch_file`` does, and
     DownloadError where the file is no longer the one that it was.
@@ -31,12 +30,10 @@ class RangedFile(io.RawIOBase):
 
     def __init__(self, url: str, name: str, *, headers: Mapping[str, str] | None = None, rate: float = 0.0) -> None:
         """Ask nothing yet."""
-        import httpx
-
         self.size = 0
         self.error: DownloadError | WholeOnlyError | None = None
         self._url, self._name, self._rate = url, name, rate
-        self._client = httpx.Client(headers=headers, follow_redirects=True, timeout=STALL_S)
+        self._client = client(headers=headers)
         self._version = ""
         self._wanted = self._at = 0
         self._response: Response | None = None
@@ -73,6 +70,8 @@ class RangedFile(io.RawIOBase):
                 self._hang_up()
                 raise
 
+        if self.error:
+            return b""
         try:
             return retried(attempt, attempts=ATTEMPTS, longest_wait_s=LONGEST_WAIT_S, prefix=f"{self._name}: ")
         except (DownloadError, WholeOnlyError) as error:
@@ -109,14 +108,15 @@ class RangedFile(io.RawIOBase):
         response = self._client.send(self._client.build_request("GET", self._url, headers=headers), stream=True)
         self._response = response
         refuse(self._name, response)
-        ranged = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers.get("content-range", ""))
-        if response.status_code != 206 or not ranged or int(ranged[1]) != self._wanted:
-            if self.size:
-                raise DownloadError(f"{self._name}: the file changed while it was read")
+        start, size = part_of(response)
+        if not self.size and (response.status_code != 206 or start != self._wanted or not size):
             raise WholeOnlyError("its server sends no parts of files")
-        if self.size not in (0, int(ranged[2])):
+        version, another = version_of(response), size not in (0, self.size) and self.size != 0
+        if response.status_code != 206 or another or self._version not in ("", version):
             raise DownloadError(f"{self._name}: the file changed while it was read")
-        self.size, self._version = int(ranged[2]), version_of(response)
+        if start != self._wanted:
+            raise WorthRetryingError("another part came than the one that was asked for")
+        self.size, self._version = self.size or size, version
         self._at, self._rest, self._chunks = self._wanted, b"", response.iter_raw()
 
     def _next(self) -> bytes:

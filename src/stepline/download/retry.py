@@ -1,11 +1,14 @@
 """The retry rule of all clients: what is tried again, how long is waited before, and when there is an end."""
 
+import socket
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
+from stepline.download.host import shown
 from stepline.errors import DownloadError
 
 Result = TypeVar("Result")
@@ -38,7 +41,8 @@ def retried(
     What the server asks to wait is waited, and never less than ``BACKOFF_S``, which doubles. prefix: of the reason in
     errors. sleep: waits, True where there shall be no other attempt; ``time.sleep`` by default.
     Raises EnoughError where the server asks for more than ``longest_wait_s`` seconds, DownloadError after the last of
-    ``attempts``, or where the address cannot be asked.
+    ``attempts``, or at once where another would fail too: an address that is none, redirects without end, a
+    certificate that is not valid, a name that does not exist.
     """
     import httpx
 
@@ -46,15 +50,31 @@ def retried(
         try:
             return attempt()
         except httpx.InvalidURL as error:
-            raise DownloadError(f"{prefix}{error}") from None
+            raise DownloadError(f"{prefix}{shown(str(error))}") from None
         except (httpx.RequestError, WorthRetryingError) as error:
-            reason = f"{prefix}{str(error) or type(error).__name__}"
+            reason = f"{prefix}{shown(' '.join(str(error).split())) or type(error).__name__}"
+            if _for_good(error):
+                raise DownloadError(reason) from None
             asked_s = getattr(error, "wait_s", 0.0)
         if asked_s > longest_wait_s:
             raise EnoughError(f"{reason}, asks to wait {asked_s:.0f} s")
         if number == attempts or (sleep or time.sleep)(max(asked_s, BACKOFF_S * 2 ** (number - 1))):
             break
     raise DownloadError(f"{reason} ({number} attempts)")
+
+
+def _for_good(error: BaseException | None) -> bool:
+    """Return whether the same request would fail in the same way a moment later."""
+    import httpx
+
+    kinds = httpx.TooManyRedirects, httpx.UnsupportedProtocol, httpx.InvalidURL, ssl.SSLCertVerificationError
+    while error is not None:
+        if isinstance(error, kinds):
+            return True
+        if isinstance(error, socket.gaierror) and error.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def may_pass(status: int) -> bool:
@@ -69,5 +89,5 @@ def retry_after(headers: Mapping[str, str]) -> float:
         return float(asked)
     try:
         return max(0.0, (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return 0.0

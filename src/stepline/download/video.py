@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
@@ -94,6 +95,30 @@ def _held(video: Video) -> Path | None:
     return find(Wanted(path=video.path))
 
 
+def remove_leftovers(folder: Path, records: Sequence[Record]) -> None:
+    """Remove from ``folder`` what earlier downloads left there and no later one goes on from.
+
+    A part of a file, or of a page's, is kept where its record says ``failed``: the next run goes on from it.
+    """
+    ended = [f".{record.video}.spans.mp4" for record in records]
+    for record in records:
+        if record.status != "failed":
+            parts = [f".{record.video}{suffix}" for suffix in SUFFIXES]
+            ended += [f".{record.video}.yt-dlp", *(f"{part}.{kind}" for part in parts for kind in ("part", "version"))]
+    for name in {each.name for each in os.scandir(folder) if each.name.startswith(".")}.intersection(ended):
+        if (folder / name).is_dir():
+            shutil.rmtree(folder / name)
+        else:
+            (folder / name).unlink()
+
+
+def remove_video(folder: Path, record: Record) -> None:
+    """Remove the file, or the link, that a record names in ``folder``: only one that has the name of its video."""
+    path = folder / Path(record.path).name
+    if path in [folder / f"{check_video_id(record.video)}{suffix}" for suffix in SUFFIXES]:
+        path.unlink(missing_ok=True)
+
+
 def _link(path: Path, to: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not (path.is_symlink() and path.resolve() == to):
@@ -173,6 +198,8 @@ def _examined(wanted: _Wanted, path: Path, record: Record) -> Record:
         height=header.height,
         fps=header.fps,
         duration_s=header.duration_s,
+        rotation=header.rotation,
+        begin_s=header.begin_s,
     )
     if video.sha256 and record.sha256 != video.sha256:
         reason = f"wrong checksum: sha256 is {record.sha256}, expected {video.sha256}"

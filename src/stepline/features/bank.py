@@ -1,6 +1,6 @@
 """The bank: all features of a dataset by one spec."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, floor, inf, isfinite, isnan
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from stepline.errors import StoreError
 from stepline.features import objects, store
-from stepline.features.store import Block, Recorded, Rows, Store, check_spec, read
+from stepline.features.filled import filled
+from stepline.features.store import Block, Damaged, Recorded, Rows, Store, check_spec, read
+from stepline.media.timeline import described
 from stepline.paths import Location, located
 from stepline.spec import Spec
 
@@ -37,8 +39,9 @@ class Bank(Mapping[str, Rows]):
 
     spec: the record of what made them. stores: the one of each video. blocks: in time's order: one of each video, or
     one of each of its spans. rows: (T, D), block after block. clips: where rows are listed clips, the row of each
-    (start_s, end_s). A video's rows are compared with their sha256 when they are first asked for; those of a remote
-    store are brought then, and stay in a temporary file. ``fetch`` does it for many at once.
+    (start_s, end_s). damaged: the videos of which there are rows of a part. filled: whether others stand for those that
+    are absent, see ``fill``. A video's rows are compared with their sha256 when they are first asked for; those of a
+    remote store are brought then, and stay in a temporary file. ``fetch`` does it for many at once.
     """
 
     spec: dict[str, Any]
@@ -46,6 +49,8 @@ class Bank(Mapping[str, Rows]):
     blocks: dict[str, list[Block]]
     rows: dict[str, Rows]
     clips: dict[str, dict[tuple[float, float], int]]
+    damaged: dict[str, Damaged]
+    filled: bool = False
 
     @classmethod
     def open(cls, locations: Sequence[Location], spec: Spec) -> "Bank":
@@ -55,7 +60,7 @@ class Bank(Mapping[str, Rows]):
         StorageError where object storage cannot be read.
         """
         rows = _Rows()
-        bank = rows.bank = cls(spec.record(), {}, {}, rows, {})
+        bank = rows.bank = cls(spec.record(), {}, {}, rows, {}, {})
         for held in store.read_all(locations):
             check_spec(held.location, held.spec.record(), spec)
             for video, listed in held.blocks.items():
@@ -65,12 +70,13 @@ class Bank(Mapping[str, Rows]):
                 bank.stores[video] = held
                 bank.blocks[video] = listed
             bank.clips.update(held.clips)
+            bank.damaged.update(held.damaged)
         return bank
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what to open, not what is in it."""
         spec = Recorded(name="", label="", revision=0, values=self.spec, dimension=self.dimension)
-        return Bank.open, (sorted({held.location for held in self.stores.values()}), spec)
+        return _opened, (sorted({held.location for held in self.stores.values()}), spec, self.filled)
 
     def fetch(self, videos: Iterable[str] | None = None) -> None:
         """Bring and check the rows of some videos, of all by default; videos without features are left out.
@@ -78,6 +84,7 @@ class Bank(Mapping[str, Rows]):
         Raises StoreError where rows are not those that the index says, and StorageError.
         """
         chosen = self.blocks if videos is None else sorted(self.blocks.keys() & {*videos})
+        chosen = [video for video in chosen if not (self.filled and video in self.damaged)]
         store.fetch(
             (held, [block for video in group for block in self.blocks[video]])
             for held, group in _grouped(chosen, self.stores)
@@ -104,6 +111,28 @@ class Bank(Mapping[str, Rows]):
     def hop_s(self) -> float:
         """Seconds from row to row; 0 where the bank has no video."""
         return next((blocks[0].hop_s for blocks in self.blocks.values()), 0.0)
+
+    def without(self, videos: Collection[str]) -> "Bank":
+        """Return the bank without some videos."""
+        names = ("stores", "blocks", "rows", "clips", "damaged")
+        parts = {name: {v: part for v, part in getattr(self, name).items() if v not in videos} for name in names}
+        rows = _Rows(parts.pop("rows"))
+        bank = rows.bank = Bank(spec=self.spec, filled=self.filled, rows=rows, **parts)
+        return bank
+
+    def fill(self) -> "Bank":
+        """Return the bank with a row also where a damaged video has none: the nearest, of two equally near the earlier.
+
+        So its rows are one each hop, up to the last that can be had. A damaged video of listed clips is left out.
+        """
+        if not self.damaged or self.filled:
+            return self
+        self.fetch(self.damaged)
+        bank = self.without(self.damaged.keys() & self.clips.keys())
+        for video, damaged in bank.damaged.items():
+            bank.blocks[video], bank.rows[video] = filled(bank.blocks[video], bank.rows[video], damaged.spans)
+        object.__setattr__(bank, "filled", True)
+        return bank
 
     def check_whole(self) -> None:
         """Raise StoreError where a video's rows are not one each hop from 0 s on."""
@@ -144,12 +173,17 @@ class Bank(Mapping[str, Rows]):
         """Return the (n, D) rows of ``video`` whose time lies in [start_s, end_s), n >= 1.
 
         Where there is none, the one row nearest to the middle; of two equally near ones the earlier.
-        Raises StoreError where the bank has no such video, or listed clips instead of times, or where start_s is not
-        finite or end_s is NaN.
+        Raises AbsentError where the bank has no such video, or, of a damaged one, no row within a hop of the middle;
+        StoreError where it has listed clips instead of times, or where start_s is not finite or end_s is NaN.
         """
         _check_span(video, start_s, end_s)
         first, last = self._range(video, start_s, end_s)
         return self.rows[video][first:last]
+
+    def shows(self, video: str, start_s: float, end_s: float) -> bool:
+        """Return whether `window` has a row for [start_s, end_s); raise StoreError as it does."""
+        _check_span(video, start_s, end_s)
+        return self._found(video, start_s, end_s) is not None
 
     def at(self, video: str, seconds: Sequence[float] | NDArray[np.floating[Any]]) -> Rows:
         """Return the (n, D) rows that stand for some seconds of ``video``: of each, the last one at or before it.
@@ -247,16 +281,30 @@ class Bank(Mapping[str, Rows]):
         return self.blocks[video]
 
     def _range(self, video: str, start_s: float, end_s: float) -> tuple[int, int]:
-        """Return the first row of a window and the one after its last."""
+        """Return the first row of a window and the one after its last; raise AbsentError where it has none."""
+        found = self._found(video, start_s, end_s)
+        if found is None:
+            gaps = described(self.damaged[video].gaps)
+            raise AbsentError(f"{video} has no features from {start_s:g} to {end_s:g} s: it is damaged ({gaps})")
+        return found
+
+    def _found(self, video: str, start_s: float, end_s: float) -> tuple[int, int] | None:
         blocks = self._blocks(video)
         first = sum(_before(block, start_s) for block in blocks)
         last = sum(_before(block, end_s) for block in blocks)
         if first >= last:
             middle_s = (start_s + end_s) / 2
             nearest = (_nearest(block, middle_s) for block in blocks if block.length)
-            _, row = min(nearest, key=itemgetter(0))
+            distance, row = min(nearest, key=itemgetter(0))
+            if video in self.damaged and not self.filled and distance > 1:
+                return None
             first, last = row - blocks[0].offset, row - blocks[0].offset + 1
         return first, last
+
+
+def _opened(locations: Sequence[Location], spec: Spec, filled: bool) -> Bank:
+    bank = Bank.open(locations, spec)
+    return bank.fill() if filled else bank
 
 
 def _absent(video: str) -> AbsentError:

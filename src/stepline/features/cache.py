@@ -1,5 +1,6 @@
 """What there is of one spec's features of a shard: the store, parts that are staged, and failures of this run."""
 
+import json
 import os
 import shutil
 import time
@@ -8,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,31 +19,39 @@ from stepline.availability import Record
 from stepline.errors import StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
-from stepline.features.store import Part
+from stepline.features.frames import Begun
+from stepline.features.store import Damaged, Part, read_gaps
 from stepline.io import read_arrays, read_json, write_arrays, write_json
 from stepline.media.spans import Spans
+from stepline.media.timeline import Gap, described
 from stepline.paths import Location, Remote
 from stepline.spec import ClipSpec, FrameSpec, digest
 
 Clips = Sequence[tuple[float, float]]
-Held = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
-"""Rows of a video, and k and span of each."""
 CHUNK = 512
 """About how many rows are staged together: what a kill can lose."""
+
+
+class Held(NamedTuple):
+    """Rows of a video, and k and span of each, with spans and gaps, as in ``frames.Begun``."""
+
+    rows: NDArray[Any]
+    k: NDArray[np.int64]
+    span: NDArray[np.int64]
+    spans: Spans
+    gaps: list[Gap]
 
 
 @dataclass
 class Coming:
     """Rows of a video that are being computed.
 
-    order, k, span: as in ``frames.Begun``. anew: whether they come for the second time, by another timeline; then what
-    is staged before all are there would not be what a later run goes on with. rows: in that order, so far.
+    anew: whether they come for the second time, by another timeline; then what is staged before all are there would not
+    be what a later run goes on with. rows: in the order of ``begun``, so far.
     """
 
     record: Record
-    order: NDArray[np.int64]
-    k: NDArray[np.int64]
-    span: NDArray[np.int64]
+    begun: Begun
     anew: bool = False
     rows: list[NDArray[Any]] = field(default_factory=list)
     staged: int = 0
@@ -55,9 +64,15 @@ class FeatureCache:
     staged before a kill is not computed again.
     """
 
-    def __init__(self, spec: FrameSpec, location: Location, listed: Mapping[str, Clips]) -> None:
-        """Look at a store; nobody else may write it. listed: the clips of each video, where the spec's are listed."""
-        self.spec, self.location, self.listed = spec, location, listed
+    def __init__(
+        self, spec: FrameSpec, location: Location, listed: Mapping[str, Clips], damaged: str = "partial"
+    ) -> None:
+        """Look at a store; nobody else may write it.
+
+        listed: the clips of each video, where the spec's are listed. damaged: where it is ``skip``, a video of which
+        there are rows of a part has failed.
+        """
+        self.spec, self.location, self.listed, self.damaged = spec, location, listed, damaged
         folder = self.folder = location if isinstance(location, Path) else location.folder
         self.hop = Fraction(spec.hop if isinstance(spec, ClipSpec) else 1) / Fraction(str(spec.fps))
         self._staged = folder.with_name(f"{folder.name}.parts")
@@ -84,12 +99,12 @@ class FeatureCache:
         """Return how many rows of a video are staged, in the order in which they come."""
         return sum(len(_rows(path)) for path in self._chunks(self._key(record)))
 
-    def begin(self, record: Record, order: NDArray[np.int64], k: NDArray[np.int64], span: NDArray[np.int64]) -> None:
+    def begin(self, record: Record, begun: Begun) -> None:
         """Expect a video's rows, after those that are staged; where they were expected already, all of them anew."""
         anew = record.video in self._coming
         if anew:
             self._forget(record)
-        self._coming[record.video] = Coming(record, order, k, span, anew, staged=self.done(record))
+        self._coming[record.video] = Coming(record, begun, anew, staged=self.done(record))
 
     def add(self, record: Record, rows: NDArray[np.float32]) -> int:
         """Take the next rows of a video; return how many it will have. Raise StoreError where they cannot be stored."""
@@ -98,7 +113,7 @@ class FeatureCache:
         coming.rows.append(store.cast(rows, self.spec, record.video, first))
         if sum(map(len, coming.rows)) >= CHUNK and not coming.anew:
             self._stage(record)
-        return len(coming.order)
+        return len(coming.begun.order)
 
     def finish(self, record: Record) -> None:
         """Put a video's rows together."""
@@ -109,9 +124,10 @@ class FeatureCache:
         key = self._key(record)
         chunks = self._chunks(key)
         rows = np.concatenate([_rows(path) for path in chunks])
-        whole = np.empty_like(rows)
-        whole[coming.order] = rows
-        write_arrays(self._whole(key), rows=whole, k=coming.k, span=coming.span)
+        whole, begun = np.empty_like(rows), coming.begun
+        whole[begun.order] = rows
+        about = np.array(json.dumps([begun.spans, begun.gaps]))
+        write_arrays(self._whole(key), rows=whole, k=begun.k, span=begun.span, about=about)
         for path in chunks:
             path.unlink()
 
@@ -120,7 +136,8 @@ class FeatureCache:
         for coming in self._coming.values():
             if not coming.anew:
                 self._stage(coming.record)
-        return [f"{c.staged} of {len(c.order)} rows of {c.record.video}" for c in self._coming.values() if c.staged]
+        some = [coming for coming in self._coming.values() if coming.staged]
+        return [f"{each.staged} of {len(each.begun.order)} rows of {each.record.video}" for each in some]
 
     def fail(self, record: Record, reason: str) -> None:
         """Note that a video's rows cannot be made, for the other jobs of this run."""
@@ -140,29 +157,41 @@ class FeatureCache:
     def commit(self, records: Sequence[Record]) -> dict[str, dict[str, Any]]:
         """Make the store that of ``records``, present videos, and return what became of each, for the manifest."""
         made: dict[str, dict[str, Any]] = {}
-        parts: dict[str, list[Part]] = {}
+        found: dict[str, Held] = {}
+        damaged: dict[str, Damaged] = {}
         kept = 0
         for record in records:
-            key = self._key(record)
+            key, video = self._key(record), record.video
             if self._unlisted(record):
-                made[record.video] = {"status": "present", "reason": "no clip of it is listed", "n_rows": 0}
+                made[video] = {"status": "present", "reason": "no clip of it is listed", "n_rows": 0}
                 continue
             if key in self.failures:
-                made[record.video] = {"status": "failed", "reason": self.failures[key]}
+                made[video] = {"status": "failed", "reason": self.failures[key]}
                 continue
-            rows = self._stored.get(key)
-            kept += rows is not None
-            parts[record.video] = self._split(record.spans, *(self._load(key) if rows is None else rows))
-            n_rows = sum(len(part.rows) for part in parts[record.video])
-            made[record.video] = {"status": "present", "reason": "", "n_rows": n_rows, "source_sha256": record.sha256}
-        if not kept == self._held == len(parts):
-            sources = {record.video: record.sha256 for record in records}
-            clips = {video: self.clips(video) for video in parts} if self.listed else None
+            held = self._stored[key] if key in self._stored else self._load(key, record)
+            if held.gaps and self.damaged == "skip":
+                made[video] = {"status": "failed", "reason": described(held.gaps)}
+                continue
+            kept += key in self._stored
+            found[video] = held
+            made[video] = {"status": "present", "reason": described(held.gaps), "n_rows": len(held.rows)}
+            made[video]["source_sha256"] = record.identity(self.spec.orientation)
+            if held.gaps:
+                made[video]["gaps"] = held.gaps
+                damaged[video] = Damaged(key, record.spans, held.gaps)
+        if not kept == self._held == len(found):
+            sources = {record.video: record.identity(self.spec.orientation) for record in records}
+            clips = {video: self._clips_of(video, held) for video, held in found.items()} if self.listed else None
             if self._bank is not None:
                 self._bank.fetch(record.video for record in records if self._key(record) in self._stored)
-            store.write(self.location, self.spec, parts, float(self.hop), sources=sources, clips=clips)
+            parts = {video: self._split(held) for video, held in found.items()}
+            hop_s = float(self.hop)
+            store.write(self.location, self.spec, parts, hop_s, sources=sources, clips=clips, damaged=damaged)
         shutil.rmtree(self._staged, ignore_errors=True)
         return made
+
+    def _clips_of(self, video: str, held: Held) -> Clips:
+        return [self.clips(video)[number] for number in held.k]
 
     def _read_store(self) -> dict[str, Held]:
         """Return the undamaged rows that the store holds, by what they are known by.
@@ -177,18 +206,23 @@ class FeatureCache:
         self._held, found = len(bank.blocks), {}
         remote = isinstance(self.location, Remote)
         for video, blocks in bank.blocks.items():
-            rows = bank.unchecked(video)
-            spans = [[block.start_s, block.end_s] for block in blocks if block.end_s < inf]
+            rows, damaged = bank.unchecked(video), bank.damaged.get(video)
+            spans = [[block.start_s, block.end_s] for block in blocks if damaged or block.end_s < inf]
             offsets = [block.offset - blocks[0].offset for block in blocks[1:]]
             if remote or [store.digest(part) for part in np.split(rows, offsets)] == [block.sha256 for block in blocks]:
                 k = [round(Fraction(block.t0_s) / self.hop) + np.arange(block.length) for block in blocks]
                 span = np.repeat(np.arange(len(blocks)), [block.length for block in blocks])
                 clips = list(bank.clips.get(video, ()))
-                found[self._key_of(video, blocks[0].source_sha256, spans, clips)] = rows, np.concatenate(k), span
+                if clips:
+                    number = {clip: number for number, clip in enumerate(self.clips(video))}
+                    k = [np.array([number.get(clip, 0) for clip in clips])]
+                key = damaged.key if damaged else self._key_of(video, blocks[0].source_sha256, spans, clips)
+                found[key] = Held(rows, np.concatenate(k), span, spans, damaged.gaps if damaged else [])
         return found
 
     def _key(self, record: Record) -> str:
-        return self._key_of(record.video, record.sha256, record.spans, self.clips(record.video))
+        source = record.identity(self.spec.orientation)
+        return self._key_of(record.video, source, record.spans, self.clips(record.video))
 
     def _key_of(self, video: str, sha256: str, spans: Spans, clips: Clips) -> str:
         """Return what a video's rows are known by: its id, and what they are made from."""
@@ -213,19 +247,22 @@ class FeatureCache:
         for path in self._chunks(self._key(record)):
             path.unlink()
 
-    def _load(self, key: str) -> Held:
+    def _load(self, key: str, record: Record) -> Held:
         held = read_arrays(self._whole(key))
-        return held["rows"], held["k"], held["span"]
+        about = json.loads(str(held["about"])) if "about" in held else [record.spans, []]  # once it had none
+        return Held(held["rows"], held["k"], held["span"], about[0], read_gaps(about[1]))
 
-    def _split(self, spans: Spans, rows: NDArray[Any], k: NDArray[np.int64], span: NDArray[np.int64]) -> list[Part]:
+    def _split(self, held: Held) -> list[Part]:
         """Return the rows of a video, span after span."""
-        if not spans or self.listed:
-            return [Part(rows, float(int(k[0]) * self.hop), 0.0, inf)]
+        if self.listed:
+            return [Part(held.rows, 0.0, 0.0, inf)]
+        if not held.spans:
+            return [Part(held.rows, float(int(held.k[0]) * self.hop), 0.0, inf)]
         parts = []
-        for number, (start_s, end_s) in enumerate(spans):
-            within = span == number
-            first = int(k[within][0]) if within.any() else ceil(Fraction(start_s) / self.hop)
-            parts.append(Part(rows[within], float(first * self.hop), start_s, end_s))
+        for number, (start_s, end_s) in enumerate(held.spans):
+            within = held.span == number
+            first = int(held.k[within][0]) if within.any() else ceil(Fraction(start_s) / self.hop)
+            parts.append(Part(held.rows[within], float(first * self.hop), start_s, end_s))
         return parts
 
 

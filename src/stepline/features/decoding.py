@@ -24,17 +24,19 @@ class Ended:
 Outcome = Message | MediaError | Ended
 
 
-def decoded(jobs: Sequence[Job], limits: Limits, decoders: int) -> Generator[tuple[int, Outcome]]:
+def decoded(
+    jobs: Sequence[Job], limits: Limits, decoders: int, damaged: str = "partial"
+) -> Generator[tuple[int, Outcome]]:
     """Yield what comes of each job, with its place in ``jobs``: its messages in order, then its end or the MediaError.
 
-    Messages of ``decoders`` jobs are mixed. One waits, besides those that the decoders hold. Raises whatever else the
-    decoding raises.
+    damaged: ``partial`` or ``skip``, as in ``frames.batches``. Messages of ``decoders`` jobs are mixed. One waits,
+    besides those that the decoders hold. Raises whatever else the decoding raises.
     """
     waiting: Queue[tuple[int, Outcome]] = Queue(maxsize=1)
     stopped = Event()
 
     def work(place: int) -> None:
-        for outcome in _outcomes(*jobs[place], limits):
+        for outcome in _outcomes(*jobs[place], limits, damaged):
             while not stopped.is_set():
                 try:
                     waiting.put((place, outcome), timeout=0.2)
@@ -56,12 +58,13 @@ def decoded(jobs: Sequence[Job], limits: Limits, decoders: int) -> Generator[tup
                 wait(working, timeout=0.2)
 
 
-def _outcomes(record: Record, requests: Sequence[Request], limits: Limits) -> Iterator[Outcome]:
+def _outcomes(record: Record, requests: Sequence[Request], limits: Limits, damaged: str) -> Iterator[Outcome]:
     video = Path(record.path)
     try:
         if not video.is_file():
             raise MediaError(f"{video}: no such file")
-        yield from killable(batches, video, requests, record.spans, limits=limits, duration_s=record.duration_s)
+        asked = video, requests, record.spans, damaged
+        yield from killable(batches, *asked, limits=limits, duration_s=record.duration_s)
     except MediaError as error:
         yield error
     else:

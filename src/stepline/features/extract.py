@@ -40,13 +40,21 @@ class Work:
 
 
 def extract(
-    availability: Path, works: Sequence[Work], manifest: Path, *, lock: Path, limits: Limits, options: Config
+    availability: Path,
+    works: Sequence[Work],
+    manifest: Path,
+    *,
+    lock: Path,
+    limits: Limits,
+    damaged: str = "partial",
+    options: Config,
 ) -> None:
     """Make the store of the first of ``works`` for a shard's present videos; ``manifest`` says what became of each.
 
     The first is the job's own; missing rows of the others, of the same shard, are computed in the same pass and staged,
     so that their jobs find them done. ``lock`` keeps a shard's jobs apart: a GPU is taken by the one that has it, once
-    it is clear that a network runs. A video that cannot be read, within the limits, is ``failed`` with its reason. Rows
+    it is clear that a network runs. A video that cannot be read, within the limits, is ``failed`` with its reason. A
+    damaged one has the rows that can be had, and its ``gaps``; where ``damaged`` is ``skip``, it is ``failed``. Rows
     that a store holds already are kept where file, spans and clips are the same; those that were staged before a kill
     are used. options: the configuration's ``features``. Raises the error of the first work's network; another's is
     logged, and raised by its own job. Raises Stopped where the process is asked to end, with what came so far staged.
@@ -55,7 +63,7 @@ def extract(
     present = [record for record in records.values() if record.status == "present"]
     lock.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(lock):
-        filling = _Filling(works, options)
+        filling = _Filling(works, options, damaged)
         filling.run(present, limits)
         for number, error in filling.errors.items():
             if number == 0:
@@ -69,9 +77,9 @@ def extract(
 class _Filling:
     """The computation of rows that are missing in caches. errors: of the works that cannot be done, by their number."""
 
-    def __init__(self, works: Sequence[Work], options: Config) -> None:
-        self.works, self.options = works, options
-        self.caches = [FeatureCache(work.spec, work.store, work.listed) for work in works]
+    def __init__(self, works: Sequence[Work], options: Config, damaged: str) -> None:
+        self.works, self.options, self.damaged = works, options, damaged
+        self.caches = [FeatureCache(work.spec, work.store, work.listed, damaged) for work in works]
         self.errors: dict[int, SteplineError] = {}
 
     def run(self, present: Sequence[Record], limits: Limits) -> None:
@@ -82,7 +90,8 @@ class _Filling:
             numbers = [n for n in all_numbers if n not in self.errors]
             if numbers:
                 jobs.append((record, numbers, [self._request(record, n) for n in numbers]))
-        streams = decoded([(record, asked) for record, _, asked in jobs], limits, self.options["decoders"])
+        asked_of = [(record, asked) for record, _, asked in jobs]
+        streams = decoded(asked_of, limits, self.options["decoders"], self.damaged)
         with closing(streams), Meter([record.duration_s for record, *_ in jobs]) as self.meter:
             try:
                 for place, message in streams:
@@ -138,7 +147,7 @@ class _Filling:
         if isinstance(message, Refused):
             self.caches[n].fail(record, message.reason)
         elif isinstance(message, Begun):
-            self.caches[n].begin(record, message.order, message.k, message.span)
+            self.caches[n].begin(record, message)
         else:
             self._batch(record, n, message, len(numbers))
 

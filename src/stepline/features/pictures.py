@@ -20,6 +20,7 @@ from stepline.features.decoding import Ended, decoded
 from stepline.features.frames import Begun, Refused, Request
 from stepline.media.decode import ArrayFrame, MediaError
 from stepline.media.process import Limits
+from stepline.media.timeline import described
 from stepline.progress import progress
 from stepline.spec import ClipSpec, digest
 
@@ -52,7 +53,7 @@ def stream(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, batch_si
     """Yield all listed clips of each video as they come, each video decoded once.
 
     A place may come a second time, see ``frames.Begun``; what comes last is right. Raises StoreError where a video
-    cannot be read.
+    cannot be read, or a clip of it is lost.
     """
     names = [video for video in listed if listed[video]]
     asked = [Request(spec=spec, batch_size=batch_size, listed=listed[video], scratch=videos.scratch) for video in names]
@@ -61,8 +62,9 @@ def stream(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, batch_si
     with closing(decoded(jobs, videos.limits, videos.decoders)) as outcomes:
         for number, outcome in outcomes:
             video = names[number]
-            if isinstance(outcome, MediaError | Refused):
-                reason = outcome.reason if isinstance(outcome, Refused) else outcome
+            lost = described(outcome.gaps) if isinstance(outcome, Begun) else ""
+            if lost or isinstance(outcome, MediaError | Refused):
+                reason = outcome.reason if isinstance(outcome, Refused) else lost or outcome
                 raise StoreError(f"{videos.records[video].path} cannot be read: {reason}")
             if isinstance(outcome, Begun):
                 coming[video] = outcome.order
@@ -80,8 +82,9 @@ def keep(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, folder: Pa
     """
     blank = picture(ArrayFrame(np.zeros((720, 1280, 3), np.uint8)), spec.steps)
     shape, size = (spec.num_frames, *blank.shape), spec.num_frames * blank.nbytes
+    sources = {video: videos.records[video].identity(spec.orientation) for video in listed if listed[video]}
     paths = {
-        video: folder / f"{video}-{digest([videos.records[video].sha256, list(clips), spec.record()])}.pictures"
+        video: folder / f"{video}-{digest([sources[video], list(clips), spec.record()])}.pictures"
         for video, clips in listed.items()
         if clips
     }

@@ -26,6 +26,8 @@ from stepline.features import objects
 from stepline.features.objects import ARRAY, CLIPS, INDEX, METADATA, ObjectError
 from stepline.features.partial import PartialCopy
 from stepline.io import atomic_dir, canonical_json, read_json, sha256_file, write_table
+from stepline.media.spans import Spans
+from stepline.media.timeline import Gap
 from stepline.paths import Location, Remote
 from stepline.seal import CHANGED, intact
 from stepline.spec import Spec
@@ -67,8 +69,23 @@ class Block:
 
 CLIPS_SHA256 = b"clips_sha256"
 """In the metadata of ``index.parquet``, the sha256 of ``clips.parquet``."""
+DAMAGED = "damaged"
+"""In the array's attributes, where some are: the key, asked spans and gaps of each damaged video."""
+METADATA_SHA256 = b"metadata_sha256"
+"""In the same place, that of the array's ``zarr.json``."""
 CLIP = {"video": str, "start_s": float, "end_s": float, "row": int}
 """The columns of ``clips.parquet``; row: counted in the whole store."""
+
+
+class Damaged(NamedTuple):
+    """A video of which there are rows of a part.
+
+    key: what its rows are known by, see ``cache.FeatureCache``. spans: those that were asked for, none for the whole.
+    """
+
+    key: str
+    spans: Spans
+    gaps: list[Gap]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +104,8 @@ class Recorded(Spec):
 class Store:
     """What is in a store. blocks: by video, in time's order. clips: rows of listed clips by video, else none.
 
-    copy: of a remote store, what ``rows`` are of; ``fetch`` brings them. checked: the offsets of the blocks whose
-    rows are known to be those that the index says.
+    damaged: the videos of which there are rows of a part. copy: of a remote store, what ``rows`` are of; ``fetch``
+    brings them. checked: the offsets of the blocks whose rows are known to be those that the index says.
     """
 
     location: Location
@@ -96,6 +113,7 @@ class Store:
     rows: Rows
     blocks: dict[str, list[Block]]
     clips: dict[str, dict[tuple[float, float], int]]
+    damaged: dict[str, Damaged]
     copy: PartialCopy | None = None
     checked: set[int] = field(default_factory=set)
 
@@ -145,18 +163,20 @@ def write(
     *,
     sources: Mapping[str, str] | None = None,
     clips: Mapping[str, Clips] | None = None,
+    damaged: Mapping[str, Damaged] | None = None,
 ) -> None:
     """Write the (T, D) rows of each video to a store, in the order of their ids.
 
     Rows alone are a whole video's, from 0 s on; they are asked for and written video by video, as the spec's ``dtype``.
     sources: sha256 of the file that a video's rows were made from. clips: what each row is, where the spec's clips are
-    listed. A remote store is written to the disk first, and stays there until all of it is sent. Raises StoreError
-    where rows cannot be stored, see ``cast``, or differ in D; StorageError.
+    listed. damaged: the videos of which there are rows of a part. A remote store is written to the disk first, and
+    stays there until all of it is sent. Raises StoreError where rows cannot be stored, see ``cast``, or differ in D;
+    StorageError.
     """
     if isinstance(location, Path):
-        _write(location, spec, parts, hop_s, sources or {}, clips)
+        _write(location, spec, parts, hop_s, sources or {}, clips, damaged or {})
     else:
-        _write(_outgoing(location), spec, parts, hop_s, sources or {}, clips)
+        _write(_outgoing(location), spec, parts, hop_s, sources or {}, clips, damaged or {})
         send(location)
 
 
@@ -179,6 +199,7 @@ def _write(
     hop_s: float,
     sources: Mapping[str, str],
     clips: Mapping[str, Clips] | None,
+    damaged: Mapping[str, Damaged],
 ) -> None:
     import zarr
 
@@ -220,13 +241,22 @@ def _write(
             chunks=(CHUNK, columns),
             shards=(CHUNK * n_chunks, columns),
             compressors=None,
-            attributes={"spec": spec.record()},
+            attributes={"spec": spec.record(), **({DAMAGED: _listed(damaged)} if damaged else {})},
         )
-        about = {}
+        about = {METADATA_SHA256: sha256_file(staged / METADATA).encode()}
         if clips is not None:
             _write_table(staged / CLIPS, CLIP, list(_clip_lines(blocks, clips)))
             about[CLIPS_SHA256] = sha256_file(staged / CLIPS).encode()
         _write_table(staged / INDEX, Block.__annotations__, [asdict(block) for block in blocks], about)
+
+
+def read_gaps(given: Sequence[Any]) -> list[Gap]:
+    """Return gaps as JSON has them."""
+    return [(float(start_s), float(end_s), str(reason)) for start_s, end_s, reason in given]
+
+
+def _listed(damaged: Mapping[str, Damaged]) -> dict[str, Any]:
+    return {video: each._asdict() for video, each in sorted(damaged.items())}
 
 
 def _append(file: BinaryIO, rows: Rows, spec: Spec, video: str) -> str:
@@ -286,9 +316,13 @@ def read(location: Location) -> Store:
     Raises StoreError where it is absent or damaged, StorageError where that cannot be known.
     """
     with damage_is_one_line(location, "extract"):
-        metadata = json.loads(_content(location, METADATA))
+        content = _content(location, METADATA)
+        metadata = json.loads(content)
         record = dict(metadata["attributes"]["spec"])
         index = _parsed(_content(location, INDEX), Block.__annotations__)
+        known = (index.schema.metadata or {}).get(METADATA_SHA256, b"").decode()
+        if known and known != hashlib.sha256(content).hexdigest():
+            raise ValueError("the array is not that of the index")
         listed = [Block(**line) for line in index.to_pylist()]
         copy = None
         if isinstance(location, Path):
@@ -311,7 +345,13 @@ def read(location: Location) -> Store:
             clips = _read_clips(location, listed, (index.schema.metadata or {}).get(CLIPS_SHA256, b"").decode())
         named = {key: record[key] for key in ("name", "label", "revision")}
         spec = Recorded(**named, values=record, dimension=rows.shape[1])
-    return Store(location, spec, rows, blocks, clips, copy)
+        damaged = {
+            video: Damaged(each["key"], each["spans"], read_gaps(each["gaps"]))
+            for video, each in metadata["attributes"].get(DAMAGED, {}).items()
+        }
+        if damaged.keys() - blocks.keys():
+            raise ValueError("a damaged video is not in the index")
+    return Store(location, spec, rows, blocks, clips, damaged, copy)
 
 
 def _read_clips(location: Location, listed: Sequence[Block], sha256: str) -> dict[str, dict[tuple[float, float], int]]:
@@ -451,7 +491,7 @@ def read_array(path: Path) -> Rows:
     """
     import zarr
 
-    array = zarr.open_array(path, mode="r")
+    array = zarr.open_array(path, mode="r", zarr_format=3)
     if array.ndim != 2 or array.dtype not in (np.float16, np.float32):
         raise ValueError("no matrix of float16 or float32")
     shard = path / "c/0/0"

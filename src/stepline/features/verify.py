@@ -68,7 +68,8 @@ def _check(location: Location) -> Checked:
         held = store.read(location)
         with store.damage_is_one_line(location, "extract"):  # other readers go by the shard's checksum
             path = f"{location}/features"
-            zarr.open_array(path if isinstance(location, Path) else objects.zarr_store(path), mode="r")[:1]
+            features = path if isinstance(location, Path) else objects.zarr_store(path)
+            zarr.open_array(features, mode="r", zarr_format=3)[:1]
     except StoreError:
         return Checked(location, None)
     store.fetch([(held, [block for blocks in held.blocks.values() for block in blocks])], check=False)
@@ -93,4 +94,5 @@ def _drop(location: Location, videos: Collection[str]) -> None:
     sources = {video: blocks[0].source_sha256 for video, blocks in kept.items()}
     clips = {video: list(held.clips[video]) for video in kept} if held.clips else None
     hop_s = next(blocks[0].hop_s for blocks in held.blocks.values())
-    store.write(location, held.spec, parts, hop_s, sources=sources, clips=clips)
+    in_part = {video: each for video, each in held.damaged.items() if video in kept}
+    store.write(location, held.spec, parts, hop_s, sources=sources, clips=clips, damaged=in_part)

@@ -193,8 +193,10 @@ def rotation(picture: "av.VideoFrame") -> int:
 
 FIRST = 64
 """Packets that are decoded, at most, to see how the first picture stands."""
-ONE_EACH = frozenset(("h264", "hevc", "av1"))
+ONE_EACH = frozenset(("av1", "h264", "hevc", "mpeg1video", "mpeg2video"))
 """Codecs of which each packet is shown as a frame, unless fields have their own."""
+SHORT_S = 0.1
+"""How much before the end that its header says a video may end, or two frames."""
 LATE_S = Fraction(1, 2)
 """How much later than its sound a video's picture may begin, and still be where time 0 is."""
 
@@ -241,6 +243,30 @@ def opened(path: Path) -> Iterator["av.container.InputContainer"]:
         if isinstance(error, av.InvalidDataError):
             reason = f"{'no video, or damaged' if path.stat().st_size else 'it is empty'} ({reason})"
         raise MediaError(f"cannot be decoded: {reason}") from None
+
+
+BENIGN = re.compile("SEI|mmco: unref")
+"""What libav calls an error though no picture is the worse for it."""
+
+
+class Complaints:
+    """Errors that libav logs while it goes on: a picture is wrong, or data is left out."""
+
+    def __init__(self) -> None:
+        """Start with the next one."""
+        import av
+
+        av.logging.set_level(av.logging.PANIC)  # others are counted and not written
+        self._seen, _ = av.logging.get_last_error()
+
+    def __call__(self) -> str:
+        """Return the last one since the call before, "" where there is none."""
+        import av
+
+        seen, last = av.logging.get_last_error()
+        new, self._seen = seen > self._seen, seen
+        message = str(last[2]).strip() if new and last else ""
+        return "" if BENIGN.search(message) else message
 
 
 def sound(container: "av.container.InputContainer") -> "av.AudioStream | None":
@@ -292,6 +318,7 @@ class Stream:
         self._first: int | None = None
         self._due: set[int] = set()
         self._n_packets = 0
+        self._complaints = Complaints()
 
     def _start(self) -> int:
         """Return where time 0 is on the stream's clock."""
@@ -331,8 +358,9 @@ class Stream:
     def declared_s(self) -> float:
         """Return when the video ends by its header, in seconds; 0 where that does not say."""
         own_s = self._own_s()
-        if own_s is not None:
-            return own_s
+        return self._container_s() if own_s is None else own_s
+
+    def _container_s(self) -> float:
         end_s = ((self._container.start_time or 0) + (self._container.duration or 0)) / 1_000_000
         return max(0.0, end_s - float(self.start * self.time_base))
 
@@ -361,16 +389,16 @@ class Stream:
         import av
 
         self._n_packets += packet.size > 0
-        if packet.is_corrupt:
-            raise DamagedError(f"damaged{self._after()}")
-        if self.decodes_alone:
-            raise DamagedError("the container has no presentation times")
-        if packet.pts is not None and not packet.is_discard and self.video.codec_context.skip_frame == "DEFAULT":
-            self._due.add(packet.pts - self.start)
+        self._check(packet, after)
         try:
             pictures = packet.decode()
-        except av.InvalidDataError as error:
+        except av.FFmpegError as error:
+            if isinstance(error, MemoryError):
+                raise
             raise DamagedError(f"cannot be decoded{self._after()}: {error.strerror}") from None
+        reason = self._complaints()
+        if reason and (after is None or packet.pts is None or packet.pts - self.start >= after):
+            raise DamagedError(f"damaged{self._after()}: {reason}")
         for picture in pictures:
             self._last = self._checked(picture, after)
             yield self._last
@@ -381,6 +409,16 @@ class Stream:
                 raise DamagedError(f"{len(self._due)} frames do not come out of the decoder")
             if reason := self.missing_end(self._last.end_s, self._n_packets if after is None else None):
                 raise DamagedError(reason)
+
+    def _check(self, packet: "av.Packet[av.VideoStream]", after: int | None) -> None:
+        if self._n_packets == 1 and packet.size and after is None and not packet.is_keyframe:
+            raise DamagedError("it does not begin with a key frame")
+        if packet.is_corrupt or self._complaints():
+            raise DamagedError(f"damaged{self._after()}")
+        if self.decodes_alone:
+            raise DamagedError("the container has no presentation times")
+        if packet.pts is not None and not packet.is_discard and self.video.codec_context.skip_frame == "DEFAULT":
+            self._due.add(packet.pts - self.start)
 
     def _checked(self, picture: "av.VideoFrame", after: int | None) -> DecodedFrame:
         if picture.pts is None:
@@ -422,17 +460,15 @@ class Stream:
 
         n_packets: how many packets the whole container had, None where that is not known.
         """
-        if n_packets is not None and n_packets < self._n_listed():
-            return f"truncated: {n_packets} of {self._n_listed()} frames are there"
-        declared_s = self.declared_s()
-        least_s = declared_s - max(1.0, 0.01 * declared_s)
-        if end_s < least_s and (self._own_s() is not None or self._last_packet_s() < least_s):
+        declared_s, own = self.declared_s(), self._own_s() is not None
+        if self._container.format.name.startswith("mov,") and self.video.frames:
+            if n_packets is None or n_packets >= self.video.frames:
+                return ""
+            declared_s, own = self._container_s(), False  # an edit list may leave frames out
+        least_s = declared_s - max(SHORT_S, 2 * float(self.frame_duration * self.time_base))
+        if end_s < least_s and (own or self._last_packet_s() < least_s):
             return f"truncated: {end_s:.1f} s of {declared_s:.1f} s can be decoded"
         return ""
-
-    def _n_listed(self) -> int:
-        """Return how many packets the header lists, one by one; 0 where it does not."""
-        return self.video.frames if self._container.format.name.startswith("mov,") else 0
 
     def _last_packet_s(self) -> float:
         """Return when the last packet of any stream ends: a container's length may be that of its sound."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stepline.media.clock import Clock
-from stepline.media.decode import DamagedError, DecodedFrame, MediaError, Stream, opened, packets
+from stepline.media.decode import Complaints, DamagedError, DecodedFrame, MediaError, Stream, opened, packets
 from stepline.media.timeline import Gap, Timeline
 
 if TYPE_CHECKING:
@@ -56,20 +56,22 @@ def salvaged(path: Path) -> Timeline:
         found = Found()
         for _ in pictures(container, stream, found):
             pass
-        frame_duration, time_base = stream.frame_duration, stream.time_base
+        time_base = stream.time_base
         lost = _lost(found, path)
         if lost.keys() >= {*found.shown}:
             reason = next(iter(lost.values()), found.end)
             raise MediaError(f"no frame could be decoded{f': {reason}' if reason else ''}")
         numbers = _in_order(found, lost)
-        pts = _times(numbers, found, frame_duration)
-        end = pts[-1] + (found.duration[numbers[-1]] or frame_duration)
+        *pts, end = _times(numbers, found, stream.frame_duration)
         gaps = _gaps([*pts, end], [lost.get(number) for number in numbers], time_base)
         end_s = float(end * time_base)
         if reason := found.end or stream.missing_end(end_s, len(found.pts)):
-            gaps.append((end_s, max(end_s, stream.declared_s()), reason))
-    plain = not (lost or gaps or found.joined) and len(found.sizes) == 1 and len({*pts}) == len(pts)
-    plain = plain and pts == [found.pts[number] for number in numbers]
+            start_s, _, reason = gaps.pop() if gaps and gaps[-1][1] >= end_s else (end_s, end_s, reason)
+            gaps.append((start_s, max(end_s, stream.declared_s()), reason))
+    plain = (
+        not (lost or gaps or found.joined or stream.decodes_alone) and len(found.sizes) == 1 and len({*pts}) == len(pts)
+    )
+    plain = plain and numbers == found.shown and pts == [found.pts[number] for number in numbers]
     packets_of = [-1 if number in lost else number for number in numbers]
     return Timeline(
         pts=np.array(pts, np.int64),
@@ -107,20 +109,26 @@ def pictures(
 
     hear: takes the packets of the sound.
     """
-    clock = Clock(container, stream.start * stream.time_base)
+    clock, complaints = Clock(container, stream.start * stream.time_base), Complaints()
     found.one_each = stream.one_each
     streams = [stream.video, *([stream.sound] if hear and stream.sound else [])]
     for packet in _to_the_end(container, streams, found):
+        before = clock.part(packet.stream_index) if packet.size else 0
         shift_s = clock.shift_s(packet) if packet.size else Fraction(0)
         if packet.stream is not stream.video and hear:
             _shift(packet, round(shift_s / packet.time_base) if packet.size else 0)
             hear(packet)
             continue
+        complaint = complaints()
         if packet.size:
+            if clock.part(packet.stream_index) > before:
+                found.joined = True
+                found.marked.discard(len(found.pts) - 1)  # the container marks what waits where it breaks off
             _shift(packet, round(shift_s / stream.time_base))
-            _number(packet, found)
-        yield from _decoded(packet, found)
-    found.joined = clock.joined
+            _number(packet, found, complaint)
+        else:
+            found.end = found.end or complaint
+        yield from _decoded(packet, found, complaints)
 
 
 def _to_the_end(
@@ -144,7 +152,7 @@ def _shift(packet: "av.Packet[Any]", by: int) -> None:
     packet.dts = None if packet.dts is None else packet.dts + by
 
 
-def _number(packet: "av.Packet[av.VideoStream]", found: Found) -> None:
+def _number(packet: "av.Packet[av.VideoStream]", found: Found, complaint: str) -> None:
     """Note what a packet says, and let its number stand for its time."""
     number = len(found.pts)
     found.pts.append(packet.pts)
@@ -153,12 +161,12 @@ def _number(packet: "av.Packet[av.VideoStream]", found: Found) -> None:
         found.keys.append(number)
     if packet.is_discard:
         found.left_out.add(number)
-    if packet.is_corrupt:
+    if packet.is_corrupt or complaint:
         found.marked.add(number)
     packet.pts = packet.dts = number
 
 
-def _decoded(packet: "av.Packet[av.VideoStream]", found: Found) -> Iterator["av.VideoFrame"]:
+def _decoded(packet: "av.Packet[av.VideoStream]", found: Found, complaints: Complaints) -> Iterator["av.VideoFrame"]:
     import av
 
     try:
@@ -168,6 +176,8 @@ def _decoded(packet: "av.Packet[av.VideoStream]", found: Found) -> Iterator["av.
             raise
         found.hurt.setdefault(len(found.pts) - 1, f"cannot be decoded: {error.strerror}")
         return
+    if complaint := complaints():
+        found.hurt.setdefault(len(found.pts) - 1, f"damaged: {complaint}")
     for picture in decoded:
         if picture.pts is not None and 0 <= picture.pts < len(found.pts):
             found.shown.append(picture.pts)
@@ -180,11 +190,12 @@ def _decoded(packet: "av.Packet[av.VideoStream]", found: Found) -> Iterator["av.
 
 def _lost(found: Found, path: Path) -> dict[int, str]:
     """Return the packets whose frames cannot be had, and why."""
-    first = min(found.shown, default=len(found.pts))
+    first = max([min(found.shown, default=len(found.pts)), *found.keys[:1]])
     hurt = dict.fromkeys(range(first), "no key frame stands before it") | dict.fromkeys(found.marked, "damaged")
     hurt |= found.hurt
     for number in {*range(first, len(found.pts))} - {*found.shown} if found.one_each else ():
-        if (found.pts[number] or 0) > (found.pts[first] or 0):
+        pts, start = found.pts[number], found.pts[first]
+        if pts is None or start is None or pts > start:
             hurt.setdefault(number, "it does not come out of the decoder")
     hurt = {number: hurt[number] for number in sorted(hurt.keys() - found.left_out)}
     if not hurt:
@@ -195,8 +206,8 @@ def _lost(found: Found, path: Path) -> dict[int, str]:
     lost: dict[int, str] = {}
     for number, reason in hurt.items():
         lost.setdefault(number, reason)
-        alone = number not in predicted and (number in places or number in found.hurt)
-        if alone and number not in found.marked:  # where the container is damaged, whole frames may be absent behind it
+        alone = number not in predicted and number in places and number not in found.marked
+        if alone:  # its picture came out, so that its head was read, and where the container is whole, so is the next
             continue
         key, after = [*(key for key in keys if key > number), len(found.pts), len(found.pts)][:2]
         leading = (n for n in range(key + 1, after) if places.get(n, after) < places.get(key, -1))
@@ -220,9 +231,11 @@ def _with_references(path: Path) -> set[int]:
 def _in_order(found: Found, lost: Iterable[int]) -> list[int]:
     """Return the packets whose frames are shown or lost, in order of presentation."""
     order, hidden = found.shown, sorted({*lost} - {*found.shown})
-    times = [found.pts[number] for number in (*order, *hidden)]
-    if None not in times and all(a <= b for a, b in pairwise(times[: len(order)])):  # type: ignore[operator]
-        return sorted([*order, *hidden], key=found.pts.__getitem__)  # type: ignore[arg-type]
+    decoded = sorted({*order, *hidden})
+    times = [pts for number in decoded if (pts := found.pts[number]) is not None]
+    reordered = any(a > b for a, b in pairwise(times)) or order == sorted(order)
+    if len(times) == len(decoded) and reordered:
+        return sorted(decoded, key=dict(zip(decoded, times, strict=True)).__getitem__)
     for number in hidden:
         later = (place for place, other in enumerate(order) if other > number)
         order = list(order)
@@ -231,19 +244,24 @@ def _in_order(found: Found, lost: Iterable[int]) -> list[int]:
 
 
 def _times(numbers: list[int], found: Found, frame_duration: int) -> list[int]:
-    """Return when each frame is shown: ascending, and none is absent."""
-    known = [pts for number in numbers if (pts := found.pts[number]) is not None]
-    left = sorted(known)
-    if left != known:  # the container has times of decoding alone
-        left = [pts - left[0] for pts in left]
-    left.reverse()
-    times: list[int] = []
-    following = 0
-    for number in numbers:
-        time = left.pop() if found.pts[number] is not None else min([following, *left[-1:]])
-        times.append(time)
-        following = time + (found.duration[number] or frame_duration)
-    return times
+    """Return when each frame is shown, and when the last one is no longer: ascending, and none is absent.
+
+    Frames without a time stand evenly between those that have one.
+    """
+    places = [place for place, number in enumerate(numbers) if found.pts[number] is not None]
+    given = [pts for number in numbers if (pts := found.pts[number]) is not None]
+    known = sorted(given)
+    if known != given:  # the container has times of decoding alone
+        known = [pts - known[0] for pts in known]
+    if not known:
+        return [place * frame_duration for place in range(len(numbers) + 1)]
+    step = Fraction(known[-1] - known[0], places[-1] - places[0]) if len(known) > 1 else Fraction(frame_duration)
+    before = [known[0] - place * step for place in range(places[0], 0, -1)]
+    within = np.interp(np.arange(places[0], places[-1] + 1), places, known)
+    after = [known[-1] + place * step for place in range(1, len(numbers) - places[-1])]
+    times = [round(time) for time in before] + [round(time) for time in within.tolist()] + [round(t) for t in after]
+    timed = len(places) == len(numbers)
+    return [*times, times[-1] + ((found.duration[numbers[-1]] if timed else round(step)) or frame_duration)]
 
 
 def _gaps(times: list[int], lost: list[str | None], time_base: Fraction) -> list[Gap]:
@@ -256,5 +274,5 @@ def _gaps(times: list[int], lost: list[str | None], time_base: Fraction) -> list
         if place and lost[place - 1] is not None:
             gaps[-1] = (gaps[-1][0], end_s, gaps[-1][2])
         else:
-            gaps.append((start_s if place else min(start_s, 0.0), end_s, reason))
-    return gaps
+            gaps.append((start_s if place else 0.0, end_s, reason))
+    return [gap for gap in gaps if gap[1] > gap[0]]

@@ -26,6 +26,11 @@ def described(gaps: Sequence[Gap]) -> str:
     return "; ".join([*lines, *([f"and {len(gaps) - 3} more gaps"] if len(gaps) > 3 else [])])
 
 
+def absent_s(gaps: Sequence[Gap]) -> float:
+    """Return how many seconds are absent."""
+    return float(sum(end_s - start_s for start_s, end_s, _ in gaps))
+
+
 @dataclass(frozen=True)
 class Timeline:
     """When each frame of a video is shown.

@@ -14,7 +14,7 @@ from stepline.errors import ConfigError, MissingError
 from stepline.io import canonical_json, read_json
 from stepline.needs import Need
 from stepline.pipeline.demand import Clips, Demand
-from stepline.pipeline.videos import Videos
+from stepline.pipeline.videos import Videos, reading
 from stepline.spec import ClipSpec, Spec
 
 
@@ -84,7 +84,7 @@ class Features:
 
     def params(self, folder: str, shard: str) -> str:
         """Return what a shard's features in ``features/<folder>`` must be made again for, besides another spec."""
-        by: dict[str, Any] = {"limits": self.config["media"]["limits"]}
+        by: dict[str, Any] = {"limits": self.config["media"]["limits"], **reading(self.config, "damaged")}
         backbone = self.backbone_of(folder)
         if self.describes_clips(backbone):
             by["clips"] = self.demand.clip_params(backbone, self.videos.members(shard))

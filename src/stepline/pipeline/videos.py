@@ -21,6 +21,10 @@ from stepline.spec import digest
 
 DISK_BYTES_PER_S = {"videos": 400_000, "media": 40_000, "extract": 20_000}
 """What a second of video takes on disk: a download of 720 lines; sound and scores; the features of one backbone."""
+READING = {"damaged": "partial", "orientation": "upright"}
+"""The defaults of options that no job knew once: only others are parameters of jobs."""
+HEADERS = 1
+"""Of what a record keeps of a video's header: another number has the headers of all videos read anew."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class Videos:
     def _params(self, shard: str) -> str:
         members = self.members(shard)
         found = [[video.id, video.url, video.sha256, self._signature(video)] for video in members]
-        by = {"found": found, "again": self.again(shard), "strict": self.config["strict"]}
+        by = {"found": found, "again": self.again(shard), "strict": self.config["strict"], "headers": HEADERS}
         spans = [self.demand.span_params.get(video.id) for video in members] if self.annotated else []
         return digest(by | ({"spans": spans} if spans else {}))
 
@@ -174,7 +178,12 @@ class Videos:
 
 def media_params(config: Config) -> str:
     """Return what audio and scores must be made again for, as text."""
-    return canonical_json({"revision": REVISION, "limits": config["media"]["limits"]})
+    return canonical_json({"revision": REVISION, "limits": config["media"]["limits"], **reading(config, *READING)})
+
+
+def reading(config: Config, *keys: str) -> dict[str, str]:
+    """Return those of the options of reading damaged and rotated videos, ``READING``, that are not the default."""
+    return {key: config["media"][key] for key in keys if config["media"][key] != READING[key]}
 
 
 def shots_params(config: Config) -> str:

@@ -45,13 +45,16 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
     }
     found = read_thumbnails(name, pipeline.videos.all_shards)
     videos = []
-    for row in [row for row in made.rows if row["status"] == "present"][:VIDEOS_SHOWN]:
-        video, end_s = row["video"], row["duration_s"]
+    for row in made.used[:VIDEOS_SHOWN]:
+        video, gaps = row["video"], row["gaps"]
+        end_s = max([row["duration_s"], *(gap_end_s for _, gap_end_s, _ in gaps)])
         shots = read_shots(paths.shots(name) / f"{video}.parquet")
         videos.append(
             {
                 "row": row,
                 "facts": _facts(row),
+                "end_s": end_s,
+                "gaps": [_bar(start, end, end_s, f"absent: {why}") for start, end, why in gaps],
                 "shots": [_bar(start, end, end_s, f"shot {n}", number=n) for n, (start, end) in enumerate(shots, 1)],
                 "segments": [
                     _bar(s.start_s, s.end_s, end_s, s.label or "segment", s.label, labels[s.label])
@@ -75,7 +78,7 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
         made=made,
         columns=[column for column in made.columns if column not in ASIDE],
         videos=videos,
-        left_out=sum(row["status"] == "present" for row in made.rows) - len(videos),
+        left_out=len(made.used) - len(videos),
         opened=OPEN,
         clock=clock,
     )
@@ -100,7 +103,8 @@ def _beyond(segments: Sequence[LabelledSpan], end_s: float) -> str:
 
 
 def _facts(row: dict[str, Any]) -> list[str]:
-    facts = [clock(row["duration_s"]), f"{row['width']} x {row['height']}", f"{row['fps']} frames per second"]
+    absent = [f"{row['absent_s']:.1f} s absent"] if row["gaps"] else []
+    facts = [clock(row["duration_s"]), *absent, f"{row['width']} x {row['height']}", f"{row['fps']} frames per second"]
     counted = [column for column in ("shots", "sentences", "words") if row[column] != ""]
     return facts + [f"{row[column]} {column if row[column] != 1 else column[:-1]}" for column in counted]
 

@@ -10,32 +10,44 @@ from stepline import paths
 from stepline.asr import transcript
 from stepline.availability import read_availability, read_manifest
 from stepline.io import read_json, write_text
+from stepline.media.timeline import absent_s, described
 from stepline.needs import Need
 from stepline.pipeline import Pipeline, how_to_fill
 from stepline.tables import markdown_table, write_lines
 
 COLUMNS = (
-    *("video", "status", "reason", "source", "duration_s", "fps", "width", "height", "codec", "frames", "audio"),
-    *("shots", "sentences", "words"),
+    *("video", "status", "reason", "source", "duration_s", "absent_s", "fps", "width", "height", "codec", "frames"),
+    *("audio", "shots", "sentences", "words"),
 )
 """Columns of ``videos.csv``; after them one per backbone (rows of its features), ``needs`` and ``command``."""
+USED = ("present", "partial")
+"""The statuses of videos that were read, whole or in part."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Lines by column, in the listed order; what recogniser and backbones are missing, with its command."""
+    """Lines by column, in the listed order; what recogniser and backbones are missing, with its command.
+
+    A line has besides its ``gaps``.
+    """
 
     columns: tuple[str, ...]
     rows: Sequence[dict[str, Any]]
     needs: tuple[Need, ...]
     command: str
 
+    @property
+    def used(self) -> list[dict[str, Any]]:
+        """The lines of videos that were read, whole or in part."""
+        return [row for row in self.rows if row["status"] in USED]
+
 
 def summarise(pipeline: Pipeline) -> Summary:
     """Return what the stages made of each listed video.
 
-    status: ``present`` where the video was read whole. reason: why it was not, and what else went wrong or was left
-    out. Empty is what there is not.
+    status: ``present`` where the video was read whole, ``partial`` where it is damaged and the rest was read. reason:
+    why it was not, and what else went wrong or was left out. absent_s: how many seconds of a damaged video are absent.
+    Empty is what there is not.
     """
     rows: dict[str, dict[str, Any]] = {}
     for shard in pipeline.videos.all_shards:
@@ -62,22 +74,26 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
     for video, record in read_availability(paths.availability(name, shard)).items():
         read, speech = media.get(video, {}), said.get(video, {})
         sound = read.get("audio", {})
-        whole = read.get("status") == "present"
-        reasons = [record.reason]
-        if record.status == "present":
-            reasons += [read.get("reason", ""), f"audio: {sound['reason']}" if sound.get("reason") else ""]
-        if whole:
-            reasons += [
-                f"{of}: {made[video]['reason']}"
-                for of, made in {"transcript": said, **features}.items()
-                if video in made and made[video]["reason"] not in ("", sound.get("reason"))
-            ]
+        status: str = record.status
+        gaps, reasons = read.get("gaps", []), [record.reason]
+        known = ["", sound.get("reason"), described(gaps)]
+        if status == "present":
+            status = read.get("status", "")
+            reasons += [read.get("reason", ""), known[2], f"audio: {sound['reason']}" if sound.get("reason") else ""]
+        if status == "present":
+            for of, stage in {"transcript": said, **features}.items():
+                made = stage.get(video, {"reason": ""})
+                reasons += [f"{of}: {made['reason']}"] if made["reason"] not in known else []
+                gaps = gaps or made.get("gaps", [])
+            status = "partial" if gaps else "present"
         rows[video] = {
             "video": video,
-            "status": read.get("status", "") if record.status == "present" else record.status,
+            "status": status,
             "reason": "; ".join(dict.fromkeys(filter(None, reasons))),
             "source": record.source,
             "duration_s": read.get("duration_s", record.duration_s or ""),
+            "absent_s": round(absent_s(gaps), 3) if gaps else "",
+            "gaps": gaps,
             "fps": _rounded(read.get("fps", record.fps)),
             "width": read.get("width", record.width or ""),
             "height": read.get("height", record.height or ""),
@@ -136,13 +152,14 @@ def write_summary(pipeline: Pipeline) -> None:
 def headline(made: Summary) -> str:
     """Return in a line how many videos there are, of what length, and what became of the others."""
     counts = Counter(row["status"] for row in made.rows)
-    present = [row for row in made.rows if row["status"] == "present"]
-    others = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status != "present")
-    hours = sum(row["duration_s"] for row in present) / 3600
+    others = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status not in USED)
+    hours = sum(row["duration_s"] for row in made.used) / 3600
+    absent = sum(row["absent_s"] or 0 for row in made.used)
     parts = [
-        f"{counts['present']} of {len(made.rows)} videos",
+        f"{len(made.used)} of {len(made.rows)} videos",
+        *([f"{counts['partial']} of them in part ({absent:.1f} s absent)"] if counts["partial"] else []),
         f"{hours:.2f} hours" if hours >= 1 else f"{60 * hours:.1f} minutes",
     ]
-    totals = {column: sum(row[column] or 0 for row in present) for column in ("shots", "sentences", "words")}
+    totals = {column: sum(row[column] or 0 for row in made.used) for column in ("shots", "sentences", "words")}
     parts += [f"{total} {column}" for column, total in totals.items() if total]
     return f"{', '.join(parts)}{f'; {others}' if others else ''}."

@@ -22,8 +22,8 @@ def write_thumbnails(availability: Path, shots: Path, folder: Path, manifest: Pa
     """Write pictures of shots of each present video and say in ``manifest`` which: ``pictures``, shot -> file.
 
     Up to ``SHOTS_SHOWN`` shots, spread over the video, each by its middle frame, as
-    ``folder/<video>/<8 hex of the video's sha256>-<time in ms>.jpg``. Those that stand there are kept, so that pictures
-    outlive their video.
+    ``folder/<video>/<8 hex of the video's sha256>-<time in ms>.jpg``, where the 8 digits stand for the sha256 in what
+    the upright video is known by. Those that stand there are kept, so that pictures outlive their video.
     """
     videos: dict[str, dict[str, Any]] = {}
     for video, record in progress(read_availability(availability).items(), what="thumbnails", unit="videos"):
@@ -37,7 +37,8 @@ def write_thumbnails(availability: Path, shots: Path, folder: Path, manifest: Pa
 
 
 def _write(record: Record, times: dict[int, float], folder: Path) -> dict[str, Any]:
-    files = {shot: folder / f"{record.sha256[:8]}-{round(1000 * time):08d}.jpg" for shot, time in times.items()}
+    source = record.identity("upright").replace(record.sha256, record.sha256[:8])
+    files = {shot: folder / f"{source}-{round(1000 * time):08d}.jpg" for shot, time in times.items()}
     absent = [shot for shot, file in files.items() if not file.exists()]
     reason = ""
     if absent and Path(record.path).exists():

@@ -85,8 +85,8 @@ def _number(row: Cells) -> Iterator[str]:
     paper = f"the paper prints {row['paper']}: " if row["paper"] else ""
     note = row["note"] if row["status"] == "needs" else ": ".join(filter(None, (row["status"], row["note"])))
     yield f"  {paper}{note}"
-    keys = ("n_videos", "n_listed", "n_samples", "n_queries")
-    counts = ", ".join(f"{row[key]} {key.removeprefix('n_')}" for key in keys if row[key])
+    keys = ("n_videos", "n_listed", "n_in_part", "n_samples", "n_queries")
+    counts = ", ".join(f"{row[key]} {key.removeprefix('n_').replace('_', ' ')}" for key in keys if row.get(key))
     sees = f"options: {row['options'] or 'none'}; sees: {row['inputs'] or 'nothing'}"
     yield f"  {'; '.join(filter(None, (sees, counts)))}"
 

@@ -15,6 +15,7 @@ from stepline.config import Config
 from stepline.features.bank import Bank, open_named
 from stepline.features.resize import resize
 from stepline.footage import Footage
+from stepline.media.timeline import absent_s
 from stepline.needs import Need
 
 AnyBenchmark = TypeVar("AnyBenchmark", bound=Benchmark[Any])
@@ -145,8 +146,18 @@ class Inputs(Generic[AnyBenchmark]):
         return [self.open_bank(name) for name in self.benchmark.features(self.entry)]
 
     def open_bank(self, name: str) -> Bank:
-        """Return the bank of features by their name."""
-        return open_named(self.footage, name)
+        """Return the bank of features by their name; in a gap of a damaged video stand the nearest rows."""
+        return open_named(self.footage, name).fill()
+
+    @property
+    def read(self) -> Iterable[Bank]:
+        """The banks that predictions are made from."""
+        return self.banks
+
+    @cached_property
+    def in_part(self) -> dict[str, float]:
+        """The seconds that are absent of each damaged video; a method that reads videos themselves adds its own."""
+        return {video: absent_s(damaged.gaps) for bank in self.read for video, damaged in bank.damaged.items()}
 
     @property
     def imported(self) -> list[str]:

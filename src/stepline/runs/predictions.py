@@ -23,16 +23,25 @@ SCALARS = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool
 
 
 def write_predictions(
-    path: Path, kind: type[Prediction], made: Sequence[Prediction], *, spec: str, needs: Iterable[Need], selection: str
+    path: Path,
+    kind: type[Prediction],
+    made: Sequence[Prediction],
+    *,
+    spec: str,
+    needs: Iterable[Need],
+    selection: str,
+    in_part: Mapping[str, float] | None = None,
 ) -> None:
     """Write a row per prediction.
 
     A field is an ``int``, ``float``, ``str`` or ``bool``; a tuple of one of these, or of such tuples; an array of one
     dimension, ``NDArray[T]``, or of two, ``np.ndarray[tuple[int, int], np.dtype[T]]`` (one without rows is read as
     (0, 0)); or any of these or None. A module that does not import NumPy has the types of arrays as text. spec: of the
-    job; needs: what was missing; selection: how settings were chosen. The three stand in the file's metadata.
+    job; needs: what was missing; selection: how settings were chosen; in_part: the seconds that are absent of each
+    damaged video that was read, if some were. These stand in the file's metadata.
     """
-    about = {"spec": spec, "needs": list(map(str, needs)), "selection": selection}
+    about: dict[str, Any] = {"spec": spec, "needs": list(map(str, needs)), "selection": selection}
+    about |= {"in_part": dict(in_part)} if in_part else {}
     hints = _hints(kind)
     schema = pa.schema([(name, _type(hint)) for name, hint in hints.items()], {"about": canonical_json(about)})
     columns = [_column(kind, field, [_plain(getattr(each, field.name)) for each in made]) for field in schema]
@@ -40,7 +49,7 @@ def write_predictions(
 
 
 def read_predictions(path: Path, kind: type[AnyPrediction], spec: str) -> tuple[list[AnyPrediction], Mapping[str, Any]]:
-    """Return what `write_predictions` wrote, and ``needs`` and ``selection``.
+    """Return what `write_predictions` wrote, and ``needs``, ``selection`` and, where there are some, ``in_part``.
 
     Raises StoreError where the file is absent, damaged or made by another configuration than that of ``spec``.
     """

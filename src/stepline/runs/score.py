@@ -25,7 +25,8 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
     ``ci`` is the 95 % bootstrap interval over videos, each with all its units, of the mean over seeds; ``sd`` the
     standard deviation over seeds, null of one; ``draw_sd`` that of guesses that count with their expectation.
     ``per_video`` is each video's mean over its units and seeds, ``weights`` what it counts, ``n_videos`` the number of
-    those that are not left out.
+    those that are not left out. Where damaged ones are among them, or in the pool of a ranking, ``n_in_part`` is their
+    number and ``absent_s`` the seconds that are absent of them.
     """
     benchmark = inputs.benchmark
     read, about = read_predictions(predictions, benchmark.prediction, inputs.spec)
@@ -48,6 +49,8 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
         metric: _summary({seed: each[metric] for seed, each in by_seed.items()}, inputs.options["metrics"], drawn=drawn)
         for metric in scored
     }
+    for result in results.values():
+        result |= _in_part(result, about.get("in_part", {}))
     write_sealed(
         path,
         {
@@ -58,6 +61,13 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
             "needs": about["needs"],
         },
     )
+
+
+def _in_part(result: Mapping[str, Any], absent_s: Mapping[str, float]) -> dict[str, Any]:
+    """Return how many videos of a result are damaged, and what is absent of them; a ranking has all in its pool."""
+    ranked = result["n_videos"] is None
+    absent = [seconds for video, seconds in absent_s.items() if ranked or video in result["per_video"]]
+    return {"n_in_part": len(absent), "absent_s": sum(absent)} if absent else {}
 
 
 def _seed(prediction: Any) -> int:

@@ -98,8 +98,8 @@ def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any
             f"the method of {inputs.entry.id} made predictions for the seeds {sorted(seeds)}; its entry has "
             f"{sorted(known)}"
         )
-    selection = method.selection if made else ""
-    write_predictions(path, inputs.benchmark.prediction, made, spec=inputs.spec, needs=needs, selection=selection)
+    about: dict[str, Any] = {"selection": method.selection, "in_part": inputs.in_part} if made else {"selection": ""}
+    write_predictions(path, inputs.benchmark.prediction, made, spec=inputs.spec, needs=needs, **about)
     return method
 
 

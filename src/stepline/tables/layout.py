@@ -177,10 +177,10 @@ def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
         ("Protocol", _by_method(done, lambda row: row.protocol)),
         ("What a method may see", _by_method(done, lambda row: sees_text(row.sees))),
         ("Oracles", _methods([row for row in done if is_oracle(row.sees)]) or "none"),
-        ("Videos evaluated / listed", _by_part(done, lambda row: _share(row.n_videos, row.n_listed))),
+        ("Videos evaluated / listed", _by_part(done, lambda row: _share(row.n_videos, row.n_listed, row.n_in_part))),
         ("Samples", _by_part(done, lambda row: _count(row.n_samples))),
         ("Queries", _by_method(done, lambda row: _count(row.n_queries))),
-        ("Pool used / listed", _by_method(done, lambda row: _share(row.pool_used, row.pool_listed))),
+        ("Pool used / listed", _by_method(done, lambda row: _share(row.pool_used, row.pool_listed, row.n_in_part))),
         ("Seeds", _by_method(done, lambda row: ";".join(map(str, row.seeds)))),
         ("± after a value", "standard deviation over the seeds" if any(r.value_sd is not None for r in done) else ""),
         ("Intervals", "95 %, by bootstrap" if any(row.ci_low is not None for row in done) else ""),
@@ -230,8 +230,9 @@ def _count(number: int | None) -> str:
     return "" if number is None else str(number)
 
 
-def _share(used: int | None, listed: int | None) -> str:
-    return "" if used is None or listed is None else f"{used} / {listed}"
+def _share(used: int | None, listed: int | None, in_part: int | None) -> str:
+    part = f", {in_part} in part" if in_part else ""
+    return "" if used is None or listed is None else f"{used} / {listed}{part}"
 
 
 VALUE_COLUMNS = ("Method", "Setting", "Context", "Metric", "Value", "95 % interval", "Seeds", "It may see", "Status")

@@ -17,9 +17,10 @@ from stepline.tables.text import value_text
 COLUMNS = (
     *("table", "entry", "method", "modality", "setting", "context_s", "metric", "value", "paper", "rerun"),
     *("difference", "release", "split", "protocol", "inputs", "options", "value_sd", "ci_low", "ci_high", "n_videos"),
-    *("n_listed", "n_samples", "n_queries", "pool_used", "pool_listed", "seeds", "spec", "status", "note", "command"),
+    *("n_listed", "n_in_part", "n_samples", "n_queries", "pool_used", "pool_listed", "seeds", "spec", "status", "note"),
+    "command",
 )
-COUNTS = ("n_videos", "n_listed", "n_samples", "n_queries", "pool_used", "pool_listed")
+COUNTS = ("n_videos", "n_listed", "n_in_part", "n_samples", "n_queries", "pool_used", "pool_listed")
 UNDECLARED = "add its encoder or context to config.yaml, or an entry to tables.yaml"
 
 
@@ -28,10 +29,10 @@ class Row(Number):
     """A row of the table; ``COLUMNS`` are its CSV form. None and "" are unknown.
 
     entry: "" of a number of the paper that nothing computes. rerun: the number of the paper's later edition, as
-    printed; rerun_note: what that is. measure: the metric; column: its place among the benchmark's. rank: of the
-    setting, where a table is laid out. printed: the paper's number as printed. beside: what the blind entry gets, where
-    the status rests on it. selection: how the settings were chosen. per_video: the value of each video. Values in
-    percent, those of counts whole numbers.
+    printed; rerun_note: what that is. n_in_part: how many of the videos are damaged. measure: the metric; column: its
+    place among the benchmark's. rank: of the setting, where a table is laid out. printed: the paper's number as
+    printed. beside: what the blind entry gets, where the status rests on it. selection: how the settings were chosen.
+    per_video: the value of each video. Values in percent, those of counts whole numbers.
     """
 
     value: float | None
@@ -43,6 +44,7 @@ class Row(Number):
     ci_high: float | None
     n_videos: int | None
     n_listed: int | None
+    n_in_part: int | None
     n_samples: int | None
     n_queries: int | None
     pool_used: int | None

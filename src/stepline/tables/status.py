@@ -6,6 +6,7 @@
 ``ours``            a value to which the paper has no number
 ``inconsistent``    the paper's number cannot be right; the evidence stands in its CSV file and in the note
 ``not comparable``  another release, split, protocol or option than the paper's, a subset, or videos that are missing
+                    or were read in part
 ``exact``           the value rounds to the printed digits
 ``within``          it lies in the tolerance, or below a printed bound such as ``<0.01``; tolerance and source stand in
                     the paper's CSV file and in the note
@@ -114,6 +115,8 @@ def _partial(number: Number, counts: Mapping[str, Any]) -> list[str]:
     for used, listed, what in PARTIAL:
         if counts.get(used) is not None and counts.get(listed) is not None and counts[used] < counts[listed]:
             remarks.append(f"{what}: {counts[used]} of {counts[listed]} evaluated")
+    if counts.get("n_in_part"):
+        remarks.append(f"videos: {counts['n_in_part']} read in part, {counts['absent_s']:.1f} s absent")
     return remarks
 
 

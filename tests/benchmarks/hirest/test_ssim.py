@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 np = pytest.importorskip("numpy")
-pytest.importorskip("av")
+av = pytest.importorskip("av")
 pytest.importorskip("cv2")
 pytest.importorskip("skimage")
 
@@ -50,11 +50,16 @@ def levels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return clip(tmp_path_factory.mktemp("clips") / "levels.mp4")
 
 
+IN_PART: dict[str, float] = {}
+"""The seconds that were absent of damaged videos."""
+
+
 def said(videos: dict[str, Path], percent: int = 85, bounds_s: tuple[float, float] = (0, 63), **pair: Any) -> Any:
     """Return what is said of these videos, with what raises it."""
     step = Step(start_s=0, end_s=1, caption="x")
     about = {"duration_s": 63.2, "clippable": True, "bounds_s": bounds_s, "steps": (step,), "split": "val"} | pair
     of: Any = SimpleNamespace(
+        in_part=IN_PART,
         entry=SimpleNamespace(id="ssim", settings={"percent": percent}),
         video_file=videos.get,
         evaluated=[Pair(query="q", video=video, **about) for video in videos],
@@ -83,7 +88,7 @@ def test_moments_without_annotated_steps_are_left_out(levels: Path) -> None:
 
 
 def test_frames_are_those_at_32_evenly_spaced_seconds(levels: Path) -> None:
-    seconds, similar = compared(levels, 63.2)
+    seconds, similar, _ = compared(levels, 63.2)
     assert seconds.tolist() == list(range(0, 63, 2))
     expected = np.ones(31)
     expected[[9, 14, 24]] = of_levels(100, 50), of_levels(50, 62), of_levels(62, 124)
@@ -94,7 +99,7 @@ def test_a_file_that_is_shorter_than_the_video_ends_earlier(levels: Path, tmp_pa
     assert [compared(levels, duration_s)[0][-1] for duration_s in (63.4, 63.6, 900)] == [62, 63, 63]
     short = clip(tmp_path / "short.mp4", n_frames=7)
     assert compared(short, 900)[0][-1] == 3
-    seconds, similar = compared(short, 0.2)
+    seconds, similar, _ = compared(short, 0.2)
     assert seconds.tolist() == [0] * 32
     assert similar == pytest.approx(np.ones(31))
 
@@ -103,7 +108,7 @@ def test_ssim_is_of_grey_pictures_of_224_in_windows_of_7(tmp_path: Path) -> None
     random = np.random.default_rng(0)
     grid = [random.integers(0, 40, (9, 16, 3)).repeat(8, 0).repeat(8, 1).astype(np.uint8) for _ in range(2)]
     video = clip(tmp_path / "a.mp4", lambda second: grid[second // 2], 8)
-    _, similar = compared(video, 4.0)
+    _, similar, _ = compared(video, 4.0)
     grey = []
     for frame in list(frames(video))[:5:4]:
         red, green, blue = np.moveaxis(frame.rgb(398, 224).astype(float), 2, 0)
@@ -139,6 +144,21 @@ def test_a_video_that_cannot_be_decoded_is_left_out_with_its_reason(
     assert raised.value.needs == (Need("videos", "hirest"),)
     with pytest.raises(MediaError):
         compared(bad, 60.0)
+
+
+def test_a_damaged_video_is_counted_with_what_is_absent_of_it(levels: Path, tmp_path: Path) -> None:
+    with av.open(str(levels)) as before, av.open(str(tmp_path / "cut.mkv"), "w") as after:
+        copied = after.add_stream_from_template(before.streams.video[0])
+        for packet in before.demux(before.streams.video[0]):
+            if packet.dts is not None:
+                packet.stream = copied
+                after.mux(packet)
+    cut = tmp_path / "cut.mkv"
+    cut.write_bytes(cut.read_bytes()[: cut.stat().st_size * 2 // 3])
+    IN_PART.clear()
+    assert [each.video for each in said({"cut": cut, "good": levels})] == ["cut", "good"]
+    assert {"cut": pytest.approx(compared(cut, 63.2)[2])} == IN_PART
+    assert IN_PART["cut"] > 5
 
 
 def test_each_video_is_decoded_once(levels: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,12 +51,12 @@ def test_start_and_end_are_observed_as_in_the_curation() -> None:
 
 
 def test_each_time_has_the_frame_that_is_shown_then(tmp_path: Path) -> None:
-    found = pictures(clip(tmp_path / "a.mp4"), [6, 0, 3, 3])
+    found = pictures(clip(tmp_path / "a.mp4"), [6, 0, 3, 3])[0]
     assert {t_s: second(jpeg) for t_s, jpeg in found.items()} == {0: 0, 3: 3, 6: 6}
 
 
 def test_outside_the_video_the_nearest_frame_stands(tmp_path: Path) -> None:
-    found = pictures(clip(tmp_path / "a.mp4"), [-2, 0, 7, 8, 900])
+    found = pictures(clip(tmp_path / "a.mp4"), [-2, 0, 7, 8, 900])[0]
     assert {t_s: second(jpeg) for t_s, jpeg in found.items()} == {-2: 0, 0: 0, 7: 7, 8: 7, 900: 7}
 
 
@@ -65,7 +65,7 @@ def test_outside_the_video_the_nearest_frame_stands(tmp_path: Path) -> None:
 )
 def test_the_longest_side_is_512_at_most(tmp_path: Path, size: tuple[int, int], shown: tuple[int, int]) -> None:
     path = clip(tmp_path / "a.mp4", width=size[0], height=size[1], seconds=1)
-    jpeg = image.open(io.BytesIO(pictures(path, [0])[0]))
+    jpeg = image.open(io.BytesIO(pictures(path, [0])[0][0]))
     assert (jpeg.format, jpeg.mode, jpeg.size) == ("JPEG", "RGB", shown)
 
 
@@ -78,14 +78,14 @@ def test_a_video_that_was_taken_upright_is_shown_upright(tmp_path: Path) -> None
     flat, turned = make(tmp_path / "flat.mp4", [Fraction(0), Fraction(1, 4)], picture=picture), tmp_path / "turned.mp4"
     ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
     subprocess.run([ffmpeg, "-v", "error", "-display_rotation", "90", "-i", flat, "-c", "copy", turned], check=True)
-    shown = image.open(io.BytesIO(pictures(turned, [0])[0]))
+    shown = image.open(io.BytesIO(pictures(turned, [0])[0][0]))
     assert shown.size == (180, 320)
     assert shown.getpixel((90, 40))[0] > 200 > 50 > shown.getpixel((90, 280))[0]
 
 
 def test_pictures_are_the_same_each_time_and_with_whatever_others(tmp_path: Path) -> None:
     path = clip(tmp_path / "a.mp4")
-    assert pictures(path, [2])[2] == pictures(path, [0, 2, 5])[2]
+    assert pictures(path, [2])[0][2] == pictures(path, [0, 2, 5])[0][2]
 
 
 def test_a_video_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

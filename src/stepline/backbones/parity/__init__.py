@@ -136,7 +136,7 @@ def read_golden(path: Path) -> dict[str, Array]:
             return dict(loaded)
     except FileNotFoundError:
         raise
-    except (EOFError, OSError, TypeError, ValueError, zipfile.BadZipFile, zlib.error):
+    except (EOFError, MemoryError, OSError, TypeError, ValueError, zipfile.BadZipFile, zlib.error):
         raise StoreError(f"{path} is damaged or holds no arrays: get it again") from None
 
 

@@ -118,6 +118,11 @@ class HtstepInputs(Inputs[Htstep]):
         """
         return self._banks[self._dataset(split)]
 
+    @property
+    def read(self) -> Iterable[Bank]:
+        """The bank of the videos that are predicted."""
+        return [self.bank(self.predicted[0])] if self.benchmark.features(self.entry) else []
+
     def _dataset(self, split: str) -> str:
         """Return the data set that has the videos of a split."""
         other = {"coin": "coin", "narrations": self.benchmark.narrated}
@@ -180,7 +185,7 @@ def open_bank(footage: Footage, name: str) -> Bank:
     """Return the bank of features of a data set, a row a second; raise ConfigError or StoreError where it is none."""
     from stepline.features.bank import open_named
 
-    bank = open_named(footage, name)
+    bank = open_named(footage, name).fill()
     bank.check_whole()
     if bank.hop_s not in (0, 1):
         raise ConfigError(

@@ -8,7 +8,7 @@ from typing import cast
 from stepline.benchmarks.oepp.windows import Window
 from stepline.media.decode import DecodedFrame, MediaError
 from stepline.media.read import pyav, with_timeline
-from stepline.media.timeline import Timeline
+from stepline.media.timeline import Timeline, absent_s
 
 SIDE = 512
 """Longest side in pixels. A smaller picture keeps its size."""
@@ -27,20 +27,22 @@ def observed_s(window: Window, images: int) -> tuple[tuple[int, ...], tuple[int,
     return tuple(range(start_s, start_s + images)), tuple(range(end_s - images + 1, end_s + 1))
 
 
-def pictures(video: Path, times_s: Iterable[int]) -> dict[int, bytes]:
+def pictures(video: Path, times_s: Iterable[int]) -> tuple[dict[int, bytes], float]:
     """Return a JPEG of the frame that is shown at each time; of the nearest frame where the video shows none then.
 
-    times_s: in seconds. The file is decoded once. Pictures are upright and at most 512
-    pixels long and wide. Raises MediaError, which names the file, where it cannot be read.
+    times_s: in seconds. The file is decoded once. Pictures are upright and at most 512 pixels long and wide. The second
+    value is how many seconds are absent of a damaged video. Raises MediaError, which names the file, where it cannot be
+    read.
     """
     times = sorted(set(times_s))
 
-    def made(timeline: Timeline) -> list[bytes]:
+    def made(timeline: Timeline) -> tuple[dict[int, bytes], float]:
         shown = timeline.nearest_had(timeline.at_or_before(times))
-        return [_jpeg(cast(DecodedFrame, frame)) for frame in pyav(video, timeline, shown)]
+        images = [_jpeg(cast(DecodedFrame, frame)) for frame in pyav(video, timeline, shown)]
+        return dict(zip(times, images, strict=True)), absent_s(timeline.gaps)
 
     try:
-        return dict(zip(times, with_timeline(video, made), strict=True))
+        return with_timeline(video, made)
     except MediaError as error:
         raise MediaError(f"{video}: {error}; its windows are left out: replace the file") from None
 

@@ -101,6 +101,11 @@ class SpacewalkInputs(Inputs[Spacewalk]):
 
     @cached_property
     def bank(self) -> Bank:
-        """The features of the study's videos by the entry's backbone."""
+        """The features of the study's videos by the entry's backbone, of damaged ones as `open_bank` gives them."""
         features = self.benchmark.pipeline.features
-        return Bank.open(features.stores(self.entry.backbone), features.spec_of(self.entry.backbone))
+        return Bank.open(features.stores(self.entry.backbone), features.spec_of(self.entry.backbone)).fill()
+
+    @property
+    def read(self) -> Iterable[Bank]:
+        """The banks of the entry and its parts."""
+        return [part.bank for part in self.parts if part.entry.backbone]

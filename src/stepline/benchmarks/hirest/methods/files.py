@@ -1,6 +1,5 @@
 """The user's predictions, in the form of the released README."""
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from stepline.benchmarks.hirest.methods.found import asked, found, ranking
 from stepline.datasets import hirest
 from stepline.datasets.schema import SPLITS
 from stepline.errors import ConfigError
+from stepline.io import parse_json
 from stepline.metrics.retrieval import rank
 
 (RANKINGS,), (MOMENTS, SEGMENTS, CAPTIONS) = FILES["retrieval_files"], FILES["files"]
@@ -103,10 +103,10 @@ class _Value:
 
 def _read(file: Path) -> _Value:
     try:
-        return _Value(json.loads(file.read_bytes()), file)
+        return _Value(parse_json(file.read_bytes()), file)
     except OSError as error:
         raise ConfigError(f"{file} cannot be read ({error.strerror}): give predictions in the released form") from None
-    except (RecursionError, ValueError) as error:
+    except ValueError as error:
         raise ConfigError(f"{file} is not JSON ({error}): give predictions in the released form") from None
 
 

@@ -15,7 +15,7 @@ from stepline.benchmarks.hirest.kinds import Found
 from stepline.benchmarks.hirest.methods.found import found, sampled, stepped
 from stepline.media.decode import Frame, MediaError
 from stepline.media.read import pyav, with_timeline
-from stepline.media.timeline import Timeline
+from stepline.media.timeline import Timeline, absent_s
 from stepline.needs import Need
 from stepline.progress import progress
 
@@ -40,11 +40,13 @@ class Ssim(Method[HirestInputs, Found]):
             path = inputs.video_file(pair.video)
             assert path is not None, f"{pair.video} is missing: it is left out before"
             try:
-                seconds, similar = compared(path, pair.duration_s)
+                seconds, similar, lost_s = compared(path, pair.duration_s)
             except MediaError as error:
                 log.warning("%s: %s; it is left out: replace the file", path, error)
                 continue
             made += 1
+            if lost_s:
+                inputs.in_part[pair.video] = lost_s
             at = seconds[1:][similar < threshold]
             inside = at[(start_s < at) & (at < end_s)].astype(float).tolist()
             yield found(pair, segments=tuple(pairwise((start_s, *inside, end_s))))
@@ -52,19 +54,19 @@ class Ssim(Method[HirestInputs, Found]):
             raise UnavailableError(Need("videos", "hirest"))
 
 
-def compared(video: Path, duration_s: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def compared(video: Path, duration_s: float) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
     """Return the (32,) seconds of evenly spaced frames, and the (31,) SSIM of each but the first with the one before.
 
     Frames are those shown at whole seconds, as the released features have them; for one that is lost stands the nearest
-    that is not. Raises MediaError where the file
-    cannot be read.
+    that is not, and the last value is how many seconds are absent. Raises MediaError where the file cannot be read.
     """
     from skimage.metrics import structural_similarity
 
-    def made(timeline: Timeline) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def made(timeline: Timeline) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
         seconds = sampled(duration_s, ceil(timeline.end_s))
         pictures = map(_grey, pyav(video, timeline, timeline.nearest_had(timeline.at_or_before(seconds))))
-        return seconds, np.array([structural_similarity(a, b, **SETTINGS) for a, b in pairwise(pictures)])
+        similar = np.array([structural_similarity(a, b, **SETTINGS) for a, b in pairwise(pictures)])
+        return seconds, similar, absent_s(timeline.gaps)
 
     return with_timeline(video, made)
 

@@ -74,10 +74,12 @@ def _conversations(
         assert path is not None, f"{video} is missing: its windows are left out before"
         times_s = [observed_s(windows[place], images) for place in places]
         try:
-            seen = pictures(path, chain(*chain(*times_s)))
+            seen, absent_s = pictures(path, chain(*chain(*times_s)))
         except MediaError as error:
             log.warning("%s", error)
             continue
+        if absent_s:
+            inputs.in_part[video] = absent_s
         for place, (start_s, end_s) in zip(places, times_s, strict=True):
             start, end = ([seen[t_s] for t_s in each] for each in (start_s, end_s))
             asked.append(place)

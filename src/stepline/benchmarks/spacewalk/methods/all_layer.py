@@ -128,7 +128,10 @@ class _Training:
         self.made_from = [
             spec.record(),
             [self.entry.blocks, self.normalise, self.compute, options["logit_scale"]],
-            [[videos.records[video].sha256, each.clips, each.texts] for video, each in windows.items()],
+            [
+                [videos.records[video].identity(spec.orientation), each.clips, each.texts]
+                for video, each in windows.items()
+            ],
             [[video, item.id, item.label] for video, item in self.samples],
             [hashlib.sha256(rows.tobytes()).hexdigest() for rows in steps.values()],
         ]
