@@ -1,16 +1,23 @@
+import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow
 import pytest
 import yaml
 from pyarrow import parquet
+from safetensors.numpy import save_file
 
 from stepline.errors import StoreError
+from stepline.features import store
+from stepline.features.store import Recorded
 from stepline.io import (
     atomic_dir,
     atomic_path,
@@ -19,8 +26,11 @@ from stepline.io import (
     read_table,
     read_yaml,
     sha256_file,
+    write_arrays,
     write_bytes,
     write_json,
+    write_table,
+    write_tensors,
     write_text,
 )
 
@@ -220,6 +230,47 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_afterwards(tmp_path: Path) 
         }
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "json": lambda path: write_json(path, ["x" * 40_000]),
+    "parquet": lambda path: write_table(path, pyarrow.table({"x": np.random.default_rng(0).random(10_000)})),
+    "npz": lambda path: write_arrays(path, rows=np.zeros(10_000)),
+    "safetensors": lambda path: write_tensors(path, {"rows": np.zeros(10_000)}, save_file),
+    "features": lambda path: store.write(path, SPEC, {"a": np.ones((10_000, 9), np.float32)}, 1.0),
+}
+SPEC = Recorded(name="x", label="x", revision=1, values={"dtype": "float32"}, dimension=9)
+
+
+def test_each_writer_says_which_file_has_no_room_and_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    mount_small(folder, size="32k")
+    try:
+        for name, write in WRITERS.items():
+            with pytest.raises(OSError, match="No space left on device") as full:
+                write(folder / name)
+            assert (full.value.errno, full.value.filename) == (errno.ENOSPC, str(folder / name)), name
+            assert list(folder.iterdir()) == [], name
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_an_output_that_takes_nothing_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", PRINTS], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert re.fullmatch(r"error: the disk is full \(standard output, .*\): free some space .*\n", done.stderr)
+
+
+PRINTS = """
+import sys
+from stepline import cli
+cli._fetch_each = lambda items: print("x")
+open("config.yaml", "w").write("demo: {}")
+sys.exit(cli.main(["fetch"]))
+"""
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, -1])

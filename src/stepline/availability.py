@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from stepline.errors import ReleaseError, StoreError
-from stepline.io import read_json, write_json
+from stepline.io import read_json, write_sealed
 
 Status = Literal["present", "gone", "failed", "mismatched", "missing"]
 
@@ -89,7 +89,7 @@ def check_video_id(video: str) -> str:
 
 def write_manifest(path: Path | str, videos: dict[str, dict[str, Any]], **more: Any) -> None:
     """Write what a job made of each of its videos: ``{"videos": {id: {"status": ..., "reason": ..., ...}}, ...}``."""
-    write_json(path, {"videos": videos, **more})
+    write_sealed(path, {"videos": videos, **more})
 
 
 def read_manifest(path: Path | str) -> dict[str, dict[str, Any]]:

@@ -6,39 +6,36 @@ import io
 import json
 import os
 import re
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stepline.aside import OLD, file_beside, folder_beside
 from stepline.errors import StoreError
+from stepline.seal import CHANGED, KEY, OPEN, check, intact, seal, sealed, sealed_below, unsealed
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import yaml
+    from numpy.typing import NDArray
 
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a temporary sibling of ``path`` that becomes ``path`` when the block ends without an error.
 
-    The temporary name keeps the suffix, for writers that choose the format by it. On an error nothing is left behind.
+    The temporary name keeps the suffix, for writers that choose the format by it. On an error nothing is left behind,
+    and what a kill leaves, the next process that writes beside it removes (``aside``).
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    part = Path(name)
-    try:
+    with file_beside(path) as part:
         yield part
         part.chmod(0o644)
         _fsync(part)
         part.replace(path)
         _fsync(path.parent)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _fsync(path: Path) -> None:
@@ -69,7 +66,16 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 def write_json(path: Path | str, value: Any) -> None:
     """Write ``value`` to ``path`` atomically, as indented JSON with sorted keys."""
-    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    write_text(path, _indented(value))
+
+
+def write_sealed(path: Path | str, value: dict[str, Any]) -> None:
+    """Write ``value`` as ``write_json`` does, with a seal: ``read_json`` finds each byte that changes."""
+    write_bytes(path, sealed(_indented(value | {KEY: OPEN}).encode()))
+
+
+def _indented(value: Any) -> str:
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def parse_json(content: bytes | str) -> Any:
@@ -81,12 +87,17 @@ def parse_json(content: bytes | str) -> Any:
 
 
 def read_json(path: Path | str) -> Any:
-    """Return the JSON value in ``path``; raise StoreError where it is damaged."""
+    """Return the JSON value in ``path``, without its seal; raise StoreError where it is damaged."""
+    content = Path(path).read_bytes()
     try:
-        with open(path, "rb") as file:
-            return parse_json(file.read())
+        value = parse_json(content)
     except ValueError as error:
         raise StoreError(f"{path} is not JSON ({error}): remove it and run the same again") from None
+    if not intact(content):
+        raise StoreError(f"{path} is damaged ({CHANGED}): remove it and run the same again")
+    if isinstance(value, dict):
+        value.pop(KEY, None)
+    return value
 
 
 YAML_CHARACTERS, YAML_VALUES, YAML_LEVELS = 1 << 20, 100_000, 100
@@ -197,11 +208,62 @@ def read_table(path: Path | str, **options: Any) -> "pa.Table":
     import pyarrow.parquet as pq
 
     try:
+        check(Path(path))
         return pq.read_table(path, **options)
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise StoreError(f"{path} is damaged ({error}): remove its folder and run the stage that makes it") from None
+
+
+def write_table(path: Path | str, table: "pa.Table", **options: Any) -> None:
+    """Write ``table`` to ``path`` atomically, as sealed Parquet; options: of ``pyarrow.parquet.write_table``."""
+    import pyarrow.parquet as pq
+
+    with atomic_path(path) as part:
+        pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), KEY: OPEN}), part, **options)
+        seal(part)
+
+
+def write_tensors(
+    path: Path | str, tensors: Mapping[str, Any], save: Callable[..., object], about: Mapping[str, str] | None = None
+) -> None:
+    """Write ``tensors`` to ``path`` atomically, as sealed safetensors with ``about`` as metadata.
+
+    save: ``save_file`` of ``safetensors.numpy`` or ``safetensors.torch``.
+    """
+    from safetensors import SafetensorError
+
+    with atomic_path(path) as part:
+        try:
+            save(tensors, part, metadata={**(about or {}), KEY: OPEN})
+        except SafetensorError as error:
+            if found := re.search(r"os error (\d+)", str(error)):
+                raise OSError(int(found[1]), os.strerror(int(found[1]))) from None
+            raise
+        seal(part)
+
+
+def write_arrays(path: Path | str, **arrays: "NDArray[Any]") -> None:
+    """Write NumPy arrays to ``path`` atomically, as an uncompressed ``.npz``, sealed below."""
+    import numpy as np
+
+    content = io.BytesIO()  # NumPy's own writing of files does not say that a disk is full
+    np.savez(content, allow_pickle=False, **arrays)
+    write_bytes(path, sealed_below(content.getvalue()))
+
+
+def read_arrays(path: Path | str) -> dict[str, "NDArray[Any]"]:
+    """Return the arrays that ``write_arrays`` wrote; raise StoreError where the file is damaged."""
+    import numpy as np
+
+    try:
+        with np.load(io.BytesIO(unsealed(Path(path).read_bytes()))) as loaded:
+            return dict(loaded)
+    except FileNotFoundError:
+        raise
+    except (OSError, EOFError, ValueError, KeyError, NotImplementedError, zipfile.BadZipFile) as error:
+        raise StoreError(f"{path} is damaged ({error}): remove it and run the same again") from None
 
 
 def sha256_file(path: Path | str) -> str:
@@ -222,23 +284,20 @@ def canonical_json(value: Any) -> str:
 def atomic_dir(path: Path | str) -> Iterator[Path]:
     """Yield a new temporary folder beside ``path`` that becomes ``path`` when the block ends without an error.
 
-    An older ``path`` is replaced: it is moved aside first, so that a kill leaves the old folder, the new one or none,
-    never a mixture.
+    An older ``path`` is replaced: it is moved aside first. A kill between the two leaves neither, and the next process
+    that looks there (``aside.sweep``) puts the old one back.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    old = Path(f"{part}.old")
-    try:
+    with folder_beside(path) as folder:
+        part, old = folder / path.name, folder / OLD
+        part.mkdir()
+        old.mkdir()
         yield part
         part.chmod(0o755)
         for child in sorted(part.rglob("*")):
             _fsync(child)
         _fsync(part)
         if path.exists():
-            path.replace(old)
+            path.replace(old / path.name)
         part.replace(path)
         _fsync(path.parent)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)

@@ -3,7 +3,10 @@
 https://platform.openai.com/docs/api-reference/chat/create
 """
 
+import errno
+import hashlib
 import json
+import os
 import re
 import sqlite3
 import threading
@@ -57,7 +60,7 @@ def ask(service: Service, conversations: Iterable[Conversation], store: Path, *,
             keys.append(service.identity(conversation))
             yield keys[-1], conversation
 
-    with _opened(store) as database, closing(_Asker(service, database).answers(asked())) as answers:
+    with _opened(store) as database, closing(_Asker(service, database, store).answers(asked())) as answers:
         texts = dict(answers)
     return [texts[key] for key in keys]
 
@@ -71,8 +74,11 @@ def _opened(store: Path) -> Iterator[sqlite3.Connection]:
             "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, "
             "text TEXT NOT NULL, finish_reason TEXT NOT NULL, model TEXT NOT NULL, usage TEXT NOT NULL)"
         )
+        database.execute("CREATE TABLE IF NOT EXISTS digests (key TEXT PRIMARY KEY, sha256 TEXT NOT NULL)")
         yield database
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(store)) from None
         raise StoreError(f"{store} cannot be used ({error}); without the file all is asked again") from None
     finally:
         database.close()
@@ -81,8 +87,8 @@ def _opened(store: Path) -> Iterator[sqlite3.Connection]:
 class _Asker:
     """One run of questions: threads ask, the thread that iterates reads and writes the store."""
 
-    def __init__(self, service: Service, database: sqlite3.Connection) -> None:
-        self._service, self._database = service, database
+    def __init__(self, service: Service, database: sqlite3.Connection, store: Path) -> None:
+        self._service, self._database, self._store = service, database, store
         self._key = api_key()
         self._ended = threading.Event()
 
@@ -119,13 +125,21 @@ class _Asker:
             yield key, self._keep(key, answer)
 
     def _kept(self, key: str) -> str | None:
-        row = self._database.execute("SELECT text FROM answers WHERE key = ?", (key,)).fetchone()
-        return None if row is None else str(row[0])
+        """Return an answer that is kept; raise StoreError where it is not what was written."""
+        answer = self._database.execute("SELECT text FROM answers WHERE key = ?", (key,)).fetchone()
+        digest = self._database.execute("SELECT sha256 FROM digests WHERE key = ?", (key,)).fetchone()
+        if digest and (answer is None or digest[0] != _sha256(answer[0])):
+            remove = "; ".join(f"DELETE FROM {table} WHERE key = '{key}'" for table in ("answers", "digests"))
+            raise StoreError(f'{self._store}: an answer is damaged; to ask again: sqlite3 {self._store} "{remove}"')
+        return None if answer is None else str(answer[0])
 
     def _keep(self, key: str, answer: Answer) -> str:
         """Keep an answer and return its text, or the text that another job kept in the meantime."""
         row = key, answer.text, answer.finish_reason, answer.model, answer.usage
-        self._database.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", row)
+        self._database.execute("BEGIN IMMEDIATE")
+        if self._database.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", row).rowcount:
+            self._database.execute("INSERT OR REPLACE INTO digests VALUES (?, ?)", (key, _sha256(answer.text)))
+        self._database.execute("COMMIT")
         return str(self._kept(key))
 
     def _client(self) -> httpx.Client:
@@ -180,3 +194,7 @@ class _Asker:
 
     def _said(self, response: httpx.Response) -> str:
         return response.text.replace(self._key, "***") if self._key else response.text
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

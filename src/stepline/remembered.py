@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from stepline.aside import sweep
 from stepline.io import canonical_json, parse_json, write_text
 
 REVISION = 1
@@ -27,6 +28,7 @@ def remembered(name: str, files: Iterable[str], read: Callable[[], T]) -> T:
     if not changed_ns:
         return read()
     memory = FOLDER / f"{name}.json"
+    sweep(memory.parent)
     known = _kept(memory)
     if known.get("seen") == seen and "found" in known:
         found: T = known["found"]

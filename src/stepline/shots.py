@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from stepline.availability import read_manifest, write_manifest
 from stepline.errors import StoreError
-from stepline.io import atomic_path, read_table
+from stepline.io import atomic_path, read_table, write_table
 from stepline.progress import progress
 
 if TYPE_CHECKING:
@@ -140,7 +140,6 @@ def _shots(path: Path, score: str, rule: Callable[[], Rule], duration_s: float, 
 
 def _write(path: Path, shots: Shots) -> None:
     import pyarrow as pa
-    import pyarrow.parquet as pq
     from scenedetect.output import write_scene_list
 
     with atomic_path(path.with_suffix(".csv")) as part:
@@ -153,5 +152,4 @@ def _write(path: Path, shots: Shots) -> None:
         "start_s": pa.array(start_s, pa.float64()),
         "end_s": pa.array(end_s, pa.float64()),
     }
-    with atomic_path(path) as part:
-        pq.write_table(pa.table(columns), part)
+    write_table(path, pa.table(columns))

@@ -7,7 +7,8 @@ from stepline.asr import engines
 from stepline.asr.transcribe import transcribe
 from stepline.asr.transcript import read
 from stepline.availability import read_manifest, write_manifest
-from stepline.errors import ConfigError
+from stepline.errors import ConfigError, StoreError
+from stepline.io import sha256_file
 from stepline.media.audio import RATE
 from tests.asr.speech import speech
 from tests.asr.wav import write_wav
@@ -44,6 +45,20 @@ def test_speech_becomes_sentences_with_times(tmp_path: Path) -> None:
     assert times == pytest.approx([1.0, 2.73, 4.0, 5.32], abs=0.3)
     run(tmp_path, folder="again")
     assert (tmp_path / "again/a.parquet").read_bytes() == (tmp_path / "transcripts/a.parquet").read_bytes()
+
+
+def test_sound_that_changed_on_the_disk_is_named(tmp_path: Path) -> None:
+    media(tmp_path, a=np.zeros(RATE, np.int16))
+    wav = tmp_path / "media/a/audio.wav"
+    videos = read_manifest(tmp_path / "media.json")
+    write_manifest(tmp_path / "media.json", videos | {"a": videos["a"] | {"audio_sha256": sha256_file(wav)}})
+    assert run(tmp_path)["a"]["status"] == "present"
+    (tmp_path / "transcripts/a.parquet").unlink()
+    content = bytearray(wav.read_bytes())
+    content[5000] ^= 1
+    wav.write_bytes(content)
+    with pytest.raises(StoreError, match=f"{wav} is damaged .*: remove its folder and run `stepline media` again"):
+        run(tmp_path)
 
 
 def test_times_go_on_over_chunks(tmp_path: Path) -> None:
@@ -106,7 +121,7 @@ def test_a_run_that_breaks_off_leaves_no_transcript_under_another_record(
     run(tmp_path)
     media(tmp_path, revision=2, a=np.zeros(RATE, np.int16))
     with monkeypatch.context() as patch:
-        patch.setattr("stepline.asr.transcribe.write_json", killed)
+        patch.setattr("stepline.asr.transcribe.write_sealed", killed)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path)
     media(tmp_path, a=np.zeros(RATE, np.int16))

@@ -25,9 +25,10 @@ from stepline.asr.whisper import Whisper
 from stepline.availability import read_manifest, write_manifest
 from stepline.devices import CPU
 from stepline.errors import ConfigError, StoreError
-from stepline.io import canonical_json, read_json, write_bytes, write_json
+from stepline.io import canonical_json, read_json, sha256_file, write_bytes, write_sealed
 from stepline.media.audio import RATE
 from stepline.progress import progress
+from stepline.seal import CHANGED, sealed_below, unsealed
 
 ENGINES: dict[str, Callable[..., Engine]] = {
     "pocketsphinx": PocketSphinx,
@@ -79,20 +80,23 @@ def transcribe(
         made = read_json(done) if done.is_file() else {}
         failures = {"failures": made["failures"]} if "failures" in made else {}
         if not (path.is_file() and made.get("source") == source):
+            wav = media_folder / video / "audio.wav"
+            if (known := media.get("audio_sha256")) and known != sha256_file(wav):
+                raise StoreError(f"{wav} is damaged ({CHANGED}): remove its folder and run `stepline media` again")
             try:
-                heard = recognise(media_folder / video / "audio.wav", made_by, folder / "answers", what=video)
+                heard = recognise(wav, made_by, folder / "answers", what=video)
             except RecognitionError as error:
                 log.warning("%s: failed: %s", video, error)
                 failures = {"failures": failures.get("failures", 0) + 1}
                 path.unlink(missing_ok=True)
-                write_json(done, failures)
+                write_sealed(done, failures)
                 videos[video] = {"status": "failed", "reason": str(error), **failures}
                 continue
             sentences = [replace(sentence, engine=engine) for sentence in heard]
             done.unlink(missing_ok=True)
             transcript.write(path, sentences)
             made = {"source": source, "n_sentences": len(sentences), **failures}
-            write_json(done, made)
+            write_sealed(done, made)
         reason = "" if made["n_sentences"] else "no speech found"
         videos[video] = {"status": "present", "reason": reason, "n_sentences": made["n_sentences"], **failures}
     write_manifest(manifest, videos, **by)
@@ -128,12 +132,12 @@ def _said(samples: NDArray[np.int16], engine: Engine, answers: Path) -> list[Sen
     path = answers / f"{name}.json"
     if path.is_file():
         try:
-            return engine.sentences(path.read_bytes())
+            return engine.sentences(unsealed(path.read_bytes()))
         except (RecognitionError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): remove it and run the same again") from None
     answer = engine.answer(samples)
     sentences = engine.sentences(answer)
-    write_bytes(path, answer)
+    write_bytes(path, sealed_below(answer))
     return sentences
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepline.errors import StoreError
-from stepline.io import atomic_path, read_table
+from stepline.io import read_table, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,14 +65,12 @@ def write(path: Path | str, sentences: Iterable[Sentence]) -> None:
     Raises ValueError where they are in another order or a number is none.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     rows = tuple(sentences)
     if problem := _problem(rows):
         raise ValueError(problem)
     table = pa.Table.from_pylist([asdict(row) for row in rows], schema=_schema())
-    with atomic_path(path) as part:
-        pq.write_table(table, part, compression="zstd")
+    write_table(path, table, compression="zstd")
 
 
 def _schema() -> "pa.Schema":

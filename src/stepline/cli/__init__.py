@@ -5,6 +5,7 @@ import errno
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "table": {"default": "table2", "help": "default: %(default)s"},
 }
 """Of the verbs of a study."""
+FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk's quota is used up"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,17 +51,18 @@ def _run(parsed: argparse.Namespace) -> int:
         kept = str(stopped) or "what is finished is kept"
         return _fail(f"ended by SIGTERM: {kept}; the same command goes on from there", stopped.code)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_output_go()
     except SteplineError as error:
         return _fail(str(error), error.code)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         return _fail(f"the package {package} is not installed: pip install -c constraints.txt -e '.[all]'")
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return _fail(f"the disk is full ({error.filename or parsed.verb}): free some space and run the same again")
+        if error.errno in FULL:
+            _let_output_go()
+            return _fail(f"{FULL[error.errno]} ({_place(error)}): free some space and run the same again")
         if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-            return _fail(f"{error.filename}: {error.strerror}: this account cannot write or read it")
+            return _fail(f"{_place(error)}: {error.strerror}: this account cannot write or read it")
         if isinstance(error, FileNotFoundError) and error.filename:
             return _fail(
                 f"{error.filename} is not there: `stepline {parsed.verb}` reads it; run `snakemake`, or the stage that "
@@ -76,6 +79,24 @@ def _prepare(parsed: argparse.Namespace) -> None:
         mirror_root()
     if parsed.configfile:
         Invocation(configfiles=(os.path.abspath(parsed.configfile),)).keep()
+
+
+def _let_output_go() -> None:
+    """Send what waits for a standard output that takes nothing any more to nowhere."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _place(error: OSError) -> str:
+    """Return which file an error is of, and the mount point of its disk; of one that says no file, where it may be."""
+    if not error.filename:
+        return f"standard output, {os.getcwd()} or {tempfile.gettempdir()}"
+    disk = Path(os.fsdecode(error.filename)).absolute()
+    while not disk.is_mount():
+        disk = disk.parent
+    return f"{os.fsdecode(error.filename)} on {disk}"
 
 
 def _fail(message: str, code: int = 2) -> int:

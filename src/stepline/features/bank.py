@@ -16,7 +16,7 @@ from stepline.features import objects, store
 from stepline.features.filled import filled
 from stepline.features.store import Block, Damaged, Recorded, Rows, Store, check_spec, read
 from stepline.media.timeline import described
-from stepline.paths import Location, Remote, located
+from stepline.paths import Location, located
 from stepline.spec import Spec
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Bank(Mapping[str, Rows]):
     spec: the record of what made them. stores: the one of each video. blocks: in time's order: one of each video, or
     one of each of its spans. rows: (T, D), block after block. clips: where rows are listed clips, the row of each
     (start_s, end_s). damaged: the videos of which there are rows of a part. filled: whether others stand for those that
-    are absent, see ``fill``. Of a remote store a video's rows are brought when they are asked for, and stay in a
-    temporary file; ``fetch`` brings those of many at once.
+    are absent, see ``fill``. A video's rows are compared with their sha256 when they are first asked for; those of a
+    remote store are brought then, and stay in a temporary file. ``fetch`` does it for many at once.
     """
 
     spec: dict[str, Any]
@@ -59,20 +59,16 @@ class Bank(Mapping[str, Rows]):
         Raises StoreError where one is absent, damaged or made by another spec, or where a video stands in two, and
         StorageError where object storage cannot be read.
         """
-        remote = any(isinstance(location, Remote) for location in locations)
-        bank = cls(spec.record(), {}, {}, {}, {}, {})
-        if remote:
-            object.__setattr__(bank, "rows", _OnDemand(bank))
+        rows = _Rows()
+        bank = rows.bank = cls(spec.record(), {}, {}, rows, {}, {})
         for held in store.read_all(locations):
             check_spec(held.location, held.spec.record(), spec)
-            array = np.asarray(held.rows)  # a plain array: its slices cost less than a memmap's
             for video, listed in held.blocks.items():
                 if video in bank.blocks:
                     other = bank.stores[video].location
                     raise StoreError(f"{video} stands in {other} and in {held.location}: remove one of them")
                 bank.stores[video] = held
                 bank.blocks[video] = listed
-                bank.rows[video] = array[listed[0].offset : listed[-1].offset + listed[-1].length]
             bank.clips.update(held.clips)
             bank.damaged.update(held.damaged)
         return bank
@@ -83,17 +79,22 @@ class Bank(Mapping[str, Rows]):
         return _opened, (sorted({held.location for held in self.stores.values()}), spec, self.filled)
 
     def fetch(self, videos: Iterable[str] | None = None) -> None:
-        """Bring the rows of some videos, of all by default, from remote stores; videos without features are left out.
+        """Bring and check the rows of some videos, of all by default; videos without features are left out.
 
         Raises StoreError where rows are not those that the index says, and StorageError.
         """
-        if isinstance(self.rows, _OnDemand):
-            chosen = self.blocks if videos is None else sorted(self.blocks.keys() & {*videos})
-            chosen = [video for video in chosen if not (self.filled and video in self.damaged)]
-            store.fetch(
-                (held, [block for video in group for block in self.blocks[video]])
-                for held, group in _grouped(chosen, self.stores)
-            )
+        chosen = self.blocks if videos is None else sorted(self.blocks.keys() & {*videos})
+        chosen = [video for video in chosen if not (self.filled and video in self.damaged)]
+        store.fetch(
+            (held, [block for video in group for block in self.blocks[video]])
+            for held, group in _grouped(chosen, self.stores)
+        )
+
+    def unchecked(self, video: str) -> Rows:
+        """Return the (T, D) rows of a video as they are, as far as they are there."""
+        first, last = self.blocks[video][0], self.blocks[video][-1]
+        array = np.asarray(self.stores[video].rows)  # a plain array: its slices cost less than a memmap's
+        return array[first.offset : last.offset + last.length]
 
     def length(self, video: str) -> int:
         """Return how many rows a video has; raise AbsentError where there are none."""
@@ -104,7 +105,7 @@ class Bank(Mapping[str, Rows]):
     @property
     def dimension(self) -> int:
         """D; 0 where the bank has no video."""
-        return next((rows.shape[1] for rows in self.rows.values()), 0)
+        return next((held.rows.shape[1] for held in self.stores.values()), 0)
 
     @property
     def hop_s(self) -> float:
@@ -115,9 +116,8 @@ class Bank(Mapping[str, Rows]):
         """Return the bank without some videos."""
         names = ("stores", "blocks", "rows", "clips", "damaged")
         parts = {name: {v: part for v, part in getattr(self, name).items() if v not in videos} for name in names}
-        bank = Bank(spec=self.spec, filled=self.filled, **parts)
-        if isinstance(self.rows, _OnDemand):
-            object.__setattr__(bank, "rows", _OnDemand(bank, bank.rows))
+        rows = _Rows(parts.pop("rows"))
+        bank = rows.bank = Bank(spec=self.spec, filled=self.filled, rows=rows, **parts)
         return bank
 
     def fill(self) -> "Bank":
@@ -130,8 +130,7 @@ class Bank(Mapping[str, Rows]):
         self.fetch(self.damaged)
         bank = self.without(self.damaged.keys() & self.clips.keys())
         for video, damaged in bank.damaged.items():
-            rows = dict.__getitem__(bank.rows, video)  # they are there
-            bank.blocks[video], bank.rows[video] = filled(bank.blocks[video], rows, damaged.spans)
+            bank.blocks[video], bank.rows[video] = filled(bank.blocks[video], bank.rows[video], damaged.spans)
         object.__setattr__(bank, "filled", True)
         return bank
 
@@ -312,16 +311,15 @@ def _absent(video: str) -> AbsentError:
     return AbsentError(f"{video} has no features: see its reason in the manifest of `stepline extract`")
 
 
-class _OnDemand(dict[str, Rows]):
-    """Rows by video of a bank of which some are remote; a video's are brought when it is asked for."""
+class _Rows(dict[str, Rows]):
+    """Rows by video of a bank; a video's are brought, and compared with their sha256, when it is first asked for."""
 
-    def __init__(self, bank: Bank, rows: Mapping[str, Rows] | None = None) -> None:
-        super().__init__(rows or {})
-        self.bank = bank
+    bank: Bank
 
-    def __getitem__(self, video: str) -> Rows:
+    def __missing__(self, video: str) -> Rows:
         self.bank.fetch([video])
-        return super().__getitem__(video)
+        self[video] = self.bank.unchecked(video)
+        return self[video]
 
 
 def _grouped(videos: Iterable[str], stores: Mapping[str, Store]) -> Iterator[tuple[Store, list[str]]]:

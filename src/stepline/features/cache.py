@@ -1,6 +1,5 @@
 """What there is of one spec's features of a shard: the store, parts that are staged, and failures of this run."""
 
-import io
 import json
 import os
 import shutil
@@ -15,13 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.aside import sweep
 from stepline.availability import Record
 from stepline.errors import StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
 from stepline.features.frames import Begun
 from stepline.features.store import Damaged, Part, read_gaps
-from stepline.io import read_json, write_bytes, write_json
+from stepline.io import read_arrays, read_json, write_arrays, write_json
 from stepline.media.spans import Spans
 from stepline.media.timeline import Gap, described
 from stepline.paths import Location, Remote
@@ -78,6 +78,7 @@ class FeatureCache:
         self._staged = folder.with_name(f"{folder.name}.parts")
         self._failures = folder.with_name(f"{folder.name}.failures.json")
         self._coming: dict[str, Coming] = {}
+        sweep(folder.parent)
         store.send(location)
         self._bank: Bank | None = None
         self._stored = self._read_store()
@@ -126,7 +127,7 @@ class FeatureCache:
         whole, begun = np.empty_like(rows), coming.begun
         whole[begun.order] = rows
         about = np.array(json.dumps([begun.spans, begun.gaps]))
-        write_bytes(self._whole(key), _packed(rows=whole, k=begun.k, span=begun.span, about=about))
+        write_arrays(self._whole(key), rows=whole, k=begun.k, span=begun.span, about=about)
         for path in chunks:
             path.unlink()
 
@@ -204,8 +205,8 @@ class FeatureCache:
             return {}
         self._held, found = len(bank.blocks), {}
         remote = isinstance(self.location, Remote)
-        for (video, blocks), rows in zip(bank.blocks.items(), bank.rows.values(), strict=True):
-            damaged = bank.damaged.get(video)
+        for video, blocks in bank.blocks.items():
+            rows, damaged = bank.unchecked(video), bank.damaged.get(video)
             spans = [[block.start_s, block.end_s] for block in blocks if damaged or block.end_s < inf]
             offsets = [block.offset - blocks[0].offset for block in blocks[1:]]
             if remote or [store.digest(part) for part in np.split(rows, offsets)] == [block.sha256 for block in blocks]:
@@ -238,7 +239,7 @@ class FeatureCache:
         if not coming.rows:
             return
         rows = np.concatenate(coming.rows)
-        write_bytes(self._staged / f"{self._key(record)}.{coming.staged:09d}.npz", _packed(rows=rows))
+        write_arrays(self._staged / f"{self._key(record)}.{coming.staged:09d}.npz", rows=rows)
         coming.staged += len(rows)
         coming.rows = []
 
@@ -247,9 +248,9 @@ class FeatureCache:
             path.unlink()
 
     def _load(self, key: str, record: Record) -> Held:
-        with np.load(self._whole(key)) as loaded:
-            about = json.loads(str(loaded["about"])) if "about" in loaded else [record.spans, []]  # once it had none
-            return Held(loaded["rows"], loaded["k"], loaded["span"], about[0], read_gaps(about[1]))
+        held = read_arrays(self._whole(key))
+        about = json.loads(str(held["about"])) if "about" in held else [record.spans, []]  # once it had none
+        return Held(held["rows"], held["k"], held["span"], about[0], read_gaps(about[1]))
 
     def _split(self, held: Held) -> list[Part]:
         """Return the rows of a video, span after span."""
@@ -273,14 +274,6 @@ def _run() -> str:
 _PROCESS = f"process {os.getpid()} at {time.time_ns()}"
 
 
-def _packed(**arrays: NDArray[Any]) -> bytes:
-    """Return arrays as the bytes of a file, as NumPy's own writing of files does not say that a disk is full."""
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
-
-
 def _rows(path: Path) -> NDArray[Any]:
-    with np.load(path) as loaded:
-        rows: NDArray[Any] = loaded["rows"]
+    rows: NDArray[Any] = read_arrays(path)["rows"]
     return rows

@@ -186,7 +186,7 @@ def export(bank: Bank, out: Path, form: Form, *, prefix: str = "", suffix: str =
     if form == "hdf5":
         import h5py
 
-        with atomic_path(out / "features.h5") as part, h5py.File(part, "w") as file:
+        with atomic_path(out / "features.h5") as part, h5py.File(part, "w", locking=False) as file:
             for video, rows in bank.items():
                 file.create_dataset(names[video], data=rows)
         return

@@ -99,8 +99,11 @@ def folders(url: str) -> list[str]:
 
 def at_once(calls: Iterable[Callable[[], Made]]) -> list[Made]:
     """Return what calls return, several at a time; the first error, in their order, ends those that wait."""
+    listed = list(calls)
+    if len(listed) < 2:
+        return [call() for call in listed]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        started = [pool.submit(call) for call in calls]
+        started = [pool.submit(call) for call in listed]
         try:
             return [each.result() for each in started]
         except BaseException:

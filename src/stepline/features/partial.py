@@ -23,17 +23,12 @@ class PartialCopy:
         """Take an object's URL and the array's shape and type; nothing is read."""
         self.url = url
         self.row_bytes = shape[1] * dtype.itemsize
-        self._there: set[int] = set()
         self._file = TemporaryFile()  # noqa: SIM115 - it is there as long as the rows are
         self._file.truncate(shape[0] * self.row_bytes)
         stored = dtype.newbyteorder("<")
         self.rows: NDArray[Any] = (
             np.memmap(self._file, stored, mode="r", shape=shape) if shape[0] * shape[1] else np.zeros(shape, stored)
         )
-
-    def has(self, first: int, length: int) -> bool:
-        """Return whether rows are there that ``keep`` was told of together."""
-        return not length or first in self._there
 
     def pieces(self, spans: Sequence[tuple[int, int]]) -> Iterator[Callable[[], None]]:
         """Yield what brings the rows of spans (first, length), in order: a request each, of up to 16 MiB."""
@@ -46,10 +41,6 @@ class PartialCopy:
         for first, end in joined:
             for start in range(first * self.row_bytes, end * self.row_bytes, objects.PIECE):
                 yield partial(self._bring, start, min(start + objects.PIECE, end * self.row_bytes))
-
-    def keep(self, spans: Sequence[tuple[int, int]]) -> None:
-        """Note that the rows of spans are there."""
-        self._there.update(first for first, _ in spans)
 
     def _bring(self, start: int, end: int) -> None:
         content = objects.get_range(self.url, start, end)

@@ -11,7 +11,7 @@ import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -20,14 +20,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline.aside import folder_beside
 from stepline.errors import StoreError
 from stepline.features import objects
 from stepline.features.objects import ARRAY, CLIPS, INDEX, METADATA, ObjectError
 from stepline.features.partial import PartialCopy
-from stepline.io import atomic_dir, canonical_json, read_json, sha256_file
+from stepline.io import atomic_dir, canonical_json, read_json, sha256_file, write_table
 from stepline.media.spans import Spans
 from stepline.media.timeline import Gap
 from stepline.paths import Location, Remote
+from stepline.seal import CHANGED, intact
 from stepline.spec import Spec
 
 if TYPE_CHECKING:
@@ -69,6 +71,8 @@ CLIPS_SHA256 = b"clips_sha256"
 """In the metadata of ``index.parquet``, the sha256 of ``clips.parquet``."""
 DAMAGED = "damaged"
 """In the array's attributes, where some are: the key, asked spans and gaps of each damaged video."""
+METADATA_SHA256 = b"metadata_sha256"
+"""In the same place, that of the array's ``zarr.json``."""
 CLIP = {"video": str, "start_s": float, "end_s": float, "row": int}
 """The columns of ``clips.parquet``; row: counted in the whole store."""
 
@@ -101,7 +105,7 @@ class Store:
     """What is in a store. blocks: by video, in time's order. clips: rows of listed clips by video, else none.
 
     damaged: the videos of which there are rows of a part. copy: of a remote store, what ``rows`` are of; ``fetch``
-    brings them.
+    brings them. checked: the offsets of the blocks whose rows are known to be those that the index says.
     """
 
     location: Location
@@ -111,6 +115,7 @@ class Store:
     clips: dict[str, dict[tuple[float, float], int]]
     damaged: dict[str, Damaged]
     copy: PartialCopy | None = None
+    checked: set[int] = field(default_factory=set)
 
     def rows_of(self, block: Block) -> Rows:
         """Return a block's rows, as far as they are there."""
@@ -179,9 +184,8 @@ def send(location: Location) -> None:
     """Send the rest of what a remote store has become, if a kill or an error left some; raise StorageError."""
     if isinstance(location, Remote) and _outgoing(location).exists():
         objects.put_store(_outgoing(location), location.url)
-        sent = _outgoing(location).with_name(f".{location.folder.name}.sent")
-        shutil.rmtree(sent, ignore_errors=True)
-        shutil.rmtree(_outgoing(location).replace(sent))  # renamed first: a half of it must not be sent
+        with folder_beside(location.folder) as sent:  # a half of it must not be sent
+            _outgoing(location).replace(sent / "sent")
 
 
 def _outgoing(location: Remote) -> Path:
@@ -239,7 +243,7 @@ def _write(
             compressors=None,
             attributes={"spec": spec.record(), **({DAMAGED: _listed(damaged)} if damaged else {})},
         )
-        about = {}
+        about = {METADATA_SHA256: sha256_file(staged / METADATA).encode()}
         if clips is not None:
             _write_table(staged / CLIPS, CLIP, list(_clip_lines(blocks, clips)))
             about[CLIPS_SHA256] = sha256_file(staged / CLIPS).encode()
@@ -301,10 +305,9 @@ def _write_table(
     path: Path, columns: Mapping[str, type], lines: list[dict[str, Any]], about: Mapping[bytes, bytes] | None = None
 ) -> None:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     schema = _schema(columns).with_metadata(about or None)
-    pq.write_table(pa.Table.from_pylist(lines, schema), path, write_page_checksum=True)
+    write_table(path, pa.Table.from_pylist(lines, schema), write_page_checksum=True)
 
 
 def read(location: Location) -> Store:
@@ -313,9 +316,13 @@ def read(location: Location) -> Store:
     Raises StoreError where it is absent or damaged, StorageError where that cannot be known.
     """
     with damage_is_one_line(location, "extract"):
-        metadata = json.loads(_content(location, METADATA))
+        content = _content(location, METADATA)
+        metadata = json.loads(content)
         record = dict(metadata["attributes"]["spec"])
         index = _parsed(_content(location, INDEX), Block.__annotations__)
+        known = (index.schema.metadata or {}).get(METADATA_SHA256, b"").decode()
+        if known and known != hashlib.sha256(content).hexdigest():
+            raise ValueError("the array is not that of the index")
         listed = [Block(**line) for line in index.to_pylist()]
         copy = None
         if isinstance(location, Path):
@@ -370,24 +377,24 @@ def read_all(locations: Iterable[Location]) -> list[Store]:
 
 
 def fetch(wanted: Iterable[tuple[Store, Sequence[Block]]], *, check: bool = True) -> None:
-    """Bring the rows of blocks of remote stores to this machine, at once; what is there or local is not read.
+    """Bring the rows of blocks of remote stores to this machine, at once, and compare all with their sha256.
 
-    Raises StorageError, and StoreError where rows are not those that the index says, unless ``check`` is false.
+    What was compared before is not read again, nor what is local unless ``check``. Raises StorageError, and StoreError
+    where rows are not those that the index says.
     """
     lacking = [
-        (held, held.copy, missing)
-        for held, blocks in wanted
-        if held.copy and (missing := [block for block in blocks if not held.copy.has(block.offset, block.length)])
+        (held, missing) for held, blocks in wanted if (missing := [b for b in blocks if b.offset not in held.checked])
     ]
-    if not lacking:
-        return
     objects.at_once(
-        partial(_bring, held, piece) for held, copy, blocks in lacking for piece in copy.pieces(_spans(blocks))
+        partial(_bring, held, piece)
+        for held, blocks in lacking
+        if held.copy
+        for piece in held.copy.pieces(_spans(blocks))
     )
     if check:
-        objects.at_once(partial(_compare, held, block) for held, _, blocks in lacking for block in blocks)
-    for _, copy, blocks in lacking:
-        copy.keep(_spans(blocks))
+        objects.at_once(partial(_compare, held, block) for held, blocks in lacking for block in blocks)
+        for held, blocks in lacking:
+            held.checked.update(block.offset for block in blocks)
 
 
 def _bring(held: Store, piece: Callable[[], None]) -> None:
@@ -461,6 +468,8 @@ def _parsed(content: bytes, columns: Mapping[str, type]) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not intact(content):
+        raise ValueError(CHANGED)
     table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
     if table.schema != _schema(columns):
         raise ValueError("other columns")

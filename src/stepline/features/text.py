@@ -17,15 +17,18 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from stepline import paths
+from stepline.aside import sweep
 from stepline.errors import StoreError
 from stepline.features.store import check_spec, damage_is_one_line, read_array, read_index
-from stepline.io import atomic_dir, atomic_path, read_json, write_json
+from stepline.io import atomic_dir, read_arrays, read_json, write_arrays, write_json, write_table
 from stepline.progress import progress
 from stepline.spec import Spec
 
 PART = 256
 """Texts that are committed together: what a kill can lose."""
 COLUMNS = {"text_sha256": str, "tokens_sha256": str, "row": int}
+SHA256 = b"embeddings_sha256"
+"""In the metadata of ``index.parquet``, the sha256 of the rows' bytes."""
 
 
 class TextEncoder(Protocol):
@@ -57,10 +60,13 @@ class TextStore:
                 fcntl.flock(stack.enter_context(open(_swap_lock(folder))), fcntl.LOCK_SH)
             stack.enter_context(damage_is_one_line(folder, "encode"))
             stored = dict(read_json(folder / "spec.json"))
-            index = read_index(folder, COLUMNS).to_pydict()
+            table = read_index(folder, COLUMNS)
+            index = table.to_pydict()
             self.embeddings = read_array(folder / "embeddings")
             if {*index["row"]} != {*range(len(self.embeddings))}:
                 raise ValueError("the index is not that of the rows")
+            if (known := (table.schema.metadata or {}).get(SHA256)) and known != _digest(self.embeddings):
+                raise ValueError("the rows are not those of the index")
         check_spec(folder, stored, spec)
         self.rows: dict[str, int] = dict(zip(index["text_sha256"], index["row"], strict=True))
         self.tokens: list[str] = index["tokens_sha256"]
@@ -91,6 +97,7 @@ def encode_texts(texts: Iterable[str], encoder: TextEncoder, folder: Path, *, wh
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
+        sweep(folder.parent)
         token_key: dict[str, str] = {}
         vectors: dict[str, NDArray[np.float32]] = {}
         if folder.exists():
@@ -99,8 +106,8 @@ def encode_texts(texts: Iterable[str], encoder: TextEncoder, folder: Path, *, wh
             vectors = {key: store.embeddings[row] for key, row in zip(store.tokens, store.rows.values(), strict=True)}
         parts = folder.with_name(f"{folder.name}.parts")
         for part in sorted(parts.glob("[!.]*.npz")):
-            with np.load(part) as loaded:
-                vectors.update(zip(loaded["keys"].tolist(), loaded["vectors"], strict=True))
+            loaded = read_arrays(part)
+            vectors.update(zip(loaded["keys"].tolist(), loaded["vectors"], strict=True))
 
         wanted: dict[str, list[int]] = {}
         known = len(token_key)
@@ -116,8 +123,9 @@ def encode_texts(texts: Iterable[str], encoder: TextEncoder, folder: Path, *, wh
         for count, (key, tokens) in enumerate(progress(wanted.items(), what=what, unit="texts", total=len(wanted)), 1):
             staged[key] = encoder.encode(tokens)
             if len(staged) == PART or count == len(wanted):
-                with atomic_path(parts / f"{next(iter(staged))}.npz") as path:
-                    np.savez(path, keys=np.array(list(staged)), vectors=np.stack(list(staged.values())))
+                write_arrays(
+                    parts / f"{next(iter(staged))}.npz", keys=np.array([*staged]), vectors=np.stack([*staged.values()])
+                )
                 vectors |= staged
                 staged = {}
         if len(token_key) > known:
@@ -128,7 +136,6 @@ def encode_texts(texts: Iterable[str], encoder: TextEncoder, folder: Path, *, wh
 
 def _compact(folder: Path, spec: Spec, token_key: dict[str, str], vectors: dict[str, NDArray[np.float32]]) -> None:
     import pyarrow as pa
-    import pyarrow.parquet as pq
     import zarr
 
     keys = sorted(set(token_key.values()))
@@ -145,8 +152,13 @@ def _compact(folder: Path, spec: Spec, token_key: dict[str, str], vectors: dict[
             "tokens_sha256": [token_key[text] for text in texts],
             "row": [row[token_key[text]] for text in texts],
         }
-        pq.write_table(pa.table(columns), part / "index.parquet")
+        table = pa.table(columns).replace_schema_metadata({SHA256: _digest(matrix)})
+        write_table(part / "index.parquet", table)
         write_json(part / "spec.json", spec.record())
+
+
+def _digest(matrix: NDArray[np.float32]) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(matrix).data).hexdigest().encode()
 
 
 def _swap_lock(folder: Path) -> Path:

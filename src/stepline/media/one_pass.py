@@ -16,6 +16,7 @@ from stepline.media.salvage import placed, salvaged
 from stepline.media.scores import FrameScores
 from stepline.media.spans import Spans, shown, within
 from stepline.media.timeline import Gap, Timeline, described
+from stepline.seal import KEY, OPEN, seal
 
 ROWS = 1 << 12
 """Frames whose scores are held in memory before they are handed on."""
@@ -84,7 +85,10 @@ def _written(folder: Path, items: Iterator[Scored | dict[str, Any]]) -> dict[str
                 found = item
     finally:
         if writer is not None:
+            writer.add_key_value_metadata({KEY: OPEN})
             writer.close()
+    if writer is not None:
+        seal(folder / "scores.parquet")
     return found | {"n_frames": n_frames}
 
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from stepline.aside import sweep
 from stepline.availability import Record, read_availability, write_manifest
-from stepline.io import atomic_dir, read_json, write_json
+from stepline.io import atomic_dir, read_json, sha256_file, write_sealed
 from stepline.media import REVISION
 from stepline.media.decode import MediaError
 from stepline.media.one_pass import one_pass
@@ -29,6 +30,7 @@ def prepare(
     reason; one that is damaged has its ``gaps``, or is ``failed`` where ``damaged`` is ``skip``. A folder made from the
     same spans of the same file is kept. In the manifest ``sha256`` is the record's ``identity``.
     """
+    sweep(folder)
     videos: dict[str, dict[str, Any]] = {}
     records = read_availability(availability)
     for video, record in progress(records.items(), what="media", unit="videos"):
@@ -68,7 +70,9 @@ def _prepare(
     about: dict[str, Any] = {"duration_s": record.duration_s, "damaged": damaged, "orientation": orientation}
     with atomic_dir(folder) as part:
         made |= one_pass(path, part, record.spans, limits=limits, **about)
-        write_json(part / "media.json", made)
+        if (sound := part / "audio.wav").exists():
+            made["audio_sha256"] = sha256_file(sound)
+        write_sealed(part / "media.json", made)
     return made
 
 

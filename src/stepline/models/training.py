@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.errors import ConfigError, StoreError
-from stepline.io import atomic_path
+from stepline.io import write_tensors
 from stepline.progress import progress
+from stepline.seal import check
 
 if TYPE_CHECKING:
     import torch
@@ -86,9 +87,8 @@ def train(
     if val_loss and not state.best:
         raise FloatingPointError("no validation loss is finite")
     tensors = _plain(state.best if val_loss else kept)
-    with atomic_path(path) as part:
-        found = torch.tensor(state.found, dtype=torch.float64)
-        save_file(tensors | {"val_loss" if val_loss else "loss": found}, part)
+    found = torch.tensor(state.found, dtype=torch.float64)
+    write_tensors(path, tensors | {"val_loss" if val_loss else "loss": found}, save_file)
     state.path.unlink(missing_ok=True)
 
 
@@ -195,8 +195,7 @@ class _State:
         state |= {"drawn": torch.get_rng_state()} | (
             {"drawn_there": torch.cuda.get_rng_state()} if self._on_gpu else {}
         )
-        with atomic_path(self.path) as part:
-            save_file(state, part, metadata=self._about)
+        write_tensors(self.path, state, save_file, self._about)
         self._written = time.monotonic()
         self._took = self._written - begun if self._written - begun > SHORT_S else 0.0
 
@@ -207,8 +206,9 @@ class _State:
 
         moments: dict[int, dict[str, torch.Tensor]] = {}
         try:
+            check(self.path)
             with safe_open(self.path, "pt") as file, torch.no_grad():
-                if file.metadata() != self._about:
+                if not self._about.items() <= (file.metadata() or {}).items():
                     return 0
                 for key in sorted(file.keys()):
                     part, _, name = key.partition(".")
@@ -226,7 +226,7 @@ class _State:
                 done = int(file.get_tensor("done"))
         except FileNotFoundError:
             return 0
-        except SafetensorError as error:
+        except (SafetensorError, ValueError) as error:
             raise StoreError(f"{self.path} is damaged ({error}): remove it and run `stepline fit` again") from None
         self._optimiser.load_state_dict(self._optimiser.state_dict() | {"state": moments})
         return done
@@ -344,6 +344,7 @@ def loaded(path: Path) -> Iterator[dict[str, NDArray[np.float32]]]:
     if not path.exists():
         raise StoreError(f"{path} is not there: run `stepline fit`")
     try:
+        check(path)
         yield load_file(path)
     except (SafetensorError, KeyError, ValueError) as error:
         raise StoreError(f"{path} is damaged ({error}): remove it and run `stepline fit` again") from None

@@ -7,7 +7,7 @@ from typing import Any
 from stepline.benchmark import Benchmark
 from stepline.benchmark.plan import SCORES, read_score
 from stepline.errors import ConfigError
-from stepline.io import write_json
+from stepline.io import write_json, write_sealed
 from stepline.runs.record import read_record
 
 
@@ -36,7 +36,7 @@ def _accept_scores(source: str, study: str) -> int:
     for path in sorted(Path("results", study, "scores").glob("*/*/*.json")):
         score, times = read_score(path), path.stat()
         if score.get("source") not in (None, source):
-            write_json(path, score | {"accepted": source})
+            write_sealed(path, score | {"accepted": source})
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # tables stay
             accepted += 1
     return accepted

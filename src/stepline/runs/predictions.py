@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from stepline.benchmark.method import Prediction
 from stepline.errors import ConfigError, StoreError
-from stepline.io import atomic_path, canonical_json
+from stepline.io import canonical_json, write_table
 from stepline.needs import Need
+from stepline.seal import check
 
 AnyPrediction = TypeVar("AnyPrediction", bound=Prediction)
 SCALARS = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
@@ -44,8 +45,7 @@ def write_predictions(
     hints = _hints(kind)
     schema = pa.schema([(name, _type(hint)) for name, hint in hints.items()], {"about": canonical_json(about)})
     columns = [_column(kind, field, [_plain(getattr(each, field.name)) for each in made]) for field in schema]
-    with atomic_path(path) as part:
-        pq.write_table(pa.table(columns, schema=schema), part)
+    write_table(path, pa.table(columns, schema=schema))
 
 
 def read_predictions(path: Path, kind: type[AnyPrediction], spec: str) -> tuple[list[AnyPrediction], Mapping[str, Any]]:
@@ -56,6 +56,7 @@ def read_predictions(path: Path, kind: type[AnyPrediction], spec: str) -> tuple[
     if not path.exists():
         raise StoreError(f"{path} is not there: run `stepline predict`")
     try:
+        check(path)
         table = pq.read_table(path)
         about = json.loads(table.schema.metadata[b"about"])
         if about["spec"] != spec:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stepline.benchmark import Values
 from stepline.config import Config
 from stepline.errors import ConfigError
-from stepline.io import write_json
+from stepline.io import write_sealed
 from stepline.metrics.bootstrap import bootstrap_interval
 from stepline.runs.inputs import Inputs
 from stepline.runs.predictions import read_predictions
@@ -51,7 +51,7 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
     }
     for result in results.values():
         result |= _in_part(result, about.get("in_part", {}))
-    write_json(
+    write_sealed(
         path,
         {
             "metrics": results,

@@ -13,7 +13,7 @@ from stepline.benchmark import Method
 from stepline.benchmarks.htstep.inputs import HtstepInputs
 from stepline.benchmarks.htstep.kinds import Found
 from stepline.datasets.htstep import Recording
-from stepline.io import read_json, write_json
+from stepline.io import read_json, write_sealed
 
 DECIMALS = 9
 """Of times before they are cut to whole seconds, so that these do not hang on how sums are rounded."""
@@ -50,7 +50,7 @@ class Place(Method[HtstepInputs, Found]):
             for step in each.steps:
                 for key in _keys(each, step, bins):
                     shown[key].append(float(step in there))
-        write_json(
+        write_sealed(
             path,
             {
                 key: [*map(fmean, zip(*of, strict=True)), fmean(shown[key])]
@@ -84,7 +84,7 @@ class Duration(Method[HtstepInputs, Found]):
             for segment in each.segments:
                 for key in ("", each.activity):
                     durations[key].append(segment.end_s - segment.start_s)
-        write_json(path, {key: fmean(of) for key, of in sorted(durations.items())})
+        write_sealed(path, {key: fmean(of) for key, of in sorted(durations.items())})
 
     def predict(self, inputs: HtstepInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield a segment of that duration for each step."""

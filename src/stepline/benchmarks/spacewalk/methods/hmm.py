@@ -19,7 +19,7 @@ from stepline.benchmarks.spacewalk.items import Item
 from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, SpacewalkMethod, chooser, preview_end_s
 from stepline.datasets.schema import Recording, Split
 from stepline.errors import ConfigError
-from stepline.io import atomic_path
+from stepline.io import write_tensors
 from stepline.metrics.accuracy import accuracy
 from stepline.metrics.average_precision import average_precision
 from stepline.models.hmm import log_posteriors, log_sum, transitions
@@ -90,8 +90,7 @@ class SequenceDecoder(SpacewalkMethod):
         table = np.column_stack([np.array([*tried]), np.array(means)])
         names = [*CHOICES, *(f"{metric}_{split}" for split in SEEN for metric in ("accuracy", "map"))]
         state = {name: column.copy() for name, column in zip(names, table.T, strict=True)}
-        with atomic_path(path) as made:
-            save_file(state | {"chosen": np.array([[*tried].index(best)])}, made)
+        write_tensors(path, state | {"chosen": np.array([[*tried].index(best)])}, save_file)
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
         """Return the decoder with the parameters in the checkpoint."""

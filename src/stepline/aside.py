@@ -1,0 +1,143 @@
+"""Hidden files and folders beside what they become; the next process in the folder removes what a killed one left.
+
+A writer holds a lock on its own until it ends, however it ends. Locks may not reach other hosts that share the folder:
+what one of those left is removed once nothing of it has changed for a day.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+PREFIX = ".writing-"
+LOCK, OLD = ".lock", ".old"
+"""In a hidden folder: what its writer holds, and the folder with what is being replaced."""
+ABANDONED_S = 86_400.0
+"""Seconds without a change after which what another host writes counts as left."""
+_swept: set[str] = set()
+
+
+def _host() -> list[str]:
+    """Return digests of what tells this host: its name, which a container has of its own, and its start."""
+    with suppress(OSError):
+        return [_digest(os.uname().nodename), _digest(Path("/proc/sys/kernel/random/boot_id").read_text())]
+    return [_digest(os.uname().nodename)] * 2
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+_HOST = _host()
+
+
+@contextmanager
+def file_beside(path: Path) -> Iterator[Path]:
+    """Yield a new hidden file beside ``path``, with its suffix, which is removed at the end if it is still there.
+
+    An OSError that names no file, or the hidden one, names ``path``. A writer keeps the file, and does not replace it.
+    """
+    with _naming(path):
+        part, lock = _new(path.parent, path.suffix)
+        try:
+            yield part
+        finally:
+            part.unlink(missing_ok=True)
+            os.close(lock)
+
+
+@contextmanager
+def folder_beside(path: Path) -> Iterator[Path]:
+    """Yield a new hidden folder beside ``path``, which is removed at the end.
+
+    What stands in its folder ``OLD`` under a name that is then absent beside ``path``, the next process puts back
+    there if this one is killed. Errors name ``path`` as those of ``file_beside`` do.
+    """
+    with _naming(path):
+        part, lock = _new(path.parent)
+        try:
+            yield part
+        finally:
+            _remove(part, lock)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno and (not error.filename or PREFIX in str(error.filename)):
+            error.filename = str(path)
+        raise
+
+
+def sweep(folder: Path) -> None:
+    """Remove what processes that were killed left in ``folder``, once in the life of this process.
+
+    A folder that was moved aside and not replaced any more is put back.
+    """
+    where = os.path.abspath(folder)
+    if where in _swept:
+        return
+    _swept.add(where)
+    with suppress(FileNotFoundError), os.scandir(where) as entries:
+        for part in [Path(entry.path) for entry in entries if entry.name.startswith(PREFIX)]:
+            with suppress(OSError):  # another process is removing it, or this account may not
+                _sweep(part)
+
+
+def _sweep(part: Path) -> None:
+    there = [part, *part.rglob("*")]
+    known = not {*_HOST}.isdisjoint(part.name.removeprefix(PREFIX).split("-"))
+    if not known and time.time() - max(path.lstat().st_mtime for path in there) < ABANDONED_S:
+        return
+    lock = _opened(part)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return
+    for old in (part / OLD).glob("*"):
+        if not (part.parent / old.name).exists():
+            old.rename(part.parent / old.name)
+    _remove(part, lock)
+
+
+def _opened(part: Path) -> int:
+    """Return a descriptor of what the writer of a hidden file or folder locks."""
+    return os.open(part / LOCK, os.O_RDWR | os.O_CREAT) if part.is_dir() else os.open(part, os.O_RDWR)
+
+
+def _new(parent: Path, suffix: str | None = None) -> tuple[Path, int]:
+    """Return a new hidden file, or folder where there is no suffix, and the descriptor of its lock."""
+    parent.mkdir(parents=True, exist_ok=True)
+    sweep(parent)
+    prefix = "-".join([f"{PREFIX}{_HOST[0]}", _HOST[1], ""])
+    while True:
+        if suffix is None:
+            part = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        else:
+            made, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=parent)
+            os.close(made)
+            part = Path(name)
+        with suppress(FileNotFoundError):  # another process took it for left, as it had no lock yet
+            lock = _opened(part)
+            with suppress(OSError):  # a file system without locks: then nobody takes it for left either
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if os.fstat(lock).st_nlink:
+                return part, lock
+            os.close(lock)
+
+
+def _remove(part: Path, lock: int) -> None:
+    """Remove a hidden file or folder and close its lock, of which NFS keeps a file until then."""
+    if not part.is_dir():
+        part.unlink(missing_ok=True)
+    shutil.rmtree(part, ignore_errors=True)
+    os.close(lock)
+    shutil.rmtree(part, ignore_errors=True)
