@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepline.features.clips import OUTSIDE, ClipError, order, rows
-from stepline.media.timeline import Timeline, scan
+from stepline.media.read import timeline_of
+from stepline.media.timeline import Timeline
 from stepline.spec import ClipSpec, FrameSpec
 from tests.media.clips import KINDS, kind
 
@@ -27,7 +28,7 @@ SECONDS = st.integers(-2000, 9000).map(lambda ms: ms / 1000)
 @pytest.fixture(scope="module")
 def timelines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Timeline]:
     folder = tmp_path_factory.mktemp("clips")
-    return {name: scan(kind(folder, name)[0]) for name in KINDS}
+    return {name: timeline_of(kind(folder, name)[0]) for name in KINDS}
 
 
 def exact(timeline: Timeline) -> tuple[list[Fraction], Fraction]:

@@ -1,5 +1,6 @@
 """Several videos decoded at once: order, ends, errors, and what a consumer that stops leaves behind."""
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -75,15 +76,12 @@ def test_a_request_that_cannot_be_met_is_refused_alone(tmp_path: Path) -> None:
     assert sum(len(message.clips) for message in messages if isinstance(message, Batch)) == 15
 
 
-def test_other_errors_are_raised_and_nothing_is_left(tmp_path: Path) -> None:
-    """A reader that there is not is a fault of the program; the video beside it is long."""
-    path = make(tmp_path / "a.mp4", CFR_25)
+def test_a_fault_of_the_decoder_is_an_error_of_its_video(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.mp4", CFR_25[:5])
     faulty = replace(ONE, spec=HistogramSpec(reader="none"))  # type: ignore[arg-type]
-    threads, others = active_count(), {*active_children()}
-    with pytest.raises(RuntimeError, match="^decoding ended with exit code 1 and no word$"):
-        list(decoded([job(path, faulty), job(path)], LIMITS, 2))
-    assert {*active_children()} <= others
-    assert active_count() == threads
+    ends = dict(decoded([job(path, faulty), job(path)], LIMITS, 2))
+    assert re.fullmatch(r"the decoder failed: KeyError in frames\.py, line \d+: 'none'", str(ends[0]))
+    assert ends[1] == Ended()
 
 
 def test_a_consumer_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:

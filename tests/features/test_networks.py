@@ -27,8 +27,7 @@ from stepline.features import frames as frames_of
 from stepline.features.bank import Bank
 from stepline.features.extract import Work
 from stepline.features.network import Network
-from stepline.media.decode import frames
-from stepline.media.read import UnlistedFrameError
+from stepline.media.decode import DamagedError, frames
 from stepline.media.timeline import scan
 from stepline.spec import ClipSpec, FrameSpec
 from tests.conftest import ROOT
@@ -397,10 +396,10 @@ def test_what_a_network_raises_is_one_line_and_stops_its_own_job_alone(
 def test_a_disk_that_is_full_ends_the_job_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
 
-    def full(path: Path, content: bytes) -> None:
+    def full(path: Path, **arrays: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr(cache, "write_bytes", full)
+    monkeypatch.setattr(cache, "write_arrays", full)
     with pytest.raises(OSError, match="No space left"):
         store(tmp_path, work(tmp_path, TOY), batch_size=1)
 
@@ -443,7 +442,7 @@ def test_rows_come_anew_where_the_packets_announce_a_frame_that_does_not_come(
         if not lost:
             lost.append(path)
             yield from itertools.islice(reader(path, timeline, indices), 6)
-            raise UnlistedFrameError("the frame at 2 s cannot be decoded")
+            raise DamagedError("the frame at 2 s cannot be decoded")
         yield from reader(path, timeline, indices)
 
     monkeypatch.setitem(frames_of.READERS, "pyav", losing)
@@ -451,7 +450,7 @@ def test_rows_come_anew_where_the_packets_announce_a_frame_that_does_not_come(
     network = Network(TOY, {}, "cpu", 1)
     for message in frames_of.batches(Path(record.path), [asked], []):
         if isinstance(message, frames_of.Begun):
-            filled.begin(record, message.order, message.k, message.span)
+            filled.begin(record, message)
         elif isinstance(message, frames_of.Batch):
             filled.add(record, network(message.clips, message.shown))
     filled.finish(record)

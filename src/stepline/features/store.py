@@ -72,7 +72,7 @@ CLIPS_SHA256 = b"clips_sha256"
 DAMAGED = "damaged"
 """In the array's attributes, where some are: the key, asked spans and gaps of each damaged video."""
 METADATA_SHA256 = b"metadata_sha256"
-"""In the same place, that of the array's ``zarr.json``."""
+"""In the same place, that of what the array's ``zarr.json`` says, but for how its chunks are laid out."""
 CLIP = {"video": str, "start_s": float, "end_s": float, "row": int}
 """The columns of ``clips.parquet``; row: counted in the whole store."""
 
@@ -243,7 +243,7 @@ def _write(
             compressors=None,
             attributes={"spec": spec.record(), **({DAMAGED: _listed(damaged)} if damaged else {})},
         )
-        about = {METADATA_SHA256: sha256_file(staged / METADATA).encode()}
+        about = {METADATA_SHA256: _meaning(read_json(staged / METADATA)).encode()}
         if clips is not None:
             _write_table(staged / CLIPS, CLIP, list(_clip_lines(blocks, clips)))
             about[CLIPS_SHA256] = sha256_file(staged / CLIPS).encode()
@@ -301,6 +301,12 @@ def _clip_lines(blocks: list[Block], clips: Mapping[str, Clips]) -> Iterator[dic
             yield {"video": block.video, "start_s": float(start_s), "end_s": float(end_s), "row": row}
 
 
+def _meaning(metadata: dict[str, Any]) -> str:
+    """Return the sha256 of an array's form and attributes, in hex."""
+    meaning = {key: metadata[key] for key in ("attributes", "data_type", "shape")}
+    return hashlib.sha256(canonical_json(meaning).encode()).hexdigest()
+
+
 def _write_table(
     path: Path, columns: Mapping[str, type], lines: list[dict[str, Any]], about: Mapping[bytes, bytes] | None = None
 ) -> None:
@@ -316,12 +322,11 @@ def read(location: Location) -> Store:
     Raises StoreError where it is absent or damaged, StorageError where that cannot be known.
     """
     with damage_is_one_line(location, "extract"):
-        content = _content(location, METADATA)
-        metadata = json.loads(content)
+        metadata = json.loads(_content(location, METADATA))
         record = dict(metadata["attributes"]["spec"])
         index = _parsed(_content(location, INDEX), Block.__annotations__)
         known = (index.schema.metadata or {}).get(METADATA_SHA256, b"").decode()
-        if known and known != hashlib.sha256(content).hexdigest():
+        if known and known != _meaning(metadata):
             raise ValueError("the array is not that of the index")
         listed = [Block(**line) for line in index.to_pylist()]
         copy = None

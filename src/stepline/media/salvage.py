@@ -65,8 +65,8 @@ def salvaged(path: Path) -> Timeline:
         *pts, end = _times(numbers, found, stream.frame_duration)
         gaps = _gaps([*pts, end], [lost.get(number) for number in numbers], time_base)
         end_s = float(end * time_base)
-        if reason := found.end or stream.missing_end(end_s, len(found.pts)):
-            start_s, _, reason = gaps.pop() if gaps and gaps[-1][1] >= end_s else (end_s, end_s, reason)
+        if reason := stream.missing_end(end_s, len(found.pts)) or found.end:
+            start_s = gaps.pop()[0] if gaps and gaps[-1][1] >= end_s else end_s
             gaps.append((start_s, max(end_s, stream.declared_s()), reason))
     plain = (
         not (lost or gaps or found.joined or stream.decodes_alone) and len(found.sizes) == 1 and len({*pts}) == len(pts)
