@@ -438,12 +438,12 @@ def test_rows_come_anew_where_the_packets_announce_a_frame_that_does_not_come(
     asked = frames_of.Request(spec=TOY, batch_size=1, done=1)
     reader, lost = frames_of.READERS["pyav"], []
 
-    def losing(path: Path, timeline: Any, indices: Any) -> Any:
+    def losing(path: Path, timeline: Any, indices: Any, *, turned: bool) -> Any:
         if not lost:
             lost.append(path)
-            yield from itertools.islice(reader(path, timeline, indices), 6)
+            yield from itertools.islice(reader(path, timeline, indices, turned=turned), 6)
             raise DamagedError("the frame at 2 s cannot be decoded")
-        yield from reader(path, timeline, indices)
+        yield from reader(path, timeline, indices, turned=turned)
 
     monkeypatch.setitem(frames_of.READERS, "pyav", losing)
     filled = cache.FeatureCache(TOY, tmp_path / "features/toy/000", {})

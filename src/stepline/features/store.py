@@ -71,8 +71,8 @@ CLIPS_SHA256 = b"clips_sha256"
 """In the metadata of ``index.parquet``, the sha256 of ``clips.parquet``."""
 DAMAGED = "damaged"
 """In the array's attributes, where some are: the key, asked spans and gaps of each damaged video."""
-METADATA_SHA256 = b"metadata_sha256"
-"""In the same place, that of what the array's ``zarr.json`` says, but for how its chunks are laid out."""
+ATTRIBUTES_SHA256 = b"attributes_sha256"
+"""In the same place, that of the array's attributes as canonical JSON: how it lies in files may change."""
 CLIP = {"video": str, "start_s": float, "end_s": float, "row": int}
 """The columns of ``clips.parquet``; row: counted in the whole store."""
 
@@ -243,7 +243,7 @@ def _write(
             compressors=None,
             attributes={"spec": spec.record(), **({DAMAGED: _listed(damaged)} if damaged else {})},
         )
-        about = {METADATA_SHA256: _meaning(read_json(staged / METADATA)).encode()}
+        about = {ATTRIBUTES_SHA256: _sha256_of(read_json(staged / METADATA)["attributes"])}
         if clips is not None:
             _write_table(staged / CLIPS, CLIP, list(_clip_lines(blocks, clips)))
             about[CLIPS_SHA256] = sha256_file(staged / CLIPS).encode()
@@ -253,6 +253,10 @@ def _write(
 def read_gaps(given: Sequence[Any]) -> list[Gap]:
     """Return gaps as JSON has them."""
     return [(float(start_s), float(end_s), str(reason)) for start_s, end_s, reason in given]
+
+
+def _sha256_of(attributes: Mapping[str, Any]) -> bytes:
+    return hashlib.sha256(canonical_json(attributes).encode()).hexdigest().encode()
 
 
 def _listed(damaged: Mapping[str, Damaged]) -> dict[str, Any]:
@@ -301,12 +305,6 @@ def _clip_lines(blocks: list[Block], clips: Mapping[str, Clips]) -> Iterator[dic
             yield {"video": block.video, "start_s": float(start_s), "end_s": float(end_s), "row": row}
 
 
-def _meaning(metadata: dict[str, Any]) -> str:
-    """Return the sha256 of an array's form and attributes, in hex."""
-    meaning = {key: metadata[key] for key in ("attributes", "data_type", "shape")}
-    return hashlib.sha256(canonical_json(meaning).encode()).hexdigest()
-
-
 def _write_table(
     path: Path, columns: Mapping[str, type], lines: list[dict[str, Any]], about: Mapping[bytes, bytes] | None = None
 ) -> None:
@@ -325,9 +323,9 @@ def read(location: Location) -> Store:
         metadata = json.loads(_content(location, METADATA))
         record = dict(metadata["attributes"]["spec"])
         index = _parsed(_content(location, INDEX), Block.__annotations__)
-        known = (index.schema.metadata or {}).get(METADATA_SHA256, b"").decode()
-        if known and known != _meaning(metadata):
-            raise ValueError("the array is not that of the index")
+        known = (index.schema.metadata or {}).get(ATTRIBUTES_SHA256)
+        if known and known != _sha256_of(metadata["attributes"]):
+            raise ValueError("the array's attributes are not those of the index")
         listed = [Block(**line) for line in index.to_pylist()]
         copy = None
         if isinstance(location, Path):
