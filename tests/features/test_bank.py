@@ -11,6 +11,7 @@ import pytest
 import stepline
 from stepline import paths
 from stepline.backbones.histogram import HistogramSpec
+from stepline.datasets import shards
 from stepline.errors import StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
@@ -217,3 +218,11 @@ def test_a_length_is_a_number_of_rows(folder: Path, length: object) -> None:
     for verb in ("windows", "torch"):
         with pytest.raises(StoreError, match=f"^length {length} is not allowed: give a whole number of rows above 0$"):
             getattr(stepline.open_bank(folder), verb)(["a"], [0], [1], length=length)
+
+
+def test_a_shard_that_is_listed_no_longer_is_left_out(folder: Path) -> None:
+    store.write(paths.features("mine", "002", SPEC), SPEC, {"a": LINE[:40]}, HOP_S)
+    with pytest.raises(StoreError, match="remove one of them"):
+        stepline.open_bank(folder, "mine")
+    shards.write(paths.shards("mine"), {"a": "000", "b": "000", "c": "001"})
+    assert stepline.open_bank(folder, "mine").videos == {"a", "b", "c"}

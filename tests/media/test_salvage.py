@@ -230,14 +230,15 @@ def begun(messages: Iterator[Message]) -> dict[int, Begun]:
     return found
 
 
-class TestRowsOfADamagedVideo:
-    @pytest.fixture(scope="class")
-    def damaged(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        """A video of 10 s that is lost from 4.8 s (a key frame) to 5.28 s."""
-        path = make(tmp_path_factory.mktemp("damaged") / "a.mp4", TEN_S, picture=noisy)
-        assert spoil(path, lambda listed: [n for n, (*_, key, _) in enumerate(listed) if key][10]) == pytest.approx(4.8)
-        return path
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A video of 10 s that is lost from 4.8 s (a key frame) to 5.28 s."""
+    path = make(tmp_path_factory.mktemp("damaged") / "a.mp4", TEN_S, picture=noisy)
+    assert spoil(path, lambda listed: [n for n, (*_, key, _) in enumerate(listed) if key][10]) == pytest.approx(4.8)
+    return path
 
+
+class TestRowsOfADamagedVideo:
     def test_those_outside_of_gaps_come(self, damaged: Path) -> None:
         found = begun(batches(damaged, [request(), request(fps=5)], ()))
         assert [each.k.tolist() for each in found.values()] == [

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline import paths
+from stepline.datasets import shards as shard_file
 from stepline.errors import StoreError
 from stepline.features import objects, store
 from stepline.features.filled import filled
@@ -350,7 +352,10 @@ def _local_stores(name_or_folder: str | Path, dataset: str | None, root: str | P
     folder = _only(found[0].parent if found else given if given.is_dir() else named, found, "spec")
     shards = [path.parent.parent for path in folder.glob("*/[0-9]*/features/zarr.json")]
     chosen = folder / dataset if dataset else _only(folder, sorted({shard.parent for shard in shards}), "dataset")
-    stores: list[Location] = sorted(shard for shard in shards if shard.parent == chosen)
+    listed = {*shard_file.read(Path(root, paths.shards(chosen.name))).values()}
+    stores: list[Location] = sorted(
+        shard for shard in shards if shard.parent == chosen and (not listed or shard.name in listed)
+    )
     if not stores:
         raise StoreError(f"{chosen} holds no features")
     return stores
