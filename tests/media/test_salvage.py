@@ -340,3 +340,23 @@ def test_the_times_of_a_gap_are_between_frames(tmp_path: Path) -> None:
     assert timeline.gaps
     for (_, end_s, _), (start_s, _, _) in pairwise(timeline.gaps):
         assert end_s < start_s
+
+
+def test_damaged_sound_is_silent_there_and_costs_no_picture(tmp_path: Path) -> None:
+    loud = np.where(np.arange(160_000) // 20 % 2, 12_000, -12_000).astype(np.int16)
+    path = make(tmp_path / "a.mp4", TEN_S, audio=loud)
+    with av.open(str(path)) as container:
+        sounds = [(packet.pos, packet.size) for packet in container.demux(audio=0) if packet.size]
+    whole = bytearray(path.read_bytes())
+    for position, size in sounds[60:80]:
+        whole[position : position + size] = bytes(size)
+    path.write_bytes(whole)
+    (tmp_path / "out").mkdir()
+    made = one_pass(path, tmp_path / "out", limits=LIMITS, duration_s=10)
+    assert made["gaps"] == []
+    assert made["n_frames"] == 250
+    assert made["audio"]["status"] == "present"
+    assert "cannot be decoded, the first after" in made["audio"]["reason"]
+    samples = np.frombuffer((tmp_path / "out/audio.wav").read_bytes()[44:], "<i2")
+    assert len(samples) == pytest.approx(160_000, abs=3000)
+    assert np.abs(samples[:40_000]).max() > 6000 < np.abs(samples[-40_000:]).max()

@@ -259,6 +259,12 @@ class Complaints:
         av.logging.set_level(av.logging.PANIC)  # others are counted and not written
         self._seen, _ = av.logging.get_last_error()
 
+    @contextmanager
+    def not_of_pictures(self) -> Iterator[None]:
+        """Forget the errors of this block."""
+        yield
+        self()
+
     def __call__(self) -> str:
         """Return the last one since the call before, "" where there is none."""
         import av
@@ -318,7 +324,7 @@ class Stream:
         self._first: int | None = None
         self._due: set[int] = set()
         self._n_packets = 0
-        self._complaints = Complaints()
+        self.complaints = Complaints()
 
     def _start(self) -> int:
         """Return where time 0 is on the stream's clock."""
@@ -396,7 +402,7 @@ class Stream:
             if isinstance(error, MemoryError):
                 raise
             raise DamagedError(f"cannot be decoded{self._after()}: {error.strerror}") from None
-        reason = self._complaints()
+        reason = self.complaints()
         if reason and (after is None or packet.pts is None or packet.pts - self.start >= after):
             raise DamagedError(f"damaged{self._after()}: {reason}")
         for picture in pictures:
@@ -413,7 +419,7 @@ class Stream:
     def _check(self, packet: "av.Packet[av.VideoStream]", after: int | None) -> None:
         if self._n_packets == 1 and packet.size and after is None and not packet.is_keyframe:
             raise DamagedError("it does not begin with a key frame")
-        if packet.is_corrupt or self._complaints():
+        if packet.is_corrupt or self.complaints():
             raise DamagedError(f"damaged{self._after()}")
         if self.decodes_alone:
             raise DamagedError("the container has no presentation times")

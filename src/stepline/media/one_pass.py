@@ -161,7 +161,10 @@ def _of_all(path: Path, wav: Path, turned: bool) -> Shown:
         first = True
         for packet in packets(container, stream.video, *([stream.sound] if stream.sound else [])):
             if packet.stream is not stream.video and audio is not None:
-                audio.add(packet)
+                if reason := stream.complaints():
+                    raise DamagedError(f"damaged: {reason}")
+                with stream.complaints.not_of_pictures():
+                    audio.add(packet)
                 continue
             for frame in stream.decode(packet):
                 yield frame, first

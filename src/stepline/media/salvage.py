@@ -114,17 +114,18 @@ def pictures(
 
     hear: takes the packets of the sound.
     """
-    clock, complaints = Clock(container, stream.start * stream.time_base), Complaints()
+    clock, complaints, complaint = Clock(container, stream.start * stream.time_base), stream.complaints, ""
     found.one_each = stream.one_each
     streams = [stream.video, *([stream.sound] if hear and stream.sound else [])]
     for packet in _to_the_end(container, streams, found):
         before = clock.part(packet.stream_index) if packet.size else 0
         shift_s = clock.shift_s(packet) if packet.size else Fraction(0)
+        complaint = complaints() or complaint
         if packet.stream is not stream.video and hear:
             _shift(packet, round(shift_s / packet.time_base) if packet.size else 0)
-            hear(packet)
+            with complaints.not_of_pictures():
+                hear(packet)
             continue
-        complaint = complaints()
         if packet.size:
             if clock.part(packet.stream_index) > before:
                 found.joined = True
@@ -133,6 +134,7 @@ def pictures(
             _number(packet, found, complaint)
         else:
             found.end = found.end or complaint
+        complaint = ""
         yield from _decoded(packet, found, complaints)
 
 
