@@ -73,6 +73,7 @@ def test_the_toy_runs_as_it_is_printed(toy: Path) -> None:
     assert "Nothing to be done" in run(toy, "bash", "-e", "run.sh").stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_fuller_toy_runs(toy: Path) -> None:
     for name, content in files("more").items():

@@ -287,6 +287,7 @@ def planted(n: int, seed: int, *, shuffled: bool = False) -> list[GroundedVideo]
     return made
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("with_texts", [False, True])
 def test_it_learns_what_is_planted_and_not_what_is_shuffled(with_texts: bool) -> None:

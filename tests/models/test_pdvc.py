@@ -434,6 +434,7 @@ def baseline(videos: list[Video]) -> float:
     return float(np.mean([soda_d(true, uniform(1, 4)).f1 for _, true, _ in videos]))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_planted_segments_are_found_and_captioned_also_in_new_videos() -> None:
     train, new = planted(0, 48), planted(1, 16)
@@ -446,6 +447,7 @@ def test_planted_segments_are_found_and_captioned_also_in_new_videos() -> None:
     assert np.mean(counted) > 0.8
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_nothing_of_a_new_video_is_found_where_its_rows_are_shuffled() -> None:
     new = planted(1, 16, shuffled=True)

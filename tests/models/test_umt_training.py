@@ -214,6 +214,7 @@ def found(model: Umt, made: list[Any], words: Any) -> float:
     return float(np.mean(right))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_planted_steps_are_found_in_new_videos_and_not_where_rows_are_shuffled(shuffled: bool) -> None:

@@ -179,6 +179,7 @@ def extracted(folder: str, *specs: ClipSpec) -> dict[str, Bank]:
     return {work.spec.name: Bank.open([work.store], work.spec) for work in works}
 
 
+@pytest.mark.long
 def test_real_footage_in_one_decode_for_several_families(
     real_data: Path, networks: dict[str, torch.nn.Module], decoded: list[str]
 ) -> None:

@@ -107,6 +107,7 @@ def release(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hirest_joint_layers, "DEVIATION", 0.1)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("release")
 def test_each_head_learns_the_annotation_that_is_shown_and_not_another_video_s(tmp_path: Path) -> None:
     shown, shuffled = (right(told, tmp_path / f"{told}.safetensors") for told in (True, False))

@@ -115,6 +115,7 @@ def features(tmp_path_factory: pytest.TempPathFactory, real_data: Path) -> Path:
 PLANNERS = "mlp-t3", "transformer-t3", "pdpp-t3"
 
 
+@pytest.mark.long
 def test_planners_learn_what_is_planted(features: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(features)
     plan = study(**SMALL, features={"videoclip": {"video": "planted", "text": "./text.json"}})
@@ -128,6 +129,7 @@ def test_planners_learn_what_is_planted(features: Path, monkeypatch: pytest.Monk
         assert learnt["novel_acc"] > matching["novel_acc"] + 5, entry
 
 
+@pytest.mark.long
 def test_planners_learn_nothing_from_other_videos(features: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(features)
     plan = study(**SMALL, features={"videoclip": {"video": "shuffled", "text": "./text.json"}})

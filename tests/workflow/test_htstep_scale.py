@@ -159,6 +159,7 @@ def leave_others() -> None:
             extract(paths.availability("htstep", shard), todo, target, lock=lock, limits=limits, options=options)
 
 
+@pytest.mark.long
 def test_baselines_of_those_that_are_there_stand_in_the_table(here: Path) -> None:
     fetch_release(htstep.RELEASES, "v1")
     annotations = make_annotations(0, ["train", "val_seen"], durations=dict.fromkeys(chosen(), DURATION_S))

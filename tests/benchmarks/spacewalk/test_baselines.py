@@ -56,6 +56,7 @@ def test_linear_after_the_preview_has_a_map_of_31_36_on_v2(in_spacewalk: Path) -
     assert mean_map("2a-linear-after-preview", "v2", []) == pytest.approx(31.36, abs=0.005)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_order_alone_has_a_map_of_31_20_on_v2(in_spacewalk: Path, tmp_path: Path) -> None:
     numpy_files = pytest.importorskip("safetensors.numpy")
