@@ -42,6 +42,11 @@ def die(signal_number: int) -> Iterator[int]:
     os.kill(os.getpid(), signal_number)
 
 
+def late() -> Iterator[int]:
+    time.sleep(60)
+    yield 1
+
+
 def leave(code: int) -> Iterator[int]:
     os._exit(code)
     yield 1
@@ -159,7 +164,7 @@ def test_a_longer_video_may_take_longer(tmp_path: Path) -> None:
     path = make(tmp_path / "a.mp4", CFR_25)
     limits = Limits(memory_mb=1000, least_s=0.001, s_per_video_s=1)
     with pytest.raises(MediaError, match="takes longer than"):
-        list(killable(sizes, path, limits=limits, duration_s=0))
+        list(killable(late, limits=limits, duration_s=0))
     assert len(list(killable(sizes, path, limits=limits, duration_s=60))) == 75
 
 

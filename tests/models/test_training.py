@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 from safetensors.torch import load_file  # noqa: E402
 
 from stepline.errors import ConfigError  # noqa: E402
-from stepline.io import atomic_path  # noqa: E402
+from stepline.io import write_tensors  # noqa: E402
 from stepline.models import training  # noqa: E402
 from stepline.models.training import fit_head  # noqa: E402
 
@@ -169,11 +169,11 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_bytes(steps: int | None, fuse
 def test_a_state_that_takes_long_to_write_is_not_written_after_each_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[Path] = []
 
-    def watched(path: Path) -> Any:
+    def watched(path: Path, *rest: Any) -> None:
         written.append(path)
-        return atomic_path(path)
+        write_tensors(path, *rest)
 
-    monkeypatch.setattr(training, "atomic_path", watched)
+    monkeypatch.setattr(training, "write_tensors", watched)
     state, fit = Path("f.safetensors.state"), Path("f.safetensors")
     fitted(nothing, resume="a", epochs=4)
     assert written == [state, state, state, fit]

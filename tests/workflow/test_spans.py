@@ -69,5 +69,5 @@ def test_only_annotated_spans_are_decoded_and_other_segments_are_followed(
     configure(tmp_path, mine=mine, shard_hours=10)
     go(tmp_path)
     assert read_json(tmp_path / "datasets/mine/media/a/media.json")["n_frames"] == 300
-    assert {video: len(part) for video, part in bank(tmp_path).rows.items()} == {"a": 150, "b": 150, "c": 150}
+    assert {video: len(part) for video, part in bank(tmp_path).items()} == {"a": 150, "b": 150, "c": 150}
     assert go(tmp_path) == []

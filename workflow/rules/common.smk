@@ -30,7 +30,6 @@ use_conda = DeploymentMethod.CONDA in deployed
 os.environ.update({"STEPLINE_CONDA": "1"} if use_conda else {})
 os.environ.setdefault("STEPLINE_RUN", f"{os.getpid()}-{time.time_ns()}")
 
-
 # What jobs on other machines need of the environment. Kubernetes hands it on as a secret.
 PASSED = [name for name in os.environ if name in {"STEPLINE_MIRROR", KEY, *KEYS.values()} or name.startswith("AWS_")]
 
@@ -86,9 +85,8 @@ try:
     names = dict.fromkeys([*configured(config), *sorted(asked & KNOWN.keys())])
     helpers = Helpers.of(config, names, cores)
     PLANS, PIPELINES = helpers.plans, helpers.pipelines
-    if workflow.is_main_process:
-        for line in helpers.forget_lost():
-            print(f"warning: {line}", file=sys.stderr)
+    for line in helpers.forget_lost() if workflow.is_main_process else []:
+        print(f"warning: {line}", file=sys.stderr)
     helpers.check_records()
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():

@@ -107,5 +107,5 @@ class SpacewalkInputs(Inputs[Spacewalk]):
 
     @property
     def read(self) -> Iterable[Bank]:
-        """The banks of the entry and its parts."""
-        return [part.bank for part in self.parts if part.entry.backbone]
+        """The banks of the entry and its parts, but for those that decode videos themselves."""
+        return [part.bank for part in self.parts if part.entry.backbone and not part.entry.kind.decoded]

@@ -40,6 +40,7 @@ OPTIONS = {
 }
 KIND = SpacewalkKind(
     method=KINDS["all-layer"].method,
+    decoded=True,
     encoders=("video",),
     grid=False,
     texts="windows",
