@@ -15,7 +15,8 @@ from torch.nn.functional import interpolate
 
 from stepline.backbones.picture import Pictures, picture
 from stepline.backbones.registry import presets
-from stepline.media.decode import DecodedFrame, frames
+from stepline.media.decode import frames
+from stepline.media.frame import DecodedFrame
 from stepline.spec import Step
 
 FRAMES = 30

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stepline.backbones.picture import ROUNDINGS, picture
 from stepline.backbones.registry import presets
 from stepline.errors import ConfigError
-from stepline.media.decode import ArrayFrame
+from stepline.media.frame import ArrayFrame
 from stepline.spec import METHODS, ClipSpec, Spec, Step, digest, fixed_size
 from stepline.spec import ROUNDINGS as NAMES
 

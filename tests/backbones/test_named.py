@@ -15,7 +15,7 @@ from stepline.backbones import named
 from stepline.backbones.picture import picture
 from stepline.backbones.torchvision import make_importable
 from stepline.errors import ConfigError, MissingError, StoreError
-from stepline.media.decode import ArrayFrame
+from stepline.media.frame import ArrayFrame
 from stepline.spec import ClipSpec
 
 make_importable()

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from stepline.backbones.parity import seed_of
 from stepline.backbones.picture import Pictures, picture
-from stepline.media.decode import ArrayFrame, frames
+from stepline.media.decode import frames
+from stepline.media.frame import ArrayFrame
 from stepline.spec import Step
 from tests.media.clips import CFR_30, make
 

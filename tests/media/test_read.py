@@ -13,6 +13,7 @@ import pytest
 
 from stepline.media import decode
 from stepline.media.decode import MediaError, frames
+from stepline.media.frame import DecodedFrame
 from stepline.media.read import pyav, timeline_of, with_timeline
 from stepline.media.salvage import salvaged
 from stepline.media.timeline import Timeline
@@ -27,7 +28,7 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     packets: list[int] = []
     decode_packet = decode.Stream.decode
 
-    def listed(self: decode.Stream, packet: "av.Packet", **after: int | None) -> Iterator[decode.DecodedFrame]:
+    def listed(self: decode.Stream, packet: "av.Packet", **after: int | None) -> Iterator[DecodedFrame]:
         packets.append(packet.pts)
         return decode_packet(self, packet, **after)
 

@@ -17,7 +17,7 @@ from stepline.backbones.picture import picture
 from stepline.backbones.still import Still
 from stepline.backbones.weights import File, Weights
 from stepline.errors import ConfigError, StoreError
-from stepline.media.decode import ArrayFrame
+from stepline.media.frame import ArrayFrame
 from stepline.spec import ClipSpec, Step, TextSpec
 
 FILES = ("config.json", "model.safetensors", "preprocessor_config.json")

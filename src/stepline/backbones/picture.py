@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.media.decode import ArrayFrame, Frame, Image
+from stepline.media.frame import ArrayFrame, Frame, Image
 from stepline.spec import Step
 
 Picture = NDArray[np.uint8 | np.float32]

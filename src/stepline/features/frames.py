@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from stepline.backbones.picture import Pictures
 from stepline.backbones.registry import FRAME_BACKBONES
 from stepline.features.clips import OUTSIDE, order, readable, rows
-from stepline.media.decode import DamagedError, Frame, MediaError
+from stepline.media.decode import DamagedError, MediaError
 from stepline.media.decord import decord
+from stepline.media.frame import Frame
 from stepline.media.read import Reader, pyav
 from stepline.media.salvage import salvaged
 from stepline.media.spans import Spans

@@ -18,7 +18,8 @@ from stepline.errors import StoreError
 from stepline.features.cache import Clips
 from stepline.features.decoding import Ended, decoded
 from stepline.features.frames import Begun, Refused, Request
-from stepline.media.decode import ArrayFrame, MediaError
+from stepline.media.decode import MediaError
+from stepline.media.frame import ArrayFrame
 from stepline.media.process import Limits
 from stepline.media.timeline import described
 from stepline.progress import progress

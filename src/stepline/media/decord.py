@@ -11,7 +11,8 @@ from resource import RLIM_INFINITY, RLIMIT_DATA, getrlimit
 
 import numpy as np
 
-from stepline.media.decode import ArrayFrame, Frame, MediaError, Stream, opened
+from stepline.media.decode import MediaError, Stream, opened
+from stepline.media.frame import ArrayFrame, Frame
 from stepline.media.process import data_bytes
 from stepline.media.timeline import Indices, Timeline
 

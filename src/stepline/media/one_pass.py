@@ -10,7 +10,8 @@ from typing import Any
 
 from stepline.media.audio import Audio, AudioFile, write_spans
 from stepline.media.cut import read_header
-from stepline.media.decode import DamagedError, DecodedFrame, MediaError, Probe, Stream, opened, packets
+from stepline.media.decode import DamagedError, MediaError, Probe, Stream, opened, packets
+from stepline.media.frame import DecodedFrame
 from stepline.media.process import Limits, killable
 from stepline.media.salvage import placed, salvaged
 from stepline.media.scores import FrameScores

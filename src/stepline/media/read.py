@@ -7,7 +7,8 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from stepline.media.decode import DamagedError, DecodedFrame, Frame, MissedKeyError, frames
+from stepline.media.decode import DamagedError, MissedKeyError, frames
+from stepline.media.frame import DecodedFrame, Frame
 from stepline.media.salvage import salvaged, salvaged_frames
 from stepline.media.timeline import Indices, Timeline, scan
 

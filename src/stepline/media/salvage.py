@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stepline.media.clock import Clock
-from stepline.media.decode import Complaints, DamagedError, DecodedFrame, MediaError, Stream, opened, packets
+from stepline.media.decode import Complaints, DamagedError, MediaError, Stream, opened, packets
+from stepline.media.frame import DecodedFrame
 from stepline.media.timeline import Gap, Timeline
 
 if TYPE_CHECKING:

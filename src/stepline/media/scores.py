@@ -5,7 +5,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.media.decode import Image
+from stepline.media.frame import Image
 
 WIDTH = 256
 HASH = 8

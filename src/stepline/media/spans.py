@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stepline.media.decode import DecodedFrame
+    from stepline.media.frame import DecodedFrame
 
 Spans = Sequence[Sequence[float]]
 """[start_s, end_s) of each, ascending and apart; none stands for the whole video."""

@@ -9,7 +9,8 @@ from typing import Any, cast
 from stepline import paths
 from stepline.availability import Record, read_availability, read_manifest, write_manifest
 from stepline.io import write_bytes
-from stepline.media.decode import DecodedFrame, MediaError
+from stepline.media.decode import MediaError
+from stepline.media.frame import DecodedFrame
 from stepline.media.read import pyav, with_timeline
 from stepline.media.timeline import Timeline
 from stepline.progress import progress

@@ -18,7 +18,8 @@ from stepline.benchmarks.oepp import pictures as module  # noqa: E402
 from stepline.benchmarks.oepp.pictures import observed_s, pictures  # noqa: E402
 from stepline.benchmarks.oepp.windows import Window  # noqa: E402
 from stepline.datasets.oepp import Step  # noqa: E402
-from stepline.media.decode import Frame, MediaError  # noqa: E402
+from stepline.media.decode import MediaError  # noqa: E402
+from stepline.media.frame import Frame  # noqa: E402
 from tests.media.clips import make  # noqa: E402
 
 

@@ -16,7 +16,7 @@ from stepline.backbones.picture import picture
 from stepline.backbones.presets.clip import MEAN, STD
 from stepline.backbones.presets.eva_clip import HIREST, TOWERS
 from stepline.backbones.registry import files_of
-from stepline.media.decode import ArrayFrame
+from stepline.media.frame import ArrayFrame
 
 EXAMPLE = {"a diagram": 1.0, "a dog": 2.0857e-10, "a cat": 4.8534e-12}
 """Captions of eva_CLIP.png and their probabilities, from the README of EVA-01/clip at baaivision/EVA 5623d08b."""

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import cast
 
 from stepline.benchmarks.oepp.windows import Window
-from stepline.media.decode import DecodedFrame, MediaError
+from stepline.media.decode import MediaError
+from stepline.media.frame import DecodedFrame
 from stepline.media.read import pyav, with_timeline
 from stepline.media.timeline import Timeline, absent_s
 

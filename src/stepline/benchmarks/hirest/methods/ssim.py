@@ -13,7 +13,8 @@ from stepline.benchmark import Method, UnavailableError
 from stepline.benchmarks.hirest.inputs import HirestInputs
 from stepline.benchmarks.hirest.kinds import Found
 from stepline.benchmarks.hirest.methods.found import found, sampled, stepped
-from stepline.media.decode import Frame, MediaError
+from stepline.media.decode import MediaError
+from stepline.media.frame import Frame
 from stepline.media.read import pyav, with_timeline
 from stepline.media.timeline import Timeline, absent_s
 from stepline.needs import Need
