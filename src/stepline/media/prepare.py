@@ -109,8 +109,9 @@ class Beside:
             self._making.next.take(item)
 
     def end(self) -> None:
-        """Publish the media."""
-        assert self._scores is not None
+        """Publish the media, unless they were left."""
+        if self._scores is None:
+            return
         self._scores.close()
         self._making.end(self._scores.found)
         self._scores = None

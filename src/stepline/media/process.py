@@ -93,8 +93,9 @@ class Decoder:
 
     def start(self) -> None:
         """Start the process, if there is none: the first one as a copy of this process where that has one thread."""
-        if self._process is not None:
+        if self._process is not None and self._process.is_alive():
             return
+        self.close()
         copied = self._first and threading.active_count() == 1
         self._first = False
         context = get_context("fork" if copied else "spawn")
