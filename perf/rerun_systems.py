@@ -83,7 +83,7 @@ class Place:
             "COCOINDEX_DISABLE_USAGE_TRACKING": "1",
         }
         log = self.folder / "log"
-        with log.open("w") as out:
+        with log.open("a") as out:
             done = subprocess.run(command, cwd=self.folder, env=known | own, stdout=out, stderr=out, check=False)
         if done.returncode:
             raise RuntimeError(
@@ -116,7 +116,7 @@ def stepline(title: str, dataset: Mapping[str, Any], options: Mapping[str, Any])
 
     return System(
         title=title,
-        packages=("-c", str(HERE.parent / "constraints.txt"), "-e", f"{HERE.parent}[media]"),
+        packages=("-c", str(HERE.parent / "constraints.txt"), "-e", f"{HERE.parent}[media]", "torch"),
         head="from stepline.spec import ClipSpec\n\n\n",
         tail="""
 
