@@ -104,6 +104,13 @@ YAML_CHARACTERS, YAML_VALUES, YAML_LEVELS = 1 << 20, 100_000, 100
 """The most that a YAML file may have; values count as often as aliases repeat them."""
 
 
+def packaged_yaml(path: Path) -> Any:
+    """Return the YAML value in a file of the package, which the tests have checked."""
+    import yaml
+
+    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def read_yaml(text: str) -> Any:
     """Return the YAML value in ``text``, read by libyaml where PyYAML has it.
 
