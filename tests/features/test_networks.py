@@ -123,6 +123,21 @@ def test_rows_depend_on_no_neighbour_and_hardly_on_the_batch(tmp_path: Path) -> 
     assert bank(alone, TOY).rows["a"].tobytes() == rows[3].tobytes()
 
 
+def test_a_network_sees_a_video_s_clips_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    forward = toy.Toy.forward
+
+    def noted(self: toy.Toy, clips: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(clips))
+        return forward(self, clips)
+
+    monkeypatch.setattr(toy.Toy, "forward", noted)
+    a, b = make(tmp_path / "a.mp4", CFR_25), make(tmp_path / "b.mp4", CFR_25[:30])
+    shard(tmp_path, present(a), present(b))
+    store(tmp_path, work(tmp_path, replace(TOY, hop=1)), batch_size=7)
+    assert sizes == [4, 4, 4, 4, 1]
+
+
 def test_several_decoders_give_the_same_bytes(tmp_path: Path) -> None:
     videos = [make(tmp_path / f"{name}.mp4", CFR_25[: 40 + 9 * i]) for i, name in enumerate("abcd")]
     folders = {}
@@ -220,7 +235,7 @@ def test_listed_clips_are_rows_in_the_order_of_the_list(tmp_path: Path, decoded:
 def test_vectors_of_another_length_are_an_error(tmp_path: Path) -> None:
     network = Network(replace(TOY, dimension=15), {}, "cpu", 2)
     network.spec = TOY
-    with pytest.raises(StoreError, match=r"toy: its output pooled has the shape \(2, 15\), not \(2, 16\)"):
+    with pytest.raises(StoreError, match=r"toy: its output pooled has the shape \(1, 15\), not \(1, 16\)"):
         network(np.zeros((1, 4, 32, 32, 3), np.uint8), np.ones((1, 4), bool))
 
 
@@ -248,12 +263,12 @@ def test_more_batches_take_no_more_memory() -> None:
     def held_mb() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
 
-    network = Network(replace(TOY, dimension=3), {}, "cpu", 1)
+    network = Network(replace(TOY, dimension=3), {}, "cpu", 4)
     network.module = Means()
     held, rows = [], []
-    for _ in range(60):
-        clips = np.zeros((1, 16, 224, 224, 3), np.uint8)
-        rows.append(network(clips, np.ones((1, 16), bool)))
+    for size in [4, 2, 1] * 20:
+        clips = np.zeros((size, 8, 224, 224, 3), np.uint8)
+        rows.append(network(clips, np.ones((size, 8), bool)))
         held.append(held_mb())
     assert held[-1] - held[2] < 60
 

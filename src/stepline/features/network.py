@@ -33,13 +33,13 @@ class Network:
     """A network with its weights on a device.
 
     It computes the same bytes for the same batch on the same device with the same number of threads: deterministic
-    kernels, no TF32, one shape for all batches.
+    kernels, no TF32.
     """
 
     def __init__(
         self, spec: ClipSpec, files: Mapping[str, Path], device: torch.device | str, batch_size: int | None
     ) -> None:
-        """Load the weights in ``files``. batch_size: clips at once; None is what suits network and device.
+        """Load the weights in ``files``. batch_size: most clips at once; None is what suits network and device.
 
         Raises what the architecture's ``load`` raises.
         """
@@ -65,30 +65,30 @@ class Network:
             inputs = self._normalised(clips, shown)
             with torch.inference_mode(), self._precision():
                 vectors = self.module(inputs)
-                self._check(vectors, inputs, len(clips))
+                self._check(vectors, inputs)
         except torch.OutOfMemoryError:
             raise StoreError(
-                f"{self.spec.name}: the GPU's memory is full with {self.batch_size} clips: lower features.batch_size"
+                f"{self.spec.name}: the GPU's memory is full with {len(clips)} clips: lower features.batch_size"
             ) from None
         except SteplineError:
             raise
         except Exception as error:
             raise StoreError(f"{self.spec.name}: its network fails: {type(error).__name__}: {error}") from error
-        return np.array(vectors[: len(clips)].float().cpu().numpy())
+        return np.array(vectors.float().cpu().numpy())
 
     def _precision(self) -> AbstractContextManager[object]:
         if self.spec.compute == "float32":
             return nullcontext()
         return torch.autocast(self.device.type, getattr(torch, self.spec.compute))
 
-    def _check(self, vectors: torch.Tensor, inputs: torch.Tensor, n: int) -> None:
-        name, wanted = self.spec.name, (self.batch_size, self.spec.dimension)
+    def _check(self, vectors: torch.Tensor, inputs: torch.Tensor) -> None:
+        name, wanted = self.spec.name, (len(inputs), self.spec.dimension)
         if tuple(vectors.shape) != wanted:
             shape = tuple(vectors.shape)
             raise StoreError(f"{name}: its output {self.spec.output} has the shape {shape}, not {wanted}")
-        if not bool(torch.isfinite(vectors[:n]).all()):
+        if not bool(torch.isfinite(vectors).all()):
             raise StoreError(f"{name}: {self._first_not_finite(inputs)} gives values that are not finite")
-        largest, most = float(vectors[:n].abs().max()), float(np.finfo(self.spec.dtype).max)
+        largest, most = float(vectors.abs().max()), float(np.finfo(self.spec.dtype).max)
         if largest > most:
             raise StoreError(
                 f"{name}: its output {self.spec.output} reaches {largest:g}, and {self.spec.dtype} holds up to "
@@ -96,17 +96,13 @@ class Network:
             )
 
     def _normalised(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> torch.Tensor:
-        """Return the input of batch_size clips, the last of them zeros where there are fewer."""
-        if more := self.batch_size - len(clips):
-            clips, shown = np.pad(clips, [(0, more)] + [(0, 0)] * 4), np.pad(shown, [(0, more), (0, 0)])
         tensors = [torch.from_numpy(each) for each in (clips, shown)]
         if self.device.type == "cuda":
             tensors = [each.pin_memory().to(self.device, non_blocking=True) for each in tensors]
         pixels, there = tensors
-        pixels = pixels.permute(0, 4, 1, 2, 3)
-        if self._inputs.shape != pixels.shape:
-            self._inputs = torch.empty_like(pixels, dtype=torch.float32)
-        inputs = self._inputs.copy_(pixels)
+        if self._inputs.numel() < pixels.numel():
+            self._inputs = torch.empty(pixels.numel(), device=self.device)
+        inputs = self._inputs[: pixels.numel()].view(pixels.shape).copy_(pixels).permute(0, 4, 1, 2, 3)
         inputs.div_(255).sub_(self._mean).div_(self._std)
         return inputs.mul_(there[:, None, :, None, None])
 

@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Iterable, Sequence
-from math import ceil, log
+from math import log
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, SpacewalkMet
 from stepline.benchmarks.spacewalk.windows import window
 from stepline.datasets.studies import RETRIEVAL
 from stepline.errors import StoreError
+from stepline.features.frames import split
 from stepline.features.network import Network, device_of
 from stepline.features.pictures import Videos, keep, stream
 from stepline.media.process import Limits
@@ -214,7 +215,7 @@ class _Tuned:
         found = [np.zeros((len(windows.clips), self.spec.dimension), np.float32) for _ in self.networks]
         videos, size = _videos(self.inputs, [video], self.folder), self.networks[0].batch_size
         batches = stream(self.spec, {video: windows.clips}, videos, size)
-        for batch in progress(batches, what=video, unit="batches", total=ceil(len(windows.clips) / size)):
+        for batch in progress(batches, what=video, unit="batches", total=len(split(len(windows.clips), size))):
             for rows, network in zip(found, self.networks, strict=True):
                 rows[batch.places] = network(batch.clips, batch.shown)
         return found
