@@ -4,9 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
@@ -15,6 +13,7 @@ from stepline.config import Config
 from stepline.errors import SteplineError
 from stepline.features.cache import Clips, FeatureCache
 from stepline.features.decoding import Ended, Outcome, decoded
+from stepline.features.encoder import Encoder, Encoders
 from stepline.features.frames import DESCRIBED, Batch, Begun, Refused, Request
 from stepline.features.meter import Meter
 from stepline.media.decode import MediaError
@@ -22,9 +21,6 @@ from stepline.media.process import Limits
 from stepline.paths import Location
 from stepline.spec import ClipSpec, FrameSpec
 from stepline.stopping import Stopped, whole_step
-
-if TYPE_CHECKING:
-    import torch
 
 log = logging.getLogger(__name__)
 
@@ -103,23 +99,16 @@ class _Filling:
                 raise Stopped("; ".join(["finished videos are kept", *kept])) from None
 
     def _load(self, numbers: Sequence[int]) -> None:
-        self.networks = {}
+        self.networks: dict[int, Encoder] = {}
+        encoders = Encoders(self.options)
         for n in numbers:
             work = self.works[n]
             if not isinstance(work.spec, ClipSpec):
                 continue
-            from stepline.features.network import Network
-
             try:
-                self.networks[n] = Network(work.spec, work.files, self._device, self.options["batch_size"])
+                self.networks[n] = encoders.load(work.spec, work.files)
             except SteplineError as error:
                 self.errors[n] = error
-
-    @cached_property
-    def _device(self) -> "torch.device":
-        from stepline.features.network import device_of
-
-        return device_of(self.options)
 
     def _request(self, record: Record, n: int) -> Request:
         cache = self.caches[n]

@@ -191,7 +191,8 @@ class _Tuned:
         self.inputs, self.context_s, self.folder = inputs, context_s, fits[0].parent
         self.spec, options = _spec(inputs), inputs.benchmark.config["features"]
         self.device = device_of(options)
-        self.networks = [Network(self.spec, {fit.name: fit}, self.device, options["batch_size"]) for fit in fits]
+        loaded = [internvideo.load(self.spec, {fit.name: fit}) for fit in fits]
+        self.networks = [Network(self.spec, each, self.device, options["batch_size"]) for each in loaded]
         self.texts_at_once = options["batch_size"] or TEXTS
         self.towers = [internvideo.load_text_tower({fit.name: fit}).to(self.device) for fit in fits if _heard(inputs)]
 
