@@ -16,6 +16,7 @@ from stepline.features.decoding import Ended, Outcome, decoded
 from stepline.features.encoder import Encoder, Encoders
 from stepline.features.frames import DESCRIBED, Batch, Begun, Refused, Request
 from stepline.features.meter import Meter
+from stepline.features.mixed import Mixed
 from stepline.media.decode import MediaError
 from stepline.media.process import Limits
 from stepline.paths import Location
@@ -94,12 +95,15 @@ class _Filling:
                     record, numbers, _ = jobs[place]
                     with whole_step():
                         self._take(record, numbers, message)
+                with whole_step():
+                    self._rest()
             except Stopped:
                 kept = [f"{cache.spec.name}: {line}" for cache in self.caches for line in cache.keep()]
                 raise Stopped("; ".join(["finished videos are kept", *kept])) from None
 
     def _load(self, numbers: Sequence[int]) -> None:
         self.networks: dict[int, Encoder] = {}
+        self.mixed: dict[int, Mixed] = {}
         encoders = Encoders(self.options)
         for n in numbers:
             work = self.works[n]
@@ -107,6 +111,8 @@ class _Filling:
                 continue
             try:
                 self.networks[n] = encoders.load(work.spec, work.files)
+                if work.spec.batches == "mixed":
+                    self.mixed[n] = Mixed(self.networks[n], self.caches[n])
             except SteplineError as error:
                 self.errors[n] = error
 
@@ -142,12 +148,23 @@ class _Filling:
 
     def _batch(self, record: Record, n: int, batch: Batch, sides: int) -> None:
         try:
-            with self.meter.timed("model"):
-                rows = self.networks[n](batch.clips, batch.shown) if n in self.networks else batch.clips
-            with self.meter.timed("write"):
-                total = self.caches[n].add(record, rows)
+            if n in self.mixed:
+                with self.meter.timed("model"):
+                    total = self.mixed[n].add(record, batch.clips, batch.shown)
+            else:
+                with self.meter.timed("model"):
+                    rows = self.networks[n](batch.clips, batch.shown) if n in self.networks else batch.clips
+                with self.meter.timed("write"):
+                    total = self.caches[n].add(record, rows)
         except SteplineError as error:
             self.errors[n] = error
             return
-        done_s = record.duration_s * len(rows) / total / sides
+        done_s = record.duration_s * len(batch.clips) / total / sides
         self.meter.add(done_s, decode_s=batch.decode_s, picture_s=batch.picture_s)
+
+    def _rest(self) -> None:
+        for n in self.mixed.keys() - self.errors.keys():
+            try:
+                self.mixed[n].rest()
+            except SteplineError as error:
+                self.errors[n] = error
