@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stepline.backbones.beside import importing
+from stepline.backbones.beside import Code, importing
 from stepline.errors import ConfigError
 from stepline.spec import ClipSpec, TextSpec, fixed_size
 
@@ -65,6 +65,7 @@ def load_text(spec: TextSpec, files: Mapping[str, Path]) -> Any:
 
 
 def _named(name: str, path: Path, what: str, kind: type[AnySpec], loader: str) -> AnySpec:
+    code: Code
     with importing(path) as code:
         module = _imported(path)
         found: Any = _defined(module, path, what)
