@@ -88,6 +88,8 @@ try:
     for line in helpers.forget_lost() if workflow.is_main_process else []:
         print(f"warning: {line}", file=sys.stderr)
     helpers.check_records()
+    if workflow.is_main_process:
+        helpers.note_current()
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():
             PLANS[name].check_table(table)

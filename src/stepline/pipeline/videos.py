@@ -213,7 +213,7 @@ class Videos:
     def dropped(self) -> list[Path]:
         """The records that shards' videos are deleted, where they are not kept."""
         drops = self.config["media"]["keep"] == "none" and self.demand.drops
-        return [paths.dropped(self.dataset.name, shard) for shard in self.all_shards] if drops else []
+        return [paths.dropped(self.dataset.name, shard) for shard in self.all_shards if drops and self.made(shard)]
 
 
 def _only_time_differs(stamp: str, other: str) -> bool:
