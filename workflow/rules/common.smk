@@ -109,6 +109,7 @@ if not os.path.exists(CONFIG):
     write_text(CONFIG, canonical_json(config))
 modules = [importable(), *([] if use_conda else filter(None, [os.environ.get("PYTHONPATH")]))]
 environment = {"STEPLINE_CONFIG": CONFIG, "PYTHONPATH": os.pathsep.join(modules)}
+environment |= {} if CLUSTER or not workflow.is_main_process else {"STEPLINE_ONE_HOST": "1"}
 prefix = "".join(f"export {name}={shlex.quote(value)}; " for name, value in environment.items())
 if not use_conda:
     prefix += f"export PATH={shlex.quote(os.path.dirname(sys.executable))}:$PATH; "

@@ -106,6 +106,11 @@ class FeatureCache:
             self._forget(record)
         self._coming[record.video] = Coming(record, begun, anew, staged=self.done(record))
 
+    def restart(self, record: Record) -> None:
+        """Expect no row of a video, and forget those that are staged."""
+        self._coming.pop(record.video, None)
+        self._forget(record)
+
     def add(self, record: Record, rows: NDArray[np.float32]) -> int:
         """Take the next rows of a video; return how many it will have. Raise StoreError where they cannot be stored."""
         coming = self._coming[record.video]
