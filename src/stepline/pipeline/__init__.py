@@ -15,7 +15,7 @@ from stepline.datasets.configured import dataset
 from stepline.datasets.dataset import Dataset
 from stepline.errors import ConfigError, MissingError
 from stepline.needs import Need, unique
-from stepline.pipeline.demand import STAGES, Clips, Demand, Own
+from stepline.pipeline.demand import STAGES, Clips, Demand, Own, configured_stages
 from stepline.pipeline.features import Features
 from stepline.pipeline.fill import how_to_fill
 from stepline.pipeline.speech import Speech
@@ -24,8 +24,8 @@ from stepline.remembered import remembered
 from stepline.spec import digest
 
 __all__ = [
-    "STAGES", "Clips", "Demand", "Features", "Own", "Pipeline", "Speech", "Videos", "how_to_fill", "media_params",
-    "shots_params",
+    "STAGES", "Clips", "Demand", "Features", "Own", "Pipeline", "Speech", "Videos", "configured_stages",
+    "how_to_fill", "media_params", "shots_params",
 ]  # fmt: skip
 
 

@@ -20,6 +20,12 @@ Clips = Mapping[str, Sequence[tuple[float, float]]]
 """Clips [start_s, end_s) by video, ascending."""
 
 
+def configured_stages(config: Config, dataset: str) -> frozenset[str]:
+    """Return the stages that a data set of the user's names, with the shots that pictures are of; of others all."""
+    named = config["datasets"].get(dataset, {}).get("stages", STAGES)
+    return frozenset([*named, *(["shots"] if "pictures" in named else [])])
+
+
 class Demand:
     """What the owner of a data set asks of its videos; an owner overrides what it asks besides the defaults."""
 
@@ -100,9 +106,8 @@ class Own(Demand):
 
     @cached_property
     def stages(self) -> Collection[str]:  # type: ignore[override]
-        """What the configuration names, with the shots that pictures are of."""
-        named = self.config["datasets"][self.dataset.name].get("stages", STAGES)
-        return {*named, *(["shots"] if "pictures" in named else [])}
+        """What the configuration names."""
+        return configured_stages(self.config, self.dataset.name)
 
     @property
     def backbones(self) -> Sequence[str]:
