@@ -112,6 +112,7 @@ def serve(folder: str, traced: bool) -> None:
     if asked["module"] == "snakemake":
         sys.executable = f"{folder}/python"
     else:
+        os.environ.pop("STEPLINE_FORKSERVER", None)  # this is its fork
         os.environ["PATH"] = os.environ["PATH"].replace(folder, os.path.dirname(sys.executable))
         if traced:
             traces.mark(Path(folder), asked["arguments"])

@@ -14,6 +14,7 @@ from stepline.asr.engines import ENVIRONMENTS, KEYS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
 from stepline.errors import ConfigError, SteplineError
+from stepline.forkserver.listener import listen
 from stepline.helpers import Helpers, importable
 from stepline.invocation import Invocation
 from stepline.io import canonical_json, write_text
@@ -46,14 +47,15 @@ resource_scopes:
 
 # On a cluster, `--jobs` or its profile's says how many are submitted at once. The executor is not known yet.
 CLUSTER = workflow.resource_settings.nodes is not None
+if workflow.is_main_process and not CLUSTER and DeploymentMethod.APPTAINER not in deployed:
+    listen()
 
 
 # Printed commands say again how this run was started. It is no parameter: nothing reruns for it.
-started = workflow.config_settings
 Invocation(
     snakefile="" if os.path.realpath(workflow.basedir) == os.getcwd() else str(workflow.main_snakefile),
-    configfiles=tuple(map(str, started.configfiles)),
-    overrides=started.config,
+    configfiles=tuple(map(str, workflow.config_settings.configfiles)),
+    overrides=workflow.config_settings.config,
 ).keep()
 
 gc.disable()  # a plan stays until the end: the collector would look at all of it again and again
@@ -76,26 +78,24 @@ try:
     config = stepline_config.validate(config)
     found = map(re.compile("(?:results|datasets)/([^/]+)/(?:(.*)[.](?:csv|md|svg|html)$)?").match, sys.argv)
     targets = [target.groups() for target in found if target]
-    asked = {name for name, _ in targets}
     KNOWN = benchmarks(config)
     at_once = 1 if CLUSTER else max(1, len(devices.visible()) * config["features"]["jobs_per_gpu"])
     if "gpu" not in workflow.global_resources:
         workflow.register_resource("gpu", at_once)
     cores = max(1, (workflow.resource_settings.cores or 2) // at_once)
-    names = dict.fromkeys([*configured(config), *sorted(asked & KNOWN.keys())])
+    names = dict.fromkeys([*configured(config), *sorted({name for name, _ in targets} & KNOWN.keys())])
     helpers = Helpers.of(config, names, cores)
     PLANS, PIPELINES = helpers.plans, helpers.pipelines
-    for line in helpers.forget_lost() if workflow.is_main_process else []:
-        print(f"warning: {line}", file=sys.stderr)
+    if workflow.is_main_process:
+        stale = (line for each in PLANS.values() for line in each.stale())
+        for line in [*helpers.forget_lost(), *slurm.warnings(), *stale]:
+            print(f"warning: {line}", file=sys.stderr)
     helpers.check_records()
     if workflow.is_main_process:
         helpers.note_current()
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():
             PLANS[name].check_table(table)
-    if workflow.is_main_process:
-        for line in [*slurm.warnings(), *(line for each in PLANS.values() for line in each.stale())]:
-            print(f"warning: {line}", file=sys.stderr)
 except SteplineError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
