@@ -90,9 +90,8 @@ try:
         stale = (line for each in PLANS.values() for line in each.stale())
         for line in [*helpers.forget_lost(), *slurm.warnings(), *stale]:
             print(f"warning: {line}", file=sys.stderr)
-    helpers.check_records()
-    if workflow.is_main_process:
         helpers.note_current()
+    helpers.check_records()
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():
             PLANS[name].check_table(table)
