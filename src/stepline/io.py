@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+SETTLED_S = 2.0
+"""What was read of a file that changed less than this long ago is not kept: the next change may have the same time."""
+
+
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a temporary sibling of ``path`` that becomes ``path`` when the block ends without an error.

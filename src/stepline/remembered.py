@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stepline.aside import sweep
-from stepline.io import canonical_json, parse_json, write_text
+from stepline.io import SETTLED_S, canonical_json, parse_json, write_text
 
-REVISION = 1
+REVISION = 2
 """Raise it with a change of what is kept."""
 FOLDER = Path(".stepline/remembered")
-SETTLED_S = 2.0
-"""Files that changed less than this long ago are read again: one more change might have the same time."""
 T = TypeVar("T")
 
 

@@ -9,9 +9,9 @@ from safetensors.torch import save_file
 
 from stepline import config
 from stepline.backbones import file
+from stepline.backbones.beside import code_sha256
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.errors import ConfigError
-from stepline.io import sha256_file
 from stepline.spec import ClipSpec, TextSpec
 from tests.conftest import ROOT
 
@@ -32,7 +32,8 @@ def test_the_page_s_example_gives_vectors() -> None:
     spec = file.spec("colours", path)
     assert isinstance(spec, ClipSpec)
     assert (spec.name, spec.architecture) == ("colours", "file")
-    assert spec.weights_sha256 == (("mine.py", sha256_file(path)),)
+    assert spec.weights_sha256 == code_sha256(path)
+    assert [name for name, _ in spec.weights_sha256] == ["mine.py"]
     network = file.load(spec, {path.name: path})
     vectors = network(torch.ones(2, 3, spec.num_frames, 64, 64))
     torch.testing.assert_close(vectors, torch.ones(2, spec.dimension))

@@ -88,6 +88,7 @@ try:
         stale = (line for each in PLANS.values() for line in each.stale())
         for line in [*helpers.forget_lost(), *slurm.warnings(), *stale]:
             print(f"warning: {line}", file=sys.stderr)
+        helpers.note_current()
     helpers.check_records()
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():

@@ -298,7 +298,7 @@ def _extract(parsed: argparse.Namespace) -> None:
     made = pipeline(config, name)
     backbone = made.features.backbone_of(parsed.backbone)
     todo = works(made, backbone, shard)
-    with_media = _one_host() and made.demand.sound and not os.path.isabs(made.features.environment(backbone))
+    with_media = _one_host() and made.demand.media and not os.path.isabs(made.features.environment(backbone))
     manifest = paths.features_manifest(name, shard, todo[0].spec)
     extract(
         paths.availability(name, shard),
