@@ -108,6 +108,8 @@ def test_spans_and_pictures_that_are_not_turned_are_left_to_the_stages(tmp_path:
     assert passes == ["batches a"]
     stored = config.validate({"datasets": {"mine": {"videos": "."}}, "media": {"orientation": "stored"}})
     assert media_of(stored, "mine").next_of is None
+    spoken = config.validate({"datasets": {"mine": {"videos": ".", "stages": ["shots", "speech"]}}})
+    assert media_of(spoken, "mine").next_of is None
 
 
 def test_shots_by_the_same_options_are_kept(videos: list[Record]) -> None:

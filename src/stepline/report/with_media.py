@@ -10,6 +10,7 @@ from stepline.availability import Record
 from stepline.config import Config
 from stepline.io import write_bytes
 from stepline.media.prepare import Media
+from stepline.pipeline import configured_stages
 from stepline.report.thumbnails import SAMPLES_PER_S, Samples, files_of
 from stepline.shots import Detection, detect_in
 
@@ -55,12 +56,12 @@ class ShotsAndPictures:
 
 
 def media_of(config: Config, dataset: str) -> Media:
-    """Return the media of a data set's videos; shots and pictures follow them where pictures are read upright."""
-    upright = config["media"]["orientation"] == "upright"
+    """Return the media of a data set's videos; shots and pictures follow where they are wanted and read upright."""
+    shown = config["media"]["orientation"] == "upright" and "pictures" in configured_stages(config, dataset)
     folder, detection = paths.media(dataset), Detection(**config["shots"])
 
     def after(record: Record) -> ShotsAndPictures:
         return ShotsAndPictures(record, detection, folder, paths.shots(dataset), paths.thumbnails(dataset))
 
     options = {key: config["media"][key] for key in ("damaged", "orientation")}
-    return Media(folder, **options, next_of=after if upright else None)
+    return Media(folder, **options, next_of=after if shown else None)
