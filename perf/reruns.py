@@ -204,9 +204,8 @@ def series(systems: list[tuple[System, Path]], folder: Path, size: Size, files: 
         found[event] = [
             measured(place, state) if place.system.prepare or BY_HAND not in event else None for place in places
         ]
-        print(f"{event}: {found[event]}; load {os.getloadavg()[0]:.1f}", flush=True)
-    for pid in descendants():  # Postgres
-        os.kill(pid, signal.SIGINT)
+        took = ", ".join(f"{each.cpu_s:.1f} CPU s in {each.wall_s:.1f} s" for each in found[event] if each)
+        print(f"{event}: {took}; load {os.getloadavg()[0]:.1f}", flush=True)
     return found
 
 
@@ -245,7 +244,11 @@ def main() -> None:
     for number in range(options.series):
         shutil.rmtree(folder / "runs", ignore_errors=True)
         print(f"series {number + 1}", flush=True)
-        runs.append(series(systems, folder / "runs", size, files))
+        try:
+            runs.append(series(systems, folder / "runs", size, files))
+        finally:
+            for pid in descendants():  # Postgres
+                os.kill(pid, signal.SIGINT)
     print("| event | " + " | ".join(f"{system.title}: CPU s | s | frames | right" for system in wanted) + " |")
     print("|---" * (1 + 4 * len(wanted)) + "|")
     for event in runs[0]:
