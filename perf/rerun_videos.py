@@ -24,13 +24,14 @@ def clips(folder: Path, n: int) -> list[Path]:
 
 
 def joined(folder: Path, n: int) -> list[Path]:
-    """Make ``n`` videos of 10 min where they are not there: 60 clips by stream copy, beginning with another each."""
-    parts = clips(folder / "parts", 60)
+    """Make ``n`` videos of 10 min where they are not there: 15 clips, four times, each video begins with another."""
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = clips(folder.parent / "clips", 15)
     paths = [folder / f"{i:03}.mp4" for i in range(n)]
     for i, path in enumerate(paths):
         if not path.exists():
             listed, aside = folder / "list.txt", path.with_suffix(".part.mp4")
-            listed.write_text("".join(f"file '{part}'\nduration 10\n" for part in chain(parts[i:], parts[:i])))
+            listed.write_text("".join(f"file '{part}'\nduration 10\n" for part in chain(parts[i:], parts[:i])) * 4)
             sound = ["-f", "lavfi", "-i", f"sine=frequency={200 + 20 * i}:sample_rate=44100"]
             maps = ["-map", "0:v", "-map", "1:a", "-shortest", "-c:v", "copy", "-c:a", "aac"]
             ffmpeg("-f", "concat", "-safe", "0", "-i", listed, *sound, *maps, aside)
