@@ -2,17 +2,19 @@
 # make test   everything that continuous integration runs
 # make lint   the static checks alone
 # make chaos  faults in random order, for MINUTES (30) from SEED (1) on: docs/chaos.md
+# make develop  the environment with what tests and checks need
 # make clean  remove the environment, what the tools cached, and the demo
 # Needs Python 3.11 to 3.13 with venv, and make. Another Python: make demo PYTHON=python3.12
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test test-core lint pytest chaos install clean
+.PHONY: demo test test-core lint pytest chaos install develop clean
 
 PYTHON ?= python3
 VENV ?= .venv
 EXTRAS ?= all
+DEVELOP ?= all,cluster,test,dev
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE := 1
 
@@ -24,10 +26,10 @@ demo: install
 	@echo "The report: results/demo/report.html"
 
 # One core is enough for the checks, and the tests leave one free here and there.
-test: install
+test: develop
 	$(MAKE) --jobs=2 lint pytest
 
-lint: install
+lint: develop
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -39,22 +41,24 @@ lint: install
 # each other.
 pytest: export OMP_NUM_THREADS := 1
 # Hundreds of processes import the package; where Python writes no bytecode, each would compile it.
-pytest: install
+pytest: develop
 	$(BIN)/python -m compileall -q src tests
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 SEED ?= 1
 MINUTES ?= 30
 chaos: export OMP_NUM_THREADS := 1
-chaos: install
+chaos: develop
 	$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)
 
 # What works without torch, in an environment of its own.
 test-core:
-	$(MAKE) install pytest EXTRAS=media,asr,demo,test \
+	$(MAKE) pytest DEVELOP=media,asr,demo,test \
 	    VENV=build/core-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 install: $(VENV)/installed
+
+develop: $(VENV)/developed
 
 # uv does not read pip's settings. Its find-links are handed on: pip separates them by spaces, uv by commas, and in pip
 # the environment variable wins over the files.
@@ -70,15 +74,17 @@ print(",".join(variable or dict.fromkeys(link for links in found.values() for li
 endef
 export FIND_LINKS
 
-$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/uv
+$(VENV)/installed: WITH = $(EXTRAS)
+$(VENV)/developed: WITH = $(DEVELOP)
+$(VENV)/installed $(VENV)/developed: pyproject.toml constraints.txt | $(BIN)/uv
 	@if [ -z "$${UV_FIND_LINKS+set}" ]; then \
 	    links=$$($(BIN)/python -m pip config list | $(BIN)/python -c "$$FIND_LINKS"); \
 	    if [ -n "$$links" ]; then export UV_FIND_LINKS="$$links"; fi; \
 	fi; \
-	echo "installing stepline[$(EXTRAS)] into $(VENV)"; \
+	echo "installing stepline[$(WITH)] into $(VENV)"; \
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --only-binary pocketsphinx \
-	    --constraints constraints.txt --build-constraints constraints.txt --editable '.[$(EXTRAS)]'
-	@touch $@
+	    --constraints constraints.txt --build-constraints constraints.txt --editable '.[$(WITH)]'
+	@touch $(VENV)/installed $@
 
 $(BIN)/uv:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \

@@ -8,8 +8,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from stepline.config import defaults, load, validate
-from stepline.config.declarations import folders
+from stepline.config import defaults, keep, load, validate
+from stepline.config.check import wrong
+from stepline.config.declarations import OPTIONS, TABLES, folders, forms, read
 from stepline.config.schema import schema_of
 from stepline.datasets import htstep, oepp, pss
 from stepline.datasets.studies import STUDIES
@@ -302,3 +303,20 @@ def test_an_address_with_a_password_is_refused_without_showing_it(url: str) -> N
 @pytest.mark.parametrize("url", ["http://localhost:8000/v1", "http://[::1]:8000/v1", "https://api.openai.com/v1"])
 def test_addresses_of_services_are_allowed(url: str) -> None:
     assert validate({"spacewalk": {"llm": {"url": url}}})["spacewalk"]["llm"]["url"] == url
+
+
+def test_the_packages_own_files_are_what_is_not_checked_at_each_start() -> None:
+    read(Path(str(files("stepline").joinpath("config.schema.yaml"))))
+    for folder in folders({}).values():
+        for path in filter(Path.exists, (folder / TABLES, folder / OPTIONS)):
+            assert wrong(read(path), forms()[path.name]) == "", path
+
+
+def test_what_was_kept_is_loaded_and_not_validated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = validate({"shard_hours": 3})
+    path = keep(config)
+    path.rename(edited := path.with_name("config-00000000.json"))
+    path = keep(config)
+    monkeypatch.setattr("stepline.config.validate", lambda _: "validated")
+    assert load(path) == config
+    assert load(edited) == "validated"

@@ -64,6 +64,16 @@ def test_an_installation_is_made_again_only_after_a_change(venv):
     assert (venv / "given").exists()
 
 
+def test_only_development_installs_what_is_not_for_one_machine(venv):
+    assert make("install", f"VENV={venv}").returncode == 0
+    assert (venv / "given").read_text().split()[-1] == ".[all]"
+    assert make("develop", f"VENV={venv}").returncode == 0
+    assert (venv / "given").read_text().split()[-1] == ".[all,cluster,test,dev]"
+    (venv / "given").unlink()
+    assert make("install", f"VENV={venv}").returncode == 0
+    assert not (venv / "given").exists()
+
+
 @pytest.mark.parametrize("python", ["false", "no-such-python"])
 def test_another_python_is_refused_in_one_line(tmp_path, python):
     done = make("install", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}")

@@ -108,6 +108,13 @@ YAML_CHARACTERS, YAML_VALUES, YAML_LEVELS = 1 << 20, 100_000, 100
 """The most that a YAML file may have; values count as often as aliases repeat them."""
 
 
+def packaged_yaml(path: Path) -> Any:
+    """Return the YAML value in a file of the package, which the tests have checked."""
+    import yaml
+
+    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def read_yaml(text: str) -> Any:
     """Return the YAML value in ``text``, read by libyaml where PyYAML has it.
 
@@ -203,17 +210,15 @@ def _refuse_duplicates(document: "yaml.Node") -> None:
             keys.add((key.tag, key.value))
 
 
-def read_table(path: Path | str, **options: Any) -> "pa.Table":
-    """Return the Parquet table in ``path``; raise StoreError where it is damaged.
-
-    options: of ``pyarrow.parquet.read_table``.
-    """
+def read_table(path: Path | str, columns: list[str] | None = None) -> "pa.Table":
+    """Return the Parquet table in ``path``, or some of its columns; raise StoreError where it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         check(Path(path))
-        return pq.read_table(path, **options)
+        with pq.ParquetFile(path) as file:  # ``pq.read_table`` would import pandas
+            return file.read(columns)
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -28,7 +28,7 @@ ROWS = [
     *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
 ]
 """From a video to the rows of a backbone, whichever it is."""
-CLIPS = [*ROWS, "features/network.py", "backbones/picture.py"]
+CLIPS = [*ROWS, "features/encoder.py", "features/network.py", "backbones/picture.py"]
 """The same for networks."""
 FAMILIES = {
     "s3d": ["s3d"],

@@ -17,12 +17,10 @@ from stepline.errors import ConfigError, SteplineError
 from stepline.forkserver.listener import listen
 from stepline.helpers import Helpers, importable
 from stepline.invocation import Invocation
-from stepline.io import canonical_json, write_text
 from stepline.mirror import mirror_root
 from stepline.pipeline import media_params, shots_params
 from stepline.plans import benchmarks, configured
 from stepline.service import KEY
-from stepline.spec import digest
 
 min_version("9.27")
 
@@ -103,11 +101,8 @@ gc.enable()
 
 
 # Jobs see the validated configuration, the package and, outside conda, the Python that runs Snakemake.
-CONFIG = os.path.abspath(f".stepline/config-{digest(config)}.json")
-if not os.path.exists(CONFIG):
-    write_text(CONFIG, canonical_json(config))
 modules = [importable(), *([] if use_conda else filter(None, [os.environ.get("PYTHONPATH")]))]
-environment = {"STEPLINE_CONFIG": CONFIG, "PYTHONPATH": os.pathsep.join(modules)}
+environment = {"STEPLINE_CONFIG": str(stepline_config.keep(config)), "PYTHONPATH": os.pathsep.join(modules)}
 environment |= {} if CLUSTER or not workflow.is_main_process else {"STEPLINE_ONE_HOST": "1"}
 prefix = "".join(f"export {name}={shlex.quote(value)}; " for name, value in environment.items())
 if not use_conda:

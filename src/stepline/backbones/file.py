@@ -4,19 +4,16 @@ The file is the user's code and runs: once where its ``SPEC`` is read, again whe
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from stepline.backbones.beside import Code, importing
 from stepline.errors import ConfigError
 from stepline.spec import ClipSpec, TextSpec, fixed_size
-
-if TYPE_CHECKING:
-    import torch
 
 AnySpec = TypeVar("AnySpec", ClipSpec, TextSpec)
 
@@ -42,18 +39,18 @@ def text_spec(name: str, path: Path) -> TextSpec:
     return _named(f"{name}-text", path, "TEXT", TextSpec, "load_text")
 
 
-def load(spec: ClipSpec, files: Mapping[str, Path]) -> "torch.nn.Module":
-    """Return what the file's ``load(spec, files)`` gives; files: those of its weights, and the Python file itself.
+def load(spec: ClipSpec, files: Mapping[str, Path]) -> Callable[..., Any]:
+    """Return what the file's ``load(spec, files)`` gives, a ``torch.nn.Module`` or a function of arrays.
 
-    Raises ConfigError where that fails or is no network.
+    files: those of its weights, and the Python file itself. Raises ConfigError where that fails or is neither.
     """
-    import torch
-
     path = _python(files)
-    network = _called(path, "load", spec, files)
-    if not isinstance(network, torch.nn.Module):
-        raise ConfigError(f"{path}: load(spec, files) gave a {type(network).__name__}, not a torch.nn.Module")
-    return network.eval()
+    made = _called(path, "load", spec, files)
+    if not callable(made):
+        raise ConfigError(
+            f"{path}: load(spec, files) gave a {type(made).__name__}, neither a torch.nn.Module nor a function"
+        )
+    return made  # type: ignore[no-any-return]
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> Any:

@@ -4,6 +4,7 @@ import argparse
 import errno
 import logging
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -51,28 +52,35 @@ def _run(parsed: argparse.Namespace) -> int:
         kill_children()
         kept = str(stopped) or "what is finished is kept"
         return _fail(f"ended by SIGTERM: {kept}; the same command goes on from there", stopped.code)
+    except KeyboardInterrupt:
+        kill_children()
+        return 128 + signal.SIGINT
     except BrokenPipeError:
         _let_output_go()
-    except SteplineError as error:
+    except (SteplineError, ModuleNotFoundError, OSError) as error:
+        return report(error, parsed.verb)
+    return 0
+
+
+def report(error: SteplineError | ModuleNotFoundError | OSError, verb: str) -> int:
+    """Print the line that says what is wrong and return the exit code; raise the error where no user can cause it."""
+    if isinstance(error, SteplineError):
         return _fail(str(error), error.code)
-    except ModuleNotFoundError as error:
+    if isinstance(error, ModuleNotFoundError):
         package = (error.name or "").partition(".")[0]
         return _fail(f"the package {package} is not installed: pip install -c constraints.txt -e '.[all]'")
-    except OSError as error:
-        if error.errno in FULL:
-            _let_output_go()
-            return _fail(f"{FULL[error.errno]} ({_place(error)}): free some space and run the same again")
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-            return _fail(f"{_place(error)}: {error.strerror}: this account cannot write or read it")
-        if isinstance(error, FileNotFoundError) and error.filename:
-            return _fail(
-                f"{error.filename} is not there: `stepline {parsed.verb}` reads it; run `snakemake`, or the stage that "
-                "makes it"
-            )
-        if error.filename:
-            return _fail(f"{error.filename}: {error.strerror}")
-        raise
-    return 0
+    if error.errno in FULL:
+        _let_output_go()
+        return _fail(f"{FULL[error.errno]} ({_place(error)}): free some space and run the same again")
+    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+        return _fail(f"{_place(error)}: {error.strerror}: this account cannot write or read it")
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return _fail(
+            f"{error.filename} is not there: `stepline {verb}` reads it; run `snakemake`, or the stage that makes it"
+        )
+    if error.filename:
+        return _fail(f"{error.filename}: {error.strerror}")
+    raise error
 
 
 def _prepare(parsed: argparse.Namespace) -> None:

@@ -1,5 +1,7 @@
 """The configuration, validated at the door."""
 
+import hashlib
+import json
 import os
 import re
 from pathlib import Path
@@ -11,9 +13,12 @@ from stepline.config.check import wrong
 from stepline.config.declarations import folders, read
 from stepline.config.schema import Schema, defaults_of, fill, schema_of
 from stepline.errors import ConfigError
-from stepline.io import YAML_VALUES, read_yaml
+from stepline.io import YAML_VALUES, canonical_json, read_yaml, write_bytes
 
 Config = dict[str, Any]
+
+KEPT = re.compile("config-([0-9a-f]{8})[.]json")
+"""The name of a validated configuration, by its sha256."""
 
 
 def load(path: Path | str | None = None) -> Config:
@@ -24,10 +29,25 @@ def load(path: Path | str | None = None) -> Config:
     path = Path(path or os.environ.get("STEPLINE_CONFIG") or "config.yaml")
     if not path.exists():
         raise ConfigError(f"{path}: no such file; run from the folder that holds config.yaml, or name one")
+    if (kept := KEPT.fullmatch(path.name)) and _digest(path.read_bytes()) == kept[1]:
+        return json.loads(path.read_bytes())  # type: ignore[no-any-return]
     content = read(path)
     if content is None:
         raise ConfigError(f"{path}: it is empty; give at least `spacewalk: {{}}`")
     return validate(content)
+
+
+def keep(config: Config) -> Path:
+    """Return a file with a validated configuration, which ``load`` does not validate again, in ``.stepline``."""
+    content = canonical_json(config).encode()
+    path = Path(f".stepline/config-{_digest(content)}.json").absolute()
+    if not path.exists():
+        write_bytes(path, content)
+    return path
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:8]
 
 
 def validate(config: Any) -> Config:

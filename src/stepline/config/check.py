@@ -2,12 +2,12 @@
 
 import difflib
 from collections.abc import Callable
+from functools import cache
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-from jsonschema.validators import extend
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 LONGEST = 500
 """Characters of either end of a line that a long value would make longer."""
@@ -15,14 +15,20 @@ _NUMBERS: dict[str, Callable[[Any, Any], bool]] = {
     "integer": lambda _, value: type(value) is int,
     "number": lambda _, value: type(value) in (int, float) and isfinite(value),
 }
-_VALIDATOR = extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(_NUMBERS)
-)
+
+
+@cache
+def _validator() -> Any:
+    from jsonschema import Draft202012Validator  # most jobs check nothing
+    from jsonschema.validators import extend
+
+    types = Draft202012Validator.TYPE_CHECKER.redefine_many(_NUMBERS)
+    return extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
 
 
 def wrong(value: Any, schema: dict[str, Any]) -> str:
     """Return the first error of ``value``: the key, the value and what is allowed; "" where it has none."""
-    errors = _VALIDATOR(schema).iter_errors(value)
+    errors = _validator()(schema).iter_errors(value)
     first = min(
         errors, key=lambda e: (e.validator in ("oneOf", "required"), [str(p) for p in e.absolute_path]), default=None
     )
@@ -30,7 +36,7 @@ def wrong(value: Any, schema: dict[str, Any]) -> str:
     return line if len(line) < 2 * LONGEST else f"{line[:LONGEST]} ... {line[-LONGEST:]}"
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: "ValidationError") -> str:
     key = _key(error)
     if error.validator == "additionalProperties":
         allowed = sorted(error.schema.get("properties", {}))  # type: ignore[union-attr]
@@ -63,7 +69,7 @@ def _explain(error: ValidationError) -> str:
     return f"{key}: {error.message}"
 
 
-def _key(error: ValidationError) -> str:
+def _key(error: "ValidationError") -> str:
     key = ""
     for part in error.absolute_path:
         key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)

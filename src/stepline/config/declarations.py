@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 
 from stepline.config.check import wrong
 from stepline.errors import ConfigError
-from stepline.io import YAML_CHARACTERS, read_yaml
+from stepline.io import YAML_CHARACTERS, packaged_yaml, read_yaml
 
 Declaration = dict[str, Any]
 
@@ -71,7 +69,10 @@ def options(folder: Path) -> Declaration:
     if not path.exists():
         return {}
     content = _checked(path)
-    if not is_packaged(folder):  # the package's own are tested, and checking takes a while
+    if not is_packaged(folder):
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import SchemaError
+
         try:
             for part in content.values():
                 Draft202012Validator.check_schema({"properties": part})
@@ -90,9 +91,15 @@ def files_of(declared: Declaration) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def forms() -> dict[str, Any]:
+    """Return the schemas of the files of a benchmark's folder, by their names."""
+    return packaged_yaml(Path(str(files("stepline").joinpath("config/declaration.schema.yaml"))))  # type: ignore[no-any-return]
+
+
 def _checked(path: Path) -> Declaration:
-    schemas = files("stepline").joinpath("config/declaration.schema.yaml").read_text(encoding="utf-8")
+    if is_packaged(path.parent):  # the package's own are tested, and checking takes a while
+        return packaged_yaml(path)  # type: ignore[no-any-return]
     content = read(path)
-    if error := wrong(content, read_yaml(schemas)[path.name]):
+    if error := wrong(content, forms()[path.name]):
         raise ConfigError(f"{path}: {error}")
     return content  # type: ignore[no-any-return]

@@ -9,7 +9,7 @@ from typing import Any
 from stepline.config.check import wrong
 from stepline.config.declarations import OPTIONS, Declaration, declaration, files_of, is_packaged, options
 from stepline.errors import ConfigError
-from stepline.io import read_yaml
+from stepline.io import packaged_yaml
 
 Schema = dict[str, Any]
 
@@ -24,7 +24,7 @@ def schema_of(benchmarks: dict[str, Path]) -> Schema:
 
 @cache
 def _schema(benchmarks: tuple[tuple[str, Path], ...]) -> Schema:
-    core = read_yaml(files("stepline").joinpath("config.schema.yaml").read_text(encoding="utf-8"))
+    core = packaged_yaml(Path(str(files("stepline").joinpath("config.schema.yaml"))))
     forms, taken = core.pop("$defs"), {"weights"}
     dataset, parts = forms["dataset"]["properties"], core["properties"]
     for name, folder in benchmarks:

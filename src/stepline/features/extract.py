@@ -4,9 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
@@ -15,17 +13,16 @@ from stepline.config import Config
 from stepline.errors import SteplineError
 from stepline.features.cache import Clips, FeatureCache
 from stepline.features.decoding import Ended, Job, Left, OfMedia, Outcome, decoded, decoders
+from stepline.features.encoder import Encoder, Encoders
 from stepline.features.frames import DESCRIBED, Batch, Begun, Refused, Request
 from stepline.features.meter import Meter
+from stepline.features.mixed import Mixed
 from stepline.media.decode import MediaError
 from stepline.media.prepare import Beside, Media
 from stepline.media.process import Decoder, Limits
 from stepline.paths import Location
 from stepline.spec import ClipSpec, FrameSpec
 from stepline.stopping import Stopped, whole_step
-
-if TYPE_CHECKING:
-    import torch
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +100,8 @@ class _Filling:
                 for place, message in streams:
                     with whole_step():
                         self._take(jobs[place], of[place], message)
+                with whole_step():
+                    self._rest()
             except Stopped:
                 kept = [f"{cache.spec.name}: {line}" for cache in self.caches for line in cache.keep()]
                 raise Stopped("; ".join(["finished videos are kept", *kept])) from None
@@ -118,23 +117,19 @@ class _Filling:
         return Beside(self.media, record) if there else None
 
     def _load(self, numbers: Sequence[int]) -> None:
-        self.networks = {}
+        self.networks: dict[int, Encoder] = {}
+        self.mixed: dict[int, Mixed] = {}
+        encoders = Encoders(self.options)
         for n in numbers:
             work = self.works[n]
             if not isinstance(work.spec, ClipSpec):
                 continue
-            from stepline.features.network import Network
-
             try:
-                self.networks[n] = Network(work.spec, work.files, self._device, self.options["batch_size"])
+                self.networks[n] = encoders.load(work.spec, work.files)
+                if work.spec.batches == "mixed":
+                    self.mixed[n] = Mixed(self.networks[n], self.caches[n])
             except SteplineError as error:
                 self.errors[n] = error
-
-    @cached_property
-    def _device(self) -> "torch.device":
-        from stepline.features.network import device_of
-
-        return device_of(self.options)
 
     def _request(self, record: Record, n: int) -> Request:
         cache = self.caches[n]
@@ -177,12 +172,23 @@ class _Filling:
 
     def _batch(self, record: Record, n: int, batch: Batch, sides: int) -> None:
         try:
-            with self.meter.timed("model"):
-                rows = self.networks[n](batch.clips, batch.shown) if n in self.networks else batch.clips
-            with self.meter.timed("write"):
-                total = self.caches[n].add(record, rows)
+            if n in self.mixed:
+                with self.meter.timed("model"):
+                    total = self.mixed[n].add(record, batch.clips, batch.shown)
+            else:
+                with self.meter.timed("model"):
+                    rows = self.networks[n](batch.clips, batch.shown) if n in self.networks else batch.clips
+                with self.meter.timed("write"):
+                    total = self.caches[n].add(record, rows)
         except SteplineError as error:
             self.errors[n] = error
             return
-        done_s = record.duration_s * len(rows) / total / sides
+        done_s = record.duration_s * len(batch.clips) / total / sides
         self.meter.add(done_s, decode_s=batch.decode_s, picture_s=batch.picture_s)
+
+    def _rest(self) -> None:
+        for n in self.mixed.keys() - self.errors.keys():
+            try:
+                self.mixed[n].rest()
+            except SteplineError as error:
+                self.errors[n] = error

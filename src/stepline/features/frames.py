@@ -35,9 +35,10 @@ HELD = 400 << 20
 class Request:
     """What is asked of a video's frames for one spec.
 
-    batch_size: clips that are handed on together. done: rows, in the order in which they become complete, that are
-    there already. listed: [start_s, end_s) of the clips, where the spec's are listed. scratch: where pictures wait for
-    which there is no place in memory: long clips that overlap need gigabytes; None is the system's folder for that.
+    batch_size: most clips that are handed on together, see ``split``. done: rows, in the order in which they become
+    complete, that are there already. listed: [start_s, end_s) of the clips, where the spec's are listed. scratch: where
+    pictures wait for which there is no place in memory: long clips that overlap need gigabytes; None is the system's
+    folder for that.
     """
 
     spec: FrameSpec
@@ -107,6 +108,18 @@ def batches(video: Path, requests: Sequence[Request], spans: Spans, damaged: str
             raise
         anew = [replace(each, done=0) for each in requests]
         yield from _Pass(video, anew, spans, _salvaged(video, damaged)).messages()
+
+
+def split(rows: int, most: int) -> list[int]:
+    """Return the sizes of the batches that a video's rows are handed on in: powers of two up to ``most``, falling.
+
+    They follow from how many rows are left, so those that go on after some of the batches get the same ones.
+    """
+    sizes, size = [], 1 << most.bit_length() - 1
+    while rows:
+        sizes += [size] * (rows // size)
+        rows, size = rows % size, size // 2
+    return sizes
 
 
 def _salvaged(video: Path, damaged: str) -> Timeline:
@@ -228,6 +241,7 @@ class _ClipAssembler:
         self._held = _Held(held, request.scratch)
         self._like: NDArray[Any] = np.zeros(0)
         self._row = 0
+        self._sizes = split(len(frames), request.batch_size)
         self._ready: list[tuple[NDArray[Any], NDArray[np.bool_]]] = []
 
     def wants(self, index: int) -> bool:
@@ -243,11 +257,12 @@ class _ClipAssembler:
         self._held.put(index, self._like)
 
     def complete(self, index: int) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
-        """Yield the batches that are complete once the frame ``index`` is there, the last one with what is left."""
+        """Yield the batches that are complete once the frame ``index`` is there."""
         while self._row < len(self.frames) and self._last[self._row] <= index:
             self._ready.append(self._clip(self.frames[self._row]))
             self._row += 1
-            if len(self._ready) == self.request.batch_size or self._row == len(self.frames):
+            if len(self._ready) == self._sizes[0]:
+                del self._sizes[0]
                 clips, shown = zip(*self._ready, strict=True)
                 yield np.stack(clips), np.stack(shown)
                 self._ready = []

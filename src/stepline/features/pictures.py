@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from stepline.backbones.picture import picture
 from stepline.errors import StoreError
 from stepline.features.cache import Clips
 from stepline.features.decoding import Job, decoded, decoders
-from stepline.features.frames import Batch, Begun, Refused, Request
+from stepline.features.frames import Batch, Begun, Refused, Request, split
 from stepline.media.decode import MediaError
 from stepline.media.frame import ArrayFrame
 from stepline.media.process import Limits
@@ -102,7 +101,7 @@ def keep(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, folder: Pa
             f"{folder}: the pictures of {needed // size} windows take {needed / 1e9:.1f} GB while a fit runs, and "
             f"{free / 1e9:.1f} GB are free: make room there"
         )
-    total = sum(ceil(len(clips) / AT_ONCE) for clips in missing.values())
+    total = sum(len(split(len(clips), AT_ONCE)) for clips in missing.values())
     for seen in progress(stream(spec, missing, videos, AT_ONCE), what="pictures", unit="batches", total=total):
         part = paths[seen.video].with_suffix(".part")
         with open(part, "r+b" if part.exists() else "wb") as file:
