@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from multiprocessing import Pool
@@ -52,9 +53,10 @@ def values(decoded: Array, video: str) -> list[float]:
     return [*hmm._metrics(scores, items), 100 * answered.mean(), 100 * rightly.mean()]
 
 
-def measured(entry: str, setting: hmm.Setting, video: str) -> list[float]:
-    """Return the values of the decoder with a setting."""
-    return values(hmm.decode(evidence(entry, video, setting["window_s"]), setting), video)
+def measured(entry: str, settings: Sequence[hmm.Setting], video: str) -> list[list[float]]:
+    """Return the values of the decoder with each setting."""
+    seen = [evidence(entry, video, setting["window_s"]) for setting in settings]
+    return [values(decoded, video) for decoded in hmm.decode(seen, settings)]
 
 
 def climb(entry: str, pool: Workers, writer: Any) -> None:
@@ -64,15 +66,17 @@ def climb(entry: str, pool: Workers, writer: Any) -> None:
     choices = hmm.CHOICES if entry in CHOSEN else hmm.CHOICES | {"window_s": (0.0,)}
     tried: dict[tuple[float, ...], Array] = {}
 
-    def value(setting: hmm.Setting) -> float:
-        key = tuple(setting.values())
-        if key not in tried:
-            tried[key] = np.array(pool.starmap(measured, [(entry, setting, video) for video in videos]))
+    def worth(settings: Sequence[hmm.Setting]) -> list[float]:
+        keys = [tuple(setting.values()) for setting in settings]
+        new = {key: each for key, each in zip(keys, settings, strict=True) if key not in tried}
+        found = pool.starmap(measured, [(entry, [*new.values()], video) for video in videos]) if new else []
+        for key, *values in zip(new, *found, strict=True):
+            tried[key] = np.array(values)
             parts = tried[key][:n_train], tried[key][n_train:], tried[key]
             writer.writerow([entry, *key, *(f"{x:.2f}" for part in parts for x in part.mean(axis=0)[:2])])
-        return float(tried[key][:, :2].mean())
+        return [float(tried[key][:, :2].mean()) for key in keys]
 
-    chosen = tuple(hmm.climb(value, choices).values())
+    chosen = tuple(hmm.climb(worth, choices).values())
     print(f"{entry}: {len(tried)} settings, chosen:", *chosen)
     show(entry, tried[chosen])
     found = np.array([*tried.values()])
@@ -99,11 +103,12 @@ def variants(entry: str, video: str) -> dict[str, list[float]]:
         "steps shuffled": told[:, rng.permutation(n_steps)],
         "all scores standardised together": (raw - raw.mean()) / raw.std(),
     }
-    decoded = {what: hmm.decode(each, setting) for what, each in others.items()}
+    decoded = dict(zip(others, hmm.decode([*others.values()], [setting] * len(others)), strict=True))
     orders = {"steps in reverse order": np.arange(n_steps)[::-1]}
     orders |= {f"steps in a random order, draw {draw}": rng.permutation(n_steps) for draw in range(5)}
     for what, order in orders.items():
-        decoded[what] = hmm.decode(told[:, order], setting)[:, [0, *1 + np.argsort(order)]]
+        (shuffled,) = hmm.decode([told[:, order]], [setting])
+        decoded[what] = shuffled[:, [0, *1 + np.argsort(order)]]
     decoded["not divided by expected time"] = chain(told, setting, n_times, log_posteriors)
     decoded["strictly causal"] = causal(entry, video)
     return {what: values(each, video) for what, each in decoded.items()}

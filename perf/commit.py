@@ -72,7 +72,7 @@ def main() -> None:
         write_availability(listed, [Record(video=f"v{n}", **each) for n in range(VIDEOS)])  # type: ignore[arg-type]
         work = [Work(spec=HistogramSpec(), store=folder / "features/000")]
         features = partial(extract, listed, work, folder / "features.json", lock=folder / "lock", options=OPTIONS)
-        sound = partial(media.prepare, listed, folder / "media", folder / "media.json")
+        sound = partial(media.prepare, listed, media.Media(folder / "media"), folder / "media.json")
         show(f"media, {VIDEOS} videos of 20 s", partial(sound, limits=LIMITS))
         show(f"extract, {VIDEOS} videos of 20 s", partial(features, limits=LIMITS))
 

@@ -55,7 +55,7 @@ def measure(folder: Path, cores: int) -> None:
         for spec, size in zip(chosen, sizes.values(), strict=True):
             if spec.name in network_s:
                 continue
-            network = Network(spec, {}, "cuda", None)
+            network = Network(spec, random_weights.load(spec, {}), "cuda", None)
             clips = np.zeros((network.batch_size, *size), np.uint8)
             shown = np.ones(clips.shape[:2], bool)
             network(clips, shown)

@@ -10,7 +10,7 @@ from measure import show
 from scenedetect import ContentDetector, SceneManager, StatsManager, detect, open_video
 
 from stepline.media.one_pass import decode, one_pass
-from stepline.media.process import Limits
+from stepline.media.process import Decoder, Limits
 
 PEER = "PySceneDetect, ContentDetector as it is by default"
 LIMITS = Limits(memory_mb=2000, least_s=600, s_per_video_s=4)
@@ -36,16 +36,18 @@ def main() -> None:
             made.mkdir()
             return made
 
-        one_pass(path, folder(), limits=LIMITS, duration_s=60)
+        one_pass(path, folder(), decoder=Decoder(LIMITS), duration_s=60)
         assert pq.read_table(Path(name, "0/scores.parquet"))["content_val"].to_pylist()[1:] == scores(path)
         show(
             "60 s of 1280x720 at 30 frames a second; all scores equal",
             PEER,
             {
                 PEER: lambda: detect(str(path), ContentDetector()),
-                "stepline: probe, 7 scores of every frame, audio": lambda: list(decode(path, folder() / "a.wav", ())),
+                "stepline: probe, 7 scores of every frame, audio": lambda: list(
+                    decode(path, folder() / "a.wav", (), True)
+                ),
                 "the same, written, in a process that is started for it": lambda: one_pass(
-                    path, folder(), limits=LIMITS, duration_s=60
+                    path, folder(), decoder=Decoder(LIMITS), duration_s=60
                 ),
             },
         )

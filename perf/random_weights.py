@@ -9,11 +9,29 @@ import torch
 from stepline.backbones import eva_clip, internvideo, s3d, timesformer
 from stepline.spec import ClipSpec
 
+
+def scaled() -> torch.nn.Module:
+    """Return S3D with weights by which its output neither vanishes nor ignores its input."""
+    network = s3d.S3D("mixed_5c").requires_grad_(False)
+    for name, parameter in network.named_parameters():
+        if ".conv" in f".{name}" and parameter.dim() > 1:
+            parameter.mul_(3)
+    return s3d.folded(network)
+
+
+def filled(network: torch.nn.Module) -> torch.nn.Module:
+    """Return a network that has no memory for its parameters, with some."""
+    for module in network.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            setattr(module, name, torch.nn.Parameter(torch.empty_like(parameter, device="cpu")))
+    return network
+
+
 MADE: dict[str, Callable[[], torch.nn.Module]] = {
-    "s3d": lambda: s3d.folded(s3d.S3D("mixed_5c")),
+    "s3d": scaled,
     "timesformer": lambda: timesformer.Timesformer(timesformer.Config()),
     "internvideo": lambda: internvideo.VideoTower(internvideo.Config()),
-    "eva_clip": lambda: eva_clip.ImageTower(eva_clip.Config()),
+    "eva_clip": lambda: filled(eva_clip.ImageTower(eva_clip.Config())),
 }
 
 

@@ -19,6 +19,8 @@ ALLOWED = {
     r"logs/videos/(.+)\.(\d+)\.log datasets/\1/dropped/\2\.json": "what was deleted in an earlier run and comes again",
 }
 """What a job may read whoever wrote it: pattern of its log and the file -> why the order of jobs changes no result."""
+AHEAD = re.compile(r"logs/(?:extract/.*|media)/(.+)\.(\d+)\.log datasets/\1/(media|shots|thumbnails)/.*")
+"""What one pass makes for another stage, whose job finds it done, or makes the same: it counts as that job's too."""
 
 
 def undeclared(traced: Path, folder: Path) -> list[str]:
@@ -30,7 +32,9 @@ def undeclared(traced: Path, folder: Path) -> list[str]:
         opened, written = _seen(events, folder)
         read.setdefault(log, set()).update(opened)
         for path in written:
-            writers[path] = sorted({*writers.get(path, []), log})
+            ahead = AHEAD.fullmatch(f"{log} {path}")
+            of_stage = [f"logs/{ahead[3]}/{ahead[1]}.{ahead[2]}.log"] if ahead else []
+            writers[path] = sorted({*writers.get(path, []), log, *of_stage})
     if not read:
         return []
     kept.write_text(json.dumps(writers))

@@ -37,6 +37,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def put(path: Path, content: bytes = CONTENT) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
+    os.utime(path, ns=(0, 0))
     return path
 
 
@@ -112,6 +113,13 @@ def test_a_digest_is_remembered_until_the_file_changes(root: Path, hashed: list[
     shutil.copy(path, root / "copy.mp4")
     cached_sha256(root / "copy.mp4")
     assert hashed[2:] == ["copy.mp4"]
+
+
+def test_a_digest_of_a_file_that_has_just_changed_is_not_remembered(root: Path, hashed: list[str]) -> None:
+    path = put(root / "video.mp4")
+    os.utime(path)
+    assert cached_sha256(path) == cached_sha256(path) == sha256_file(path)
+    assert hashed == ["video.mp4"] * 2
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"0" * 63, "é".encode() * 32])

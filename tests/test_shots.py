@@ -12,8 +12,8 @@ from stepline.availability import Record, read_manifest, write_availability, wri
 from stepline.config import validate
 from stepline.errors import ConfigError
 from stepline.io import sha256_file
-from stepline.media.prepare import prepare
-from stepline.shots import detect
+from stepline.media.prepare import Media, prepare
+from stepline.shots import Detection, detect
 from tests.media.clips import CFR_25, CFR_2997, LIMITS, VFR, copy_from, make
 
 av = pytest.importorskip("av")
@@ -55,7 +55,7 @@ def prepared(path: Path, folder: Path) -> Path:
     record = Record(video="a", status="present", path=str(path), sha256=sha256_file(path), duration_s=10)
     gone = Record(video="b", status="gone", reason="deleted")
     write_availability(folder / "availability.json", [record, gone])
-    prepare(folder / "availability.json", folder / "media", folder / "media.json", limits=LIMITS)
+    prepare(folder / "availability.json", Media(folder / "media"), folder / "media.json", limits=LIMITS)
     return path
 
 
@@ -77,7 +77,7 @@ def planted(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def run(folder: Path, **options: Any) -> list[dict[str, Any]]:
     """Detect, and return the lines of the Parquet file."""
     given = {"detector": "content", "threshold": None, "min_shot_s": 0.6} | options
-    detect(folder / "media.json", folder / "media", folder / "shots", folder / "shots.json", **given)
+    detect(folder / "media.json", folder / "media", folder / "shots", folder / "shots.json", Detection(**given))
     return pq.read_table(folder / "shots/a.parquet").to_pylist()
 
 
@@ -142,7 +142,7 @@ def test_defaults_are_the_librarys() -> None:
     for name, detector in DETECTORS.items():
         parameters = list(signature(detector).parameters.values())
         assert parameters[0].default == shots.THRESHOLDS[name]
-    adaptive, own = signature(scenedetect.AdaptiveDetector).parameters, signature(detect).parameters
+    adaptive, own = signature(scenedetect.AdaptiveDetector).parameters, signature(Detection).parameters
     for name in ("window_width", "min_content_val"):
         assert own[name].default == adaptive[name].default
 
@@ -232,7 +232,7 @@ def test_a_video_that_failed_since_keeps_no_shots(planted: Path, tmp_path: Path)
     run(tmp_path)
     write_manifest(tmp_path / "media.json", {"a": {"status": "failed", "reason": "no video stream"}})
     paths = (tmp_path / "media.json", tmp_path / "media", tmp_path / "shots", tmp_path / "shots.json")
-    detect(*paths, **validate({"demo": {}})["shots"])
+    detect(*paths, Detection(**validate({"demo": {}})["shots"]))
     assert list((tmp_path / "shots").iterdir()) == []
     assert read_manifest(tmp_path / "shots.json")["a"]["reason"] == "no video stream"
 

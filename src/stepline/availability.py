@@ -9,6 +9,8 @@ from typing import Any, Literal
 from stepline.errors import ReleaseError, StoreError
 from stepline.io import read_json, write_sealed
 
+HEADERS = 1
+"""Of what a record keeps of a video's header: another number has the headers of all videos read anew."""
 Status = Literal["present", "gone", "failed", "mismatched", "missing"]
 
 
@@ -28,6 +30,8 @@ class Record:
     spans: [start_s, end_s) of what is read of it, ascending and apart; none where that is the whole.
     rotation: by how many degrees, clockwise, a stored picture is turned to be upright; 360 more where it is mirrored.
     begin_s: when the first picture is shown, where that is more than 0.5 s after the sound begins; else 0.
+    headers: the ``HEADERS`` by which the header was read; 0 where it was not.
+    stamp: size and modification time of the file in the user's folder or the mirror, as text, when these bytes came.
     """
 
     video: str
@@ -49,6 +53,8 @@ class Record:
     spans: list[list[float]] = field(default_factory=list)
     rotation: int = 0
     begin_s: float = 0.0
+    headers: int = 0
+    stamp: str = ""
 
     def identity(self, orientation: Literal["upright", "stored"]) -> str:
         """Return what all that is made from the file is known by.

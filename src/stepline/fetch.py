@@ -103,13 +103,15 @@ def bring_videos(pipeline: Pipeline, shard: str) -> list[Record]:
     """
     options = DownloadOptions(**pipeline.config["download"])
     videos = pipeline.videos
-    shards.write(paths.shards(pipeline.name), videos.shards)
-    again, needed, spans = videos.again(shard), videos.needed(shard), videos.spans()
+    if shards.read(paths.shards(pipeline.name)) != videos.shards:
+        shards.write(paths.shards(pipeline.name), videos.shards)
+    again, stamps, needed, spans = videos.again(shard), videos.stamps(shard), videos.needed(shard), videos.spans()
     records = []
     with Headers(Limits(**pipeline.config["media"]["limits"])) as headers:
         bring = partial(fetch_video, folder=paths.videos(pipeline.name), options=options, headers=headers, again=needed)
         for video in progress(videos.members(shard), what=f"{pipeline.name} shard {shard}", unit="videos"):
-            records.append(_bring(video, paths.videos(pipeline.name), partial(bring, spans=spans.get(video.id, []))))
+            asked = {"spans": spans.get(video.id, []), "stamp": stamps[video.id]}
+            records.append(_bring(video, paths.videos(pipeline.name), partial(bring, **asked)))
             if records[-1].status != "present":
                 log.warning("%s: %s: %s", video.id, records[-1].status, records[-1].reason)
     remove_leftovers(paths.videos(pipeline.name), records)
@@ -121,16 +123,18 @@ def bring_videos(pipeline: Pipeline, shard: str) -> list[Record]:
 def _bring(video: Video, folder: Path, bring: Callable[[Video], Record]) -> Record:
     memory = folder / f"{check_video_id(video.id)}.json"
     before = read_availability(memory).get(video.id) if memory.exists() else None
+    written = before
     if video.lost:
         record = Record(video=video.id, status="missing", reason=video.lost)
         if before is not None:
             remove_video(folder, before)
     else:
-        record = bring(video)
+        record = written = bring(video)
     if before is not None and not before.kept and record.status in ("gone", "failed"):
         reason = f"deleted after use, and cannot be had again: {record.reason}"
         record = replace(before, reason=reason, attempts=record.attempts)
-    write_availability(memory, [record])
+    if record != written:
+        write_availability(memory, [record])
     return record
 
 

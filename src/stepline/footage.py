@@ -1,7 +1,7 @@
 """What stands for a paper's features: backbones, computed from a benchmark's videos, or banks that were imported."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from stepline.datasets.dataset import Dataset
 from stepline.errors import ConfigError
 from stepline.io import read_json
 from stepline.needs import Need
-from stepline.pipeline import Demand, Pipeline
+from stepline.pipeline import STAGES, Demand, Pipeline
 
 
 def is_backbone(name: str, config: Config) -> bool:
@@ -29,12 +29,12 @@ class _Demand(Demand):
 
     names: tuple[str, ...]
     reading: Callable[[], list[Path]]
-    sound: bool
+    stages: Collection[str]
 
     @property
     def wants_videos(self) -> bool:
         """Whether features or transcripts are computed, or predictions read videos."""
-        return bool(self.names or self.sound or self.reading())
+        return bool(self.names or self.media or self.reading())
 
     @property
     def backbones(self) -> Sequence[str]:
@@ -65,7 +65,8 @@ class Footage:
     def pipeline(self) -> Pipeline:
         """The pipeline of the videos, as far as features are computed from them."""
         backbones = tuple(name for name in self.names if self.is_backbone(name))
-        return Pipeline(self.config, self.dataset, _Demand(backbones, self.predictions, self.sound))
+        stages = STAGES if self.sound else ("features",)
+        return Pipeline(self.config, self.dataset, _Demand(backbones, self.predictions, stages))
 
     def is_backbone(self, name: str) -> bool:
         """Return whether the name is that of a backbone; else it is a bank that was imported."""

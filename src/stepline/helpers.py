@@ -125,6 +125,11 @@ class Helpers:
             for record, file in forget_lost(pipeline):
                 yield f"{file} is gone: the job of {record} makes it again"
 
+    def note_current(self) -> None:
+        """Note which features are the configured ones: what ``stepline.open_bank`` gives."""
+        for pipeline in self.pipelines.values():
+            pipeline.features.note_current()
+
     def check_records(self) -> None:
         """Raise StoreError where a record that jobs ask for is damaged."""
         for pipeline in self.pipelines.values():

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+SETTLED_S = 2.0
+"""What was read of a file that changed less than this long ago is not kept: the next change may have the same time."""
+
+
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a temporary sibling of ``path`` that becomes ``path`` when the block ends without an error.
@@ -206,17 +210,15 @@ def _refuse_duplicates(document: "yaml.Node") -> None:
             keys.add((key.tag, key.value))
 
 
-def read_table(path: Path | str, **options: Any) -> "pa.Table":
-    """Return the Parquet table in ``path``; raise StoreError where it is damaged.
-
-    options: of ``pyarrow.parquet.read_table``.
-    """
+def read_table(path: Path | str, columns: list[str] | None = None) -> "pa.Table":
+    """Return the Parquet table in ``path``, or some of its columns; raise StoreError where it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         check(Path(path))
-        return pq.read_table(path, **options)
+        with pq.ParquetFile(path) as file:  # ``pq.read_table`` would import pandas
+            return file.read(columns)
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -4,12 +4,13 @@ import hashlib
 import os
 import re
 import stat
+import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from stepline.errors import ConfigError
-from stepline.io import sha256_file, write_text
+from stepline.io import SETTLED_S, sha256_file, write_text
 
 DIGESTS = Path(".stepline/digests")
 """One small file for each digest, so that jobs which run at once need no lock."""
@@ -75,14 +76,18 @@ def stamp(path: Path | str) -> str:
 
 
 def cached_sha256(path: Path) -> str:
-    """Return the file's sha256, remembered by path, size and modification time, for all jobs at once."""
-    found = path.stat()
+    """Return the file's sha256, remembered by path, size and modification time, for all jobs at once.
+
+    That of a file that has just changed is not remembered.
+    """
+    started_s, found = time.time(), path.stat()
     key = os.fsencode(f"{path.resolve()}|{found.st_size}|{found.st_mtime_ns}")
     memory = DIGESTS / hashlib.sha256(key).hexdigest()
     known = memory.read_bytes().decode("ascii", "replace") if memory.is_file() else ""
     if not re.fullmatch("[0-9a-f]{64}", known):
         known = sha256_file(path)
-        write_text(memory, known)
+        if started_s - found.st_mtime > SETTLED_S:
+            write_text(memory, known)
     return known
 
 

@@ -36,6 +36,11 @@ def spec_record(spec: Spec) -> Path:
     return Path("features", spec.name, spec.id, "spec.json")
 
 
+def current_specs(backbone: str) -> Path:
+    """Return the file that says by which spec of a backbone the features of each data set are configured."""
+    return Path("features", backbone, "current.json")
+
+
 def text_store(study: str, video: str, spec: Spec) -> Path:
     """Return the folder of a recording's text embeddings."""
     return Path("features", spec.name, spec.id, study, "texts", video)

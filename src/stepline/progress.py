@@ -10,4 +10,5 @@ def progress(items: Iterable[Item], *, what: str, unit: str, total: int | None =
     """Iterate over ``items`` with a progress bar on a terminal's standard error."""
     from tqdm import tqdm
 
-    yield from tqdm(items, desc=what, unit=f" {unit}", total=total, disable=None, leave=False)
+    tqdm.monitor_interval = 0  # else a thread looks at bars, and a process with threads is not forked
+    yield from tqdm(items, desc=what, unit=f" {unit}", total=total, disable=None, leave=False, miniters=1)

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stepline.aside import sweep
-from stepline.io import canonical_json, parse_json, write_text
+from stepline.io import SETTLED_S, canonical_json, parse_json, write_text
 
-REVISION = 1
+REVISION = 2
 """Raise it with a change of what is kept."""
 FOLDER = Path(".stepline/remembered")
-SETTLED_S = 2.0
-"""Files that changed less than this long ago are read again: one more change might have the same time."""
 T = TypeVar("T")
 
 
@@ -24,23 +22,23 @@ def remembered(name: str, files: Iterable[str], read: Callable[[], T]) -> T:
     name: of the file below ``FOLDER`` that keeps it; its content is JSON. Files may be absent; where all are, nothing
     is kept. A kept file that is damaged is replaced.
     """
-    seen, changed_ns = _seen(files)
+    now, changed_ns = seen(files)
     if not changed_ns:
         return read()
     memory = FOLDER / f"{name}.json"
     sweep(memory.parent)
     known = _kept(memory)
-    if known.get("seen") == seen and "found" in known:
+    if known.get("seen") == now and "found" in known:
         found: T = known["found"]
         return found
     started_ns = time.time_ns()
     made = read()
     if started_ns - changed_ns > SETTLED_S * 1e9:
-        write_text(memory, canonical_json({"seen": seen, "found": made}))
+        write_text(memory, canonical_json({"seen": now, "found": made}))
     return made
 
 
-def _seen(files: Iterable[str]) -> tuple[str, int]:
+def seen(files: Iterable[str]) -> tuple[str, int]:
     """Return a digest of the state of all files, and when one changed last, in ns since 1970; 0 where all are absent.
 
     A file's ``ctime`` moves with each change of its content, its name or its other times, and nobody can set it.

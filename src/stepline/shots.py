@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from stepline.availability import read_manifest, write_manifest
 from stepline.errors import StoreError
 from stepline.io import atomic_path, read_table, write_table
+from stepline.media import SHOTS_REVISION
 from stepline.progress import progress
+from stepline.spec import digest
 
 if TYPE_CHECKING:
     from scenedetect.common import FrameTimecode
@@ -25,6 +28,8 @@ SCORES = {
 }
 THRESHOLDS = {"content": 27.0, "adaptive": 3.0, "threshold": 12.0, "hash": 0.35, "histogram": 0.2}
 """PySceneDetect's defaults."""
+MADE_BY = b"made by"
+"""In a file of shots, the digest of what it was made from."""
 
 Rule = Callable[["FrameTimecode", float], list["FrameTimecode"]]
 """Takes each frame's time and score, in order, and returns the cuts that are then known."""
@@ -37,47 +42,63 @@ class Shots(NamedTuple):
     scenes: list[tuple["FrameTimecode", "FrameTimecode"]]
 
 
-def detect(
-    media_manifest: Path,
-    media_folder: Path,
-    folder: Path,
-    manifest: Path,
-    *,
-    detector: Detector,
-    threshold: float | None,
-    min_shot_s: float,
-    window_width: int = 2,
-    min_content_val: float = 15,
-) -> None:
-    """Write the shots of every present video, from ``media_folder/<video>/scores.parquet``; nothing is decoded.
-
-    ``folder/<video>.csv`` is PySceneDetect's list of scenes. ``folder/<video>.parquet`` has a line per shot: shot,
-    start_frame, end_frame, start_s, end_s; a shot is [start, end). It is there only with the CSV of the same shots. A
-    shot begins with every span of frames that were decoded without a gap (``first`` in the scores), and wherever the
-    detector cuts; none reaches into a gap of a damaged video. The files of a video that is not present are removed.
+@dataclass(frozen=True, kw_only=True)
+class Detection:
+    """How shots are found: the options of PySceneDetect's detectors.
 
     threshold: from which score on the detector cuts; None is its default. min_shot_s: nearer cuts are merged or
         dropped, as the detector does; 0 keeps all. window_width, min_content_val: of the detector ``adaptive``.
     """
-    limit = THRESHOLDS[detector] if threshold is None else threshold
 
-    def rule() -> Rule:
-        return _rule(detector, limit, float(min_shot_s), window_width, min_content_val)
+    detector: Detector
+    threshold: float | None
+    min_shot_s: float
+    window_width: int = 2
+    min_content_val: float = 15
 
+    def rule(self) -> Rule:
+        """Return the detector before the first frame."""
+        limit = THRESHOLDS[self.detector] if self.threshold is None else self.threshold
+        return _rule(self.detector, limit, float(self.min_shot_s), self.window_width, self.min_content_val)
+
+
+def detect(media_manifest: Path, media_folder: Path, folder: Path, manifest: Path, detection: Detection) -> None:
+    """Write the shots of every present video, as ``detect_in`` does. Those of a video that is not present are removed.
+
+    In the manifest ``n_shots`` is the number of shots.
+    """
     videos: dict[str, dict[str, Any]] = {}
     for video, media in progress(read_manifest(media_manifest).items(), what="shots", unit="videos"):
         videos[video] = {"status": media["status"], "reason": media["reason"]}
         path = folder / f"{video}.parquet"
-        path.unlink(missing_ok=True)
         if media["status"] == "present":
-            scores = media_folder / video / "scores.parquet"
-            gaps = [start_s for start_s, *_ in media.get("gaps", ())]
-            shots = _shots(scores, SCORES[detector], rule, media["duration_s"], gaps)
-            _write(path, shots)
-            videos[video]["n_shots"] = len(shots.rows)
+            videos[video]["n_shots"] = len(detect_in(media, media_folder / video, path, detection))
         else:
+            path.unlink(missing_ok=True)
             path.with_suffix(".csv").unlink(missing_ok=True)
     write_manifest(manifest, videos)
+
+
+def detect_in(media: dict[str, Any], media_folder: Path, path: Path, detection: Detection) -> list[tuple[float, float]]:
+    """Write the shots of a video to ``path`` and return start and end of each; nothing is decoded.
+
+    ``path`` has a line per shot: shot, start_frame, end_frame, start_s, end_s; a shot is [start, end). It is there only
+    with PySceneDetect's list of the same shots, a CSV file beside it. A shot begins with every span of frames that were
+    decoded without a gap (``first`` in the scores), and wherever the detector cuts; none reaches into a gap of a
+    damaged video. Files that were made from the same media by the same options are kept.
+    media: the video's record in the manifest. media_folder: where ``scores.parquet`` stands.
+    """
+    by = digest([media, asdict(detection), SHOTS_REVISION])
+    if path.is_file() and path.with_suffix(".csv").is_file():
+        table = read_table(path)
+        if (table.schema.metadata or {}).get(MADE_BY) == by.encode():
+            return list(zip(table["start_s"].to_pylist(), table["end_s"].to_pylist(), strict=True))
+    path.unlink(missing_ok=True)
+    gaps = [start_s for start_s, *_ in media.get("gaps", ())]
+    scores = media_folder / "scores.parquet"
+    shots = _shots(scores, SCORES[detection.detector], detection.rule, media["duration_s"], gaps)
+    _write(path, shots, by)
+    return [(start_s, end_s) for *_, start_s, end_s in shots.rows]
 
 
 def _rule(detector: Detector, threshold: float, min_shot_s: float, window_width: int, min_content_val: float) -> Rule:
@@ -138,7 +159,7 @@ def _shots(path: Path, score: str, rule: Callable[[], Rule], duration_s: float, 
     return shots
 
 
-def _write(path: Path, shots: Shots) -> None:
+def _write(path: Path, shots: Shots, by: str) -> None:
     import pyarrow as pa
     from scenedetect.output import write_scene_list
 
@@ -152,4 +173,4 @@ def _write(path: Path, shots: Shots) -> None:
         "start_s": pa.array(start_s, pa.float64()),
         "end_s": pa.array(end_s, pa.float64()),
     }
-    write_table(path, pa.table(columns))
+    write_table(path, pa.table(columns, metadata={MADE_BY: by}))

@@ -84,7 +84,8 @@ class ClipSpec(FrameSpec):
 
     Pictures. steps: from the decoded frame to the picture; then (x / 255 - mean) / std, per channel of RGB.
 
-    Network. architecture: its family, a key of ``stepline.backbones.registry.FAMILIES``. model: which of the family,
+    Network. batches: whether a batch has clips of one ``video``, or of whichever come (``mixed``).
+    architecture: its family, a key of ``stepline.backbones.registry.FAMILIES``. model: which of the family,
     where it has many. weights: names in ``stepline.backbones.weights.WEIGHTS``; weights_sha256: (file, sha256) of all
     their files, () until they are known. output: the layer and its pooling. normalise: whether the vector is
     L2-normalised. compute: what the network computes in. dtype: of stored vectors. dimension: D.
@@ -108,7 +109,15 @@ class ClipSpec(FrameSpec):
     normalise: bool = False
     compute: Literal["float32", "bfloat16", "float16"] = "float32"
     dtype: Literal["float16", "float32"] = "float16"
+    batches: Literal["video", "mixed"] = "video"
     dimension: int
+
+    def record(self) -> dict[str, Any]:
+        """Return the spec as plain values; ``batches`` only where they are not of one video."""
+        values = super().record()
+        if self.batches == "video":
+            del values["batches"]
+        return values
 
     def __post_init__(self) -> None:
         """Raise ConfigError where a field has a value that is not allowed."""

@@ -1,6 +1,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -8,14 +9,15 @@ from safetensors.torch import save_file
 
 from stepline import config
 from stepline.backbones import file
+from stepline.backbones.beside import code_sha256
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.errors import ConfigError
-from stepline.io import sha256_file
 from stepline.spec import ClipSpec, TextSpec
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "own-backbones.md").read_text(encoding="utf-8")
 CODE = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
+_, WITHOUT_TORCH = re.split("# mine.py, without torch\n", PAGE.partition("These lines")[0].removesuffix("```\n\n"))
 YAML = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -30,11 +32,26 @@ def test_the_page_s_example_gives_vectors() -> None:
     spec = file.spec("colours", path)
     assert isinstance(spec, ClipSpec)
     assert (spec.name, spec.architecture) == ("colours", "file")
-    assert spec.weights_sha256 == (("mine.py", sha256_file(path)),)
+    assert spec.weights_sha256 == code_sha256(path)
+    assert [name for name, _ in spec.weights_sha256] == ["mine.py"]
     network = file.load(spec, {path.name: path})
-    assert not network.training
     vectors = network(torch.ones(2, 3, spec.num_frames, 64, 64))
     torch.testing.assert_close(vectors, torch.ones(2, spec.dimension))
+
+
+def without_torch() -> str:
+    """Return the page's example with the function of arrays in place of the network."""
+    return CODE["mine.py"].partition("def load")[0] + WITHOUT_TORCH
+
+
+def test_the_page_s_function_gives_the_vectors_of_the_network() -> None:
+    written("network.py", CODE["mine.py"])
+    written("function.py", without_torch())
+    clips = np.random.default_rng(0).random((2, 3, 8, 64, 64), np.float32)
+    network, function = (
+        file.load(file.spec("mine", path), {path.name: path}) for path in (Path("network.py"), Path("function.py"))
+    )
+    np.testing.assert_allclose(function(clips), network(torch.from_numpy(clips)), rtol=1e-5)
 
 
 def test_the_page_s_lines_enter_it_into_the_table() -> None:
@@ -140,7 +157,9 @@ def test_what_is_no_python_file_is_one_line(name: str) -> None:
 def test_what_loads_no_network_is_one_line() -> None:
     path = written("mine.py", CODE["mine.py"].replace("return", "return 1, "))
     spec = file.spec("mine", path)
-    with pytest.raises(ConfigError, match=r"mine.py: load\(spec, files\) gave a tuple, not a torch.nn.Module"):
+    with pytest.raises(
+        ConfigError, match=r"mine.py: load\(spec, files\) gave a tuple, neither a torch.nn.Module nor a"
+    ):
         file.load(spec, {path.name: path})
     for line, said in {
         "raise ValueError('boo')": "ValueError: boo",

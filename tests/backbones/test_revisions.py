@@ -16,10 +16,10 @@ from stepline.asr.engines import REVISION as ASR
 from stepline.backbones.named import REVISION as NAMED
 from stepline.backbones.registry import FRAME_BACKBONES, presets, towers
 from stepline.backbones.sentence import sentence_spec
-from stepline.benchmark.source import code_text
 from stepline.media import REVISION as MEDIA
 from stepline.media import SHOTS_REVISION as SHOTS
 from stepline.plans import BENCHMARKS
+from stepline.syntax import code_text
 
 SOURCE = Path(__file__).parents[2] / "src" / "stepline"
 RECORDED = Path(__file__).with_name("revisions.json")
@@ -28,7 +28,7 @@ ROWS = [
     *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
 ]
 """From a video to the rows of a backbone, whichever it is."""
-CLIPS = [*ROWS, "features/network.py", "backbones/picture.py"]
+CLIPS = [*ROWS, "features/encoder.py", "features/network.py", "backbones/picture.py"]
 """The same for networks."""
 FAMILIES = {
     "s3d": ["s3d"],
@@ -161,7 +161,15 @@ def test_the_revision_was_looked_at_since_the_source_changed(name: str) -> None:
 
 
 def test_every_module_of_a_backbone_is_recorded() -> None:
-    not_numbers = {"__init__.py", "registry.py", "weights.py", "checkpoint.py", "file.py", "torchvision.py"}
+    not_numbers = {
+        "__init__.py",
+        "registry.py",
+        "weights.py",
+        "checkpoint.py",
+        "file.py",
+        "beside.py",
+        "torchvision.py",
+    }
     modules = {path.name for path in (SOURCE / "backbones").glob("*.py")} - not_numbers
     assert modules == {Path(path).name for paths in SOURCES.values() for path in paths if path.startswith("backbones")}
     metrics = {f"metrics/{path.name}" for path in (SOURCE / "metrics").glob("*.py")}

@@ -9,15 +9,14 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from stepline import cli
 from stepline.asr import chunks
-from stepline.features import decoding
-from stepline.media import one_pass
 from stepline.media.audio import RATE
+from stepline.media.process import Decoder
 
 NAMES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "shutil.rmtree")
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -52,14 +51,11 @@ def main() -> None:
         change(os.readlink(f"/proc/self/fd/{file}"))
         fsync(file)
 
-    def noted(decode: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        def wrapped(work: Any, video: Path, *rest: Any, **limits: Any) -> Iterator[Any]:
-            os.write(log, f"decoded {video.stem}\n".encode())
-            return decode(work, video, *rest, **limits)
+    def noted(self: Decoder, work: Any, video: Path, *rest: Any, **limits: Any) -> Iterator[Any]:
+        os.write(log, f"decoded {video.stem}\n".encode())
+        return decode(self, work, video, *rest, **limits)
 
-        return wrapped
-
-    decoding.killable, one_pass.killable = noted(decoding.killable), noted(one_pass.killable)
+    decode, Decoder.__call__ = Decoder.__call__, noted  # type: ignore[method-assign, assignment]
     chunks.LONGEST, chunks.SEARCHED = 2 * RATE, RATE
     os.fsync = synced
     sys.addaudithook(seen)

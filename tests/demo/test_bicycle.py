@@ -15,9 +15,9 @@ from stepline.datasets.studies import study
 from stepline.features.extract import Work, extract
 from stepline.fetch import fetch_release, fetch_videos
 from stepline.io import read_json, write_json
-from stepline.media.prepare import prepare
+from stepline.media.prepare import Media, prepare
 from stepline.plans import pipeline
-from stepline.shots import detect
+from stepline.shots import Detection, detect
 from tests.demo import truth as checks
 from tests.media.clips import LIMITS
 
@@ -33,9 +33,9 @@ def test_the_recording_as_built_passes(
     availability = paths.availability("demo", SHARD)
     write_json(availability, {"videos": {VIDEO: read_json(availability)["videos"][VIDEO]}})
     media, shots, spec = paths.media("demo"), paths.shots("demo"), HistogramSpec()
-    prepare(availability, media, paths.manifest(media, SHARD), limits=LIMITS)
+    prepare(availability, Media(media), paths.manifest(media, SHARD), limits=LIMITS)
     given = paths.manifest(media, SHARD), media, shots, paths.manifest(shots, SHARD)
-    detect(*given, detector="content", threshold=27, min_shot_s=0.6)
+    detect(*given, Detection(detector="content", threshold=27, min_shot_s=0.6))
     work = Work(spec=spec, store=paths.features("demo", SHARD, spec))
     options = {"device": "cpu", "batch_size": None, "decoders": 1}
     manifest, lock = paths.features_manifest("demo", SHARD, spec), paths.features_lock("demo", SHARD)

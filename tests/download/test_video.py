@@ -5,7 +5,7 @@ import time
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -26,7 +26,7 @@ def video(name: str = "a", **more: Any) -> Video:
 
 
 def fetch_video(wanted: Video, **more: Any) -> Record:
-    return fetch_video_(wanted, FOLDER, DownloadOptions(sleep_s=0), HEADERS, **more)
+    return fetch_video_(wanted, FOLDER, DownloadOptions(sleep_s=0), more.pop("headers", HEADERS), **more)
 
 
 def digest(path: Path) -> str:
@@ -58,8 +58,27 @@ def test_a_video_in_the_mirror_is_linked_not_copied(mirror: Path, clips: Path) -
         height=48,
         fps=10.0,
         duration_s=3.0,
+        headers=1,
     )
     assert fetch_video(video()) == record
+
+
+def test_of_a_file_with_the_same_bytes_no_header_is_read_and_nothing_is_written(mirror: Path, clips: Path) -> None:
+    held, memory = Path(shutil.copy(clips / "a.mp4", mirror)), FOLDER / "a.json"
+    first, written = fetch_video(video(), stamp="1"), memory.stat()
+    os.utime(held)
+
+    def never(path: Path) -> NoReturn:
+        pytest.fail(f"the header of {path} is read")
+
+    assert fetch_video(video(), stamp="1", headers=never) == first
+    assert memory.stat() == written
+    assert fetch_video(video(duration_s=9), headers=never).status == "mismatched"
+    assert fetch_video(video(), headers=HEADERS) == replace(first, stamp="")
+    write_availability(memory, [replace(first, headers=0)])
+    assert fetch_video(video(), stamp="1", headers=HEADERS) == first
+    with pytest.raises(pytest.fail.Exception):
+        fetch_video(video(), spans=[[0.0, 1.0]], headers=never)
 
 
 def test_a_video_that_vanished_from_the_mirror_is_missing(mirror: Path, clips: Path) -> None:

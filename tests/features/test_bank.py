@@ -56,6 +56,28 @@ def test_a_bank_is_found_by_its_names_or_its_folder(folder: Path, tmp_path: Path
         stepline.open_bank(folder, "mine")
 
 
+def test_a_backbone_stands_for_the_spec_that_is_configured(folder: Path, tmp_path: Path) -> None:
+    other = replace(SPEC, hues=4)
+    write_json(paths.spec_record(other), other.record())
+    store.write(paths.features("mine", "000", other), other, {"a": LINE}, HOP_S)
+    store.write(paths.features("yours", "000", other), other, {"d": LINE}, HOP_S)
+    for configured in (SPEC, other):
+        write_json(paths.current_specs(SPEC.name), {"mine": configured.id, "yours": other.id})
+        assert stepline.open_bank(SPEC.name, "mine").spec == configured.record()
+        assert stepline.open_bank("features/histogram", "mine", root=tmp_path).spec == configured.record()
+        assert stepline.open_bank(SPEC.name, "yours").videos == {"d"}
+        assert stepline.open_bank(folder, "mine").spec == SPEC.record()
+        assert stepline.open_bank(f"{SPEC.name}/{other.id}", "mine").spec == other.record()
+    write_json(paths.current_specs(SPEC.name), {"mine": SPEC.id})
+    assert stepline.open_bank(SPEC.name).spec == SPEC.record()
+    with pytest.raises(StoreError, match="^features/histogram has more than one spec: name one of "):
+        stepline.open_bank(SPEC.name, "yours")
+    write_json(paths.current_specs(SPEC.name), {"mine": "hsv-00000000"})
+    said = "^features/histogram/hsv-00000000, which is configured, holds no features yet: run `snakemake`, or name one "
+    with pytest.raises(StoreError, match=f"{said}of .*{SPEC.id}"):
+        stepline.open_bank(SPEC.name, "mine")
+
+
 def test_a_folder_of_the_same_name_does_not_hide_a_bank(folder: Path) -> None:
     (Path(SPEC.name) / "other").mkdir(parents=True)
     assert len(stepline.open_bank(SPEC.name)) == 3

@@ -14,11 +14,11 @@ import pytest
 
 from stepline.availability import Record, read_manifest, write_availability
 from stepline.backbones.histogram import HistogramSpec, describe
-from stepline.features import decoding
 from stepline.features.bank import Bank
 from stepline.features.extract import Work, extract
 from stepline.io import sha256_file
 from stepline.media.decode import frames
+from stepline.media.process import Decoder
 from tests.media.clips import CFR_25, LIMITS, VFR, make
 
 pytest.importorskip("cv2")
@@ -50,13 +50,13 @@ def run(tmp_path: Path, *records: Record, spec: HistogramSpec = SPEC) -> dict[st
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the list of the videos that are decoded from here on."""
     videos: list[str] = []
-    decode = decoding.killable
+    decode = Decoder.__call__
 
-    def listed(work: Callable[..., Iterator[np.ndarray]], video: Path, *rest: Any, **limits: Any) -> Iterator[Any]:
+    def listed(self: Decoder, work: Any, video: Path, *rest: Any, **limits: Any) -> Iterator[Any]:
         videos.append(video.stem)
-        return decode(work, video, *rest, **limits)
+        return decode(self, work, video, *rest, **limits)
 
-    monkeypatch.setattr(decoding, "killable", listed)
+    monkeypatch.setattr(Decoder, "__call__", listed)
     return videos
 
 
@@ -169,15 +169,14 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from stepline.backbones.histogram import HistogramSpec
-from stepline.features import decoding
 from stepline.features.extract import Work, extract
-from stepline.media.process import Limits
-decode = decoding.killable
-def stuck(work, video, *rest, **limits):
+from stepline.media.process import Decoder, Limits
+decode = Decoder.__call__
+def stuck(self, work, video, *rest, **limits):
     if video.stem == "b":
         time.sleep(600)
-    return decode(work, video, *rest, **limits)
-decoding.killable = stuck
+    return decode(self, work, video, *rest, **limits)
+Decoder.__call__ = stuck
 limits = Limits(memory_mb=1000, least_s=600, s_per_video_s=4)
 options = {"device": "cpu", "batch_size": None, "decoders": 1}
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ pytest.importorskip("av")
 pytest.importorskip("cv2")
 
 from stepline.features import frames
-from stepline.features.frames import Batch, Begun, Request, _Held, batches
+from stepline.features.frames import Batch, Begun, Request, _Held, batches, split
 from tests.features import toy
 from tests.media.clips import CFR_30, make
 
@@ -48,6 +48,31 @@ def test_rows_do_not_depend_on_where_pictures_wait(held: int, tmp_path: Path, mo
     assert messages(video, *requests) == in_memory
     assert (tmp_path / "new/scratch").is_dir()
     assert not list((tmp_path / "new/scratch").iterdir())
+
+
+def test_rows_are_split_by_their_number_alone() -> None:
+    assert split(10, 8) == [8, 2]
+    assert split(23, 8) == [8, 8, 4, 2, 1]
+    assert split(200, 64) == [64, 64, 64, 8]
+    assert split(7, 5) == [4, 2, 1]
+    assert split(0, 8) == []
+
+
+@given(st.integers(0, 400), st.integers(1, 80))
+def test_rows_that_are_left_are_split_as_those_of_a_whole_run(rows: int, most: int) -> None:
+    sizes = split(rows, most)
+    assert sum(sizes) == rows
+    assert {size & (size - 1) for size in sizes} <= {0}
+    for number in range(len(sizes)):
+        assert split(rows - sum(sizes[:number]), most) == sizes[number:]
+
+
+def test_batches_go_on_after_those_that_are_done(tmp_path: Path) -> None:
+    video = make(tmp_path / "a.mp4", CFR_30)
+    whole = messages(video, Request(spec=LISTED, batch_size=8, listed=LONG))
+    assert [len(shown) for _, _, shown in whole[1:]] == [8, 4, 2]
+    for batch, done in enumerate((8, 12, 14), 2):
+        assert messages(video, Request(spec=LISTED, batch_size=8, listed=LONG, done=done))[1:] == whole[batch:]
 
 
 def test_the_limit_is_shared_by_all_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

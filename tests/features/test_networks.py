@@ -123,6 +123,21 @@ def test_rows_depend_on_no_neighbour_and_hardly_on_the_batch(tmp_path: Path) -> 
     assert bank(alone, TOY).rows["a"].tobytes() == rows[3].tobytes()
 
 
+def test_a_network_sees_a_video_s_clips_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    forward = toy.Toy.forward
+
+    def noted(self: toy.Toy, clips: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(clips))
+        return forward(self, clips)
+
+    monkeypatch.setattr(toy.Toy, "forward", noted)
+    a, b = make(tmp_path / "a.mp4", CFR_25), make(tmp_path / "b.mp4", CFR_25[:30])
+    shard(tmp_path, present(a), present(b))
+    store(tmp_path, work(tmp_path, replace(TOY, hop=1)), batch_size=7)
+    assert sizes == [4, 4, 4, 4, 1]
+
+
 def test_several_decoders_give_the_same_bytes(tmp_path: Path) -> None:
     videos = [make(tmp_path / f"{name}.mp4", CFR_25[: 40 + 9 * i]) for i, name in enumerate("abcd")]
     folders = {}
@@ -205,7 +220,7 @@ def test_listed_clips_are_rows_in_the_order_of_the_list(tmp_path: Path, decoded:
     for start_s, end_s in clips:
         times = [start_s + (i + 0.5) / 4 * (end_s - start_s) for i in range(4)]
         clip = np.stack([pictures[max(j for j, at in enumerate(CFR_25) if at <= t)] for t in times])
-        network = Network(spec, {}, "cpu", 1)
+        network = Network(spec, toy.load(spec, {}), "cpu", 1)
         wanted = network(clip[None], np.ones((1, 4), bool))[0]
         row = bank(tmp_path, spec).clip("a", start_s, end_s)
         assert np.linalg.norm(row - wanted) <= 1e-5 * np.linalg.norm(wanted)
@@ -218,9 +233,8 @@ def test_listed_clips_are_rows_in_the_order_of_the_list(tmp_path: Path, decoded:
 
 
 def test_vectors_of_another_length_are_an_error(tmp_path: Path) -> None:
-    network = Network(replace(TOY, dimension=15), {}, "cpu", 2)
-    network.spec = TOY
-    with pytest.raises(StoreError, match=r"toy: its output pooled has the shape \(2, 15\), not \(2, 16\)"):
+    network = Network(TOY, toy.Toy(15), "cpu", 2)
+    with pytest.raises(StoreError, match=r"toy: its output pooled has the shape \(1, 15\), not \(1, 16\)"):
         network(np.zeros((1, 4, 32, 32, 3), np.uint8), np.ones((1, 4), bool))
 
 
@@ -230,8 +244,7 @@ class Corner(torch.nn.Module):
 
 
 def test_vectors_stay_what_they_are_while_the_next_batch_is_computed() -> None:
-    network = Network(replace(TOY, dimension=3), {}, "cpu", 1)
-    network.module = Corner()
+    network = Network(replace(TOY, dimension=3), Corner(), "cpu", 1)
     shown = np.ones((1, 4), bool)
     first = network(np.zeros((1, 4, 32, 32, 3), np.uint8), shown)
     network(np.full((1, 4, 32, 32, 3), 255, np.uint8), shown)
@@ -248,12 +261,11 @@ def test_more_batches_take_no_more_memory() -> None:
     def held_mb() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
 
-    network = Network(replace(TOY, dimension=3), {}, "cpu", 1)
-    network.module = Means()
+    network = Network(replace(TOY, dimension=3), Means(), "cpu", 4)
     held, rows = [], []
-    for _ in range(60):
-        clips = np.zeros((1, 16, 224, 224, 3), np.uint8)
-        rows.append(network(clips, np.ones((1, 16), bool)))
+    for size in [4, 2, 1] * 20:
+        clips = np.zeros((size, 8, 224, 224, 3), np.uint8)
+        rows.append(network(clips, np.ones((size, 8), bool)))
         held.append(held_mb())
     assert held[-1] - held[2] < 60
 
@@ -329,18 +341,18 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from stepline.backbones import registry
-from stepline.features import cache, network
+from stepline.features import cache, encoder
 from tests.features import test_networks as tests
 registry.FAMILIES["toy"] = "tests.features.toy"
 cache.CHUNK = 4
-left, call = int(sys.argv[2]), network.Network.__call__
+left, call = int(sys.argv[2]), encoder.Encoder.__call__
 def counted(*arguments):
     global left
     left -= 1
     if left < 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return call(*arguments)
-network.Network.__call__ = counted
+encoder.Encoder.__call__ = counted
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     works = [tests.work(folder, tests.LISTED, listed=tests.CLIPS), tests.work(folder, tests.WIDE)]
@@ -447,7 +459,7 @@ def test_rows_come_anew_where_the_packets_announce_a_frame_that_does_not_come(
 
     monkeypatch.setitem(frames_of.READERS, "pyav", losing)
     filled = cache.FeatureCache(TOY, tmp_path / "features/toy/000", {})
-    network = Network(TOY, {}, "cpu", 1)
+    network = Network(TOY, toy.load(TOY, {}), "cpu", 1)
     for message in frames_of.batches(Path(record.path), [asked], []):
         if isinstance(message, frames_of.Begun):
             filled.begin(record, message)

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stepline.media.process import Limits
+from stepline.media.process import Decoder, Limits
 
 av = pytest.importorskip("av")
 
 LIMITS = Limits(memory_mb=1000, least_s=120, s_per_video_s=4)
+DECODER = Decoder(LIMITS)
 WIDTH, HEIGHT = 320, 64
 CFR_30 = [Fraction(i, 30) for i in range(120)]
 CFR_25 = [Fraction(i, 25) for i in range(75)]

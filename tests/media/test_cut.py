@@ -13,7 +13,7 @@ from stepline.media.decode import MediaError, frames
 from stepline.media.one_pass import one_pass
 from stepline.media.read import pyav
 from stepline.media.timeline import scan
-from tests.media.clips import LIMITS, copy_from, make
+from tests.media.clips import DECODER, copy_from, make
 
 pytest.importorskip("cv2")
 CUT = "mov,mp4,m4a,3gp,3g2,mj2"
@@ -69,7 +69,7 @@ def test_the_media_stage_makes_the_same_of_a_cut_file(tmp_path: Path, name: str)
     made = {}
     for of in (path, cut):
         (tmp_path / of.stem).mkdir()
-        found = one_pass(of, tmp_path / of.stem, SPANS, limits=LIMITS, duration_s=0)
+        found = one_pass(of, tmp_path / of.stem, SPANS, decoder=DECODER, duration_s=0)
         with wave.open(str(tmp_path / of.stem / "audio.wav")) as file:
             samples = np.frombuffer(file.readframes(file.getnframes()), np.int16)
         made[of] = found, (tmp_path / of.stem / "scores.parquet").read_bytes(), samples.tolist()
@@ -93,7 +93,7 @@ def test_pictures_and_sound_may_be_two_files(tmp_path: Path) -> None:
     made = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        found = one_pass(tmp_path / f"{name}.mp4", tmp_path / name, SPANS, limits=LIMITS, duration_s=0)
+        found = one_pass(tmp_path / f"{name}.mp4", tmp_path / name, SPANS, decoder=DECODER, duration_s=0)
         made.append((found["n_frames"], found["audio"], (tmp_path / name / "audio.wav").read_bytes()))
     assert made[0] == made[1]
 

@@ -10,7 +10,7 @@ from stepline.media import one_pass as stage
 from stepline.media.decode import frames
 from stepline.media.one_pass import one_pass
 from stepline.media.scores import FrameScores
-from tests.media.clips import CFR_25, LIMITS, VFR, make
+from tests.media.clips import CFR_25, DECODER, VFR, make
 
 pytest.importorskip("cv2")
 
@@ -18,7 +18,7 @@ pytest.importorskip("cv2")
 def test_scores_are_those_of_the_frames_one_after_the_other(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (9, 64, 320, 3), np.uint8)
     path = make(tmp_path / "a.mp4", VFR, picture=lambda i: noise[i // 8])
-    found = one_pass(path, tmp_path, limits=LIMITS, duration_s=0)
+    found = one_pass(path, tmp_path, decoder=DECODER, duration_s=0)
     scores, decoded = FrameScores(), list(frames(path))
     rows = pq.read_table(tmp_path / "scores.parquet").to_pylist()
     assert found["n_frames"] == len(rows) == len(VFR)
@@ -33,7 +33,7 @@ def test_the_same_video_gives_the_same_bytes(tmp_path: Path) -> None:
     made = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        one_pass(path, tmp_path / name, limits=LIMITS, duration_s=0)
+        one_pass(path, tmp_path / name, decoder=DECODER, duration_s=0)
         made.append({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()})
     assert made[0] == made[1]
     assert sorted(made[0]) == ["audio.wav", "scores.parquet"]

@@ -11,7 +11,7 @@ import pytest
 from stepline.availability import Record, read_manifest, write_availability
 from stepline.io import sha256_file
 from stepline.media.decode import MediaError
-from stepline.media.prepare import prepare
+from stepline.media.prepare import Media, prepare
 from tests.media.clips import CFR_25, LIMITS, VFR, make, without_audio_between
 
 pytest.importorskip("cv2")
@@ -43,10 +43,9 @@ def run(tmp_path: Path, *records: Record, **options: Any) -> dict[str, dict]:
     write_availability(tmp_path / "availability.json", list(records))
     prepare(
         tmp_path / "availability.json",
-        tmp_path / "media",
+        Media(tmp_path / "media", **options),
         tmp_path / "media/manifests/000.json",
         limits=LIMITS,
-        **options,
     )
     return read_manifest(tmp_path / "media/manifests/000.json")
 

@@ -14,8 +14,8 @@ import pytest
 
 from stepline.availability import Record, read_manifest, write_availability
 from stepline.media.decode import MediaError, frames
-from stepline.media.prepare import prepare
-from stepline.media.process import Limits, killable
+from stepline.media.prepare import Media, prepare
+from stepline.media.process import Decoder, Limits, killable
 from tests.media.clips import CFR_25, LIMITS, make
 
 av = pytest.importorskip("av")
@@ -78,6 +78,52 @@ def test_a_package_that_is_not_installed_keeps_its_name() -> None:
     assert error.value.name == "a_package_that_is_not_there"
 
 
+def pid(*_: object) -> Iterator[int]:
+    yield os.getpid()
+
+
+def test_one_process_does_one_piece_after_the_other_until_it_dies_hangs_or_grows() -> None:
+    def by() -> int:
+        [found] = decoder(pid, duration_s=0)
+        return int(found)
+
+    with Decoder(Limits(memory_mb=1000, least_s=5, s_per_video_s=1)) as decoder:
+        first = by()
+        with pytest.raises(MediaError, match="no luck"):
+            list(decoder(fail, "no luck", duration_s=0))
+        assert list(decoder(count, 3, duration_s=0)) == [0, 1, 2]
+        assert by() == first != os.getpid()
+        with pytest.raises(MediaError, match="SIGSEGV"):
+            list(decoder(die, signal.SIGSEGV, duration_s=0))
+        second = by()
+        with pytest.raises(MediaError, match="takes longer than 5 s"):
+            list(decoder(stuck, duration_s=0))
+        third = by()
+        assert list(decoder(grow, 300, duration_s=0)) == [300 << 20]
+        fourth = by()
+        assert next(decoder(stuck, duration_s=0)) == fourth  # which nobody waits for
+        killed = by()
+        os.kill(killed, signal.SIGKILL)
+        while alive(killed):
+            time.sleep(0.01)
+        assert len({first, second, third, fourth, by()}) == 5
+    assert not alive(fourth)
+
+
+KEPT = []
+
+
+def grow(megabytes: int) -> Iterator[int]:
+    KEPT.append(bytearray(megabytes << 20))
+    yield len(KEPT[-1])
+
+
+def test_what_one_video_takes_is_not_counted_for_the_next() -> None:
+    with Decoder(Limits(memory_mb=40, least_s=120, s_per_video_s=1)) as decoder:
+        for _ in range(3):
+            assert list(decoder(grow, 30, duration_s=0)) == [30 << 20]
+
+
 def test_a_crash_is_an_error_that_names_the_signal() -> None:
     items = killable(die, signal.SIGSEGV, limits=LIMITS, duration_s=0)
     assert next(items) == 1
@@ -126,7 +172,7 @@ def test_a_video_that_needs_too_much_memory_is_a_record_and_the_next_goes_on(tmp
     assert paths["bomb"].stat().st_size < 2_000_000
     records = [Record(video=n, status="present", path=str(p), sha256=n) for n, p in paths.items()]
     write_availability(tmp_path / "availability.json", records)
-    prepare(tmp_path / "availability.json", tmp_path / "media", tmp_path / "manifest.json", limits=NARROW)
+    prepare(tmp_path / "availability.json", Media(tmp_path / "media"), tmp_path / "manifest.json", limits=NARROW)
     made = read_manifest(tmp_path / "manifest.json")
     assert made["clip"]["status"] == "present"
     assert made["bomb"]["status"] == "failed"
@@ -186,7 +232,7 @@ def test_what_nobody_takes_any_more_ends_the_process() -> None:
 PARENT = """
 import sys
 from tests.media.test_process import stuck
-from stepline.media.process import Limits, killable
+from stepline.media.process import Decoder, Limits, killable
 if __name__ == "__main__":
     for pid in killable(stuck, limits=Limits(memory_mb=500, least_s=600, s_per_video_s=1), duration_s=0):
         print(pid, flush=True)

@@ -16,7 +16,7 @@ from stepline.media.read import pyav, with_timeline
 from stepline.media.salvage import salvaged
 from stepline.media.timeline import Timeline
 from stepline.spec import ClipSpec
-from tests.media.clips import CFR_25, HEIGHT, LIMITS, WIDTH, barcode, index_of, make
+from tests.media.clips import CFR_25, DECODER, HEIGHT, WIDTH, barcode, index_of, make
 
 av = pytest.importorskip("av")
 RNG = np.random.default_rng(0)
@@ -128,7 +128,7 @@ def test_sound_and_pictures_go_on_together_where_recordings_were_joined(tmp_path
     parts = [make(tmp_path / f"{n}.ts", CFR_25, audio=sound) for n, sound in enumerate((quiet, loud))]
     (tmp_path / "both.ts").write_bytes(b"".join(part.read_bytes() for part in parts))
     (tmp_path / "out").mkdir()
-    made = one_pass(tmp_path / "both.ts", tmp_path / "out", limits=LIMITS, duration_s=6)
+    made = one_pass(tmp_path / "both.ts", tmp_path / "out", decoder=DECODER, duration_s=6)
     samples = np.frombuffer((tmp_path / "out/audio.wav").read_bytes()[44:], "<i2")
     assert made["audio"]["status"] == "present"
     begins_s = int(np.argmax(np.abs(samples) > 6000)) / 16000
@@ -147,7 +147,7 @@ def test_a_picture_that_changes_its_size_is_described_at_each_size(tmp_path: Pat
 
     assert with_timeline(path, sizes) == [(96, 64)] * 75 + [(64, 48)] * 75
     (tmp_path / "out").mkdir()
-    assert one_pass(path, tmp_path / "out", limits=LIMITS, duration_s=6)["n_frames"] == 150
+    assert one_pass(path, tmp_path / "out", decoder=DECODER, duration_s=6)["n_frames"] == 150
 
 
 def test_a_video_that_does_not_start_at_a_key_frame_says_from_when_on_it_is_there(tmp_path: Path) -> None:
@@ -274,12 +274,12 @@ class TestRowsOfADamagedVideo:
         with pytest.raises(MediaError, match=r"^4\.800 to 5\.280 s: "):
             list(batches(damaged, [request()], (), "skip"))
         with pytest.raises(MediaError, match=r"^4\.800 to 5\.280 s: "):
-            one_pass(damaged, tmp_path, limits=LIMITS, duration_s=10, damaged="skip")
+            one_pass(damaged, tmp_path, decoder=DECODER, duration_s=10, damaged="skip")
 
     def test_the_one_pass_names_the_gap_and_starts_anew_behind_it(self, damaged: Path, tmp_path: Path) -> None:
         import pyarrow.parquet as pq
 
-        made = one_pass(damaged, tmp_path, limits=LIMITS, duration_s=10)
+        made = one_pass(damaged, tmp_path, decoder=DECODER, duration_s=10)
         scores = pq.read_table(tmp_path / "scores.parquet").to_pydict()
         assert [gap[:2] for gap in made["gaps"]] == [pytest.approx([4.8, 5.28])]
         assert made["n_frames"] == 238
@@ -312,7 +312,7 @@ def test_the_track_flagged_as_default_is_heard(tmp_path: Path) -> None:
                     packet.stream = copied
                     out.mux(packet)
     (tmp_path / "out").mkdir()
-    one_pass(path, tmp_path / "out", limits=LIMITS, duration_s=3)
+    one_pass(path, tmp_path / "out", decoder=DECODER, duration_s=3)
     samples = np.frombuffer((tmp_path / "out/audio.wav").read_bytes()[44:], "<i2")
     assert np.abs(samples).max() > 6000
 
@@ -352,7 +352,7 @@ def test_damaged_sound_is_silent_there_and_costs_no_picture(tmp_path: Path) -> N
         whole[position : position + size] = bytes(size)
     path.write_bytes(whole)
     (tmp_path / "out").mkdir()
-    made = one_pass(path, tmp_path / "out", limits=LIMITS, duration_s=10)
+    made = one_pass(path, tmp_path / "out", decoder=DECODER, duration_s=10)
     assert made["gaps"] == []
     assert made["n_frames"] == 250
     assert made["audio"]["status"] == "present"

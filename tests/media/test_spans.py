@@ -9,7 +9,7 @@ from stepline.media.decode import MediaError, frames
 from stepline.media.one_pass import one_pass
 from stepline.media.scores import FrameScores
 from stepline.media.spans import merged, rows_within, shown
-from tests.media.clips import KINDS, LIMITS, index_of, kind, make
+from tests.media.clips import DECODER, KINDS, index_of, kind, make
 
 pytest.importorskip("cv2")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -85,8 +85,8 @@ def test_spans_have_the_scores_and_the_audio_of_the_whole(tmp_path: Path, name: 
     for folder in ("whole", "spans"):
         (tmp_path / folder).mkdir()
     spans = [[2.3, 4.0], [11.11, 14.47]]
-    whole = one_pass(path, tmp_path / "whole", limits=LIMITS, duration_s=0)
-    made = one_pass(path, tmp_path / "spans", spans, limits=LIMITS, duration_s=0)
+    whole = one_pass(path, tmp_path / "whole", decoder=DECODER, duration_s=0)
+    made = one_pass(path, tmp_path / "spans", spans, decoder=DECODER, duration_s=0)
     assert made["n_frames"] < whole["n_frames"] / 3
     assert made["audio"] == {"status": "present", "reason": ""}
     assert made["duration_s"] == pytest.approx(14.48, abs=0.01)
@@ -124,8 +124,8 @@ def test_audio_at_another_rate_stands_at_its_samples(tmp_path: Path) -> None:
     subprocess.run(command, check=True)
     for folder in ("whole", "spans"):
         Path(folder).mkdir()
-    one_pass(Path("a.mp4"), Path("whole"), limits=LIMITS, duration_s=0)
-    one_pass(Path("a.mp4"), Path("spans"), [[5.123, 7.0]], limits=LIMITS, duration_s=0)
+    one_pass(Path("a.mp4"), Path("whole"), decoder=DECODER, duration_s=0)
+    one_pass(Path("a.mp4"), Path("spans"), [[5.123, 7.0]], decoder=DECODER, duration_s=0)
     part = slice(round(5.123 * 16_000), 7 * 16_000)
     assert np.abs(heard(Path("spans"))[part] - heard(Path("whole"))[part]).max() <= 1
 
@@ -137,11 +137,11 @@ def test_only_spans_are_decoded(tmp_path: Path) -> None:
     with pytest.raises(MediaError):
         list(frames(path))
     (tmp_path / "made").mkdir()
-    made = one_pass(path, tmp_path / "made", [[10.0, 12.0], [40.0, 41.0]], limits=LIMITS, duration_s=0)
+    made = one_pass(path, tmp_path / "made", [[10.0, 12.0], [40.0, 41.0]], decoder=DECODER, duration_s=0)
     assert made["n_frames"] == 75
 
 
 def test_spans_behind_the_end_are_an_error(tmp_path: Path) -> None:
     path = make(tmp_path / "a.mp4", LONG[:50])
     with pytest.raises(MediaError, match="no frame is shown within its spans"):
-        one_pass(path, tmp_path, [[2.0, 3.0], [100.0, 101.0]], limits=LIMITS, duration_s=0)
+        one_pass(path, tmp_path, [[2.0, 3.0], [100.0, 101.0]], decoder=DECODER, duration_s=0)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from stepline.models import hmm
 from stepline.models.hmm import log_posteriors, log_sum, transitions
 
 
@@ -76,6 +77,56 @@ def test_without_evidence_the_chain_is_walked_as_it_is() -> None:
     posteriors = np.exp(log_posteriors(start, matrix, np.zeros((8, 5))))
     for t in range(8):
         np.testing.assert_allclose(posteriors[t], np.linalg.matrix_power(matrix, t)[0], atol=1e-12)
+
+
+def one_by_one(start: np.ndarray, matrix: np.ndarray, evidence: np.ndarray) -> np.ndarray:
+    """The posteriors of one chain from sums of logarithms, time by time."""
+    with np.errstate(divide="ignore"):
+        first, steps = np.log(start), np.log(matrix)
+    forward, backward = [first + evidence[0]], [np.zeros(len(start))]
+    for seen in evidence[1:]:
+        forward.append(log_sum(forward[-1][:, None] + steps, axis=0) + seen)
+    for seen in evidence[:0:-1]:
+        backward.append(log_sum(steps + (backward[-1] + seen), axis=1))
+    joint = np.array(forward) + np.array(backward[::-1])
+    return joint - log_sum(joint, axis=1)[:, None]
+
+
+@given(
+    st.integers(1, 12),
+    st.integers(1, 70),
+    st.lists(st.tuples(*[st.floats(0.01, 0.9)] * 3, st.sampled_from([0.1, 2.0, 50.0, 1e5])), min_size=1, max_size=4),
+    st.integers(0, 2**32 - 1),
+)
+def test_chains_at_once_are_those_of_one_after_the_other(
+    n_steps: int, n_times: int, chains: list[tuple[float, float, float, float]], seed: int
+) -> None:
+    """Also where one of them is beyond what products of matrices can hold."""
+    start, rng = np.eye(n_steps + 2)[0], np.random.default_rng(seed)
+    matrices = np.array([transitions(n_steps, leave=leave, reach=reach, back=back) for leave, reach, back, _ in chains])
+    scales = np.array([scale for *_, scale in chains])[:, None, None]
+    evidence = scales * rng.standard_normal((len(chains), n_times, n_steps + 2))
+    found = log_posteriors(start, matrices, evidence)
+    for each, matrix, seen in zip(found, matrices, evidence, strict=True):
+        np.testing.assert_allclose(each, one_by_one(start, matrix, seen), rtol=1e-9, atol=1e-9)
+
+
+def test_a_chain_does_not_depend_on_the_others() -> None:
+    rng = np.random.default_rng(0)
+    matrices = np.array([transitions(9, leave=0.1, reach=0.2 * number, back=0.1) for number in range(1, 5)])
+    evidence, start = rng.standard_normal((4, 100, 11)), np.eye(11)[0]
+    together = log_posteriors(start, matrices, evidence)
+    for number in range(4):
+        assert np.array_equal(together[number], log_posteriors(start, matrices[number], evidence[number]))
+
+
+def test_products_of_matrices_are_as_good_as_sums_of_logarithms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over thousands of times, in which some states become less likely than the least number."""
+    evidence, start = 0.2 * np.random.default_rng(0).standard_normal((3000, 20)), np.eye(20)[0]
+    matrix = transitions(18, leave=0.05, reach=0.05, back=0.005)
+    monkeypatch.setattr(hmm, "_told_by_logarithms", None)
+    found = log_posteriors(start, matrix, evidence)
+    np.testing.assert_allclose(found, one_by_one(start, matrix, evidence), rtol=1e-10, atol=1e-10)
 
 
 def test_the_sum_of_logarithms_neither_overflows_nor_underflows() -> None:

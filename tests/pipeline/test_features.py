@@ -9,7 +9,7 @@ import pytest
 from stepline import paths
 from stepline.backbones.histogram import HistogramSpec
 from stepline.errors import ConfigError
-from stepline.io import write_json
+from stepline.io import read_json, write_json
 from stepline.needs import Need
 from stepline.pipeline import Features
 from tests.pipeline.own import made
@@ -53,6 +53,23 @@ def test_where_stores_stand_decides_nothing() -> None:
     assert remote.features.spec_of("histogram").id == local.features.spec_of("histogram").id
     assert remote.features.params("histogram", "000") == local.features.params("histogram", "000")
     assert remote.features.manifests("histogram") == local.features.manifests("histogram")
+
+
+def test_the_configured_spec_is_noted_by_data_set() -> None:
+    note = paths.current_specs("histogram")
+    features("histogram").note_current()
+    upright = features("histogram").spec_of("histogram").id
+    assert read_json(note) == {"mine": upright}
+    written = note.stat()
+    features("histogram").note_current()
+    assert note.stat() == written
+    write_json(note, {"yours": "other", "mine": "other"})
+    stored = made(media={"orientation": "stored"}).features
+    stored.note_current()
+    assert read_json(note) == {"yours": "other", "mine": stored.spec_of("histogram").id}
+    assert stored.spec_of("histogram").id != upright
+    features("s3d-pss").note_current()
+    assert not paths.current_specs("s3d-pss").exists()
 
 
 def test_damage_that_was_found_has_features_made_again() -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from stepline import paths, remembered
 from stepline.availability import Record, write_availability
+from stepline.datasets.configured import dataset
+from stepline.errors import ConfigError
 from stepline.io import write_json, write_text
 from stepline.pipeline import media_params
 from tests.conftest import ROOT
@@ -22,6 +24,43 @@ def test_the_table_counts_what_all_stages_made() -> None:
     wanted = [paths.manifest(folder, "000") for folder in folders]
     wanted += [paths.availability("mine", "000"), *made().features.manifests("histogram")]
     assert sorted(made().summary_inputs()) == sorted(wanted)
+
+
+ALL = {"availability", "media", "shots", "thumbnails", "transcripts", "features"}
+
+
+@pytest.mark.parametrize(
+    ("stages", "wanted"),
+    [
+        (["shots", "pictures", "speech", "features"], ALL),
+        (["features"], {"availability", "features"}),
+        (["shots", "pictures", "features"], ALL - {"transcripts"}),
+        (["pictures"], {"availability", "media", "shots", "thumbnails"}),
+        (["shots", "speech"], {"availability", "media", "shots", "transcripts"}),
+    ],
+)
+def test_what_was_not_asked_for_is_not_made(stages: list[str], wanted: set[str]) -> None:
+    mine = {"videos": "clips", "backbones": ["histogram"], "stages": stages}
+    found = made(datasets={"mine": mine}, media={"keep": "none"})
+
+    def kinds(paths: list[Path]) -> set[str]:
+        return {path.parts[0] if path.parts[0] == "features" else path.parts[2] for path in paths} - {"dropped"}
+
+    assert kinds([*found.summary_inputs(), *found.report_inputs()]) == wanted
+    assert kinds(found.drop_inputs("000")) == wanted & {"media", "features", "thumbnails"}
+    deepgram = {"asr": {"engine": "deepgram"}, "strict": "speech" not in stages}
+    assert bool(made(datasets={"mine": mine}, **deepgram).missing) == ("speech" in stages)
+    assert (made(datasets={"mine": mine}).summary_params() == made().summary_params()) == ("speech" in stages)
+
+
+def test_videos_of_which_nothing_can_be_made_are_not_deleted() -> None:
+    mine = {"videos": "clips", "backbones": ["s3d-pss"], "stages": ["features"]}
+    assert made(datasets={"mine": mine}, media={"keep": "none"}).videos.dropped == []
+
+
+def test_a_study_says_itself_what_is_made() -> None:
+    with pytest.raises(ConfigError, match=r"^config: datasets.mine.stages: the entries of a study say what is made"):
+        dataset({"datasets": {"mine": {"videos": "clips", "kind": "folder", "study": {}, "stages": ["shots"]}}}, "mine")
 
 
 def test_keeping_videos_or_not_decides_no_number() -> None:

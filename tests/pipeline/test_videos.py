@@ -1,5 +1,6 @@
 """What has videos fetched again and deleted, one change at a time."""
 
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -33,6 +34,52 @@ def test_a_file_that_may_be_read_by_now_is_looked_for_again(monkeypatch: pytest.
     readable = made().videos.params("000")
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "a.mp4")
     assert made().videos.params("000") != readable
+
+
+def came(file: Path) -> str:
+    """Record what a shard's job would after it brought a video, and return the job's parameter."""
+    stamps = made().videos.stamps("000")
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    found = Record(video=file.stem, status="present", path=str(file), sha256=sha256, stamp=stamps[file.stem])
+    write_availability(paths.videos("mine") / f"{file.stem}.json", [found])
+    return made().videos.params("000")
+
+
+def test_a_file_with_the_same_bytes_at_another_time_is_the_same(clips: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = clips / "b.mp4"
+    file.write_bytes(b"12345")
+    first = made().videos.params("000")
+    assert came(file) == first
+    for at in (1, 2):
+        os.utime(file, ns=(at, at))
+        assert made().videos.params("000") == first
+    assert came(file) == first
+    file.write_bytes(b"12346")
+    other = made().videos.params("000")
+    assert other != first
+    assert came(file) == other
+    file.write_bytes(b"12345")
+    os.utime(file, ns=(3, 3))
+    assert made().videos.params("000") not in (first, other)
+    came(file)
+    hashed: list[Path] = []
+    monkeypatch.setattr(videos, "cached_sha256", hashed.append)
+    made().videos.params("000")
+    assert hashed == []
+    file.write_bytes(b"123456")
+    made().videos.params("000")
+    assert hashed == []
+    file.write_bytes(b"54321")
+    made().videos.params("000")
+    assert hashed == [file.absolute()]
+
+
+def test_a_record_of_an_earlier_version_has_the_same_parameter(clips: Path) -> None:
+    before = made().videos.params("000")
+    write_availability(
+        paths.videos("mine") / "a.json", [Record(video="a", status="present", path=str(clips / "a.mp4"))]
+    )
+    assert made().videos.params("000") == before
 
 
 def test_only_the_shard_of_a_change_is_concerned(clips: Path) -> None:

@@ -82,6 +82,30 @@ def test_the_headline_counts_what_is_there(pipeline: Pipeline) -> None:
     assert headline(summarise(pipeline)) == "1 of 3 videos, 0.1 minutes, 2 shots, 1 sentences, 3 words; 2 failed."
 
 
+def test_table_and_page_show_what_is_wanted_alone(pipeline: Pipeline) -> None:
+    def of(*stages: str) -> Pipeline:
+        return Pipeline.of(validate({"datasets": {"mine": {"videos": "clips", "stages": [*stages]}}}), "mine")
+
+    spoken = {"sentences", "words"}
+    everything, silent, alone = (
+        {*summarise(of(*stages)).columns}
+        for stages in (("speech", "pictures", "features"), ("shots", "features"), ("features",))
+    )
+    assert (
+        everything == {*summarise(pipeline).columns} == silent | spoken == alone | spoken | {"shots", "frames", "audio"}
+    )
+    write_page(of("shots", "features"), PAGE)
+    assert not [part for part in ("data:image", "Speech", " words") if part in PAGE.read_text()]
+    assert "shot 1" in PAGE.read_text()
+    write_page(of("features"), PAGE)
+    assert "shot" not in re.sub("(?s)<style>.*</style>", "", PAGE.read_text())
+    assert paths.spec_record(pipeline.features.spec_of("histogram")).parent.as_posix() in PAGE.read_text()
+    made = summarise(of("features"))
+    assert [row["status"] for row in made.rows] == ["present", "failed", "failed"]
+    assert made.rows[1]["reason"] == "histogram: damaged | at 3 s"
+    assert headline(made) == "1 of 3 videos, 0.0 minutes; 2 failed."
+
+
 def damage(pipeline: Pipeline, of_media: list[Gap], of_features: list[Gap]) -> None:
     """Let the one video that is read have gaps."""
     media = paths.manifest(paths.media("mine"), "000")

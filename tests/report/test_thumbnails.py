@@ -14,8 +14,9 @@ imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
 
 from stepline.availability import Record, write_availability  # noqa: E402
 from stepline.io import atomic_path, sha256_file  # noqa: E402
+from stepline.media.decode import frames  # noqa: E402
 from stepline.report.shots import SHOTS_SHOWN, read_shots, spread  # noqa: E402
-from stepline.report.thumbnails import read_thumbnails, thumbnails, write_thumbnails  # noqa: E402
+from stepline.report.thumbnails import Samples, files_of, read_thumbnails, thumbnails, write_thumbnails  # noqa: E402
 from tests.media.clips import make  # noqa: E402
 
 AVAILABILITY, SHOTS = Path("availability.json"), Path("shots")
@@ -94,6 +95,24 @@ def test_a_video_that_cannot_be_read_has_none(tmp_path: Path) -> None:
     assert thumbnails(tmp_path / "a.mp4", []) == []
 
 
+def test_a_picture_is_of_the_quarter_of_a_second_nearest_to_the_middle_of_its_shot(clip: Path) -> None:
+    record = Record(video="a", status="present", sha256="0" * 64)
+    shots = [(0.0, 0.75), (0.75, 0.9), (0.9, 2.3), (2.3, 2.45), (2.45, 3.45)]
+    files = files_of(record, shots, FOLDER)
+    assert {shot: time_s for shot, (time_s, _) in files.items()} == pytest.approx(
+        {0: 0.25, 1: 0.75, 2: 1.5, 3: 2.375, 4: 3.0}
+    )
+    assert files[3][1] == FOLDER / "00000000-00002375.jpg"
+
+
+def test_samples_are_the_pictures_of_their_times(clip: Path) -> None:
+    samples = Samples()
+    assert list(samples.begin(clip)) == []
+    found = [item for frame in frames(clip) for item in samples.take(frame)] + list(samples.end())
+    assert [number for number, _ in found] == [0, 1, 2, 3]
+    assert [jpeg for _, jpeg in found] == thumbnails(clip, [0.0, 0.25, 0.5, 0.75])
+
+
 def test_each_shot_has_its_middle_frame(clip: Path) -> None:
     present(clip)
     cut(0, 0.5, 1.0)
@@ -108,14 +127,14 @@ def test_pictures_outlive_their_video_and_others_say_why_they_are_not_there(clip
     assert {path: path.stat().st_mtime_ns for path in write().values()} == before
     assert read_thumbnails("mine", ["000"]).reasons == {}
     cut(0, 0.5, 0.7, 1.0)
-    assert list(write()) == [0]
+    assert list(write()) == [0, 2]
     reasons = read_thumbnails("mine", ["000"]).reasons
-    assert reasons == {"a": f"no pictures of 2 shots: {clip} is gone: run `snakemake`, which brings it again"}
+    assert reasons == {"a": f"no pictures of 1 shots: {clip} is gone: run `snakemake`, which brings it again"}
     write_availability(clip.with_suffix(".json"), [replace(record, kept=False)])
     write()
     reasons = read_thumbnails("mine", ["000"]).reasons
-    assert reasons == {"a": "no pictures of 2 shots: the video was deleted after use"}
-    assert len(list((FOLDER / "a").iterdir())) == 1
+    assert reasons == {"a": "no pictures of 1 shots: the video was deleted after use"}
+    assert len(list((FOLDER / "a").iterdir())) == 2
 
 
 def test_another_file_has_other_pictures(clip: Path) -> None:

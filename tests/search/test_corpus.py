@@ -48,6 +48,7 @@ def slow_matches(rows: list[np.ndarray], times_s: list[np.ndarray], score: objec
 @pytest.mark.parametrize("window_s", [0, 0.5, 2, 7, 1000])
 @pytest.mark.parametrize("kind", ["continuous", "with ties"])
 def test_matches_are_those_of_a_slow_search(window_s: float, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SMALL", 0)
     monkeypatch.setattr(module, "FIRST_LOOK", 1)
     monkeypatch.setattr(module, "AT_ONCE", 7)
     values = RNG.integers(-1, 2, (90, 4)) if kind == "with ties" else RNG.normal(size=(90, 4))

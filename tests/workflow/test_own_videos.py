@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from stepline import paths
+from stepline import open_bank, paths
 from stepline.availability import read_manifest
 from stepline.backbones.histogram import HistogramSpec
 from stepline.cli import main
+from stepline.io import write_text
 from tests.conftest import made_once, snakemake
 from tests.file_server import serving
 from tests.workflow.runs import messages
@@ -142,7 +144,65 @@ def test_a_file_that_comes_changes_goes_and_comes_back(own: Path) -> None:
     held.rename(own / "videos/b.mov")
     assert go(own) == jobs("002")
     assert table(own)["b"]["frames"] == "10"
+    for file in (own / "videos").rglob("*.*"):
+        os.utime(file)
     assert go(own) == []
+
+
+NET = """
+from stepline.spec import ClipSpec
+from colours import N
+
+SPEC = ClipSpec(
+    name="net", label="mean", revision=1, architecture="file", weights=(), licence="none", fps=1, num_frames=1,
+    steps=(("exact", 8, 8, "pil_bilinear"),), mean=(0, 0, 0), std=(1, 1, 1), output="mean", dimension=N,
+)
+
+
+def load(spec, files):
+    from layers.mean import Mean
+    return Mean()
+"""
+BESIDE = {
+    "colours.py": "N = 3\n",
+    "layers/__init__.py": "",
+    "layers/mean.py": (
+        "from torch import nn\nclass Mean(nn.Module):\n    def forward(self, x):\n        return x.mean((2, 3, 4))\n"
+    ),
+}
+
+
+def test_features_alone_by_a_file_that_imports_what_is_beside_it(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    nets, mean = tmp_path / "nets", tmp_path / "nets/layers/mean.py"
+    for name, text in {"net.py": NET, **BESIDE}.items():
+        write_text(nets / name, text)
+    video = clip(tmp_path / "videos/a.mp4")
+    mine = {"backbones": ["net"], "stages": ["features"]}
+    configure(tmp_path, mine=mine, backbones={"net": {"path": "nets/net.py"}}, shard_hours=10)
+
+    def rows() -> float:
+        return float(open_bank("net", "mine", root=tmp_path)["a"][0].mean())
+
+    assert go(tmp_path) == sorted(["videos of mine, shard 000", "net on mine, shard 000", *RESULTS])
+    assert {path.name for path in (tmp_path / "datasets/mine").iterdir()} == {"availability", "shards.csv", "videos"}
+    (row,) = table(tmp_path).values()
+    assert (row["status"], row["net"], round(float(row["duration_s"]))) == ("present", "2", 2)
+    assert not row.keys() & {"shots", "words", "audio"}
+    first = rows()
+
+    mean.write_text(f'"""Of all pixels."""\n{mean.read_text()}  # the end\n')
+    os.utime(video)
+    assert go(tmp_path) == []
+
+    code = mean.read_text()
+    mean.write_text(code.replace("return", "return 2 *"))
+    assert go(tmp_path) == sorted(["net on mine, shard 000", *RESULTS])
+    assert rows() == pytest.approx(2 * first, rel=1e-3)
+
+    mean.write_text(code)
+    assert go(tmp_path) == RESULTS
+    assert rows() == first
 
 
 def test_what_was_removed_behind_the_workflow_is_made_again_once(own: Path) -> None:

@@ -88,6 +88,7 @@ try:
         stale = (line for each in PLANS.values() for line in each.stale())
         for line in [*helpers.forget_lost(), *slurm.warnings(), *stale]:
             print(f"warning: {line}", file=sys.stderr)
+        helpers.note_current()
     helpers.check_records()
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():
@@ -102,6 +103,7 @@ gc.enable()
 # Jobs see the validated configuration, the package and, outside conda, the Python that runs Snakemake.
 modules = [importable(), *([] if use_conda else filter(None, [os.environ.get("PYTHONPATH")]))]
 environment = {"STEPLINE_CONFIG": str(stepline_config.keep(config)), "PYTHONPATH": os.pathsep.join(modules)}
+environment |= {} if CLUSTER or not workflow.is_main_process else {"STEPLINE_ONE_HOST": "1"}
 prefix = "".join(f"export {name}={shlex.quote(value)}; " for name, value in environment.items())
 if not use_conda:
     prefix += f"export PATH={shlex.quote(os.path.dirname(sys.executable))}:$PATH; "

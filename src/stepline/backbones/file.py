@@ -4,25 +4,24 @@ The file is the user's code and runs: once where its ``SPEC`` is read, again whe
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from stepline.backbones.beside import Code, importing
 from stepline.errors import ConfigError
-from stepline.mirror import cached_sha256
 from stepline.spec import ClipSpec, TextSpec, fixed_size
-
-if TYPE_CHECKING:
-    import torch
 
 AnySpec = TypeVar("AnySpec", ClipSpec, TextSpec)
 
 
 def spec(name: str, path: Path) -> ClipSpec:
-    """Return the file's ``SPEC`` under the configured name, with the file's own sha256 among those of its weights.
+    """Return the file's ``SPEC`` under the configured name, with the sha256 of its code among those of its weights.
+
+    The code is that of the file and of what it imports from beside itself, see ``code_sha256``.
 
     Raises ConfigError where the file is absent, cannot be imported or has no such ``SPEC`` or no ``load``.
     """
@@ -40,18 +39,18 @@ def text_spec(name: str, path: Path) -> TextSpec:
     return _named(f"{name}-text", path, "TEXT", TextSpec, "load_text")
 
 
-def load(spec: ClipSpec, files: Mapping[str, Path]) -> "torch.nn.Module":
-    """Return what the file's ``load(spec, files)`` gives; files: those of its weights, and the Python file itself.
+def load(spec: ClipSpec, files: Mapping[str, Path]) -> Callable[..., Any]:
+    """Return what the file's ``load(spec, files)`` gives, a ``torch.nn.Module`` or a function of arrays.
 
-    Raises ConfigError where that fails or is no network.
+    files: those of its weights, and the Python file itself. Raises ConfigError where that fails or is neither.
     """
-    import torch
-
     path = _python(files)
-    network = _called(path, "load", spec, files)
-    if not isinstance(network, torch.nn.Module):
-        raise ConfigError(f"{path}: load(spec, files) gave a {type(network).__name__}, not a torch.nn.Module")
-    return network.eval()
+    made = _called(path, "load", spec, files)
+    if not callable(made):
+        raise ConfigError(
+            f"{path}: load(spec, files) gave a {type(made).__name__}, neither a torch.nn.Module nor a function"
+        )
+    return made  # type: ignore[no-any-return]
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> Any:
@@ -63,13 +62,14 @@ def load_text(spec: TextSpec, files: Mapping[str, Path]) -> Any:
 
 
 def _named(name: str, path: Path, what: str, kind: type[AnySpec], loader: str) -> AnySpec:
-    module = _imported(path)
-    found: Any = _defined(module, path, what)
-    if not isinstance(found, kind):
-        raise ConfigError(f"{path}: {what} is a {type(found).__name__}, not a stepline.spec.{kind.__name__}")
-    _defined(module, path, loader)
-    own = (path.name, cached_sha256(path))
-    return replace(found, name=name, architecture="file", weights_sha256=(*found.weights_sha256, own))
+    code: Code
+    with importing(path) as code:
+        module = _imported(path)
+        found: Any = _defined(module, path, what)
+        if not isinstance(found, kind):
+            raise ConfigError(f"{path}: {what} is a {type(found).__name__}, not a stepline.spec.{kind.__name__}")
+        _defined(module, path, loader)
+        return replace(found, name=name, architecture="file", weights_sha256=(*found.weights_sha256, *code))
 
 
 def _python(files: Mapping[str, Path]) -> Path:
@@ -77,11 +77,12 @@ def _python(files: Mapping[str, Path]) -> Path:
 
 
 def _called(path: Path, name: str, spec: ClipSpec | TextSpec, files: Mapping[str, Path]) -> Any:
-    load = _defined(_imported(path), path, name)
-    try:
-        return load(spec, files)
-    except (Exception, SystemExit) as error:
-        raise ConfigError(f"{path}: {name}() failed: {_line(error)}") from error
+    with importing(path):
+        load = _defined(_imported(path), path, name)
+        try:
+            return load(spec, files)
+        except (Exception, SystemExit) as error:
+            raise ConfigError(f"{path}: {name}() failed: {_line(error)}") from error
 
 
 def _defined(module: ModuleType, path: Path, name: str) -> Any:

@@ -162,7 +162,7 @@ def resolve(name: str, config: "Config") -> FrameSpec:
             "open_clip:<name>/<tag> or hf:<repository>@<revision>, or one of `backbones:`"
         )
     if isinstance(spec, ClipSpec):
-        spec = replace(spec, compute=config["features"]["compute"], dtype=config["features"]["dtype"])
+        spec = replace(spec, **{key: config["features"][key] for key in ("compute", "dtype", "batches")})
     return replace(spec, reader=config["media"]["reader"], orientation=config["media"]["orientation"])
 
 

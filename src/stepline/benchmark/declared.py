@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 UNCHANGING = {*SHOWN, "id", "kind", "table", "inputs"}
 """The fields of an entry that change none of its numbers: how its line is named, and what is said of it."""
 VIDEO_OPTIONS = {"reader": "media", "orientation": "media", "damaged": "media", "max_height": "download"}
-NETWORK_OPTIONS = {"compute": "features", "dtype": "features"}
+NETWORK_OPTIONS = {"compute": "features", "dtype": "features", "batches": "features"}
 """Options, with their blocks of the configuration, that decide what is seen of videos, and networks' features of it."""
 
 

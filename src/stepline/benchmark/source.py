@@ -6,9 +6,10 @@ import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
-from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
+
+from stepline.syntax import code_text, imported
 
 ROOT = Path(__file__).parents[1]
 SHARED = ("models", "metrics")
@@ -45,7 +46,7 @@ def _digest(texts: Iterable[str]) -> str:
 
 def _imported_by(function: Any) -> Iterator[str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    return _imported(tree, function.__globals__["__package__"])
+    return imported(tree, function.__globals__["__package__"])
 
 
 def _texts(waiting: list[str], package: str, folder: Path, left_out: Collection[str]) -> list[str]:
@@ -57,40 +58,6 @@ def _texts(waiting: list[str], package: str, folder: Path, left_out: Collection[
             found[name], others = _read(path, name)
             waiting += others
     return [found[name] for name in sorted(found)]
-
-
-def code_text(source: str) -> str:
-    """Return a module's code as text that is equal where only comments, docstrings or layout differ.
-
-    It is the same in all versions of Python.
-    """
-    return "".join(_text(ast.parse(source)))
-
-
-def _text(node: object) -> Iterator[str]:
-    if isinstance(node, list):
-        for item in node:
-            yield from _text(item)
-            yield ","
-    elif isinstance(node, ast.AST):
-        yield f"{type(node).__name__}("
-        for name, value in ast.iter_fields(node):
-            if name == "body" and isinstance(value, list):
-                value = [statement for statement in value if not _is_docstring(statement)]
-            if value is not None and value != [] and name != "kind":
-                yield f"{name}="
-                yield from _text(value)
-        yield ")"
-    else:
-        yield repr(node)
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
 
 
 def _file(module: str, package: str, folder: Path) -> Path | None:
@@ -106,13 +73,4 @@ def _read(path: Path, module: str) -> tuple[str, tuple[str, ...]]:
     """Return a module's code as text, and the names of all that it imports, also within functions."""
     source = path.read_text(encoding="utf-8")
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    return code_text(source), tuple(_imported(ast.parse(source), package))
-
-
-def _imported(tree: ast.AST, package: str) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = resolve_name("." * node.level + (node.module or ""), package)
-            yield from (base, *(f"{base}.{each.name}" for each in node.names))
+    return code_text(source), tuple(imported(ast.parse(source), package))

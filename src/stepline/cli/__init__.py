@@ -4,9 +4,11 @@ import argparse
 import errno
 import logging
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -50,28 +52,35 @@ def _run(parsed: argparse.Namespace) -> int:
         kill_children()
         kept = str(stopped) or "what is finished is kept"
         return _fail(f"ended by SIGTERM: {kept}; the same command goes on from there", stopped.code)
+    except KeyboardInterrupt:
+        kill_children()
+        return 128 + signal.SIGINT
     except BrokenPipeError:
         _let_output_go()
-    except SteplineError as error:
+    except (SteplineError, ModuleNotFoundError, OSError) as error:
+        return report(error, parsed.verb)
+    return 0
+
+
+def report(error: SteplineError | ModuleNotFoundError | OSError, verb: str) -> int:
+    """Print the line that says what is wrong and return the exit code; raise the error where no user can cause it."""
+    if isinstance(error, SteplineError):
         return _fail(str(error), error.code)
-    except ModuleNotFoundError as error:
+    if isinstance(error, ModuleNotFoundError):
         package = (error.name or "").partition(".")[0]
         return _fail(f"the package {package} is not installed: pip install -c constraints.txt -e '.[all]'")
-    except OSError as error:
-        if error.errno in FULL:
-            _let_output_go()
-            return _fail(f"{FULL[error.errno]} ({_place(error)}): free some space and run the same again")
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-            return _fail(f"{_place(error)}: {error.strerror}: this account cannot write or read it")
-        if isinstance(error, FileNotFoundError) and error.filename:
-            return _fail(
-                f"{error.filename} is not there: `stepline {parsed.verb}` reads it; run `snakemake`, or the stage that "
-                "makes it"
-            )
-        if error.filename:
-            return _fail(f"{error.filename}: {error.strerror}")
-        raise
-    return 0
+    if error.errno in FULL:
+        _let_output_go()
+        return _fail(f"{FULL[error.errno]} ({_place(error)}): free some space and run the same again")
+    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+        return _fail(f"{_place(error)}: {error.strerror}: this account cannot write or read it")
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return _fail(
+            f"{error.filename} is not there: `stepline {verb}` reads it; run `snakemake`, or the stage that makes it"
+        )
+    if error.filename:
+        return _fail(f"{error.filename}: {error.strerror}")
+    raise error
 
 
 def _prepare(parsed: argparse.Namespace) -> None:
@@ -242,27 +251,31 @@ def _fetch_each(items: dict[str, Callable[[], str]]) -> None:
 
 
 def _media(parsed: argparse.Namespace) -> None:
+    from filelock import FileLock
+
     from stepline.media.prepare import prepare
     from stepline.media.process import Limits
+    from stepline.report.with_media import media_of
 
     config, name, shard = _shard(parsed)
-    folder, media = paths.media(name), config["media"]
-    prepare(
-        paths.availability(name, shard),
-        folder,
-        paths.manifest(folder, shard),
-        limits=Limits(**media["limits"]),
-        damaged=media["damaged"],
-        orientation=media["orientation"],
-    )
+    manifest, lock = paths.manifest(paths.media(name), shard), paths.features_lock(name, shard)
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(lock) if _one_host() else nullcontext():
+        limits = Limits(**config["media"]["limits"])
+        prepare(paths.availability(name, shard), media_of(config, name), manifest, limits=limits)
+
+
+def _one_host() -> bool:
+    """Return whether jobs of a shard share a host, so that one may do in its pass what another would."""
+    return os.environ.get("STEPLINE_ONE_HOST") == "1"
 
 
 def _shots(parsed: argparse.Namespace) -> None:
-    from stepline.shots import detect
+    from stepline.shots import Detection, detect
 
     config, name, shard = _shard(parsed)
     media, folder = paths.media(name), paths.shots(name)
-    detect(paths.manifest(media, shard), media, folder, paths.manifest(folder, shard), **config["shots"])
+    detect(paths.manifest(media, shard), media, folder, paths.manifest(folder, shard), Detection(**config["shots"]))
 
 
 def _transcribe(parsed: argparse.Namespace) -> None:
@@ -287,10 +300,13 @@ def _extract(parsed: argparse.Namespace) -> None:
     from stepline.features.extract import extract
     from stepline.features.work import works
     from stepline.media.process import Limits
+    from stepline.report.with_media import media_of
 
     config, name, shard = _shard(parsed)
     made = pipeline(config, name)
-    todo = works(made, made.features.backbone_of(parsed.backbone), shard)
+    backbone = made.features.backbone_of(parsed.backbone)
+    todo = works(made, backbone, shard)
+    with_media = _one_host() and made.demand.media and not os.path.isabs(made.features.environment(backbone))
     manifest = paths.features_manifest(name, shard, todo[0].spec)
     extract(
         paths.availability(name, shard),
@@ -300,6 +316,7 @@ def _extract(parsed: argparse.Namespace) -> None:
         limits=Limits(**config["media"]["limits"]),
         damaged=config["media"]["damaged"],
         options=config["features"],
+        media=media_of(config, name) if with_media else None,
     )
 
 

@@ -1,9 +1,15 @@
 """The verb `search`: videos that are like a text, with the moment in each and its steps."""
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepline.pipeline import Pipeline
+    from stepline.search.searcher import Searcher
+
     Verbs = argparse._SubParsersAction[Any]
 
 
@@ -11,7 +17,7 @@ def add(verbs: "Verbs") -> None:
     """Add the verb."""
     verb = verbs.add_parser("search", help="the videos that are most like a text, with moment and steps")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
-    verb.add_argument("text")
+    verb.add_argument("text", nargs="?", help="default: a text a line from standard input, until an empty line")
     verb.add_argument("--backbone", help="a network with a text tower, or a sentence encoder; see docs/search.md")
     verb.add_argument("--top", type=int, default=10, help="videos, and matches, that are shown (default: %(default)s)")
     verb.add_argument(
@@ -21,16 +27,43 @@ def add(verbs: "Verbs") -> None:
         help="seconds on either side of a match in which no better one is (default: %(default)g)",
     )
     verb.set_defaults(run=_search)
+    verb.parse_known_args = partial(_with_text, verb.parse_known_args)
+
+
+def _with_text(
+    parse: "Callable[..., tuple[argparse.Namespace, list[str]]]", *arguments: Any
+) -> tuple[argparse.Namespace, list[str]]:
+    """Take a text that stands behind options: argparse, up to Python 3.12.6, leaves it over."""
+    parsed, over = parse(*arguments)
+    if parsed.text is None and over and not over[0].startswith("-"):
+        parsed.text = over.pop(0)
+    return parsed, over
 
 
 def _search(parsed: argparse.Namespace) -> None:
+    if parsed.text is None:
+        from stepline.cli.prompt import prompt
+
+        prompt(parsed)
+    else:
+        from stepline.search.searcher import Searcher, checked
+
+        checked(parsed.text, parsed.top, parsed.window)  # before what may take long
+        made = pipeline_of(parsed)
+        print(answer(parsed, made, Searcher.open(made, parsed.backbone), parsed.text))
+
+
+def pipeline_of(parsed: argparse.Namespace) -> "Pipeline":
+    """Return the data set's pipeline as it is configured now."""
     from stepline.config import load
     from stepline.plans import pipeline
-    from stepline.report.search import lines, write_page
-    from stepline.search.searcher import Searcher, checked
 
-    checked(parsed.text, parsed.top, parsed.window)  # before what may take long
-    made = pipeline(load(parsed.configfile), parsed.dataset)
-    found = Searcher.open(made, parsed.backbone).ask(parsed.text, top=parsed.top, window_s=parsed.window)
-    print("\n".join(lines(found)))
-    print(f"The page: {write_page(made, found)}")
+    return pipeline(load(parsed.configfile), parsed.dataset)
+
+
+def answer(parsed: argparse.Namespace, made: "Pipeline", searcher: "Searcher", text: str) -> str:
+    """Write the page of a question and return what is printed."""
+    from stepline.report.search import lines, write_page
+
+    found = searcher.ask(text, top=parsed.top, window_s=parsed.window)
+    return "\n".join([*lines(found), f"The page: {write_page(made, found)}"])

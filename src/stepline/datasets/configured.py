@@ -35,6 +35,8 @@ def dataset(config: Config, name: str) -> Dataset:
         known = ", ".join([*STUDIES, *DATASETS, *config["datasets"]])
         raise ConfigError(f"dataset {name!r} is not known; choose from {known}, or add it to `datasets:`")
     declared = config["datasets"][name]
+    if "study" in declared and "stages" in declared:
+        raise ConfigError(f"config: datasets.{name}.stages: the entries of a study say what is made: leave it out")
     where = declared["videos"]
 
     @cache

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from stepline.availability import Record, check_video_id, read_availability, write_availability
+from stepline.availability import HEADERS, Record, check_video_id, read_availability, write_availability
 from stepline.datasets.folder import SUFFIXES, shown_path, why_absent
 from stepline.datasets.schema import Video
 from stepline.download.host import shown
@@ -24,6 +24,9 @@ from stepline.media.headers import Headers
 from stepline.media.spans import Spans
 from stepline.mirror import Wanted, cached_sha256, find
 
+OF_HEADER = ("headers", "codec", "width", "height", "fps", "duration_s", "rotation", "begin_s")
+"""What a record has of the file's header."""
+
 
 def fetch_video(
     video: Video,
@@ -33,20 +36,31 @@ def fetch_video(
     *,
     spans: Spans = (),
     again: bool = False,
+    stamp: str = "",
 ) -> Record:
     """Bring ``video`` to ``folder/<id><suffix>`` (a link to its own file or the mirror's) and return its record.
 
     The record stands in ``folder/<id>.json`` too, from where its attempts go on counting in the next run. Of a video
     with ``spans`` only what they need is downloaded, unless its sha256 is listed, which only the whole has, or its
     server or form allows no less. A video that was deleted after use (``kept`` is False) is downloaded once more only
-    where ``again``, or for other spans. headers: reads what files are.
+    where ``again``, or for other spans. headers: reads what files are; not those whose record is of the same bytes.
+    stamp: what the record keeps of the file's time.
     Raises ReleaseError where the id is no file name.
     """
     memory = folder / f"{check_video_id(video.id)}.json"
     before = read_availability(memory).get(video.id) if memory.exists() else None
-    wanted = _Wanted(video, folder, options, headers, [list(span) for span in spans])
-    record = _bring(wanted, before or Record(video=video.id, status="missing"), again)
-    write_availability(memory, [record])
+    wanted = _Wanted(
+        video,
+        folder,
+        options,
+        headers,
+        [list(span) for span in spans],
+        before or Record(video=video.id, status="missing"),
+        stamp,
+    )
+    record = _bring(wanted, again)
+    if record != before:
+        write_availability(memory, [record])
     return record
 
 
@@ -56,11 +70,13 @@ class _Wanted(NamedTuple):
     options: DownloadOptions
     headers: Headers
     spans: list[list[float]]
+    before: Record
+    stamp: str
 
 
-def _bring(wanted: _Wanted, before: Record, again: bool) -> Record:
-    video, folder, spans = wanted.video, wanted.folder, wanted.spans
-    record = Record(video=video.id, status="missing", attempts=before.attempts, spans=spans)
+def _bring(wanted: _Wanted, again: bool) -> Record:
+    video, folder, spans, before = wanted.video, wanted.folder, wanted.spans, wanted.before
+    record = Record(video=video.id, status="missing", attempts=before.attempts, spans=spans, stamp=wanted.stamp)
     absent = why_absent(video.file) if video.file else None
     held = None if absent else _held(video)
     if held is not None:
@@ -177,13 +193,19 @@ def _whole(wanted: _Wanted, record: Record, name: str) -> tuple[Path, Record]:
 
 def _examined(wanted: _Wanted, path: Path, record: Record) -> Record:
     """Return ``record`` with what the file at ``path`` is; where it is a video, it is the only one left of this id."""
-    video = wanted.video
-    try:
-        header, _, holds = wanted.headers(path)
-    except MediaError as error:
-        return replace(record, status="failed", reason=str(error))
-    if holds and not _within(wanted.spans, holds):
-        return replace(record, status="failed", reason="it holds other spans of the video: fetch it again")
+    video, before = wanted.video, wanted.before
+    known = before.status == "present" and (before.headers, before.spans) == (HEADERS, record.spans)
+    sha256 = cached_sha256(path) if known else ""
+    if known and sha256 == before.sha256:
+        record = replace(record, **{name: getattr(before, name) for name in OF_HEADER})
+    else:
+        try:
+            probe, _, holds = wanted.headers(path)
+        except MediaError as error:
+            return replace(record, status="failed", reason=str(error))
+        if holds and not _within(wanted.spans, holds):
+            return replace(record, status="failed", reason="it holds other spans of the video: fetch it again")
+        record = replace(record, headers=HEADERS, **{name: getattr(probe, name) for name in OF_HEADER[1:]})
     for other in _places(video, path.parent):
         if other != path:
             other.unlink(missing_ok=True)
@@ -191,22 +213,16 @@ def _examined(wanted: _Wanted, path: Path, record: Record) -> Record:
         record,
         status="present",
         path=str(path),
-        sha256=cached_sha256(path),
+        sha256=sha256 or cached_sha256(path),
         size=path.stat().st_size,
-        codec=header.codec,
-        width=header.width,
-        height=header.height,
-        fps=header.fps,
-        duration_s=header.duration_s,
-        rotation=header.rotation,
-        begin_s=header.begin_s,
     )
     if video.sha256 and record.sha256 != video.sha256:
         reason = f"wrong checksum: sha256 is {record.sha256}, expected {video.sha256}"
         return replace(record, status="mismatched", reason=reason)
     listed_s = video.duration_s
-    if header.duration_s and listed_s and abs(header.duration_s - listed_s) > max(2.0, 0.01 * listed_s):
-        reason = f"wrong duration: {header.duration_s:.1f} s, listed with {listed_s:.1f} s"
+    duration_s = record.duration_s
+    if duration_s and listed_s and abs(duration_s - listed_s) > max(2.0, 0.01 * listed_s):
+        reason = f"wrong duration: {duration_s:.1f} s, listed with {listed_s:.1f} s"
         return replace(record, status="mismatched", reason=reason)
     return record
 

@@ -17,6 +17,7 @@ from stepline.errors import StoreError
 from stepline.features import objects, store
 from stepline.features.filled import filled
 from stepline.features.store import Block, Damaged, Recorded, Rows, Store, check_spec, read
+from stepline.io import read_json
 from stepline.media.timeline import described
 from stepline.paths import Location, located
 from stepline.spec import Spec
@@ -336,10 +337,11 @@ def _grouped(videos: Iterable[str], stores: Mapping[str, Store]) -> Iterator[tup
 def open_bank(name_or_folder: str | Path, dataset: str | None = None, *, root: str | Path = ".") -> Bank:
     """Open the features of a dataset.
 
-    name_or_folder: a folder ``features/<backbone>/<spec>``, or ``<backbone>/<spec>``, or ``<backbone>`` where it has
-    one spec; of a folder without ``spec.json`` only the name counts. dataset: may be left out where there is one.
-    root: the work folder, or the ``s3://BUCKET[/PREFIX]`` of its ``features.store``. Raises StoreError where there is
-    no such bank, with those that there are, and as ``Bank.open`` does.
+    name_or_folder: a folder ``features/<backbone>/<spec>``, or ``<backbone>/<spec>``, or ``<backbone>``, whose spec is
+    then the one that is configured, as the workflow's last plan noted in ``features/<backbone>/current.json``, or the
+    only one; of a folder without ``spec.json`` only the name counts. dataset: may be left out where there is one.
+    root: the work folder, or the ``s3://BUCKET[/PREFIX]`` of its ``features.store``, where nothing is noted. Raises
+    StoreError where there is no such bank, with those that there are, and as ``Bank.open`` does.
     """
     remote = str(root).startswith("s3://")
     stores = (_remote_stores if remote else _local_stores)(name_or_folder, dataset, root)
@@ -347,9 +349,7 @@ def open_bank(name_or_folder: str | Path, dataset: str | None = None, *, root: s
 
 
 def _local_stores(name_or_folder: str | Path, dataset: str | None, root: str | Path) -> list[Location]:
-    given, named = Path(root, name_or_folder), Path(root, "features", name_or_folder)
-    found = spec_folders(name_or_folder, root=root)
-    folder = _only(found[0].parent if found else given if given.is_dir() else named, found, "spec")
+    folder = _spec_folder(name_or_folder, dataset, root)
     shards = [path.parent.parent for path in folder.glob("*/[0-9]*/features/zarr.json")]
     chosen = folder / dataset if dataset else _only(folder, sorted({shard.parent for shard in shards}), "dataset")
     listed = {*shard_file.read(Path(root, paths.shards(chosen.name))).values()}
@@ -359,6 +359,25 @@ def _local_stores(name_or_folder: str | Path, dataset: str | None, root: str | P
     if not stores:
         raise StoreError(f"{chosen} holds no features")
     return stores
+
+
+def _spec_folder(name_or_folder: str | Path, dataset: str | None, root: str | Path) -> Path:
+    """Return the folder of the spec that is named, of the configured one, or of the only one."""
+    places = Path(root, name_or_folder), Path(root, "features", name_or_folder)
+    found = spec_folders(name_or_folder, root=root)
+    if found and found[0] in places:
+        return found[0]
+    backbone = found[0].parent if found else next((place for place in places if place.is_dir()), places[1])
+    noted = backbone / paths.current_specs("").name
+    known: dict[str, str] = read_json(noted) if noted.exists() else {}
+    configured = {spec for name, spec in known.items() if dataset in (None, name)}
+    if len(configured) != 1:
+        return _only(backbone, found, "spec")
+    folder = backbone / configured.pop()
+    if folder not in found:
+        others = f", or name one of {', '.join(sorted(path.name for path in found))}" if found else ""
+        raise StoreError(f"{folder}, which is configured, holds no features yet: run `snakemake`{others}")
+    return folder
 
 
 def _remote_stores(name_or_folder: str | Path, dataset: str | None, root: str | Path) -> list[Location]:

@@ -47,7 +47,8 @@ class Coming:
     """Rows of a video that are being computed.
 
     anew: whether they come for the second time, by another timeline; then what is staged before all are there would not
-    be what a later run goes on with. rows: in the order of ``begun``, so far.
+    be what a later run goes on with. rows: in the order of ``begun``, so far. ended: whether all its clips have
+    come.
     """
 
     record: Record
@@ -55,6 +56,12 @@ class Coming:
     anew: bool = False
     rows: list[NDArray[Any]] = field(default_factory=list)
     staged: int = 0
+    ended: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.staged + sum(map(len, self.rows))
 
 
 class FeatureCache:
@@ -106,21 +113,35 @@ class FeatureCache:
             self._forget(record)
         self._coming[record.video] = Coming(record, begun, anew, staged=self.done(record))
 
+    def restart(self, record: Record) -> None:
+        """Expect no row of a video, and forget those that are staged."""
+        self._coming.pop(record.video, None)
+        self._forget(record)
+
     def add(self, record: Record, rows: NDArray[np.float32]) -> int:
         """Take the next rows of a video; return how many it will have. Raise StoreError where they cannot be stored."""
         coming = self._coming[record.video]
-        first = coming.staged + sum(map(len, coming.rows))
-        coming.rows.append(store.cast(rows, self.spec, record.video, first))
-        if sum(map(len, coming.rows)) >= CHUNK and not coming.anew:
+        coming.rows.append(store.cast(rows, self.spec, record.video, coming.count))
+        if coming.count - coming.staged >= CHUNK and not coming.anew:
             self._stage(record)
+        if coming.ended:
+            self.finish(record)
         return len(coming.begun.order)
 
+    def coming(self, record: Record) -> Coming | None:
+        """Return the rows of a video that are expected, the same object for as long as they are."""
+        return self._coming.get(record.video)
+
     def finish(self, record: Record) -> None:
-        """Put a video's rows together."""
-        if record.video not in self._coming:
+        """Put a video's rows together once all are there: some of its clips may wait for others to be computed with."""
+        coming = self.coming(record)
+        if coming is None:
+            return
+        coming.ended = True
+        if coming.count < len(coming.begun.order):
             return
         self._stage(record)
-        coming = self._coming.pop(record.video)
+        del self._coming[record.video]
         key = self._key(record)
         chunks = self._chunks(key)
         rows = np.concatenate([_rows(path) for path in chunks])

@@ -1,19 +1,44 @@
-"""Several videos decoded at once, each in a process of its own, with a bounded number of batches under way."""
+"""Several videos decoded at once, each by one of some processes, with a bounded number of batches under way."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from queue import Empty, Full, Queue
+from queue import Empty, Full, Queue, SimpleQueue
 from threading import Event
+from typing import Any
 
 from stepline.availability import Record
-from stepline.features.frames import Message, Request, batches
-from stepline.media.decode import MediaError
-from stepline.media.process import Limits, killable
+from stepline.features.frames import Batch, Begun, FrameTap, Message, Refused, Request, batches
+from stepline.media.decode import DamagedError, MediaError
+from stepline.media.frame import DecodedFrame
+from stepline.media.one_pass import Tap, decode
+from stepline.media.prepare import Beside
+from stepline.media.process import Decoder, Limits
 from stepline.stopping import kill_children
 
-Job = tuple[Record, Sequence[Request]]
+
+@dataclass(frozen=True)
+class Job:
+    """What is asked of a video. media: its media, where they come from the same pass."""
+
+    record: Record
+    requests: Sequence[Request]
+    media: Beside | None = None
+
+
+@dataclass(frozen=True)
+class OfMedia:
+    """An item for ``Job.media``."""
+
+    item: Any
+
+
+@dataclass(frozen=True)
+class Left:
+    """The video is damaged: no media come from this pass, and another one follows, in which all rows come anew."""
 
 
 @dataclass(frozen=True)
@@ -21,22 +46,36 @@ class Ended:
     """A video was decoded to its end."""
 
 
-Outcome = Message | MediaError | Ended
+Outcome = Message | OfMedia | Left | MediaError | Ended
+
+
+@contextmanager
+def decoders(limits: Limits, n: int) -> Iterator[list[Decoder]]:
+    """Start n processes, which end with the block. Before a network is loaded this costs least: ``Decoder.start``."""
+    with ExitStack() as stack:
+        made = [stack.enter_context(Decoder(limits)) for _ in range(n)]
+        for each in made:
+            each.start()
+        yield made
 
 
 def decoded(
-    jobs: Sequence[Job], limits: Limits, decoders: int, damaged: str = "partial"
+    jobs: Sequence[Job], processes: Sequence[Decoder], damaged: str = "partial"
 ) -> Generator[tuple[int, Outcome]]:
     """Yield what comes of each job, with its place in ``jobs``: its messages in order, then its end or the MediaError.
 
-    damaged: ``partial`` or ``skip``, as in ``frames.batches``. Messages of ``decoders`` jobs are mixed. One waits,
-    besides those that the decoders hold. Raises whatever else the decoding raises.
+    damaged: ``partial`` or ``skip``, as in ``frames.batches``. Messages of as many jobs are mixed as there are
+    processes. One waits, besides those that the processes hold. Raises whatever else the decoding raises.
     """
     waiting: Queue[tuple[int, Outcome]] = Queue(maxsize=1)
     stopped = Event()
+    free: SimpleQueue[Decoder] = SimpleQueue()
+    for process in processes:
+        free.put(process)
 
     def work(place: int) -> None:
-        for outcome in _outcomes(*jobs[place], limits, damaged):
+        decoder = free.get()
+        for outcome in _outcomes(jobs[place], decoder, damaged):
             while not stopped.is_set():
                 try:
                     waiting.put((place, outcome), timeout=0.2)
@@ -45,8 +84,9 @@ def decoded(
                     continue
             if stopped.is_set():
                 return
+        free.put(decoder)
 
-    with ThreadPoolExecutor(decoders) as threads:
+    with ThreadPoolExecutor(len(processes) or 1) as threads:
         working = [threads.submit(work, place) for place in range(len(jobs))]
         try:
             yield from _until_done(waiting, len(jobs), lambda: [each.result() for each in working if each.done()])
@@ -58,17 +98,51 @@ def decoded(
                 wait(working, timeout=0.2)
 
 
-def _outcomes(record: Record, requests: Sequence[Request], limits: Limits, damaged: str) -> Iterator[Outcome]:
-    video = Path(record.path)
+def _outcomes(job: Job, decoder: Decoder, damaged: str) -> Iterator[Outcome]:
+    record, requests, video = job.record, job.requests, Path(job.record.path)
     try:
         if not video.is_file():
             raise MediaError(f"{video}: no such file")
-        asked = video, requests, record.spans, damaged
-        yield from killable(batches, *asked, limits=limits, duration_s=record.duration_s)
+        if job.media is not None:
+            try:
+                yield from _with_media(job, job.media, decoder)
+            except DamagedError:
+                yield Left()
+                requests = [replace(request, done=0) for request in requests]
+            else:
+                yield Ended()
+                return
+        yield from decoder(batches, video, requests, record.spans, damaged, duration_s=record.duration_s)
     except MediaError as error:
         yield error
     else:
         yield Ended()
+
+
+def _with_media(job: Job, media: Beside, decoder: Decoder) -> Iterator[Outcome]:
+    taps = Taps([FrameTap(job.requests), *([media.tap] if media.tap else [])])
+    asked = Path(job.record.path), media.begin(), (), True, taps
+    for item in decoder(decode, *asked, duration_s=job.record.duration_s):
+        yield item if isinstance(item, Begun | Batch | Refused) else OfMedia(item)
+
+
+@dataclass(frozen=True)
+class Taps:
+    """Several taps as one."""
+
+    taps: Sequence[Tap]
+
+    def begin(self, path: Path) -> Iterator[Any]:
+        """Begin with all."""
+        return chain.from_iterable(tap.begin(path) for tap in self.taps)
+
+    def take(self, frame: DecodedFrame) -> Iterator[Any]:
+        """Have all take the frame."""
+        return chain.from_iterable(tap.take(frame) for tap in self.taps)
+
+    def end(self) -> Iterator[Any]:
+        """End with all."""
+        return chain.from_iterable(tap.end() for tap in self.taps)
 
 
 def _until_done(

@@ -4,9 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
@@ -14,17 +12,17 @@ from stepline.availability import Record, read_availability, write_manifest
 from stepline.config import Config
 from stepline.errors import SteplineError
 from stepline.features.cache import Clips, FeatureCache
-from stepline.features.decoding import Ended, Outcome, decoded
+from stepline.features.decoding import Ended, Job, Left, OfMedia, Outcome, decoded, decoders
+from stepline.features.encoder import Encoder, Encoders
 from stepline.features.frames import DESCRIBED, Batch, Begun, Refused, Request
 from stepline.features.meter import Meter
+from stepline.features.mixed import Mixed
 from stepline.media.decode import MediaError
-from stepline.media.process import Limits
+from stepline.media.prepare import Beside, Media
+from stepline.media.process import Decoder, Limits
 from stepline.paths import Location
 from stepline.spec import ClipSpec, FrameSpec
 from stepline.stopping import Stopped, whole_step
-
-if TYPE_CHECKING:
-    import torch
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +46,7 @@ def extract(
     limits: Limits,
     damaged: str = "partial",
     options: Config,
+    media: Media | None = None,
 ) -> None:
     """Make the store of the first of ``works`` for a shard's present videos; ``manifest`` says what became of each.
 
@@ -63,7 +62,7 @@ def extract(
     present = [record for record in records.values() if record.status == "present"]
     lock.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(lock):
-        filling = _Filling(works, options, damaged)
+        filling = _Filling(works, options, damaged, media)
         filling.run(present, limits)
         for number, error in filling.errors.items():
             if number == 0:
@@ -77,49 +76,60 @@ def extract(
 class _Filling:
     """The computation of rows that are missing in caches. errors: of the works that cannot be done, by their number."""
 
-    def __init__(self, works: Sequence[Work], options: Config, damaged: str) -> None:
-        self.works, self.options, self.damaged = works, options, damaged
+    def __init__(self, works: Sequence[Work], options: Config, damaged: str, media: Media | None) -> None:
+        self.works, self.options, self.damaged, self.media = works, options, damaged, media
         self.caches = [FeatureCache(work.spec, work.store, work.listed, damaged) for work in works]
         self.errors: dict[int, SteplineError] = {}
 
     def run(self, present: Sequence[Record], limits: Limits) -> None:
         missing = [[n for n, cache in enumerate(self.caches) if not cache.has(record)] for record in present]
-        self._load(sorted({n for numbers in missing for n in numbers}))
-        jobs = []
-        for record, all_numbers in zip(present, missing, strict=True):
-            numbers = [n for n in all_numbers if n not in self.errors]
-            if numbers:
-                jobs.append((record, numbers, [self._request(record, n) for n in numbers]))
-        asked_of = [(record, asked) for record, _, asked in jobs]
-        streams = decoded(asked_of, limits, self.options["decoders"], self.damaged)
-        with closing(streams), Meter([record.duration_s for record, *_ in jobs]) as self.meter:
+        with decoders(limits, min(self.options["decoders"], sum(map(bool, missing)))) as processes:
+            self._load(sorted({n for numbers in missing for n in numbers}))
+            can = [[n for n in numbers if n not in self.errors] for numbers in missing]
+            self._fill([(record, numbers) for record, numbers in zip(present, can, strict=True) if numbers], processes)
+
+    def _fill(self, missing: Sequence[tuple[Record, Sequence[int]]], processes: Sequence[Decoder]) -> None:
+        jobs, of = [], []
+        for record, numbers in missing:
+            requests = [self._request(record, n) for n in numbers]
+            jobs.append(Job(record, requests, self._beside(record, requests)))
+            of.append(numbers)
+        streams = decoded(jobs, processes, self.damaged)
+        with closing(streams), Meter([job.record.duration_s for job in jobs]) as self.meter:
             try:
                 for place, message in streams:
-                    record, numbers, _ = jobs[place]
                     with whole_step():
-                        self._take(record, numbers, message)
+                        self._take(jobs[place], of[place], message)
+                with whole_step():
+                    self._rest()
             except Stopped:
                 kept = [f"{cache.spec.name}: {line}" for cache in self.caches for line in cache.keep()]
                 raise Stopped("; ".join(["finished videos are kept", *kept])) from None
+            finally:
+                for job in jobs:
+                    if job.media is not None:
+                        job.media.leave()
+
+    def _beside(self, record: Record, requests: Sequence[Request]) -> Beside | None:
+        if self.media is None or record.spans or any(request.spec.reader != "pyav" for request in requests):
+            return None
+        there = Path(record.path).is_file() and self.media.known(record) is None
+        return Beside(self.media, record) if there else None
 
     def _load(self, numbers: Sequence[int]) -> None:
-        self.networks = {}
+        self.networks: dict[int, Encoder] = {}
+        self.mixed: dict[int, Mixed] = {}
+        encoders = Encoders(self.options)
         for n in numbers:
             work = self.works[n]
             if not isinstance(work.spec, ClipSpec):
                 continue
-            from stepline.features.network import Network
-
             try:
-                self.networks[n] = Network(work.spec, work.files, self._device, self.options["batch_size"])
+                self.networks[n] = encoders.load(work.spec, work.files)
+                if work.spec.batches == "mixed":
+                    self.mixed[n] = Mixed(self.networks[n], self.caches[n])
             except SteplineError as error:
                 self.errors[n] = error
-
-    @cached_property
-    def _device(self) -> "torch.device":
-        from stepline.features.network import device_of
-
-        return device_of(self.options)
 
     def _request(self, record: Record, n: int) -> Request:
         cache = self.caches[n]
@@ -131,34 +141,54 @@ class _Filling:
             scratch=cache.folder.parent,
         )
 
-    def _take(self, record: Record, numbers: Sequence[int], message: Outcome) -> None:
-        if isinstance(message, MediaError):
-            for n in numbers:
-                self.caches[n].fail(record, str(message))
-            return
-        if isinstance(message, Ended):
-            for n in set(numbers) - self.errors.keys():
-                self.caches[n].finish(record)
-            self.meter.ended()
-            return
-        n = numbers[message.of]
-        if n in self.errors:
-            return
+    def _take(self, job: Job, numbers: Sequence[int], message: Outcome) -> None:
+        record, media = job.record, job.media
+        match message:
+            case OfMedia(item) if media is not None:
+                media.take(item)
+            case Left() if media is not None:
+                media.leave()
+                for n in set(numbers) - self.errors.keys():
+                    self.caches[n].restart(record)
+            case MediaError():
+                for n in numbers:
+                    self.caches[n].fail(record, str(message))
+            case Ended():
+                if media is not None:
+                    media.end()
+                for n in set(numbers) - self.errors.keys():
+                    self.caches[n].finish(record)
+                self.meter.ended()
+            case Begun() | Batch() | Refused() if (n := numbers[message.of]) not in self.errors:
+                self._of_features(record, n, message, len(numbers))
+
+    def _of_features(self, record: Record, n: int, message: Begun | Batch | Refused, sides: int) -> None:
         if isinstance(message, Refused):
             self.caches[n].fail(record, message.reason)
         elif isinstance(message, Begun):
             self.caches[n].begin(record, message)
         else:
-            self._batch(record, n, message, len(numbers))
+            self._batch(record, n, message, sides)
 
     def _batch(self, record: Record, n: int, batch: Batch, sides: int) -> None:
         try:
-            with self.meter.timed("model"):
-                rows = self.networks[n](batch.clips, batch.shown) if n in self.networks else batch.clips
-            with self.meter.timed("write"):
-                total = self.caches[n].add(record, rows)
+            if n in self.mixed:
+                with self.meter.timed("model"):
+                    total = self.mixed[n].add(record, batch.clips, batch.shown)
+            else:
+                with self.meter.timed("model"):
+                    rows = self.networks[n](batch.clips, batch.shown) if n in self.networks else batch.clips
+                with self.meter.timed("write"):
+                    total = self.caches[n].add(record, rows)
         except SteplineError as error:
             self.errors[n] = error
             return
-        done_s = record.duration_s * len(rows) / total / sides
+        done_s = record.duration_s * len(batch.clips) / total / sides
         self.meter.add(done_s, decode_s=batch.decode_s, picture_s=batch.picture_s)
+
+    def _rest(self) -> None:
+        for n in self.mixed.keys() - self.errors.keys():
+            try:
+                self.mixed[n].rest()
+            except SteplineError as error:
+                self.errors[n] = error

@@ -1,6 +1,7 @@
 """One decode of a video for all that is computed from its frames. It runs in a process that can be killed."""
 
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from stepline.backbones.registry import FRAME_BACKBONES
 from stepline.features.clips import OUTSIDE, order, readable, rows
 from stepline.media.decode import DamagedError, MediaError
 from stepline.media.decord import decord
-from stepline.media.frame import Frame
+from stepline.media.frame import DecodedFrame, Frame
 from stepline.media.read import Reader, pyav
 from stepline.media.salvage import salvaged
 from stepline.media.spans import Spans
@@ -34,9 +35,10 @@ HELD = 400 << 20
 class Request:
     """What is asked of a video's frames for one spec.
 
-    batch_size: clips that are handed on together. done: rows, in the order in which they become complete, that are
-    there already. listed: [start_s, end_s) of the clips, where the spec's are listed. scratch: where pictures wait for
-    which there is no place in memory: long clips that overlap need gigabytes; None is the system's folder for that.
+    batch_size: most clips that are handed on together, see ``split``. done: rows, in the order in which they become
+    complete, that are there already. listed: [start_s, end_s) of the clips, where the spec's are listed. scratch: where
+    pictures wait for which there is no place in memory: long clips that overlap need gigabytes; None is the system's
+    folder for that.
     """
 
     spec: FrameSpec
@@ -108,6 +110,18 @@ def batches(video: Path, requests: Sequence[Request], spans: Spans, damaged: str
         yield from _Pass(video, anew, spans, _salvaged(video, damaged)).messages()
 
 
+def split(rows: int, most: int) -> list[int]:
+    """Return the sizes of the batches that a video's rows are handed on in: powers of two up to ``most``, falling.
+
+    They follow from how many rows are left, so those that go on after some of the batches get the same ones.
+    """
+    sizes, size = [], 1 << most.bit_length() - 1
+    while rows:
+        sizes += [size] * (rows // size)
+        rows, size = rows % size, size // 2
+    return sizes
+
+
 def _salvaged(video: Path, damaged: str) -> Timeline:
     timeline = salvaged(video)
     if timeline.gaps and damaged == "skip":
@@ -115,16 +129,56 @@ def _salvaged(video: Path, damaged: str) -> Timeline:
     return timeline
 
 
+class FrameTap:
+    """A tap of the media's pass: yields what ``batches`` yields of an undamaged video that is read whole."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        """Look at no file yet."""
+        self._requests = requests
+
+    def begin(self, path: Path) -> Iterator[Message]:
+        """Say which rows will come; raise DamagedError where the packets do not say when frames are shown."""
+        timeline = scan(path)
+        self._pass = _Pass(path, self._requests, (), timeline)
+        yield from self._pass.begin()
+        wanted = self._pass.wanted
+        self._coming = deque(zip(wanted.tolist(), timeline.pts[wanted].tolist(), strict=True))
+
+    def take(self, frame: DecodedFrame) -> Iterator[Message]:
+        """Yield what is complete with the frame; raise DamagedError where one before it did not come."""
+        if self._coming and frame.pts >= self._coming[0][1]:
+            index, pts = self._coming.popleft()
+            if frame.pts > pts:
+                raise DamagedError(f"the frame before {frame.t_s:.3f} s does not come out")
+            yield from self._pass.take(index, frame)
+
+    def end(self) -> Iterator[Message]:
+        """Raise DamagedError where a frame did not come."""
+        if self._coming:
+            raise DamagedError(f"{len(self._coming)} frames do not come out of the decoder")
+        yield from ()
+
+
 class _Pass:
     """One pass over a video."""
 
     def __init__(self, video: Path, requests: Sequence[Request], spans: Spans, timeline: Timeline) -> None:
         self.video, self.requests, self.spans, self.timeline = video, requests, spans, timeline
+        self.assemblers: dict[int, _ClipAssembler] = {}
         self.decode_s = self.picture_s = 0.0
 
     def messages(self) -> Iterator[Message]:
         """Yield what ``batches`` yields, on this timeline."""
-        assemblers: dict[int, _ClipAssembler] = {}
+        yield from self.begin()
+        wanted, spec = self.wanted, self.requests[0].spec
+        if not len(wanted):
+            return
+        decoded = READERS[spec.reader](self.video, self.timeline, wanted, turned=spec.orientation == "upright")
+        for index, frame in zip(wanted.tolist(), decoded, strict=True):
+            yield from self.take(index, frame)
+
+    def begin(self) -> Iterator[Message]:
+        """Say which rows will come; from then on ``wanted`` are the frames, ascending, that they need."""
         for of, request in enumerate(self.requests):
             try:
                 made = rows(request.spec, self.timeline, spans=self.spans, listed=request.listed)
@@ -141,36 +195,34 @@ class _Pass:
                 continue
             ordered = order(made.frames)
             yield Begun(of, ordered, made.k, made.span, [list(span) for span in read.spans], list(read.gaps))
-            assemblers[of] = _ClipAssembler(request, made.frames[ordered[request.done :]], HELD // len(self.requests))
-        wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *(each.wanted for each in assemblers.values())]))
-        if len(wanted):
-            yield from self._shown(wanted, assemblers)
+            frames = made.frames[ordered[request.done :]]
+            self.assemblers[of] = _ClipAssembler(request, frames, HELD // len(self.requests))
+        wanted = [np.zeros(0, np.int64), *(each.wanted for each in self.assemblers.values())]
+        self.wanted = np.unique(np.concatenate(wanted))
+        self._start = time.perf_counter()
 
-    def _shown(self, wanted: NDArray[np.int64], assemblers: dict[int, "_ClipAssembler"]) -> Iterator[Message]:
-        start = time.perf_counter()
-        spec = self.requests[0].spec
-        decoded = READERS[spec.reader](self.video, self.timeline, wanted, turned=spec.orientation == "upright")
-        for index, frame in zip(wanted.tolist(), decoded, strict=True):
-            start = self._spent("decode_s", start)
-            pictures = Pictures(frame)
-            for of, assembler in list(assemblers.items()):
-                if not assembler.wants(index):
-                    continue
-                try:
-                    assembler.take(index, frame, pictures)
-                except ValueError as error:
-                    del assemblers[of]
-                    yield Refused(of, str(error))
-                    continue
-                start = self._spent("picture_s", start)
-                for clips, shown in assembler.complete(index):
-                    yield self._batch(of, clips, shown)
-                    start = time.perf_counter()
+    def take(self, index: int, frame: Frame) -> Iterator[Message]:
+        """Yield what is complete with a frame that is wanted."""
+        self._spent("decode_s")
+        pictures = Pictures(frame)
+        for of, assembler in list(self.assemblers.items()):
+            if not assembler.wants(index):
+                continue
+            try:
+                assembler.take(index, frame, pictures)
+            except ValueError as error:
+                del self.assemblers[of]
+                yield Refused(of, str(error))
+                continue
+            self._spent("picture_s")
+            for clips, shown in assembler.complete(index):
+                yield self._batch(of, clips, shown)
+                self._start = time.perf_counter()
 
-    def _spent(self, what: str, start: float) -> float:
+    def _spent(self, what: str) -> None:
         now = time.perf_counter()
-        setattr(self, what, getattr(self, what) + now - start)
-        return now
+        setattr(self, what, getattr(self, what) + now - self._start)
+        self._start = now
 
     def _batch(self, of: int, clips: NDArray[Any], shown: NDArray[np.bool_]) -> Batch:
         batch = Batch(of, clips, shown, self.decode_s, self.picture_s)
@@ -189,6 +241,7 @@ class _ClipAssembler:
         self._held = _Held(held, request.scratch)
         self._like: NDArray[Any] = np.zeros(0)
         self._row = 0
+        self._sizes = split(len(frames), request.batch_size)
         self._ready: list[tuple[NDArray[Any], NDArray[np.bool_]]] = []
 
     def wants(self, index: int) -> bool:
@@ -204,11 +257,12 @@ class _ClipAssembler:
         self._held.put(index, self._like)
 
     def complete(self, index: int) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
-        """Yield the batches that are complete once the frame ``index`` is there, the last one with what is left."""
+        """Yield the batches that are complete once the frame ``index`` is there."""
         while self._row < len(self.frames) and self._last[self._row] <= index:
             self._ready.append(self._clip(self.frames[self._row]))
             self._row += 1
-            if len(self._ready) == self.request.batch_size or self._row == len(self.frames):
+            if len(self._ready) == self._sizes[0]:
+                del self._sizes[0]
                 clips, shown = zip(*self._ready, strict=True)
                 yield np.stack(clips), np.stack(shown)
                 self._ready = []

@@ -1,9 +1,7 @@
-"""A network on a device: from batches of clips to stored vectors."""
+"""A network on a device: from batches of clips to vectors."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from stepline import devices
-from stepline.backbones.registry import FAMILIES
-from stepline.errors import SteplineError, StoreError
+from stepline.errors import StoreError
+from stepline.features.encoder import Encoder
 from stepline.spec import ClipSpec
-
-FRAMES = {"cpu": 16, "cuda": 256}
-"""Frames that a network sees at once where nobody says how many clips; more cost a CPU time, for new memory."""
-MOST = {"cpu": 8, "cuda": 64}
-"""Most clips at once, then: more are no faster."""
 
 
 def device_of(options: Mapping[str, Any]) -> torch.device:
@@ -29,88 +22,56 @@ def device_of(options: Mapping[str, Any]) -> torch.device:
     return torch.device(devices.use(options, torch.cuda.is_available))
 
 
-class Network:
-    """A network with its weights on a device.
+class Network(Encoder):
+    """A network on a device.
 
     It computes the same bytes for the same batch on the same device with the same number of threads: deterministic
-    kernels, no TF32, one shape for all batches.
+    kernels, no TF32.
     """
 
     def __init__(
-        self, spec: ClipSpec, files: Mapping[str, Path], device: torch.device | str, batch_size: int | None
+        self, spec: ClipSpec, module: torch.nn.Module, device: torch.device | str, batch_size: int | None
     ) -> None:
-        """Load the weights in ``files``. batch_size: clips at once; None is what suits network and device.
-
-        Raises what the architecture's ``load`` raises.
-        """
+        """Move ``module`` to a device. batch_size: as in ``Encoder``."""
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-        self.spec, self.device = spec, torch.device(device)
-        self.batch_size = batch_size or max(1, min(FRAMES[self.device.type] // spec.num_frames, MOST[self.device.type]))
-        module: torch.nn.Module = import_module(FAMILIES[spec.architecture]).load(spec, files)
+        self.device = torch.device(device)
+        super().__init__(spec, self.device.type, batch_size)
         self.module = module.eval().to(self.device)
-        self._inputs = torch.empty(0)  # used again: glibc's heap grows where large aligned blocks come and go
+        self._memory = torch.empty(0)  # of inputs, used again: glibc's heap grows where large blocks come and go
+        self._inputs = self._memory
         self._mean = torch.tensor(spec.mean, device=self.device).view(1, 3, 1, 1, 1)
         self._std = torch.tensor(spec.std, device=self.device).view(1, 3, 1, 1, 1)
 
-    def __call__(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Return the (n, D) vectors of n <= batch_size clips.
-
-        clips: (n, T, H, W, 3) RGB in [0, 255]. shown: (n, T), False where a frame is none and the network's input 0.
-        Raises StoreError, naming the layer, where a value is not finite or larger than what is stored can hold, and
-        where the vectors are not the spec's or the GPU's memory is full.
-        """
+    def _rows(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> NDArray[np.float32]:
         try:
-            inputs = self._normalised(clips, shown)
+            self._inputs = self._normalised(clips, shown)
             with torch.inference_mode(), self._precision():
-                vectors = self.module(inputs)
-                self._check(vectors, inputs, len(clips))
+                vectors = self.module(self._inputs)
+            return np.array(vectors.float().cpu().numpy())
         except torch.OutOfMemoryError:
             raise StoreError(
-                f"{self.spec.name}: the GPU's memory is full with {self.batch_size} clips: lower features.batch_size"
+                f"{self.spec.name}: the GPU's memory is full with {len(clips)} clips: lower features.batch_size"
             ) from None
-        except SteplineError:
-            raise
-        except Exception as error:
-            raise StoreError(f"{self.spec.name}: its network fails: {type(error).__name__}: {error}") from error
-        return np.array(vectors[: len(clips)].float().cpu().numpy())
 
     def _precision(self) -> AbstractContextManager[object]:
         if self.spec.compute == "float32":
             return nullcontext()
         return torch.autocast(self.device.type, getattr(torch, self.spec.compute))
 
-    def _check(self, vectors: torch.Tensor, inputs: torch.Tensor, n: int) -> None:
-        name, wanted = self.spec.name, (self.batch_size, self.spec.dimension)
-        if tuple(vectors.shape) != wanted:
-            shape = tuple(vectors.shape)
-            raise StoreError(f"{name}: its output {self.spec.output} has the shape {shape}, not {wanted}")
-        if not bool(torch.isfinite(vectors[:n]).all()):
-            raise StoreError(f"{name}: {self._first_not_finite(inputs)} gives values that are not finite")
-        largest, most = float(vectors[:n].abs().max()), float(np.finfo(self.spec.dtype).max)
-        if largest > most:
-            raise StoreError(
-                f"{name}: its output {self.spec.output} reaches {largest:g}, and {self.spec.dtype} holds up to "
-                f"{most:g}: set features.dtype to float32"
-            )
-
     def _normalised(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> torch.Tensor:
-        """Return the input of batch_size clips, the last of them zeros where there are fewer."""
-        if more := self.batch_size - len(clips):
-            clips, shown = np.pad(clips, [(0, more)] + [(0, 0)] * 4), np.pad(shown, [(0, more), (0, 0)])
         tensors = [torch.from_numpy(each) for each in (clips, shown)]
         if self.device.type == "cuda":
             tensors = [each.pin_memory().to(self.device, non_blocking=True) for each in tensors]
         pixels, there = tensors
-        pixels = pixels.permute(0, 4, 1, 2, 3)
-        if self._inputs.shape != pixels.shape:
-            self._inputs = torch.empty_like(pixels, dtype=torch.float32)
-        inputs = self._inputs.copy_(pixels)
+        if self._memory.numel() < pixels.numel():
+            self._memory = torch.empty(pixels.numel(), device=self.device)
+        inputs = self._memory[: pixels.numel()].view(pixels.shape).copy_(pixels).permute(0, 4, 1, 2, 3)
         inputs.div_(255).sub_(self._mean).div_(self._std)
         return inputs.mul_(there[:, None, :, None, None])
 
-    def _first_not_finite(self, inputs: torch.Tensor) -> str:
+    def _not_finite(self) -> str:
         """Return the name of the first layer, in order of computation, whose output is not finite."""
         found: list[str] = []
         hooks = [
@@ -124,7 +85,8 @@ class Network:
             for name, module in self.module.named_modules()
             if name
         ]
-        self.module(inputs)
+        with torch.inference_mode(), self._precision():
+            self.module(self._inputs)
         for hook in hooks:
             hook.remove()
-        return f"its layer {found[0]}" if found else f"its output {self.spec.output}"
+        return f"its layer {found[0]}" if found else super()._not_finite()

@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ from stepline.availability import Record
 from stepline.backbones.picture import picture
 from stepline.errors import StoreError
 from stepline.features.cache import Clips
-from stepline.features.decoding import Ended, decoded
-from stepline.features.frames import Begun, Refused, Request
+from stepline.features.decoding import Job, decoded, decoders
+from stepline.features.frames import Batch, Begun, Refused, Request, split
 from stepline.media.decode import MediaError
 from stepline.media.frame import ArrayFrame
 from stepline.media.process import Limits
@@ -58,9 +57,12 @@ def stream(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, batch_si
     """
     names = [video for video in listed if listed[video]]
     asked = [Request(spec=spec, batch_size=batch_size, listed=listed[video], scratch=videos.scratch) for video in names]
-    jobs = [(videos.records[video], [request]) for video, request in zip(names, asked, strict=True)]
+    jobs = [Job(videos.records[video], [request]) for video, request in zip(names, asked, strict=True)]
     coming: dict[str, NDArray[np.int64]] = {}
-    with closing(decoded(jobs, videos.limits, videos.decoders)) as outcomes:
+    with (
+        decoders(videos.limits, min(videos.decoders, len(jobs))) as processes,
+        closing(decoded(jobs, processes)) as outcomes,
+    ):
         for number, outcome in outcomes:
             video = names[number]
             lost = described(outcome.gaps) if isinstance(outcome, Begun) else ""
@@ -69,7 +71,7 @@ def stream(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, batch_si
                 raise StoreError(f"{videos.records[video].path} cannot be read: {reason}")
             if isinstance(outcome, Begun):
                 coming[video] = outcome.order
-            elif not isinstance(outcome, Ended):
+            elif isinstance(outcome, Batch):
                 n = len(outcome.clips)
                 places, coming[video] = coming[video][:n], coming[video][n:]
                 yield Seen(video, places, outcome.clips, outcome.shown, len(coming[video]))
@@ -99,7 +101,7 @@ def keep(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, folder: Pa
             f"{folder}: the pictures of {needed // size} windows take {needed / 1e9:.1f} GB while a fit runs, and "
             f"{free / 1e9:.1f} GB are free: make room there"
         )
-    total = sum(ceil(len(clips) / AT_ONCE) for clips in missing.values())
+    total = sum(len(split(len(clips), AT_ONCE)) for clips in missing.values())
     for seen in progress(stream(spec, missing, videos, AT_ONCE), what="pictures", unit="batches", total=total):
         part = paths[seen.video].with_suffix(".part")
         with open(part, "r+b" if part.exists() else "wb") as file:

@@ -473,7 +473,7 @@ def _parsed(content: bytes, columns: Mapping[str, type]) -> "pa.Table":
 
     if not intact(content):
         raise ValueError(CHANGED)
-    table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+    table = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True).read()
     if table.schema != _schema(columns):
         raise ValueError("other columns")
     return table

@@ -6,18 +6,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stepline.media.audio import Audio, AudioFile, write_spans
 from stepline.media.cut import read_header
 from stepline.media.decode import DamagedError, MediaError, Probe, Stream, opened, packets
 from stepline.media.frame import DecodedFrame
-from stepline.media.process import Limits, killable
+from stepline.media.process import Decoder
 from stepline.media.salvage import placed, salvaged
 from stepline.media.scores import FrameScores
 from stepline.media.spans import Spans, shown, within
 from stepline.media.timeline import Gap, Timeline, described
 from stepline.seal import KEY, OPEN, seal
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 ROWS = 1 << 12
 """Frames whose scores are held in memory before they are handed on."""
@@ -35,15 +38,40 @@ class Scored:
     rows: list[tuple[float, ...]]
 
 
+class Tap(Protocol):
+    """What else is made of the frames of the pass, in its process; all that it yields comes between the scores."""
+
+    def begin(self, path: Path) -> Iterator[Any]:
+        """Look at the file; raise DamagedError where it is not as its container says."""
+
+    def take(self, frame: DecodedFrame) -> Iterator[Any]:
+        """Take the next frame, in order of presentation."""
+
+    def end(self) -> Iterator[Any]:
+        """Expect no more frames."""
+
+
+class Also(Protocol):
+    """Who takes what a tap yields."""
+
+    @property
+    def tap(self) -> Tap | None:
+        """The tap, where something is needed of the frames."""
+
+    def take(self, item: Any) -> None:
+        """Take an item."""
+
+
 def one_pass(
     path: Path,
     folder: Path,
     spans: Spans = (),
     *,
-    limits: Limits,
+    decoder: Decoder,
     duration_s: float,
     damaged: str = "partial",
     orientation: str = "upright",
+    also: Also | None = None,
 ) -> dict[str, Any]:
     """Write ``scores.parquet`` and ``audio.wav`` of ``path`` into ``folder`` and return what was found.
 
@@ -52,55 +80,77 @@ def one_pass(
     where parts of it cannot be decoded, they are silent. With ``spans`` only the frames that are shown within them are
     decoded and scored, counted without gaps; between spans the audio is silent.
     duration_s: the video's length, for the limit of time. damaged: ``partial``, then ``gaps`` lists what there is no
-    picture of, or ``skip``, to refuse a video with gaps. orientation: ``upright`` or ``stored``.
+    picture of, or ``skip``, to refuse a video with gaps. orientation: ``upright`` or ``stored``. also: takes what its
+    tap makes of the frames of an undamaged video that is read whole.
     Raises MediaError where no frame can be decoded within the limits, or none is shown within the spans.
     """
     asked = path, folder / "audio.wav", spans, orientation == "upright"
+    tap = also.tap if also and not spans else None
     try:
-        return _written(folder, killable(decode, *asked, limits=limits, duration_s=duration_s))
+        with closing(Scores(folder)) as scores:
+            for item in decoder(decode, *asked, tap, duration_s=duration_s):
+                if not scores.take(item) and also:
+                    also.take(item)
     except DamagedError:
-        made = _written(folder, killable(decode_salvaged, *asked, limits=limits, duration_s=3 * duration_s))
-        if made["gaps"] and damaged == "skip":
-            raise MediaError(described(made["gaps"])) from None
-        return made
+        with closing(Scores(folder)) as scores:
+            for item in decoder(decode_salvaged, *asked, duration_s=3 * duration_s):
+                scores.take(item)
+        if scores.found["gaps"] and damaged == "skip":
+            raise MediaError(described(scores.found["gaps"])) from None
+    return scores.found
 
 
-def _written(folder: Path, items: Iterator[Scored | dict[str, Any]]) -> dict[str, Any]:
-    """Write the scores that come, and return what else does."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+class Scores:
+    """The file of scores. found: what else the pass finds."""
 
-    types = {"frame": pa.int64(), "pts": pa.int64(), "t_s": pa.float64(), "first": pa.bool_()}
-    types |= dict.fromkeys(FrameScores.COLUMNS, pa.float64())
-    writer, n_frames, found = None, 0, dict[str, Any]()
-    try:
-        for item in items:
-            if isinstance(item, Scored):
-                clock = {"time_base": str(item.time_base), "frame_rate": str(item.frame_rate)}
-                schema = pa.schema(types, clock)
-                writer = writer or pq.ParquetWriter(folder / "scores.parquet", schema)
-                columns = range(n_frames, n_frames + len(item.rows)), *zip(*item.rows, strict=True)
-                writer.write_table(pa.table(dict(zip(types, columns, strict=True)), schema))
-                n_frames += len(item.rows)
-            else:
-                found = item
-    finally:
-        if writer is not None:
-            writer.add_key_value_metadata({KEY: OPEN})
-            writer.close()
-    if writer is not None:
-        seal(folder / "scores.parquet")
-    return found | {"n_frames": n_frames}
+    def __init__(self, folder: Path) -> None:
+        """Write nothing yet."""
+        self.found: dict[str, Any] = {}
+        self._path = folder / "scores.parquet"
+        self._writer: pq.ParquetWriter | None = None
+        self._n_frames = 0
+
+    def close(self) -> None:
+        """Make the file whole, and note how many frames it has."""
+        if self._writer is not None:
+            self._writer.add_key_value_metadata({KEY: OPEN})
+            self._writer.close()
+            seal(self._path)
+        self.found["n_frames"] = self._n_frames
+
+    def take(self, item: object) -> bool:
+        """Take what a pass yields; return whether it is of scores, or what else is found."""
+        if isinstance(item, dict):
+            self.found |= item
+        elif isinstance(item, Scored):
+            self._write(item)
+        else:
+            return False
+        return True
+
+    def _write(self, item: Scored) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        types = {"frame": pa.int64(), "pts": pa.int64(), "t_s": pa.float64(), "first": pa.bool_()}
+        types |= dict.fromkeys(FrameScores.COLUMNS, pa.float64())
+        schema = pa.schema(types, {"time_base": str(item.time_base), "frame_rate": str(item.frame_rate)})
+        self._writer = self._writer or pq.ParquetWriter(self._path, schema)
+        columns = range(self._n_frames, self._n_frames + len(item.rows)), *zip(*item.rows, strict=True)
+        self._writer.write_table(pa.table(dict(zip(types, columns, strict=True)), schema))
+        self._n_frames += len(item.rows)
 
 
-def decode(path: Path, wav: Path, spans: Spans, turned: bool) -> Iterator[Scored | dict[str, Any]]:
+def decode(path: Path, wav: Path, spans: Spans, turned: bool, tap: Tap | None = None) -> Iterator[Any]:
     """Write the audio of ``path``; yield the scores of its frames, batch by batch, and last what else was found.
 
-    Raises DamagedError where a frame is not as the container says.
+    Between them comes what ``tap`` yields. Raises DamagedError where a frame is not as the container says.
     """
     header, frame_rate, _ = read_header(path)
     shown = _of_spans(path, wav, header, spans, turned) if spans else _of_all(path, wav, turned)
-    yield from _scored(shown, header, frame_rate, wav, turned)
+    if tap is not None:
+        yield from tap.begin(path)
+    yield from _scored(shown, header, frame_rate, wav, turned, tap=tap)
 
 
 def decode_salvaged(path: Path, wav: Path, spans: Spans, turned: bool) -> Iterator[Scored | dict[str, Any]]:
@@ -119,7 +169,8 @@ def _scored(
     wav: Path,
     turned: bool,
     gaps: Sequence[Gap] = (),
-) -> Iterator[Scored | dict[str, Any]]:
+    tap: Tap | None = None,
+) -> Iterator[Any]:
     import cv2
 
     cv2.setNumThreads(1)
@@ -136,6 +187,10 @@ def _scored(
             if len(rows) == ROWS:
                 yield Scored(frame.time_base, frame_rate, rows)
                 rows = []
+            if tap is not None:
+                yield from tap.take(frame)
+    if tap is not None:
+        yield from tap.end()
     if rows:
         yield Scored(frame.time_base, frame_rate, rows)
     if not audio.there:

@@ -4,14 +4,16 @@ import ctypes
 import os
 import resource
 import signal
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from stepline.media.decode import MediaError
 
@@ -19,13 +21,16 @@ PR_SET_PDEATHSIG = 1
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGE = 8 << 20
 """From how many bytes on freed memory goes back at once: more than a frame, less than the index of hours of video."""
+GROWN = 256 << 20
+"""By how many bytes a process may grow, from its start to the end of a video, before another takes its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """What decoding one video may take.
 
-    memory_mb: beyond the program itself. s_per_video_s: seconds for each second of video; least_s: for a short one.
+    memory_mb: beyond what the process has before; s_per_video_s: seconds for each second of video; least_s: for a short
+    one.
     """
 
     memory_mb: int
@@ -33,70 +38,138 @@ class Limits:
     s_per_video_s: float
 
 
-def killable(work: Callable[..., Iterator[Any]], *arguments: Any, limits: Limits, duration_s: float) -> Iterator[Any]:
-    """Yield what ``work(*arguments)`` yields, from another process: its arguments and items are pickled.
+class Decoder:
+    """A process that does one piece of work after the other, each within the limits.
 
-    duration_s: the video's length. The process waits while nobody takes its items; that time does not count. Raises
-    the MediaError, OSError or ModuleNotFoundError that ``work`` raises, and MediaError where it raises anything else,
-    takes more than the limits or crashes: a fault of the decoder is its video's.
+    It starts with the first piece, and another takes its place where it dies, hangs or grows, or where nobody waits for
+    the end of a piece. So no video harms the next.
     """
-    time_s = max(limits.least_s, limits.s_per_video_s * duration_s)
-    context = get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(theirs, os.getpid(), limits.memory_mb, work, arguments), daemon=True)
-    process.start()
-    theirs.close()
-    left_s = time_s
-    try:
-        while True:
-            start = time.monotonic()
-            if not ours.poll(max(0.0, left_s)):
-                raise MediaError(f"decoding takes longer than {time_s:.0f} s: see media.limits")
-            left_s -= time.monotonic() - start
-            kind, item = ours.recv()
-            if kind == "done":
+
+    def __init__(self, limits: Limits) -> None:
+        """Start nothing yet."""
+        self.limits = limits
+        self._process: BaseProcess | None = None
+        self._first = True
+
+    def __enter__(self) -> Self:
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process."""
+        self.close()
+
+    def __call__(self, work: Callable[..., Iterator[Any]], *arguments: Any, duration_s: float) -> Generator[Any]:
+        """Yield what ``work(*arguments)`` yields: arguments and items are pickled.
+
+        duration_s: the video's length. The process waits while nobody takes its items; that time does not count. Raises
+        the MediaError, OSError or ModuleNotFoundError that ``work`` raises, and MediaError where it raises anything
+        else, takes more than the limits or crashes: a fault of the decoder is its video's.
+        """
+        self.start()
+        time_s = left_s = max(self.limits.least_s, self.limits.s_per_video_s * duration_s)
+        ended = False
+        try:
+            self._pipe.send((work, arguments))
+            while True:
+                start = time.monotonic()
+                if not self._pipe.poll(max(0.0, left_s)):
+                    raise MediaError(f"decoding takes longer than {time_s:.0f} s: see media.limits")
+                left_s -= time.monotonic() - start
+                kind, item = self._pipe.recv()
+                if kind == "item":
+                    yield item
+                    continue
+                error, grown = item
+                ended = grown < GROWN
+                if error is not None:
+                    raise error
                 return
-            if kind == "error":
-                raise item
-            yield item
-    except EOFError:
-        process.join()
-        if (code := process.exitcode or 0) >= 0:
-            raise MediaError(f"the decoder ended with exit code {code} and no word") from None
-        name = signal.Signals(-code).name
-        raise MediaError(f"the decoder crashed ({name}); it may take {limits.memory_mb} MB: see media.limits") from None
-    finally:
-        process.kill()
-        process.join()
-        ours.close()
+        except (EOFError, ConnectionError):
+            raise MediaError(self._died()) from None
+        finally:
+            if not ended:
+                self.close()
+
+    def start(self) -> None:
+        """Start the process, if there is none: the first one as a copy of this process where that has one thread."""
+        if self._process is not None and self._process.is_alive():
+            return
+        self.close()
+        copied = self._first and threading.active_count() == 1
+        self._first = False
+        context = get_context("fork" if copied else "spawn")
+        self._pipe, theirs = context.Pipe()
+        process: BaseProcess = context.Process(  # type: ignore[attr-defined]
+            target=_serve, args=(theirs, os.getpid(), self.limits.memory_mb), daemon=True
+        )
+        process.start()
+        self._process = process
+        theirs.close()
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
+            self._process = None
+
+    def _died(self) -> str:
+        assert self._process is not None
+        self._process.join()
+        if (code := self._process.exitcode or 0) >= 0:
+            return f"the decoder ended with exit code {code} and no word"
+        name, memory_mb = signal.Signals(-code).name, self.limits.memory_mb
+        return f"the decoder crashed ({name}); it may take {memory_mb} MB: see media.limits"
 
 
-def _serve(
-    pipe: Connection, parent: int, memory_mb: int, work: Callable[..., Iterator[Any]], arguments: tuple[Any, ...]
-) -> None:
+def killable(work: Callable[..., Iterator[Any]], *arguments: Any, limits: Limits, duration_s: float) -> Iterator[Any]:
+    """Yield what a ``Decoder`` for this piece of work alone yields, and raise what it raises."""
+    with Decoder(limits) as decoder:
+        yield from decoder(work, *arguments, duration_s=duration_s)
+
+
+def _serve(pipe: Connection, parent: int, memory_mb: int) -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a scheduler may send it to all processes: the parent decides
+    for each in (signal.SIGTERM, signal.SIGINT):  # schedulers and terminals send them to all processes
+        signal.signal(each, signal.SIG_IGN)  # the parent decides
     if os.getppid() != parent:
         os._exit(1)
     if hasattr(libc, "mallopt"):  # glibc's; left to itself it keeps what opening a long video took
         libc.mallopt(M_MMAP_THRESHOLD, LARGE)
         libc.mallopt(M_TRIM_THRESHOLD, 4 * LARGE)
-    limit = data_bytes() + (memory_mb << 20)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    message: tuple[str, Any] = ("done", None)
+    first = data_bytes()
+    while True:
+        try:
+            work, arguments = pipe.recv()
+        except EOFError:
+            return
+        error = _done(pipe, memory_mb, work, arguments)
+        pipe.send(("end", (error, data_bytes() - first)))
+
+
+def _done(
+    pipe: Connection, memory_mb: int, work: Callable[..., Iterator[Any]], arguments: tuple[Any, ...]
+) -> Exception | None:
+    """Send what a piece of work yields; return what it raises."""
+    before = resource.getrlimit(resource.RLIMIT_DATA)
     try:
+        resource.setrlimit(resource.RLIMIT_DATA, (data_bytes() + (memory_mb << 20), before[1]))
         for item in work(*arguments):
             pipe.send(("item", item))
     except MemoryError:
-        message = "error", MediaError(f"needs more than {memory_mb} MB: see media.limits")
+        return MediaError(f"needs more than {memory_mb} MB: see media.limits")
     except (MediaError, OSError, ModuleNotFoundError) as error:
-        message = "error", error
+        return error
     except Exception as error:  # noqa: BLE001 - whatever a decoder does is its video's, and goes into its record
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__} in {Path(where.filename).name}, line {where.lineno}: {error}"
-        message = "error", MediaError(f"the decoder failed: {' '.join(reason.split())}")
-    pipe.send(message)
+        return MediaError(f"the decoder failed: {' '.join(reason.split())}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+    return None
 
 
 def data_bytes() -> int:

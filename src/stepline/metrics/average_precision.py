@@ -16,9 +16,9 @@ def average_precision(
     n_positives = int(positives.sum())
     if n_positives == 0:
         return float("nan")
-    ranking = np.lexsort((positives, -scores))
-    hits = np.flatnonzero(positives[ranking])
-    precision = np.arange(1, n_positives + 1) / (hits + 1)
+    hits = np.arange(1, n_positives + 1)
+    before = np.searchsorted(np.sort(-scores[~positives]), np.sort(-scores[positives]), side="right")
+    precision = hits / (hits + before)
     if interpolated:
         precision = np.maximum.accumulate(precision[::-1])[::-1]
     return float(precision.mean())

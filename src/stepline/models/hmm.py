@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+RESCALED = 16
+"""Times after which products are scaled, so that they stay far from the least number."""
 Array = NDArray[np.float64]
 
 
@@ -23,23 +25,58 @@ def transitions(n_steps: int, *, leave: float, reach: float, back: float) -> Arr
     return matrix
 
 
-def log_posteriors(start: Array, matrix: Array, evidence: Array) -> Array:
-    """Return the (T, S) logarithms of P(state at time t | all evidence), by the forward-backward algorithm.
+def log_posteriors(start: Array, matrices: Array, evidence: Array) -> Array:
+    """Return the (..., T, S) logarithms of P(state at time t | all evidence), by the forward-backward algorithm.
 
-    start: (S,) probabilities. matrix: (S, S), from row to column. evidence: (T, S) logarithms of each time's likelihood
-    of the states, up to a constant of the time. -inf is what is impossible.
+    start: (S,) probabilities. matrices: (..., S, S), from row to column. evidence: (..., T, S) logarithms of each
+    time's likelihood of the states, up to a constant of the time. -inf is what is impossible. Leading dimensions are
+    chains that are computed at once; none changes another.
     """
-    with np.errstate(divide="ignore"):
-        first, steps = np.log(start), np.log(matrix)
-    forward, backward = np.empty_like(evidence), np.zeros_like(evidence)
-    forward[0] = first + evidence[0]
-    for t in range(1, len(evidence)):
-        forward[t] = log_sum(forward[t - 1][:, None] + steps, axis=0) + evidence[t]
-    for t in range(len(evidence) - 1, 0, -1):
-        backward[t - 1] = log_sum(steps + (backward[t] + evidence[t]), axis=1)
-    joint = forward + backward
-    posteriors: Array = joint - log_sum(joint, axis=1)[:, None]
+    n_states = len(start)
+    chains = matrices.reshape(-1, n_states, n_states)
+    seen = np.moveaxis(evidence.reshape(len(chains), -1, n_states), 0, 1)
+    first = np.ones((2 * len(chains), n_states))
+    first[: len(chains)] = start
+    both = first, np.concatenate([chains, chains.transpose(0, 2, 1)]), np.concatenate([seen, seen[::-1]], axis=1)
+    told = _told(*both)
+    if told is None:
+        told = _told_by_logarithms(*both)
+    joint = told[:, : len(chains)] + seen + told[::-1, len(chains) :]
+    posteriors: Array = np.moveaxis(joint - log_sum(joint, axis=2)[..., None], 0, 1).reshape(evidence.shape)
     return posteriors
+
+
+def _told(first: Array, matrices: Array, evidence: Array) -> Array | None:
+    """Return the (T, N, S) logarithms of what the times before each tell of its states, up to a constant of the time.
+
+    first: (N, S), not logarithms, as matrices: (N, S, S). evidence: (T, N, S). None where a term of a product may be
+    below the least normal number.
+    """
+    told = np.empty_like(evidence)
+    told[0] = first
+    state = np.empty((len(first), 1, first.shape[1]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = np.exp(evidence - evidence.max(axis=2, keepdims=True))
+        for t in range(1, len(told)):
+            np.multiply(told[t - 1], weights[t - 1], out=state[:, 0])
+            if t % RESCALED == 0:
+                state /= state.max(axis=2, keepdims=True)
+            np.matmul(state, matrices, out=told[t, :, None])
+        weights *= told
+        terms = min(weights[0].min(where=first > 0, initial=1.0), weights[1:].min(initial=1.0))
+        if not terms * matrices.min(where=matrices > 0, initial=1.0) >= np.finfo(np.float64).tiny:
+            return None
+        return np.log(told, out=told)
+
+
+def _told_by_logarithms(first: Array, matrices: Array, evidence: Array) -> Array:
+    """Return the same of any numbers, much slower."""
+    told = np.empty_like(evidence)
+    with np.errstate(divide="ignore"):
+        told[0], steps = np.log(first), np.log(matrices)
+    for t in range(1, len(told)):
+        told[t] = log_sum((told[t - 1] + evidence[t - 1])[:, :, None] + steps, axis=1)
+    return told
 
 
 def log_sum(values: Array, *, axis: int) -> Array:

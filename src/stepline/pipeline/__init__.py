@@ -3,6 +3,7 @@
 The workflow asks and runs; nothing is computed here, and nothing heavy is imported.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from stepline.datasets.configured import dataset
 from stepline.datasets.dataset import Dataset
 from stepline.errors import ConfigError, MissingError
 from stepline.needs import Need, unique
-from stepline.pipeline.demand import Clips, Demand, Own
+from stepline.pipeline.demand import STAGES, Clips, Demand, Own, configured_stages
 from stepline.pipeline.features import Features
 from stepline.pipeline.fill import how_to_fill
 from stepline.pipeline.speech import Speech
@@ -23,7 +24,8 @@ from stepline.remembered import remembered
 from stepline.spec import digest
 
 __all__ = [
-    "Clips", "Demand", "Features", "Own", "Pipeline", "Speech", "Videos", "how_to_fill", "media_params", "shots_params",
+    "STAGES", "Clips", "Demand", "Features", "Own", "Pipeline", "Speech", "Videos", "configured_stages",
+    "how_to_fill", "media_params", "shots_params",
 ]  # fmt: skip
 
 
@@ -82,8 +84,8 @@ class Pipeline:
 
     @property
     def missing(self) -> tuple[Need, ...]:
-        """What the recogniser, where there is one, and the configured backbones are missing."""
-        said = self.speech.missing if self.demand.sound else ()
+        """What the recogniser, where speech is wanted, and the configured backbones are missing."""
+        said = self.speech.missing if "speech" in self.demand.stages else ()
         return unique([*said, *(need for name in self.features.configured for need in self.features.missing(name))])
 
     @property
@@ -93,23 +95,26 @@ class Pipeline:
 
     def made_from_videos(self, shard: str) -> list[Path]:
         """Return the records of all that is computed from a shard's videos themselves."""
-        sound = [paths.manifest(paths.media(self.name), shard)] if self.demand.sound else []
+        sound = [paths.manifest(paths.media(self.name), shard)] if self.demand.media else []
         specs = map(self.features.spec_of, self.features.computed)
         features = [paths.features_manifest(self.name, shard, spec) for spec in specs]
         return [*sound, *features, *self.demand.predictions()]
 
     def drop_inputs(self, shard: str) -> list[Path]:
         """Return the records of all that wants a shard's videos: what is computed from them, and pictures."""
-        pictures = [paths.manifest(paths.thumbnails(self.name), shard)] if self.demand.sound else []
-        return [*self.made_from_videos(shard), *pictures]
+        return [*self.made_from_videos(shard), *self._manifests("pictures", paths.thumbnails(self.name), [shard])]
+
+    def _manifests(self, stage: str, folder: Path, shards: Sequence[str]) -> list[Path]:
+        """Return the records of shards in the folder of a stage; none where the stage is not wanted."""
+        return [paths.manifest(folder, shard) for shard in shards if stage in self.demand.stages]
 
     def check_records(self) -> None:
         """Read all that the jobs will ask of earlier runs' records; raise StoreError where one is damaged."""
-        if not (self.demand.sound or self.features.computed or self.demand.predictions()):
+        if not (self.demand.media or self.features.computed or self.demand.predictions()):
             return
         for shard in self.videos.all_shards:
             self.videos.params(shard)
-            if self.demand.sound:
+            if "speech" in self.demand.stages:
                 self.speech.params(shard)
             availability = paths.availability(self.name, shard)
             if availability.exists():
@@ -120,18 +125,19 @@ class Pipeline:
     def summary_inputs(self) -> list[Path]:
         """Return what the table of videos counts."""
         made = [path for shard in self.videos.all_shards for path in self.made_from_videos(shard)]
-        shots = self.videos.manifests(paths.shots(self.name))
-        said = [] if self.speech.missing else self.speech.manifests
+        shots = self._manifests("shots", paths.shots(self.name), self.videos.all_shards)
+        speech = "speech" in self.demand.stages and not self.speech.missing
+        said = self.speech.manifests if speech else []
         return [*self.videos.availability, *made, *shots, *said, *self.videos.dropped]
 
     def summary_params(self) -> str:
         """Return what the table must be made again for, besides its inputs, as text."""
-        return digest([list(map(str, self.missing)), self.speech.record])
+        return digest([list(map(str, self.missing)), self.speech.record if "speech" in self.demand.stages else None])
 
     def report_inputs(self) -> list[Path]:
         """Return what the page shows besides the table."""
         segments = [Path(self.dataset.segments)] if self.dataset.segments else []
-        return [*self.videos.manifests(paths.thumbnails(self.name)), *segments]
+        return [*self._manifests("pictures", paths.thumbnails(self.name), self.videos.all_shards), *segments]
 
 
 def _is_whole(availability: Path) -> bool:

@@ -1,7 +1,7 @@
 """What is asked of a data set's videos: by the user's own data set, or by a benchmark."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +14,16 @@ from stepline.datasets.segments import read_segments
 from stepline.media.spans import merged
 from stepline.spec import digest
 
+STAGES = ("shots", "pictures", "speech", "features")
+"""What can be made of videos; ``pictures`` are of shots."""
 Clips = Mapping[str, Sequence[tuple[float, float]]]
 """Clips [start_s, end_s) by video, ascending."""
+
+
+def configured_stages(config: Config, dataset: str) -> frozenset[str]:
+    """Return the stages that a data set of the user's names, with the shots that pictures are of; of others all."""
+    named = config["datasets"].get(dataset, {}).get("stages", STAGES)
+    return frozenset([*named, *(["shots"] if "pictures" in named else [])])
 
 
 class Demand:
@@ -23,8 +31,13 @@ class Demand:
 
     targets: ClassVar[tuple[str, ...]] = ()
     """The files of ``results/<name>/`` that are made where no target is named."""
-    sound: bool = True
-    """Whether sound, shots and speech are made of all videos."""
+    stages: Collection[str] = STAGES
+    """What is made of all videos, of ``STAGES``."""
+
+    @property
+    def media(self) -> bool:
+        """Whether sound and scores are made of all videos: shots are found in scores, speech is heard in sound."""
+        return not {"shots", "speech"}.isdisjoint(self.stages)
 
     @property
     def wants_videos(self) -> bool:
@@ -91,11 +104,16 @@ class Own(Demand):
 
     targets = ("videos.csv", "report.html")
 
+    @cached_property
+    def stages(self) -> Collection[str]:  # type: ignore[override]
+        """What the configuration names."""
+        return configured_stages(self.config, self.dataset.name)
+
     @property
     def backbones(self) -> Sequence[str]:
-        """The configured backbones."""
+        """The configured backbones, where features are wanted."""
         backbones: list[str] = self.config["datasets"][self.dataset.name]["backbones"]
-        return backbones
+        return backbones if "features" in self.stages else ()
 
     def clips(self, _backbone: str) -> Clips:
         """Return the user's clips, the same for all backbones; raise ConfigError where their file is wrong."""

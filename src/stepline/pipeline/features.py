@@ -11,7 +11,7 @@ from stepline import paths
 from stepline.backbones import registry
 from stepline.config import Config
 from stepline.errors import ConfigError, MissingError
-from stepline.io import canonical_json, read_json
+from stepline.io import canonical_json, read_json, write_json
 from stepline.needs import Need
 from stepline.pipeline.demand import Clips, Demand
 from stepline.pipeline.videos import Videos, reading
@@ -59,6 +59,14 @@ class Features:
         """Return where a backbone's features of a shard stand."""
         folder = paths.features(self.videos.dataset.name, shard, self.spec_of(backbone))
         return paths.located(folder, self.config["features"]["store"])
+
+    def note_current(self) -> None:
+        """Note beside the features which spec of each backbone is the configured one, where another was."""
+        for spec in map(self.spec_of, self.computed):
+            path = paths.current_specs(spec.name)
+            known = read_json(path) if path.exists() else {}
+            if known.get(self.videos.dataset.name) != spec.id:
+                write_json(path, known | {self.videos.dataset.name: spec.id})
 
     # Jobs
 

@@ -59,10 +59,14 @@ def _records(pipeline: Pipeline, shard: str) -> Iterator[tuple[str, Listed]]:
 
     every = Listed(lambda made: (f"{videos}/{video}.json" for video in made), [videos])
     yield os.fspath(paths.availability(name, shard)), every
-    yield of_media, Listed(sound, [f"{media}/{video}" for video in members])
-    yield of_shots, beside(shots, ".csv", ".parquet")
-    yield of_speech, beside(speech, ".json", ".parquet")
-    yield of_pictures, Listed(shown, [f"{pictures}/{video}" for video in members])
+    of_stages = {
+        "media": (of_media, Listed(sound, [f"{media}/{video}" for video in members])),
+        "shots": (of_shots, beside(shots, ".csv", ".parquet")),
+        "speech": (of_speech, beside(speech, ".json", ".parquet")),
+        "pictures": (of_pictures, Listed(shown, [f"{pictures}/{video}" for video in members])),
+    }
+    wanted = {*pipeline.demand.stages, *(["media"] if pipeline.demand.media else [])}
+    yield from (of_stages[stage] for stage in of_stages if stage in wanted)
     for backbone in pipeline.features.computed:
         store = pipeline.features.store(backbone, shard)
         if isinstance(store, Path):

@@ -1,21 +1,24 @@
 """The listed videos of a data set: their shards, what is fetched of them, and when again."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import ceil
 from pathlib import Path
+from typing import NamedTuple
 
 from stepline import paths
-from stepline.availability import read_availability
+from stepline.availability import HEADERS, read_availability
 from stepline.config import Config
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.schema import Video
 from stepline.io import canonical_json, read_json
 from stepline.media import REVISION, SHOTS_REVISION
-from stepline.mirror import mirror_root, stamp
+from stepline.mirror import cached_sha256, mirror_root, stamp
 from stepline.pipeline.demand import Demand
+from stepline.progress import progress
 from stepline.remembered import remembered
 from stepline.spec import digest
 
@@ -23,8 +26,15 @@ DISK_BYTES_PER_S = {"videos": 400_000, "media": 40_000, "extract": 20_000}
 """What a second of video takes on disk: a download of 720 lines; sound and scores; the features of one backbone."""
 READING = {"damaged": "partial", "orientation": "upright"}
 """The defaults of options that no job knew once: only others are parameters of jobs."""
-HEADERS = 1
-"""Of what a record keeps of a video's header: another number has the headers of all videos read anew."""
+
+
+class Came(NamedTuple):
+    """A video that came, as its own record says: where it stood, and what is known of the file that it came from."""
+
+    path: str
+    kept: bool
+    stamp: str
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,7 @@ class Videos:
         """Returns about how long the videos of a shard are together, and those that are downloaded, in seconds."""
 
         def lengths_s(shard: str) -> tuple[float, float]:
-            lengths = [(video.length_s, video.url and not self._signature(video)) for video in self.members(shard)]
+            lengths = [(video.length_s, video.url and not self._stamp(video)) for video in self.members(shard)]
             return sum(length_s for length_s, _ in lengths), sum(length_s for length_s, fetched in lengths if fetched)
 
         return cache(lengths_s)
@@ -104,17 +114,47 @@ class Videos:
         return cache(self._params)
 
     def _params(self, shard: str) -> str:
-        members = self.members(shard)
-        found = [[video.id, video.url, video.sha256, self._signature(video)] for video in members]
-        by = {"found": found, "again": self.again(shard), "strict": self.config["strict"], "headers": HEADERS}
+        members, came = self.members(shard), self._came(shard)
+        stamps = self._stamps(shard, came)
+        found = [[video.id, video.url, video.sha256, stamps[video.id]] for video in members]
+        by = {"found": found, "again": self._again(shard, came), "strict": self.config["strict"], "headers": HEADERS}
         spans = [self.demand.span_params.get(video.id) for video in members] if self.annotated else []
         return digest(by | ({"spans": spans} if spans else {}))
 
-    def _signature(self, video: Video) -> str:
-        """Return a short text that changes when a video's file appears, changes, goes or may be read or no longer."""
-        if video.file:
-            return stamp(video.file) if os.access(video.file, os.R_OK) else ""
-        return stamp(f"{self._mirror}/{video.path}") if self._mirror else ""
+    def stamps(self, shard: str) -> dict[str, str]:
+        """Return a short text for each video of a shard, another when its file appears, changes, goes or may be read.
+
+        It is the file's size and modification time. Of a file that came with the same bytes at another time, it is that
+        of its record: so nothing is computed again for a time alone.
+        """
+        return self._stamps(shard, self._came(shard))
+
+    def _stamps(self, shard: str, came: Mapping[str, Came]) -> dict[str, str]:
+        stamps = {video.id: self._stamp(video) for video in self.members(shard)}
+        touched = {
+            video.id: self._place(video)
+            for video in self.members(shard)
+            if video.id in came and _only_time_differs(stamps[video.id], came[video.id].stamp)
+        }
+
+        def read() -> dict[str, str]:
+            files = progress(touched.values(), what=f"{self.dataset.name} shard {shard}: touched files", unit="files")
+            return {file: cached_sha256(Path(file)) for file in files}
+
+        if touched:
+            with suppress(OSError):  # the job says which file cannot be read
+                found = remembered(f"{self.dataset.name}/touched/{shard}", touched.values(), read)
+                same = {video for video, file in touched.items() if found.get(file) == came[video].sha256}
+                stamps |= {video: came[video].stamp for video in same}
+        return stamps
+
+    def _stamp(self, video: Video) -> str:
+        place = self._place(video)
+        return stamp(place) if place and os.access(place, os.R_OK) else ""
+
+    def _place(self, video: Video) -> str:
+        """Return where the file of a video is that nobody needs to download; "" where there is no such place."""
+        return video.file or (f"{self._mirror}/{video.path}" if self._mirror else "")
 
     @cached_property
     def _mirror(self) -> Path | None:
@@ -139,27 +179,32 @@ class Videos:
 
         After that fetch the number is the same, so the next run has nothing to do.
         """
+        return self._again(shard, self._came(shard))
+
+    def _again(self, shard: str, came: Mapping[str, Came]) -> int:
         path = paths.fetches(self.dataset.name, shard)
         before: int = read_json(path)["again"] if path.exists() else 0
-        return before + self._lost(shard)
+        absent = {video.kept for video in came.values() if not os.path.exists(video.path)}
+        lost = True in absent or (False in absent and self.needed(shard))
+        return before + lost
 
-    def _lost(self, shard: str) -> bool:
-        """Return whether a video that was there, and is to be kept or used, is not."""
-        absent = {kept for place, kept in self._present(shard).items() if not os.path.exists(place)}
-        return True in absent or (False in absent and self.needed(shard))
-
-    def _present(self, shard: str) -> dict[str, bool]:
-        """Return where the videos of a shard stood that came, as their own records say, and whether each is kept."""
+    def _came(self, shard: str) -> dict[str, Came]:
+        """Return what the records of the videos of a shard say of those that came."""
         folder = os.fspath(paths.videos(self.dataset.name))
         members = self.members(shard) if os.path.isdir(folder) else []
         records = {video.id: f"{folder}/{video.id}.json" for video in members}
 
-        def read() -> dict[str, bool]:
+        def read() -> dict[str, Came]:
             there = {video: path for video, path in records.items() if os.path.exists(path)}
             found = [read_availability(path).get(video) for video, path in there.items()]
-            return {record.path: record.kept for record in found if record and record.status == "present"}
+            return {
+                record.video: Came(record.path, record.kept, record.stamp, record.sha256)
+                for record in found
+                if record and record.status == "present"
+            }
 
-        return remembered(f"{self.dataset.name}/videos/{shard}", records.values(), read)
+        known = remembered(f"{self.dataset.name}/videos/{shard}", records.values(), read)
+        return {video: Came(*came) for video, came in known.items()}
 
     # What is deleted after use
 
@@ -173,7 +218,13 @@ class Videos:
     def dropped(self) -> list[Path]:
         """The records that shards' videos are deleted, where they are not kept."""
         drops = self.config["media"]["keep"] == "none" and self.demand.drops
-        return [paths.dropped(self.dataset.name, shard) for shard in self.all_shards] if drops else []
+        return [paths.dropped(self.dataset.name, shard) for shard in self.all_shards if drops and self.made(shard)]
+
+
+def _only_time_differs(stamp: str, other: str) -> bool:
+    """Return whether two files had the same size at different times."""
+    size, of_file, _ = stamp.partition("-")
+    return bool(of_file) and stamp != other and other.startswith(f"{size}-")
 
 
 def media_params(config: Config) -> str:

@@ -43,12 +43,13 @@ def write_page(pipeline: Pipeline, path: Path) -> None:
     labels = {
         label: number for number, label in enumerate(dict.fromkeys(s.label for v in segments.values() for s in v))
     }
-    found = read_thumbnails(name, pipeline.videos.all_shards)
+    stages = pipeline.demand.stages
+    found = read_thumbnails(name, pipeline.videos.all_shards if "pictures" in stages else [])
     videos = []
     for row in made.used[:VIDEOS_SHOWN]:
         video, gaps = row["video"], row["gaps"]
-        end_s = max([row["duration_s"], *(gap_end_s for _, gap_end_s, _ in gaps)])
-        shots = read_shots(paths.shots(name) / f"{video}.parquet")
+        end_s = max([row["duration_s"] or 0, *(gap_end_s for _, gap_end_s, _ in gaps)])
+        shots = read_shots(paths.shots(name) / f"{video}.parquet") if "shots" in stages else []
         videos.append(
             {
                 "row": row,
@@ -104,7 +105,8 @@ def _beyond(segments: Sequence[LabelledSpan], end_s: float) -> str:
 
 def _facts(row: dict[str, Any]) -> list[str]:
     absent = [f"{row['absent_s']:.1f} s absent"] if row["gaps"] else []
-    facts = [clock(row["duration_s"]), *absent, f"{row['width']} x {row['height']}", f"{row['fps']} frames per second"]
+    length = [clock(row["duration_s"])] if row["duration_s"] else []
+    facts = [*length, *absent, f"{row['width']} x {row['height']}", f"{row['fps']} frames per second"]
     counted = [column for column in ("shots", "sentences", "words") if row[column] != ""]
     return facts + [f"{row[column]} {column if row[column] != 1 else column[:-1]}" for column in counted]
 

@@ -20,6 +20,10 @@ COLUMNS = (
     *("audio", "shots", "sentences", "words"),
 )
 """Columns of ``videos.csv``; after them one per backbone (rows of its features), ``needs`` and ``command``."""
+OF = {"shots": ("shots",), "speech": ("sentences", "words")}
+"""The columns that are there only where a stage is wanted."""
+OF_MEDIA = ("frames", "audio")
+"""Those that are there only where sound and scores are made."""
 USED = ("present", "partial")
 """The statuses of videos that were read, whole or in part."""
 
@@ -28,13 +32,14 @@ USED = ("present", "partial")
 class Summary:
     """Lines by column, in the listed order; what recogniser and backbones are missing, with its command.
 
-    A line has besides its ``gaps``.
+    A line has besides its ``gaps``. features: the folders of those that are configured and miss nothing.
     """
 
     columns: tuple[str, ...]
     rows: Sequence[dict[str, Any]]
     needs: tuple[Need, ...]
     command: str
+    features: tuple[str, ...]
 
     @property
     def used(self) -> list[dict[str, Any]]:
@@ -52,20 +57,23 @@ def summarise(pipeline: Pipeline) -> Summary:
     rows: dict[str, dict[str, Any]] = {}
     for shard in pipeline.videos.all_shards:
         rows |= _shard(pipeline, shard)
-    backbones, needs = tuple(pipeline.features.computed), pipeline.missing
+    backbones, needs, stages = tuple(pipeline.features.computed), pipeline.missing, pipeline.demand.stages
+    left_out = {column for stage in OF.keys() - {*stages} for column in OF[stage]}
+    left_out |= set() if pipeline.demand.media else {*OF_MEDIA}
     return Summary(
-        columns=(*COLUMNS, *backbones, "needs", "command"),
+        columns=(*(column for column in COLUMNS if column not in left_out), *backbones, "needs", "command"),
         rows=[rows[video.id] for video in pipeline.dataset.videos() if video.id in rows],
         needs=needs,
         command=" && ".join(dict.fromkeys(map(how_to_fill, needs))),
+        features=tuple(str(paths.spec_record(pipeline.features.spec_of(name)).parent) for name in backbones),
     )
 
 
 def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
-    name = pipeline.name
-    media = read_manifest(paths.manifest(paths.media(name), shard))
-    shots = read_manifest(paths.manifest(paths.shots(name), shard))
-    said = _said(pipeline, shard, media)
+    name, stages = pipeline.name, pipeline.demand.stages
+    media = read_manifest(paths.manifest(paths.media(name), shard)) if pipeline.demand.media else {}
+    shots = read_manifest(paths.manifest(paths.shots(name), shard)) if "shots" in stages else {}
+    said = _said(pipeline, shard, media) if "speech" in stages else {}
     features = {
         backbone: read_manifest(paths.features_manifest(name, shard, pipeline.features.spec_of(backbone)))
         for backbone in pipeline.features.computed
@@ -77,7 +85,7 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
         status: str = record.status
         gaps, reasons = read.get("gaps", []), [record.reason]
         known = ["", sound.get("reason"), described(gaps)]
-        if status == "present":
+        if status == "present" and pipeline.demand.media:
             status = read.get("status", "")
             reasons += [read.get("reason", ""), known[2], f"audio: {sound['reason']}" if sound.get("reason") else ""]
         if status == "present":
@@ -85,7 +93,9 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
                 made = stage.get(video, {"reason": ""})
                 reasons += [f"{of}: {made['reason']}"] if made["reason"] not in known else []
                 gaps = gaps or made.get("gaps", [])
-            status = "partial" if gaps else "present"
+            described_by = {stage[video]["status"] for stage in features.values() if video in stage}
+            unread = not pipeline.demand.media and described_by and "present" not in described_by
+            status = "failed" if unread else "partial" if gaps else "present"
         rows[video] = {
             "video": video,
             "status": status,
@@ -139,6 +149,7 @@ def write_summary(pipeline: Pipeline) -> None:
     parts = [
         f"# {pipeline.dataset.title}: videos",
         headline(made),
+        *([f"Features: {', '.join(f'`{folder}`' for folder in made.features)}."] if made.features else []),
         markdown_table(shown, ([str(row[column]) for column in shown] for row in made.rows)),
     ]
     if made.needs:
@@ -153,7 +164,7 @@ def headline(made: Summary) -> str:
     """Return in a line how many videos there are, of what length, and what became of the others."""
     counts = Counter(row["status"] for row in made.rows)
     others = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status not in USED)
-    hours = sum(row["duration_s"] for row in made.used) / 3600
+    hours = sum(row["duration_s"] or 0 for row in made.used) / 3600
     absent = sum(row["absent_s"] or 0 for row in made.used)
     parts = [
         f"{len(made.used)} of {len(made.rows)} videos",

@@ -1,8 +1,9 @@
 """Small pictures of a video at given times."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,42 +18,57 @@ from stepline.progress import progress
 from stepline.report.shots import SHOTS_SHOWN, read_shots, spread
 
 WIDTH = 160
+SAMPLES_PER_S = 4
+"""Of how many moments of a second a picture may be: few enough to keep all of a video until its shots are known."""
 
 
 def write_thumbnails(availability: Path, shots: Path, folder: Path, manifest: Path) -> None:
     """Write pictures of shots of each present video and say in ``manifest`` which: ``pictures``, shot -> file.
 
-    Up to ``SHOTS_SHOWN`` shots, spread over the video, each by its middle frame, as
+    Up to ``SHOTS_SHOWN`` shots, spread over the video, as
     ``folder/<video>/<8 hex of the video's sha256>-<time in ms>.jpg``, where the 8 digits stand for the sha256 in what
-    the upright video is known by. Those that stand there are kept, so that pictures outlive their video.
+    the upright video is known by. A shot's time is the quarter of a second that is nearest to its middle, of two the
+    earlier, or the middle where that lies in another shot. Pictures that stand there are kept, so they outlive their
+    video.
     """
     videos: dict[str, dict[str, Any]] = {}
     for video, record in progress(read_availability(availability).items(), what="thumbnails", unit="videos"):
         if record.status != "present":
             videos[video] = {"status": record.status, "reason": record.reason}
             continue
-        found = read_shots(shots / f"{video}.parquet")
-        times = {shot: sum(found[shot]) / 2 for shot in spread(len(found), SHOTS_SHOWN)}
-        videos[video] = _write(record, times, folder / video)
+        videos[video] = _write(record, read_shots(shots / f"{video}.parquet"), folder / video)
     write_manifest(manifest, videos)
 
 
-def _write(record: Record, times: dict[int, float], folder: Path) -> dict[str, Any]:
-    source = record.identity("upright").replace(record.sha256, record.sha256[:8])
-    files = {shot: folder / f"{source}-{round(1000 * time):08d}.jpg" for shot, time in times.items()}
-    absent = [shot for shot, file in files.items() if not file.exists()]
+def _write(record: Record, shots: Sequence[tuple[float, float]], folder: Path) -> dict[str, Any]:
+    files = files_of(record, shots, folder)
+    absent = {time_s: file for time_s, file in files.values() if not file.exists()}
     reason = ""
     if absent and Path(record.path).exists():
-        for shot, picture in zip(absent, thumbnails(Path(record.path), [times[shot] for shot in absent]), strict=True):
+        for file, picture in zip(absent.values(), thumbnails(Path(record.path), list(absent)), strict=True):
             if picture is not None:
-                write_bytes(files[shot], picture)
+                write_bytes(file, picture)
     elif absent:
         reason = f"no pictures of {len(absent)} shots: {_why_gone(record)}"
-    there = {str(shot): str(file) for shot, file in files.items() if file.exists()}
+    there = {str(shot): str(file) for shot, (_, file) in files.items() if file.exists()}
     for other in folder.glob("*.jpg") if folder.is_dir() else ():
         if str(other) not in there.values():
             other.unlink()
     return {"status": "present", "reason": reason, "pictures": there}
+
+
+def files_of(record: Record, shots: Sequence[tuple[float, float]], folder: Path) -> dict[int, tuple[float, Path]]:
+    """Return time and file of the picture of each shot that has one, by its number. shots: start and end, in s."""
+    source = record.identity("upright").replace(record.sha256, record.sha256[:8])
+    times_s = {shot: _shown_at(*shots[shot]) for shot in spread(len(shots), SHOTS_SHOWN)}
+    return {shot: (time_s, folder / f"{source}-{round(1000 * time_s):08d}.jpg") for shot, time_s in times_s.items()}
+
+
+def _shown_at(start_s: float, end_s: float) -> float:
+    middle_s = (start_s + end_s) / 2
+    before_s = floor(middle_s * SAMPLES_PER_S) / SAMPLES_PER_S
+    nearest_s = min(before_s, before_s + 1 / SAMPLES_PER_S, key=lambda time_s: abs(time_s - middle_s))
+    return nearest_s if start_s <= nearest_s < end_s else middle_s
 
 
 def _why_gone(record: Record) -> str:
@@ -105,11 +121,37 @@ def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
     return images + [None] * (len(times_s) - len(images))
 
 
+class Samples:
+    """A tap of the media's pass: of each quarter of a second, k / 4 s, it yields (k, the JPEG of ``thumbnails``)."""
+
+    def begin(self, _: Path) -> Iterator[tuple[int, bytes]]:
+        """Begin a video."""
+        self._last: DecodedFrame | None = None
+        self._next = 0
+        yield from ()
+
+    def take(self, frame: DecodedFrame) -> Iterator[tuple[int, bytes]]:
+        """Yield what is shown up to the frame."""
+        yield from self._shown_before(frame.t_s)
+        self._last = frame
+
+    def end(self) -> Iterator[tuple[int, bytes]]:
+        """Yield what is shown up to the end."""
+        if self._last is not None:
+            yield from self._shown_before(self._last.end_s)
+
+    def _shown_before(self, end_s: float) -> Iterator[tuple[int, bytes]]:
+        if self._last is not None and self._next < end_s * SAMPLES_PER_S:
+            first, self._next = self._next, ceil(end_s * SAMPLES_PER_S)
+            jpeg = _jpeg(self._last)
+            yield from ((number, jpeg) for number in range(first, self._next))
+
+
 def _jpeg(frame: DecodedFrame) -> bytes:
     import PIL.Image
 
-    upright = PIL.Image.fromarray(frame.rgb())
+    width, height = frame.size
     content = io.BytesIO()
-    image = upright.resize((WIDTH, max(1, round(WIDTH * upright.height / upright.width))))
-    image.save(content, "JPEG", quality=75)
+    picture = PIL.Image.fromarray(frame.rgb(WIDTH, max(1, round(WIDTH * height / width))))
+    picture.save(content, "JPEG", quality=75)
     return content.getvalue()

@@ -57,7 +57,8 @@ def read_predictions(path: Path, kind: type[AnyPrediction], spec: str) -> tuple[
         raise StoreError(f"{path} is not there: run `stepline predict`")
     try:
         check(path)
-        table = pq.read_table(path)
+        with pq.ParquetFile(path) as file:
+            table = file.read()
         about = json.loads(table.schema.metadata[b"about"])
         if about["spec"] != spec:
             raise StoreError(f"{path} was made by another configuration: run `stepline predict` again")

@@ -1,5 +1,6 @@
 """The rows of all videos, and what of them is most like a vector: the numeric part of a search."""
 
+import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ Places = NDArray[np.int64]
 
 AT_ONCE = 1024
 """Rows that are compared together."""
+SMALL = 4096
+"""Up to so many rows are all compared exactly, for which torch is not imported."""
 FIRST_LOOK = 64
 """Rows for each match that is asked for, whose scores are computed exactly at first."""
 
@@ -47,7 +50,7 @@ class Corpus:
 
     def __post_init__(self) -> None:
         """Compute what all questions need."""
-        _ = self._means, self._scales, self._names, self._starts
+        _ = self._means, self._names, self._starts, self._is_large and self._scales
 
     def ranking(self, query: Floats, top: int) -> list[tuple[int, float]]:
         """Return the ``top`` videos by the similarity of their means, with it; of equal ones the first id."""
@@ -62,15 +65,16 @@ class Corpus:
         Of equal ones in a window the earlier counts. Of equal matches the earlier comes first, then that of the video
         whose id does.
         """
-        rough, count = self._rough(query), FIRST_LOOK * top
-        while True:
-            whole = count >= len(rough)
-            least = -inf if whole else float(np.partition(rough, len(rough) - count)[len(rough) - count])
-            rows = np.flatnonzero(rough >= least)
-            found = self._apart(rows, self.scores(rows, query), window_s, top, least + self._error(query))
-            if whole or len(found) == top:
+        rows, count = np.arange(len(self.spans_s)), FIRST_LOOK * top
+        rough = self._rough(query) if self._is_large else None
+        while rough is not None and count < len(rough):
+            least = float(np.partition(rough, len(rough) - count)[len(rough) - count])
+            near = np.flatnonzero(rough >= least)
+            found = self._apart(near, self.scores(near, query), window_s, top, least + self._error(query))
+            if len(found) == top:
                 return found
             count *= 4
+        return self._apart(rows, self.scores(rows, query), window_s, top, -inf)
 
     def scores(self, rows: Places, query: Floats) -> Floats:
         """Return the similarities of some rows."""
@@ -149,6 +153,10 @@ class Corpus:
             taken[chosen] = self.parts[each][rows[chosen] - self._starts[each]]
         return taken
 
+    @property
+    def _is_large(self) -> bool:
+        return len(self.spans_s) > SMALL
+
     @cached_property
     def _tensors(self) -> list["torch.Tensor"]:
         import torch
@@ -189,7 +197,10 @@ class Corpus:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch use one thread: what takes milliseconds gains little by more, and waits for each where others run."""
+    """Let torch, where it is imported, use one thread: more gain little in milliseconds, and wait for each other."""
+    if "torch" not in sys.modules:
+        yield
+        return
     import torch
 
     threads = torch.get_num_threads()

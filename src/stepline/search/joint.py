@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,17 +25,22 @@ FRAMES = ("eva_clip-hirest", "eva_clip-hirest-unnormalised")
 """The backbones of the frames that it sees; it is given rows of length 1."""
 
 
-def load_joint(backbone: str) -> "Joint | None":
-    """Return the model; None where a backbone's features are not those that it sees, or where files are absent.
+def joint_file(backbone: str) -> Path | None:
+    """Return the model's weights; None where a backbone's features are not those that it sees, or files are absent.
 
-    Raises StoreError where the file of its weights is another one.
+    Raises StoreError where the file is another one.
     """
     files = locate(WEIGHTS) if backbone in FRAMES and model_files(SENTENCES) else None
-    if not files:
+    return next(iter(files.values())) if files else None
+
+
+def load_joint(backbone: str) -> "Joint | None":
+    """Return the model; None where ``joint_file`` is."""
+    path = joint_file(backbone)
+    if path is None:
         return None
     from stepline.models.hirest_joint_release import load_released
 
-    (path,) = files.values()
     return load_released(path)
 
 

@@ -1,5 +1,6 @@
 """A search: loaded once, it answers texts with videos, the moment in each of them, and the moment's steps."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -213,12 +214,9 @@ def checked(text: str, top: int, window_s: float) -> str:
 
 def _encoded(encoder: TextEncoder, text: str) -> Floats:
     """Return the vector of a text, which nobody keeps."""
-    from stepline.backbones.clip_text import CausalTextEncoder
-
     with one_thread():
-        if isinstance(encoder, CausalTextEncoder):
-            return encoder.query(text).astype(np.float64)
-        return encoder.encode(encoder.tokens(text)).astype(np.float64)
+        query: Callable[[str], NDArray[np.float32]] | None = getattr(encoder, "query", None)
+        return (query(text) if query else encoder.encode(encoder.tokens(text))).astype(np.float64)
 
 
 def _unseen(encoder: TextEncoder, text: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from stepline.errors import ConfigError, MissingError
 from stepline.features.bank import Bank
 from stepline.features.text import TextEncoder
 from stepline.paths import Location
-from stepline.pipeline import Pipeline
+from stepline.pipeline import Pipeline, configured_stages
 from stepline.search.corpus import Corpus, Floats
 from stepline.search.transcripts import Transcripts, Vectors
 from stepline.spec import ClipSpec, TextSpec
@@ -52,22 +52,25 @@ def sentence_encoder() -> str | None:
 
 def _first(pipeline: Pipeline, transcripts: Transcripts) -> str:
     for name in pipeline.features.computed:
-        if _tower(pipeline, name) and _stores(pipeline, name):
+        if tower(pipeline, name) and stores(pipeline, name):
             return name
     if not transcripts.videos:
+        wanted = "speech" in configured_stages(pipeline.config, pipeline.name)
+        bring = f"run `{transcripts.bring}`, which brings transcripts" if wanted else "name `speech` in its `stages`"
         raise MissingError(
-            f"{pipeline.name} has neither transcripts nor features of a network with a text tower: run "
-            f"`{transcripts.bring}`, which brings transcripts, or see docs/search.md for networks"
+            f"{pipeline.name} has neither transcripts nor features of a network with a text tower: {bring}, or see "
+            "docs/search.md for networks"
         )
     return sentence_encoder() or next(iter(MODELS))
 
 
-def _tower(pipeline: Pipeline, name: str) -> TextSpec | None:
+def tower(pipeline: Pipeline, name: str) -> TextSpec | None:
+    """Return the text tower of a network of the data set, None where it has none; raise ConfigError of a wrong name."""
     spec = pipeline.features.spec_of(name)
     return tower_of(spec, own_file(name, pipeline.config)) if isinstance(spec, ClipSpec) else None
 
 
-def _stores(pipeline: Pipeline, name: str) -> list[Location]:
+def stores(pipeline: Pipeline, name: str) -> list[Location]:
     """Return the stores that are there; the remote ones of which there is a record."""
     features = pipeline.features
     shards = zip(features.manifests(name), features.stores(name), strict=True)
@@ -75,19 +78,19 @@ def _stores(pipeline: Pipeline, name: str) -> list[Location]:
 
 
 def _seen(pipeline: Pipeline, name: str) -> Source:
-    spec, tower = pipeline.features.spec_of(name), _tower(pipeline, name)
-    if not isinstance(spec, ClipSpec) or tower is None:
+    spec, text = pipeline.features.spec_of(name), tower(pipeline, name)
+    if not isinstance(spec, ClipSpec) or text is None:
         raise ConfigError(
             f"backbone {name} has no text tower: choose a network that has one, see docs/search.md, or search what is "
             f"said by one of {', '.join(MODELS)}"
         )
-    bank = Bank.open(_stores(pipeline, name), spec)
+    bank = Bank.open(stores(pipeline, name), spec)
     videos = [video for video in bank if bank.length(video)]
     if not videos:
         raise MissingError(f"{pipeline.name} has no features of {name}: add it to its backbones and run `snakemake`")
-    files = files_of(tower.weights, own_file(name, pipeline.config))
+    files = files_of(text.weights, own_file(name, pipeline.config))
     bank.fetch()
-    encoder: TextEncoder = import_module(FAMILIES[tower.architecture]).load_text(tower, files)
+    encoder: TextEncoder = import_module(FAMILIES[text.architecture]).load_text(text, files)
     spans = [_spans(bank, video) for video in videos]
     corpus = Corpus(
         videos=videos,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from stepline.errors import StoreError
 from stepline.features.text import TextStore, encode_texts
 from stepline.io import write_json
 from stepline.pipeline import Pipeline
+from stepline.search.corpus import one_thread
 
 Lines = Iterable[Sentence]
 
@@ -33,7 +35,7 @@ class Transcripts:
 
     def __init__(self, pipeline: Pipeline) -> None:
         """Look which transcripts there are; a file is read when its video is asked for."""
-        own = pipeline.config.get(pipeline.name, {}).get("transcripts") == "released"
+        own = _are_released(pipeline)
         self.source, self.bring = ("released", _fetch(pipeline)) if own else (pipeline.speech.engine, "snakemake")
         self.videos, self._lines = _released(pipeline) if own else _recognised(pipeline)
         self._read: dict[str, tuple[Sentence, ...]] = {}
@@ -45,6 +47,19 @@ class Transcripts:
             texts = (replace(line, text=" ".join(line.text.split())) for line in lines)
             self._read[video] = tuple(sorted((line for line in texts if line.text), key=lambda line: line.start_s))
         return self._read[video]
+
+
+def transcript_folders(pipeline: Pipeline) -> list[Path]:
+    """Return the folders that ``Transcripts`` reads."""
+    if not _are_released(pipeline):
+        return [pipeline.speech.folder]
+    if isinstance(pipeline.dataset, Study):
+        return [pipeline.dataset.folder(name) for name in pipeline.config[pipeline.name]["releases"]]
+    return [hirest.RELEASES.folder("asr")]
+
+
+def _are_released(pipeline: Pipeline) -> bool:
+    return bool(pipeline.config.get(pipeline.name, {}).get("transcripts") == "released")
 
 
 def _fetch(pipeline: Pipeline) -> str:
@@ -89,6 +104,7 @@ class Vectors:
             if self._store:
                 return self._store(texts)
         write_json(paths.spec_record(self.encoder.spec), self.encoder.spec.record())
-        encode_texts(texts, self.encoder, self._folder, what=f"{self.encoder.spec.name} sentences")
+        with one_thread():
+            encode_texts(texts, self.encoder, self._folder, what=f"{self.encoder.spec.name} sentences")
         self._store = TextStore(self._folder, self.encoder.spec)
         return self._store(texts)

@@ -46,7 +46,7 @@ class TestTranscripts:
     def test_a_recogniser_s_are_made_of_all_videos_and_read_from_its_files(self) -> None:
         made, heard = job("tfidf-moments", transcripts="asr", tables=["table3"])
         pipeline = made.pipelines["hirest"]
-        assert pipeline.demand.sound
+        assert "speech" in pipeline.demand.stages
         assert pipeline.demand.wants_videos
         assert made.reads(heard) == ["v1"]
         assert {*pipeline.speech.manifests} <= {*made.predict_inputs(heard)}
@@ -59,7 +59,7 @@ class TestTranscripts:
         assert [(line.start_s, line.end_s, line.text) for line in read.subtitles["val-0-0"]] == [(1.0, 2.5, "Stir it")]
 
     def test_videos_alone_ask_for_no_sound(self) -> None:
-        assert not plan().pipelines["hirest"].demand.sound
+        assert not plan().pipelines["hirest"].demand.media
 
 
 class TestLabels:

@@ -6,6 +6,8 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from stepline.benchmarks.spacewalk.features import Features
+from stepline.benchmarks.spacewalk.methods import chooser
+from stepline.benchmarks.spacewalk.methods.tfidf import TfIdf
 from stepline.errors import ReleaseError
 from stepline.io import sha256_file, write_json
 from tests.benchmarks.spacewalk.conftest import MadeUp, chooser_of, real_inputs
@@ -63,6 +65,24 @@ def test_tfidf_sees_the_recording_or_the_training_recordings_alone(made_up: Made
             documents = [t for text in texts for t in [*(s.text for s in text.sentences), *text.step_documents()]]
             assert fitted.pop() == documents
     assert fitted == []
+
+
+@pytest.mark.parametrize("kind", ["tfidf", "tfidf-stems"])
+@pytest.mark.parametrize("fit", ["video", "train"])
+def test_terms_are_counted_once_for_all_window_lengths(
+    made_up: MadeUp, monkeypatch: pytest.MonkeyPatch, kind: str, fit: str
+) -> None:
+    made: list[object] = []
+    counter = TfIdf.counter
+    monkeypatch.setattr(TfIdf, "counter", lambda self: made.append(self) or counter(self))
+    inputs = made_up.inputs(TFIDF | {"kind": kind, "settings": {"fit": fit}})
+    items = inputs.items("test")["d"]
+    found = [chooser(inputs, length_s)("d", items) for length_s in (4.0, 6.0)]
+    assert len(made) == 1
+    for ((_, _, scores),), length_s in zip(found, (4.0, 6.0), strict=True):
+        ((_, _, alone),) = chooser_of(inputs, length_s, [])("d", items)
+        assert np.array_equal(scores, alone)  # type: ignore[arg-type]
+    assert not np.array_equal(found[0][0][2], found[1][0][2])  # type: ignore[arg-type]
 
 
 def test_training_recordings_that_the_subset_leaves_out_are_not_fitted_on(made_up: MadeUp) -> None:

@@ -56,7 +56,7 @@ class Features:
 
     def _texts(self, video: str, times_s: Sequence[float], context_s: float) -> Rows:
         text = self.inputs.text(video)
-        return self.inputs.embeddings(video)([text.window(t_s, context_s) for t_s in times_s])
+        return self.inputs.embeddings(video)(text.texts(text.windows_s(times_s, context_s)))
 
     def _seen(self, video: str, times_s: Sequence[float], context_s: float) -> Rows:
         duration_s = self.inputs.annotation.recordings[video].duration_s
@@ -86,9 +86,7 @@ class SentenceFeatures(Features):
         text, store = self.inputs.text(video), self.inputs.embeddings(video)
         vectors = store([sentence.text for sentence in text.sentences])
         sums = np.concatenate([np.zeros((1, vectors.shape[1])), vectors.cumsum(axis=0, dtype=np.float64)])
-        duration_s = text.recording.duration_s
-        inside = [text.inside(*window(t_s, context_s, duration_s)) for t_s in times_s]
-        return np.stack([_mean(vectors, sums, rows) for rows in inside])
+        return np.stack([_mean(vectors, sums, rows) for rows in text.inside(text.windows_s(times_s, context_s))])
 
 
 def _mean(vectors: Rows, sums: NDArray[np.float64], rows: NDArray[np.int64]) -> Rows:

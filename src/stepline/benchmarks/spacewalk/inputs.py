@@ -32,6 +32,11 @@ class SpacewalkInputs(Inputs[Spacewalk]):
         parts = self.benchmark.parts(self.entry)[1:]
         return (self, *(SpacewalkInputs(self.benchmark, replace(self.job, entry=part)) for part in parts))
 
+    @cached_property
+    def method(self) -> Any:
+        """The entry's method, which keeps what it has made of recordings for all window lengths."""
+        return self.entry.kind.method()()
+
     def load(self, split: str) -> Iterable[Recording]:
         """Return the recordings of a split."""
         return [self.annotation.recordings[video] for video in self.annotation.splits[split]]  # type: ignore[index]
@@ -76,7 +81,13 @@ class SpacewalkInputs(Inputs[Spacewalk]):
 
     def items(self, split: str) -> dict[str, list[Item]]:
         """Return the samples of a split by recording."""
-        return read_items(self.annotation, self.entry.task, split)  # type: ignore[arg-type]
+        if split not in self._items:
+            self._items[split] = read_items(self.annotation, self.entry.task, split)  # type: ignore[arg-type]
+        return self._items[split]
+
+    @cached_property
+    def _items(self) -> dict[str, dict[str, list[Item]]]:
+        return {}
 
     def text(self, video: str) -> RecordingText:
         """Return the text of a recording from the configured source."""

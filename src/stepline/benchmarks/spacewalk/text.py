@@ -49,33 +49,47 @@ class RecordingText:
         spans = [(sentence.start_s, sentence.end_s) for sentence in self.sentences]
         return np.array(spans, dtype=np.float64).reshape(-1, 2).T.copy()
 
-    def between(self, start_s: float, end_s: float) -> str:
-        """Return the whole sentences that overlap the open interval, joined by spaces (strict at both ends)."""
-        return " ".join(self.sentences[number].text for number in self.inside(start_s, end_s).tolist())
+    def inside(self, spans_s: Sequence[tuple[float, float]]) -> list[NDArray[np.int64]]:
+        """Return, for each open interval, the numbers of the sentences that overlap it (strictly at both ends)."""
+        (starts_s, ends_s), (from_s, to_s) = self._spans_s, np.array(spans_s, dtype=np.float64).reshape(-1, 2).T
+        first = np.maximum.accumulate(ends_s).searchsorted(from_s, side="right")
+        end = np.minimum.accumulate(starts_s[::-1])[::-1].searchsorted(to_s, side="left")
+        near = np.maximum(end - first, 0)  # between them, as sentences stand in any order
+        of = np.repeat(np.arange(len(near)), near)
+        numbers = np.arange(len(of)) + np.repeat(first - np.cumsum(near) + near, near)
+        overlap = (starts_s[numbers] < to_s[of]) & (ends_s[numbers] > from_s[of])
+        counts = np.bincount(of[overlap], minlength=len(near))
+        return np.split(numbers[overlap], np.cumsum(counts)[:-1]) if len(near) else []
 
-    def inside(self, start_s: float, end_s: float) -> NDArray[np.int64]:
-        """Return the numbers of the sentences that overlap the open interval."""
-        starts_s, ends_s = self._spans_s
-        return np.flatnonzero((starts_s < end_s) & (ends_s > start_s))
+    def texts(self, spans_s: Sequence[tuple[float, float]]) -> list[str]:
+        """Return, for each open interval, the whole sentences that overlap it, joined by spaces."""
+        return [" ".join(self.sentences[number].text for number in each.tolist()) for each in self.inside(spans_s)]
+
+    def between(self, start_s: float, end_s: float) -> str:
+        """Return the text of one open interval."""
+        return self.texts([(start_s, end_s)])[0]
 
     def window(self, t_s: float, length_s: float) -> str:
         """Return the text of the window of ``length_s`` centred at ``t_s``."""
-        return self.between(*window(t_s, length_s, self.recording.duration_s))
+        return self.texts(self.windows_s([t_s], length_s))[0]
+
+    def windows_s(self, times_s: Sequence[float], length_s: float) -> list[tuple[float, float]]:
+        """Return the windows of ``length_s`` centred at the times."""
+        return [window(t_s, length_s, self.recording.duration_s) for t_s in times_s]
 
     def windows(self, items: Sequence[Item], length_s: float) -> Iterator[list[str]]:
         """Yield the (N,) texts of the samples' windows, then, in retrieval, of first and second candidates."""
         for times_s in zip(*(item.times_s for item in items), strict=True):
-            yield [self.window(t_s, length_s) for t_s in times_s]
+            yield self.texts(self.windows_s(times_s, length_s))
 
     def sentences_of(self, items: Sequence[Item], length_s: float) -> Iterator[list[NDArray[np.int64]]]:
         """Yield the numbers of the sentences of each of ``windows``."""
         for times_s in zip(*(item.times_s for item in items), strict=True):
-            yield [self.inside(*window(t_s, length_s, self.recording.duration_s)) for t_s in times_s]
+            yield self.inside(self.windows_s(times_s, length_s))
 
-    def segments(self, length_s: float) -> Iterator[str]:
-        """Yield the text of [s, s + length_s) for each whole second s of the recording."""
-        for second in range(math.ceil(self.recording.duration_s)):
-            yield self.between(second, second + length_s)
+    def segments(self, length_s: float) -> list[str]:
+        """Return the text of [s, s + length_s) for each whole second s of the recording."""
+        return self.texts([(second, second + length_s) for second in range(math.ceil(self.recording.duration_s))])
 
     def step_texts(self) -> list[tuple[str, str]]:
         """Return (transcript, caption) of the labels 0..K; for Irrelevant its description stands in both places."""

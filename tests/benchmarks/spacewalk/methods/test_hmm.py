@@ -1,8 +1,12 @@
+import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 from stepline.benchmarks.spacewalk.items import Item
@@ -114,7 +118,7 @@ def test_the_order_alone_is_decoded_without_text(
     ((_, chosen, scores),) = method("d", items)
     recording = inputs.annotation.recordings["d"]
     zero = np.zeros((len(hmm.times_s(recording)), recording.n_steps))
-    decoded = hmm.decode(zero, {name: float(state[name][state["chosen"][0]]) for name in CHOICES})
+    (decoded,) = hmm.decode([zero], [{name: float(state[name][state["chosen"][0]]) for name in CHOICES}])
     np.testing.assert_allclose(scores, decoded[hmm.rows(recording, items)], rtol=1e-6)  # type: ignore[arg-type]
     assert np.array_equal(chosen, scores.argmax(axis=1))  # type: ignore[union-attr]
 
@@ -125,8 +129,8 @@ def test_the_order_alone_of_one_step_at_two_times_is_as_by_hand() -> None:
     So the states are (1, 0, 0), then (1/2, 2/5, 1/10), and the labels, each over its sum, (5/8, 0), then (3/8, 1).
     """
     setting = SETTING | {"stay": 1 / (2 * np.log(2)), "irrelevant": 0.0}
-    decoded = np.exp(hmm.decode(np.zeros((2, 1)), setting))
-    np.testing.assert_allclose(decoded, [[1, 0], [3 / 11, 8 / 11]], atol=1e-12)
+    (decoded,) = hmm.decode([np.zeros((2, 1))], [setting])
+    np.testing.assert_allclose(np.exp(decoded), [[1, 0], [3 / 11, 8 / 11]], atol=1e-12)
 
 
 def test_a_planted_order_is_recovered_from_noise() -> None:
@@ -136,7 +140,7 @@ def test_a_planted_order_is_recovered_from_noise() -> None:
     scores = rng.standard_normal((len(labels), 6))
     for step in range(1, 7):
         scores[labels == step, step - 1] += 1.0
-    decoded = hmm.decode(scores, SETTING | {"scale": 30.0})
+    (decoded,) = hmm.decode([scores], [SETTING | {"scale": 30.0}])
     inside = labels > 0
     assert (scores.argmax(axis=1) + 1 == labels)[inside].mean() < 0.5
     assert (decoded.argmax(axis=1) == labels)[inside].mean() > 0.9
@@ -147,14 +151,14 @@ def test_a_planted_order_is_recovered_from_noise() -> None:
 def test_a_labels_posterior_is_divided_by_its_expected_time() -> None:
     rng = np.random.default_rng(1)
     scores = rng.standard_normal((30, 3))
-    decoded = np.exp(hmm.decode(scores, SETTING))
+    (decoded,) = hmm.decode([scores], [SETTING])
     leave = 1 - np.exp(-3 / (0.5 * 30))
     matrix = hmm.transitions(3, leave=leave, reach=0.25, back=0.02)
     outside = np.full((30, 1), 0.2)
     states = np.exp(hmm.log_posteriors(np.eye(5)[0], matrix, 20 / 60 * np.hstack([outside, scores, outside])))
     labels = np.hstack([states[:, :1] + states[:, -1:], states[:, 1:-1]])
     expected = labels / labels.sum(axis=0)
-    np.testing.assert_allclose(decoded, expected / expected.sum(axis=1, keepdims=True), atol=1e-9)
+    np.testing.assert_allclose(np.exp(decoded), expected / expected.sum(axis=1, keepdims=True), atol=1e-9)
 
 
 def test_the_grid_begins_after_the_preview_and_samples_take_their_nearest_time(made_up: MadeUp) -> None:
@@ -188,11 +192,67 @@ def test_scores_are_standardised_by_step_and_those_that_say_nothing_are_zero(mad
 def test_climbing_ends_where_no_other_value_is_better_and_keeps_the_first_of_equals() -> None:
     wanted = {"window_s": 4.0, "scale": 60.0, "stay": 0.5, "back": 0.2}
 
-    def value(setting: dict[str, float]) -> float:
-        return sum(setting[name] == each for name, each in wanted.items())
+    def values(settings: Sequence[hmm.Setting]) -> list[float]:
+        return [sum(setting[name] == each for name, each in wanted.items()) for setting in settings]
 
-    assert hmm.climb(value, CHOICES) == {**SETTING, **wanted}
-    assert hmm.climb(lambda setting: 0.0, CHOICES) == {name: values[0] for name, values in CHOICES.items()}
+    assert hmm.climb(values, CHOICES) == {**SETTING, **wanted}
+    assert hmm.climb(lambda settings: [0.0] * len(settings), CHOICES) == {n: each[0] for n, each in CHOICES.items()}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the small grid is that of all examples
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4))
+def test_climbing_asks_and_takes_what_one_value_after_the_other_does(seed: int, n_values: int) -> None:
+    """With few different values, so that many settings are equal."""
+
+    def value(setting: hmm.Setting) -> int:
+        return random.Random(f"{seed} {setting}").randrange(n_values)
+
+    asked: dict[str, None] = {}
+    best = {name: values[0] for name, values in CHOICES.items()}
+    before = None
+    while best != before:
+        before = best
+        for name, values in CHOICES.items():
+            tried = [best, *({**best, name: each} for each in values)]
+            asked |= dict.fromkeys(map(str, tried))
+            best = max(tried, key=value)
+    together: dict[str, None] = {}
+
+    def values_of(settings: Sequence[hmm.Setting]) -> list[float]:
+        together.update(dict.fromkeys(map(str, settings)))
+        return [value(setting) for setting in settings]
+
+    assert hmm.climb(values_of, CHOICES) == best
+    assert [*together] == [*asked]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fit_is_that_of_one_setting_after_the_other(
+    made_up: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """On random scores of the steps, each setting alone is worth what the checkpoint says."""
+    inputs, path, rng = made_up.inputs(entry()), tmp_path / "fit", np.random.default_rng(seed)
+    recordings = inputs.annotation.recordings
+    scores = {
+        (video, window_s): rng.standard_normal((len(hmm.times_s(each)), each.n_steps))
+        for video, each in recordings.items()
+        for window_s in CHOICES["window_s"]
+    }
+    monkeypatch.setattr(hmm, "_score", lambda _, window_s: window_s)
+    monkeypatch.setattr(hmm, "evidence", lambda window_s, recording: scores[recording.video, window_s])
+    fit(inputs, None, 0, path)
+    state = safetensors.load_file(path)
+    found = []
+    for setting in ({name: float(state[name][row]) for name in CHOICES} for row in range(len(state["scale"]))):
+        values = []
+        for split in hmm.SEEN:
+            for video, items in inputs.items(split).items():
+                (decoded,) = hmm.decode([scores[video, setting["window_s"]]], [setting])
+                values.append(hmm._metrics(decoded[hmm.rows(recordings[video], items)], items))
+        found.append([*np.mean(values[:2], axis=0), *values[2]])
+    names = [f"{metric}_{split}" for split in hmm.SEEN for metric in ("accuracy", "map")]
+    assert np.array_equal(np.array(found), np.column_stack([state[name] for name in names]))
+    assert state["chosen"].tolist() == [int(np.argmax(np.array(found) @ [2, 2, 1, 1]))]
 
 
 @pytest.mark.parametrize(
@@ -231,6 +291,6 @@ def test_irrelevant_is_answered_where_it_is_likeliest(
     fitted: tuple[SpacewalkInputs, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs, path = fitted
-    monkeypatch.setattr(hmm, "decode", lambda scores, setting: -np.tile(np.arange(scores.shape[1] + 1.0), (99, 1)))
+    monkeypatch.setattr(hmm, "decode", lambda scores, _: [-np.tile(np.arange(scores[0].shape[1] + 1.0), (99, 1))])
     ((_, chosen, _),) = chooser_of(inputs, None, [path])("d", inputs.items("test")["d"])
     assert {*chosen.tolist()} == {0}

@@ -64,7 +64,7 @@ class SpacewalkMethod(Method[SpacewalkInputs, Choice]):
 
 def chooser(inputs: SpacewalkInputs, context_s: float | None) -> Chooser:
     """Return what chooses for an entry that is not fitted, at any window length."""
-    made: Chooser = inputs.entry.kind.method()().chooser(inputs, context_s, [])
+    made: Chooser = inputs.method.chooser(inputs, context_s, [])
     return made
 
 

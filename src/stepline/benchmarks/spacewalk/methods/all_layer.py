@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Iterable, Sequence
-from math import ceil, log
+from math import log
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, SpacewalkMet
 from stepline.benchmarks.spacewalk.windows import window
 from stepline.datasets.studies import RETRIEVAL
 from stepline.errors import StoreError
+from stepline.features.frames import split
 from stepline.features.network import Network, device_of
 from stepline.features.pictures import Videos, keep, stream
 from stepline.media.process import Limits
@@ -190,7 +191,8 @@ class _Tuned:
         self.inputs, self.context_s, self.folder = inputs, context_s, fits[0].parent
         self.spec, options = _spec(inputs), inputs.benchmark.config["features"]
         self.device = device_of(options)
-        self.networks = [Network(self.spec, {fit.name: fit}, self.device, options["batch_size"]) for fit in fits]
+        loaded = [internvideo.load(self.spec, {fit.name: fit}) for fit in fits]
+        self.networks = [Network(self.spec, each, self.device, options["batch_size"]) for each in loaded]
         self.texts_at_once = options["batch_size"] or TEXTS
         self.towers = [internvideo.load_text_tower({fit.name: fit}).to(self.device) for fit in fits if _heard(inputs)]
 
@@ -214,7 +216,7 @@ class _Tuned:
         found = [np.zeros((len(windows.clips), self.spec.dimension), np.float32) for _ in self.networks]
         videos, size = _videos(self.inputs, [video], self.folder), self.networks[0].batch_size
         batches = stream(self.spec, {video: windows.clips}, videos, size)
-        for batch in progress(batches, what=video, unit="batches", total=ceil(len(windows.clips) / size)):
+        for batch in progress(batches, what=video, unit="batches", total=len(split(len(windows.clips), size))):
             for rows, network in zip(found, self.networks, strict=True):
                 rows[batch.places] = network(batch.clips, batch.shown)
         return found

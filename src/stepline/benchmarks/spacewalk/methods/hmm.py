@@ -7,7 +7,7 @@ they last, so each one's posterior is divided by its expected time. Without a sc
 scores that are all 0. It is not the paper's.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -71,21 +71,21 @@ class SequenceDecoder(SpacewalkMethod):
         def seen(video: str, window_s: float) -> Array:
             return evidence(_score(inputs, window_s), recordings[video])
 
-        def measured(setting: Setting, video: str, samples: Sequence[Item]) -> tuple[float, float]:
-            decoded = decode(seen(video, setting["window_s"]), setting)
-            return _metrics(decoded[rows(recordings[video], samples)], samples)
+        def measured(settings: Sequence[Setting], video: str, samples: Sequence[Item]) -> Array:
+            at = rows(recordings[video], samples)
+            decoded = decode([seen(video, each["window_s"]) for each in settings], settings)
+            return np.array([_metrics(each[at], samples) for each in decoded])
 
-        tried: dict[tuple[float, ...], list[Array]] = {}
+        tried: dict[tuple[float, ...], tuple[Array, ...]] = {}
 
-        def value(setting: Setting) -> float:
-            key = tuple(setting.values())
-            if key not in tried:
-                tried[key] = [
-                    np.array([measured(setting, v, items[split][v]) for v in videos[split]]) for split in SEEN
-                ]
-            return float(np.concatenate(tried[key]).mean())
+        def values(settings: Sequence[Setting]) -> list[float]:
+            keys = [tuple(each.values()) for each in settings]
+            if new := {key: each for key, each in zip(keys, settings, strict=True) if key not in tried}:
+                found = [np.stack([measured([*new.values()], v, items[s][v]) for v in videos[s]], axis=1) for s in SEEN]
+                tried.update(zip(new, zip(*found, strict=True), strict=True))
+            return [float(np.concatenate(tried[key]).mean()) for key in keys]
 
-        best = tuple(climb(value, choices).values())
+        best = tuple(climb(values, choices).values())
         means = [np.concatenate([split.mean(axis=0) for split in each]) for each in tried.values()]
         table = np.column_stack([np.array([*tried]), np.array(means)])
         names = [*CHOICES, *(f"{metric}_{split}" for split in SEEN for metric in ("accuracy", "map"))]
@@ -110,18 +110,23 @@ class _Decoder:
 
     def __call__(self, video: str, items: list[Item]) -> list[Outcome]:
         recording = self.recordings[video]
-        scores = decode(evidence(self.score, recording), self.setting)[rows(recording, items)]
+        (decoded,) = decode([evidence(self.score, recording)], [self.setting])
+        scores = decoded[rows(recording, items)]
         return [(0, scores.argmax(axis=1), scores.astype(np.float32))]
 
 
-def climb(value: Callable[[Setting], float], choices: Mapping[str, Sequence[float]]) -> Setting:
-    """Return the setting that no other value of one parameter betters, from the first of all ``choices``."""
-    best = {name: values[0] for name, values in choices.items()}
+def climb(values: Callable[[Sequence[Setting]], Sequence[float]], choices: Mapping[str, Sequence[float]]) -> Setting:
+    """Return the setting that no other value of one parameter betters, from the first of all ``choices``.
+
+    values: what settings are worth, asked of all values of a parameter at once. Of equal ones the first is taken.
+    """
+    best = {name: tried[0] for name, tried in choices.items()}
     before = None
     while best != before:
         before = best
-        for name, values in choices.items():
-            best = max([best, *({**best, name: each} for each in values)], key=value)
+        for name, tried in choices.items():
+            settings = [best, *({**best, name: each} for each in tried)]
+            best = settings[int(np.argmax(values(settings)))]
     return best
 
 
@@ -173,20 +178,22 @@ def evidence(score: Chooser | None, recording: Recording) -> Array:
     return standardised
 
 
-def decode(scores: Array, setting: Setting) -> Array:
-    """Return the (T, K+1) logarithms of the labels' posteriors, each over its expected time, normalised over labels.
+def decode(scores: Sequence[Array], settings: Sequence[Setting]) -> Iterator[Array]:
+    """Yield, by each setting, the (T, K+1) logarithms of the labels' posteriors, each over its expected time.
 
-    scores: (T, K), standardised.
+    They are normalised over labels. scores: for each setting (T, K), standardised; all of one recording.
     """
-    n_times, n_steps = scores.shape
-    leave = 1 - np.exp(-n_steps / (setting["stay"] * n_times))
-    matrix = transitions(n_steps, leave=leave, reach=setting["reach"], back=setting["back"])
-    outside = np.full((n_times, 1), setting["irrelevant"])
-    seen = setting["scale"] * STEP_S / 60 * np.concatenate([outside, scores, outside], axis=1)
-    states = log_posteriors(np.eye(n_steps + 2)[0], matrix, seen)
-    labels = np.concatenate([np.logaddexp(states[:, :1], states[:, -1:]), states[:, 1:-1]], axis=1)
-    shares = labels - log_sum(labels, axis=0)
-    return np.asarray(np.maximum(shares - log_sum(shares, axis=1)[:, None], LEAST))
+    n_times, n_steps = scores[0].shape
+    matrices, told = [], []
+    for each, setting in zip(scores, settings, strict=True):
+        leave = 1 - np.exp(-n_steps / (setting["stay"] * n_times))
+        matrices.append(transitions(n_steps, leave=leave, reach=setting["reach"], back=setting["back"]))
+        outside = np.full((n_times, 1), setting["irrelevant"])
+        told.append(setting["scale"] * STEP_S / 60 * np.concatenate([outside, each, outside], axis=1))
+    for states in log_posteriors(np.eye(n_steps + 2)[0], np.array(matrices), np.array(told)):
+        labels = np.concatenate([np.logaddexp(states[:, :1], states[:, -1:]), states[:, 1:-1]], axis=1)
+        shares = labels - log_sum(labels, axis=0)
+        yield np.asarray(np.maximum(shares - log_sum(shares, axis=1)[:, None], LEAST))
 
 
 def _metrics(scores: Array, items: Sequence[Item]) -> tuple[float, float]:

@@ -62,7 +62,7 @@ class _SegmentFeatures(Features):
         inputs.bank.check_whole()
         text = None
         if {*inputs.entry.blocks} & {*"TC"}:
-            texts, index = np.unique([*inputs.text(video).segments(SEGMENT_S)], return_inverse=True)
+            texts, index = np.unique(inputs.text(video).segments(SEGMENT_S), return_inverse=True)
             text = Block(inputs.embeddings(video)(texts.tolist()), index)
         blocks = [Block(inputs.bank[video]) if block == "V" else text for block in inputs.entry.blocks]
         normalise = inputs.benchmark.normalise(inputs.entry) == "block"

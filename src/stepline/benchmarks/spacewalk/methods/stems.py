@@ -1,13 +1,9 @@
 """Zero-shot TF-IDF of words without their endings: narration has "translates" where the crew says "translating"."""
 
-from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
-from stepline.benchmarks.spacewalk.methods import Chooser, SpacewalkMethod
-from stepline.benchmarks.spacewalk.methods.tfidf import TfIdfChooser
+from stepline.benchmarks.spacewalk.methods.tfidf import TfIdf
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
@@ -16,16 +12,9 @@ ENDINGS = ("ings", "ing", "ers", "er", "ions", "ion", "ies", "ied", "es", "ed", 
 """The first that fits is cut off."""
 
 
-class Stems(SpacewalkMethod):
+class Stems(TfIdf):
     """Zero-shot TF-IDF of stems."""
 
-    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
-        """Return the method at windows of ``context_s`` seconds."""
-        assert context_s is not None
-        return _Stems(inputs, context_s)
-
-
-class _Stems(TfIdfChooser):
     def counter(self) -> "CountVectorizer":
         """Return what counts the stems of all words but English stop words."""
         from sklearn.feature_extraction.text import CountVectorizer

@@ -5,6 +5,7 @@ Vectors are fitted with one document per sentence and one per step (narration an
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,22 +23,11 @@ if TYPE_CHECKING:
 
 
 class TfIdf(SpacewalkMethod):
-    """Zero-shot TF-IDF."""
+    """Zero-shot TF-IDF. What is counted of a recording serves all window lengths; subclasses count other terms."""
 
-    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
-        """Return the method at windows of ``context_s`` seconds."""
-        assert context_s is not None
-        return TfIdfChooser(inputs, context_s)
-
-
-class TfIdfChooser:
-    """What chooses; subclasses count other terms."""
-
-    def __init__(self, inputs: SpacewalkInputs, context_s: float) -> None:
-        self.inputs, self.context_s = inputs, context_s
-        self.own = inputs.entry.settings["fit"] == "video"
-        if not self.own:
-            self.vectors = self._fit(inputs.recordings("train"))
+    def __init__(self) -> None:
+        self._counted: dict[str, tuple[_Vectors, csr_matrix]] = {}
+        self._trained: _Vectors | None = None
 
     def counter(self) -> "CountVectorizer":
         """Return what counts terms, not fitted."""
@@ -45,36 +35,52 @@ class TfIdfChooser:
 
         return CountVectorizer(stop_words="english")
 
-    def _fit(self, videos: Sequence[str]) -> "_Vectors":
-        documents = []
-        for video in videos:
-            text = self.inputs.text(video)
-            documents += [sentence.text for sentence in text.sentences]
-            documents += text.step_documents()
-        return _Vectors(self.counter(), documents)
+    def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
+        """Return the method at windows of ``context_s`` seconds."""
+        assert context_s is not None
+        if inputs.entry.settings["fit"] == "train" and self._trained is None:
+            self._trained = self._fit(inputs, inputs.recordings("train"))
+        return partial(self._choose, inputs, context_s)
 
-    def __call__(self, video: str, items: list[Item]) -> list[Outcome]:
-        """Return the scores of one recording's samples."""
-        text = self.inputs.text(video)
-        vectors = self._fit([video]) if self.own else self.vectors
-        counts = vectors.counts([sentence.text for sentence in text.sentences])
-        windows = [vectors.of_sums(counts, each) for each in text.sentences_of(items, self.context_s)]
-        if self.inputs.entry.task == RETRIEVAL:
+    def _choose(self, inputs: SpacewalkInputs, context_s: float, video: str, items: list[Item]) -> list[Outcome]:
+        if video not in self._counted:
+            self._counted[video] = self._count(inputs, video)
+        vectors, counts = self._counted[video]
+        text = inputs.text(video)
+        windows = [vectors.of_sums(counts, each) for each in text.sentences_of(items, context_s)]
+        if inputs.entry.task == RETRIEVAL:
             query, *candidates = windows
             return [nearer(np.stack([query.multiply(c).sum(axis=1).A1 for c in candidates], axis=1))]
         narrations, captions = (vectors.of(texts) for texts in zip(*text.step_texts(), strict=True))
         scores = (windows[0] @ (narrations + captions).T).toarray()
         return [(0, scores.argmax(axis=1), scores)]
 
+    def _count(self, inputs: SpacewalkInputs, video: str) -> "tuple[_Vectors, csr_matrix]":
+        """Return what makes vectors of a recording's texts, and how often each term is in each of its sentences."""
+        sentences = [sentence.text for sentence in inputs.text(video).sentences]
+        if self._trained:
+            return self._trained, self._trained.counts(sentences)
+        vectors = self._fit(inputs, [video])
+        return vectors, vectors.documents[: len(sentences)]
+
+    def _fit(self, inputs: SpacewalkInputs, videos: Sequence[str]) -> "_Vectors":
+        documents = []
+        for video in videos:
+            text = inputs.text(video)
+            documents += [sentence.text for sentence in text.sentences]
+            documents += text.step_documents()
+        return _Vectors(self.counter(), documents)
+
 
 class _Vectors:
-    """TF-IDF of unit length, with sublinear term frequencies."""
+    """TF-IDF of unit length, with sublinear term frequencies. ``documents``: how often each term is in each."""
 
     def __init__(self, counter: "CountVectorizer", documents: list[str]) -> None:
         from sklearn.feature_extraction.text import TfidfTransformer
 
         self.counter = counter
-        self.weights = TfidfTransformer(sublinear_tf=True).fit(counter.fit_transform(documents))
+        self.documents = counter.fit_transform(documents)
+        self.weights = TfidfTransformer(sublinear_tf=True).fit(self.documents)
 
     def counts(self, texts: Iterable[str]) -> "csr_matrix":
         """Return how often each term is in each text, (texts, terms)."""

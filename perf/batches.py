@@ -1,0 +1,42 @@
+"""Rows of clips in batches of powers of two, beside those of one batch that zeros fill up, in steps of float16."""
+
+import numpy as np
+import random_weights
+import torch
+
+from stepline.backbones import egovlp
+from stepline.backbones.registry import presets
+from stepline.features.frames import split
+from stepline.features.network import Network
+
+NAMES = ("s3d-htstep", "timesformer-htstep", "egovlp-spacewalk", "eva_clip-hirest", "internvideo-htstep")
+CLIPS, MOST = 7, 8
+
+
+def main() -> None:
+    """Print the table. One thread, random weights."""
+    torch.set_num_threads(1)
+    random_weights.MADE["egovlp"] = lambda: egovlp.VideoTower(egovlp.Config())
+    print(f"{CLIPS} clips as batches of {split(CLIPS, MOST)}, beside one of {MOST}")
+    print(f"{'':24}{'steps':>6}{'values':>10}{'deviation':>12}")
+    for name in NAMES:
+        spec = presets()[name]
+        network = Network(spec, random_weights.load(spec, {}), "cpu", MOST)
+        size = (CLIPS, spec.num_frames, 224, 224, 3)
+        clips = np.random.default_rng(0).integers(0, 256, size, np.uint8)
+        filled = np.concatenate([clips, np.zeros((MOST - CLIPS, *size[1:]), np.uint8)])
+        before = network(filled, np.arange(MOST)[:, None].repeat(size[1], 1) < CLIPS)[:CLIPS]
+        parts = np.split(clips, np.cumsum(split(CLIPS, MOST))[:-1])
+        after = np.concatenate([network(part, np.ones(part.shape[:2], bool)) for part in parts])
+        steps = np.abs(ordered(before) - ordered(after))
+        print(f"{name:24}{steps.max():6}{(steps > 0).mean():10.2%}{before.std():12.2g}", flush=True)
+
+
+def ordered(rows: np.ndarray) -> np.ndarray:
+    """Return the rows' places among the values of float16."""
+    bits = rows.astype(np.float16).view(np.int16).astype(np.int64)
+    return np.where(bits < 0, -(bits & 0x7FFF), bits)
+
+
+if __name__ == "__main__":
+    main()

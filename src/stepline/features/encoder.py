@@ -1,0 +1,119 @@
+"""From clips to stored vectors: by a network of torch on a device, or by a function of arrays, which needs no torch."""
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline import devices
+from stepline.backbones.registry import FAMILIES
+from stepline.errors import SteplineError, StoreError
+from stepline.spec import ClipSpec
+
+if TYPE_CHECKING:
+    import torch
+
+FRAMES = {"cpu": 16, "cuda": 256}
+"""Frames that are seen at once where nobody says how many clips; more cost a CPU time, for new memory."""
+MOST = {"cpu": 8, "cuda": 64}
+"""Most clips at once, then: more are no faster."""
+
+
+class Encoder(ABC):
+    """What makes vectors of clips. batch_size: most clips at once."""
+
+    def __init__(self, spec: ClipSpec, device: str, batch_size: int | None) -> None:
+        """device: ``cpu`` or ``cuda``. batch_size: None is what suits the spec and the device."""
+        self.spec = spec
+        self.batch_size = batch_size or max(1, min(FRAMES[device] // spec.num_frames, MOST[device]))
+
+    def __call__(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Return the (n, D) vectors of n <= batch_size clips.
+
+        clips: (n, T, H, W, 3) RGB in [0, 255]. shown: (n, T), False where a frame is none and the input 0. Raises
+        StoreError where a value is not finite, with the name of a network's layer, or larger than what is stored can
+        hold, and where the vectors are not the spec's or the GPU's memory is full.
+        """
+        try:
+            rows = self._rows(clips, shown)
+        except SteplineError:
+            raise
+        except Exception as error:
+            raise StoreError(f"{self.spec.name}: its network fails: {type(error).__name__}: {error}") from error
+        self._check(rows, len(clips))
+        return rows
+
+    @abstractmethod
+    def _rows(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Return the vectors, not checked, in memory of their own."""
+
+    def _not_finite(self) -> str:
+        """Return what gave values that are not finite in the last call."""
+        return f"its output {self.spec.output}"
+
+    def _check(self, rows: NDArray[np.float32], n: int) -> None:
+        name, output, wanted = self.spec.name, self.spec.output, (n, self.spec.dimension)
+        if rows.shape != wanted:
+            raise StoreError(f"{name}: its output {output} has the shape {rows.shape}, not {wanted}")
+        if not np.isfinite(rows).all():
+            raise StoreError(f"{name}: {self._not_finite()} gives values that are not finite")
+        largest, most = float(np.abs(rows).max()), float(np.finfo(self.spec.dtype).max)
+        if largest > most:
+            raise StoreError(
+                f"{name}: its output {output} reaches {largest:g}, and {self.spec.dtype} holds up to {most:g}: "
+                "set features.dtype to float32"
+            )
+
+
+class Function(Encoder):
+    """A function on the CPU: from (B, 3, T, H, W) float32, normalised, to (B, D)."""
+
+    def __init__(self, spec: ClipSpec, function: Callable[[NDArray[np.float32]], Any], batch_size: int | None) -> None:
+        super().__init__(spec, "cpu", batch_size)
+        self.function = function
+
+    def _rows(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> NDArray[np.float32]:
+        mean, std = (np.array(each, np.float32)[:, None, None, None] for each in (self.spec.mean, self.spec.std))
+        inputs = np.array(clips.transpose(0, 4, 1, 2, 3), np.float32, order="C")
+        inputs /= 255
+        inputs -= mean
+        inputs /= std
+        inputs *= shown[:, None, :, None, None]
+        return np.array(self.function(inputs), np.float32)
+
+
+class Encoders:
+    """The encoders of a process."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        """options: the configuration's ``features``."""
+        self._options = options
+
+    def load(self, spec: ClipSpec, files: Mapping[str, Path]) -> Encoder:
+        """Return the encoder of ``spec``, with the weights in ``files``.
+
+        Torch is imported for networks alone. A GPU is taken before a network is loaded, as that may look at GPUs; what
+        a user's own file gives is known only then, so where there are GPUs, one is taken for a function too. Raises
+        what the architecture's ``load`` raises, and StoreError where there is no such device.
+        """
+        if spec.architecture != "file" or devices.wanted(self._options["device"]):
+            _ = self._device
+        made = import_module(FAMILIES[spec.architecture]).load(spec, files)
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(made, torch.nn.Module):
+            return Function(spec, made, self._options["batch_size"])
+        from stepline.features.network import Network
+
+        return Network(spec, made, self._device, self._options["batch_size"])
+
+    @cached_property
+    def _device(self) -> "torch.device":
+        from stepline.features.network import device_of
+
+        return device_of(self._options)

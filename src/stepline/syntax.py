@@ -1,0 +1,57 @@
+"""Python code as text that is equal where only comments, docstrings or layout differ, and what code imports."""
+
+import ast
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.util import resolve_name
+
+
+def code_text(source: str | bytes) -> str:
+    """Return a module's code as text that is equal where only comments, docstrings or layout differ.
+
+    It is the same in all versions of Python. Raises SyntaxError or ValueError where it is no code, and RecursionError
+    where it nests too deep.
+    """
+    return "".join(_text(ast.parse(source)))
+
+
+def _text(node: object) -> Iterator[str]:
+    if isinstance(node, list):
+        for item in node:
+            yield from _text(item)
+            yield ","
+    elif isinstance(node, ast.AST):
+        yield f"{type(node).__name__}("
+        for name, value in ast.iter_fields(node):
+            if name == "body" and isinstance(value, list):
+                value = [statement for statement in value if not _is_docstring(statement)]
+            if isinstance(node, ast.JoinedStr):
+                value = [part for part in value if getattr(part, "value", None) != ""]  # Python 3.12.1 adds them
+            if value is not None and value != [] and name != "kind":
+                yield f"{name}="
+                yield from _text(value)
+        yield ")"
+    else:
+        yield repr(node)
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def imported(tree: ast.AST, package: str) -> Iterator[str]:
+    """Yield the names of all that code imports, also within functions: modules, and what may be modules in them.
+
+    package: in which the code's module stands, "" where it stands in none. ``from a import *`` gives ``a.*``.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            with suppress(ImportError):  # relative to more packages than there are
+                base = resolve_name("." * node.level + (node.module or ""), package)
+                yield from (base, *(f"{base}.{each.name}" for each in node.names))
