@@ -204,8 +204,7 @@ def series(systems: list[tuple[System, Path]], folder: Path, size: Size, files: 
         found[event] = [
             measured(place, state) if place.system.prepare or BY_HAND not in event else None for place in places
         ]
-        took = ", ".join(f"{each.cpu_s:.1f} CPU s in {each.wall_s:.1f} s" for each in found[event] if each)
-        print(f"{event}: {took}; load {os.getloadavg()[0]:.1f}", flush=True)
+        print(f"{event}, load {os.getloadavg()[0]:.1f}", *found[event], sep="\n    ", flush=True)
     return found
 
 
