@@ -1,10 +1,14 @@
 """A question to a loaded search of as many videos as HiREST ranks, beside one product of their rows and its order.
 
-All by one thread, as ``Searcher.ask`` asks of torch.
+All by one thread, as ``Searcher.ask`` asks of torch. And a question at the prompt beside a process for each question.
 """
 
+import json
 import os
+import subprocess
+import sys
 import tempfile
+from argparse import Namespace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -15,15 +19,17 @@ import numpy as np
 from measure import show
 
 from stepline import paths
-from stepline.config import validate
+from stepline.cli.search import answer, pipeline_of
 from stepline.features import store
 from stepline.io import write_text
 from stepline.pipeline import Pipeline
 from stepline.search.searcher import Searcher
+from stepline.search.state import state
 
 VIDEOS, ROWS, DIMENSION = 4282, 32, 1024
 TEXT = "make a memory jar"
 TOWER = Path(__file__).with_name("random_tower.py")
+VERB = Namespace(configfile=None, dataset="mine", backbone=None, top=10, window=10.0)
 
 
 def pipeline() -> Pipeline:
@@ -31,7 +37,8 @@ def pipeline() -> Pipeline:
     names = [f"v{number:04d}" for number in range(VIDEOS)]
     write_text("list.csv", "video,url\n" + "".join(f"{name},https://example.org/{name}.mp4\n" for name in names))
     mine = {"kind": "list", "videos": "list.csv", "backbones": ["random"]}
-    made = Pipeline.of(validate({"datasets": {"mine": mine}, "backbones": {"random": {"path": str(TOWER)}}}), "mine")
+    write_text("config.yaml", json.dumps({"datasets": {"mine": mine}, "backbones": {"random": {"path": str(TOWER)}}}))
+    made = pipeline_of(VERB)
     spec, rng = made.features.spec_of("random"), np.random.default_rng(0)
     for shard in made.videos.all_shards:
         rows = {video.id: rng.standard_normal((ROWS, DIMENSION), np.float32) for video in made.videos.members(shard)}
@@ -58,6 +65,20 @@ def main() -> None:
             "Searcher.ask": lambda: searcher.ask(TEXT),
         }
         show("a question", product, calls, repeats=11)
+
+        def at_the_prompt() -> str:
+            now = pipeline_of(VERB)
+            state(now, None)
+            return answer(VERB, now, searcher, TEXT)
+
+        verb, prompt = "the verb with a text", "a question at the prompt, with its page"
+        command = [sys.executable, "-m", "stepline", "search", "mine", TEXT]
+        calls = {
+            "Searcher.ask": calls["Searcher.ask"],
+            prompt: at_the_prompt,
+            verb: lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL),
+        }
+        show("a question and its page", "Searcher.ask", calls, repeats=3)
         times = []
         for _ in range(21):
             start = perf_counter()

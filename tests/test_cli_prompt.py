@@ -49,7 +49,7 @@ def load(spec, files):
     raise NotImplementedError
 
 def load_text(spec, files):
-    sys.path.insert(0, str(Path(__file__).parent))
+    sys.path.insert(0, str(Path("elsewhere").absolute()))
     import shades
 
     with open("loads", "a") as file:
@@ -92,7 +92,7 @@ def _data_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "shades", raising=False)
     write_text("config.yaml", CONFIG)
     write_text("own/colours.py", COLOURS)
-    write_text("own/shades.py", SHADES)
+    write_text("elsewhere/shades.py", SHADES)
     for name in ("a", "b"):
         write_text(f"clips/{name}.mp4", "")
     put({"a": [(1, 0, 0)] * 9 + [(0, 1, 0)] * 9, "b": [(0, 0.5, 1)] * 9})
@@ -171,7 +171,7 @@ CHANGES: dict[str, Callable[[], object]] = {
     "transcripts": lambda: say("a door that was red"),
     "videos": lambda: write_text("clips/c.mp4", ""),
     "configuration": _other_backbone,
-    "code beside a network": lambda: write_text("own/shades.py", SHADES.replace("(1, 0, 0)", "(0, 0, 1)")),
+    "code that a network imports": lambda: write_text("elsewhere/shades.py", SHADES.replace("(1, 0, 0)", "(0, 0, 1)")),
 }
 
 
@@ -192,7 +192,7 @@ def test_what_cannot_be_searched_for_a_while_is_a_line_and_then_the_next_questio
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken() -> None:
-        write_text("own/shades.py", "SHADES = ")
+        write_text("elsewhere/shades.py", "SHADES = ")
 
     def killed() -> None:
         active_children()[0].kill()
@@ -204,7 +204,7 @@ def test_what_cannot_be_searched_for_a_while_is_a_line_and_then_the_next_questio
         lambda: write_text("config.yaml", CONFIG),
         broken,
         "red",
-        lambda: write_text("own/shades.py", SHADES),
+        lambda: write_text("elsewhere/shades.py", SHADES),
         "red",
         killed,
         "red",

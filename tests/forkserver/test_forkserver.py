@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -42,9 +43,9 @@ def started(address: object, *words: str, python: str = sys.executable, **variab
     )
 
 
-def job(listener: Listener, *words: str, **variables: str) -> tuple[int, str, str]:
+def job(listener: Listener, *words: str, python: str = sys.executable, **variables: str) -> tuple[int, str, str]:
     """Return the exit code of a job, its output and its errors."""
-    with started(listener.address, *words, **variables) as process:
+    with started(listener.address, *words, python=python, **variables) as process:
         output, errors = process.communicate("said", timeout=PATIENCE_S)
     return process.returncode, output, errors
 
@@ -89,6 +90,14 @@ def test_a_job_has_the_words_folder_variables_and_files_of_its_process(listener:
 def test_jobs_of_one_environment_have_one_server(listener: Listener) -> None:
     servers = [job(listener, "show", **variables)[2].split()[3] for variables in ({}, {}, {"OMP_NUM_THREADS": "3"})]
     assert servers[0] == servers[1] != servers[2]
+
+
+def test_another_interpreter_has_a_server_of_its_own(listener: Listener, tmp_path: Path) -> None:
+    (tmp_path / "python").symlink_to(sys.executable)
+    path = os.pathsep.join(map(str, (PROBE, ROOT / "src", sysconfig.get_path("purelib"))))
+    errors = [job(listener, "show", python=each, PYTHONPATH=path)[2] for each in (sys.executable, f"{tmp_path}/python")]
+    assert errors[1].startswith(f"python {tmp_path}/python, ")
+    assert errors[0].split()[3] != errors[1].split()[3]
 
 
 def test_a_job_ends_as_its_fork_does(listener: Listener) -> None:

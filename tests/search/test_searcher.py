@@ -371,6 +371,11 @@ def test_what_cannot_be_searched_is_one_line(text: str, more: dict[str, Any], li
     assert "\n" not in str(error.value)
 
 
+def test_where_no_speech_is_wanted_the_line_says_how_to_want_it() -> None:
+    with pytest.raises(MissingError, match="with a text tower: name `speech` in its `stages`, or see docs/search.md"):
+        find(configured("histogram", stages=["features"]), "red")
+
+
 def test_the_verb_prints_and_writes_the_same_each_time(words: None, capsys: pytest.CaptureFixture[str]) -> None:
     say(configured("histogram"), {"a": [("boil the water", 3671.5)], "b": [("cut the bread", 1.0)]})
     write_text("config.yaml", "datasets: {mine: {videos: clips}}\n")

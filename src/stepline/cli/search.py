@@ -27,7 +27,7 @@ def add(verbs: "Verbs") -> None:
         help="seconds on either side of a match in which no better one is (default: %(default)g)",
     )
     verb.set_defaults(run=_search)
-    verb.parse_known_args = partial(_with_text, verb.parse_known_args)  # type: ignore[method-assign]
+    verb.parse_known_args = partial(_with_text, verb.parse_known_args)
 
 
 def _with_text(

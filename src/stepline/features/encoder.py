@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
 
 FRAMES = {"cpu": 16, "cuda": 256}
-"""Frames that are seen at once where nobody says how many clips; more cost a CPU time, for new memory."""
+"""Frames that are seen at once where nobody says how many clips; more are no faster on a CPU, and take memory."""
 MOST = {"cpu": 8, "cuda": 64}
 """Most clips at once, then: more are no faster."""
 

@@ -133,7 +133,8 @@ def killable(work: Callable[..., Iterator[Any]], *arguments: Any, limits: Limits
 def _serve(pipe: Connection, parent: int, memory_mb: int) -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a scheduler may send it to all processes: the parent decides
+    for each in (signal.SIGTERM, signal.SIGINT):  # schedulers and terminals send them to all processes
+        signal.signal(each, signal.SIG_IGN)  # the parent decides
     if os.getppid() != parent:
         os._exit(1)
     if hasattr(libc, "mallopt"):  # glibc's; left to itself it keeps what opening a long video took

@@ -131,16 +131,21 @@ class Videos:
 
     def _stamps(self, shard: str, came: Mapping[str, Came]) -> dict[str, str]:
         stamps = {video.id: self._stamp(video) for video in self.members(shard)}
-        moved = [
-            video
+        touched = {
+            video.id: self._place(video)
             for video in self.members(shard)
             if video.id in came and _only_time_differs(stamps[video.id], came[video.id].stamp)
-        ]
-        if moved:
-            for video in progress(moved, what=f"{self.dataset.name} shard {shard}: touched files", unit="files"):
-                with suppress(OSError):  # its job says so
-                    if cached_sha256(Path(self._place(video))) == came[video.id].sha256:
-                        stamps[video.id] = came[video.id].stamp
+        }
+
+        def read() -> dict[str, str]:
+            files = progress(touched.values(), what=f"{self.dataset.name} shard {shard}: touched files", unit="files")
+            return {file: cached_sha256(Path(file)) for file in files}
+
+        if touched:
+            with suppress(OSError):  # the job says which file cannot be read
+                found = remembered(f"{self.dataset.name}/touched/{shard}", touched.values(), read)
+                same = {video for video, file in touched.items() if found.get(file) == came[video].sha256}
+                stamps |= {video: came[video].stamp for video in same}
         return stamps
 
     def _stamp(self, video: Video) -> str:

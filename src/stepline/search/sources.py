@@ -12,7 +12,7 @@ from stepline.errors import ConfigError, MissingError
 from stepline.features.bank import Bank
 from stepline.features.text import TextEncoder
 from stepline.paths import Location
-from stepline.pipeline import Pipeline
+from stepline.pipeline import Pipeline, configured_stages
 from stepline.search.corpus import Corpus, Floats
 from stepline.search.transcripts import Transcripts, Vectors
 from stepline.spec import ClipSpec, TextSpec
@@ -55,9 +55,11 @@ def _first(pipeline: Pipeline, transcripts: Transcripts) -> str:
         if tower(pipeline, name) and stores(pipeline, name):
             return name
     if not transcripts.videos:
+        wanted = "speech" in configured_stages(pipeline.config, pipeline.name)
+        bring = f"run `{transcripts.bring}`, which brings transcripts" if wanted else "name `speech` in its `stages`"
         raise MissingError(
-            f"{pipeline.name} has neither transcripts nor features of a network with a text tower: run "
-            f"`{transcripts.bring}`, which brings transcripts, or see docs/search.md for networks"
+            f"{pipeline.name} has neither transcripts nor features of a network with a text tower: {bring}, or see "
+            "docs/search.md for networks"
         )
     return sentence_encoder() or next(iter(MODELS))
 
