@@ -213,11 +213,11 @@ def cell(runs: list[Measured | None]) -> str:
     """Return CPU seconds, those of all series; seconds, the least; frames; whether it is right."""
     kept = [run for run in runs if run]
     if not kept:
-        return " |  |  | "
+        return ""
     cpu_s = sorted({f"{run.cpu_s:.1f}" for run in kept}, key=float)
     wall_s = min(run.wall_s for run in kept)
     right = ", ".join(sorted({run.wrong for run in kept if run.wrong})) or "yes"
-    return f"{'–'.join(cpu_s[:: max(1, len(cpu_s) - 1)])} | {wall_s:.1f} | {kept[0].frames} | {right}"
+    return f"{'–'.join(cpu_s[:: max(1, len(cpu_s) - 1)])} / {wall_s:.1f} / {kept[0].frames} / {right}"
 
 
 def main() -> None:
@@ -250,8 +250,9 @@ def main() -> None:
             for pid in descendants():  # Postgres
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGINT)
-    print("| event | " + " | ".join(f"{system.title}: CPU s | s | frames | right" for system in wanted) + " |")
-    print("|---" * (1 + 4 * len(wanted)) + "|")
+    print("CPU s / s / frames given to networks / right")
+    print("| event | " + " | ".join(system.title for system in wanted) + " |")
+    print("|---" * (1 + len(wanted)) + "|")
     for event in runs[0]:
         print(f"| {event} | " + " | ".join(cell([run[event][i] for run in runs]) for i in range(len(wanted))) + " |")
 
