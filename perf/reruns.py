@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -51,9 +52,9 @@ class Size:
 SIZES = {
     "clips": Size(make=clips, n=16, events=11),
     "long": Size(make=joined, n=4, events=3),
-    "shards": Size(make=clips, n=64, events=3, options={"shard_hours": 0.002}),
+    "shards": Size(make=clips, n=64, events=3, options={"shard_hours": 0.0036}),
 }
-"""16 clips of 10 s; 4 videos of 10 min; 64 clips, of which 8 make a shard of Stepline's."""
+"""16 clips of 10 s; 4 videos of 10 min; 64 clips, of which about 8 make a shard of Stepline's."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +248,8 @@ def main() -> None:
             runs.append(series(systems, folder / "runs", size, files))
         finally:
             for pid in descendants():  # Postgres
-                os.kill(pid, signal.SIGINT)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGINT)
     print("| event | " + " | ".join(f"{system.title}: CPU s | s | frames | right" for system in wanted) + " |")
     print("|---" * (1 + 4 * len(wanted)) + "|")
     for event in runs[0]:
