@@ -29,7 +29,7 @@ def main() -> None:
             return texts
 
         def vectorised(length_s: float = length_s) -> list[str]:
-            return [text.window(t, length_s) for t in times]
+            return text.texts(text.windows_s(times, length_s))
 
         assert linear() == vectorised()
         show(

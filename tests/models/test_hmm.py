@@ -2,7 +2,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -92,6 +92,7 @@ def one_by_one(start: np.ndarray, matrix: np.ndarray, evidence: np.ndarray) -> n
     return joint - log_sum(joint, axis=1)[:, None]
 
 
+@example(1, 48, [(0.5, 0.5, 0.5, 0.1), (0.5, 0.5, 0.5, 50.0)], 1)  # products are 0, and NaN once they are scaled
 @given(
     st.integers(1, 12),
     st.integers(1, 70),

@@ -35,6 +35,9 @@ SIGNALS = signal.SIGINT, signal.SIGTERM
 """What the server lets pass, as the listener ends it after its jobs; forks do not."""
 LASTING = (sys.prefix, sys.base_prefix, *stepline.__path__)
 """Where modules stand that are the same for all jobs: not a user's own."""
+BESIDE_TORCH = {"torchvision", "timm", "open_clip", "transformers"}
+LEARNED = {"torch", "scipy", "sklearn", "matplotlib", "jinja2", "av", "cv2", "zarr", "scenedetect", *BESIDE_TORCH}
+"""Packages whose import takes long."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,8 @@ class _Server:
         for name in names:
             if name not in sys.modules:
                 with suppress(ImportError):  # the job that uses it says so
+                    if name.partition(".")[0] in BESIDE_TORCH:
+                        import_module("stepline.backbones.torchvision").make_importable()
                     import_module(name)
         gc.freeze()
 
@@ -202,7 +207,9 @@ class _Fork:
 
 def _lasting(name: str, module: ModuleType) -> bool:
     found = getattr(module, "__spec__", None)
-    return found is not None and found.name == name and str(found.origin).startswith(LASTING)
+    if found is None or found.name != name or name.partition(".")[0] not in LEARNED:
+        return False
+    return str(found.origin).startswith(LASTING)
 
 
 def main() -> None:

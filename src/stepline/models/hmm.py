@@ -63,7 +63,8 @@ def _told(first: Array, matrices: Array, evidence: Array) -> Array | None:
                 state /= state.max(axis=2, keepdims=True)
             np.matmul(state, matrices, out=told[t, :, None])
         weights *= told
-        terms = min(weights[0].min(where=first > 0, initial=1.0), weights[1:].min(initial=1.0))
+        of_first = weights[0].min(where=first > 0, initial=1.0)
+        terms = np.minimum(of_first, weights[1:].min(initial=1.0))  # NaN, unlike min, where one is
         if not terms * matrices.min(where=matrices > 0, initial=1.0) >= np.finfo(np.float64).tiny:
             return None
         return np.log(told, out=told)
