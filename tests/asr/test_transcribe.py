@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from stepline.asr import engines
+from stepline.asr import transcribe as stage
+from stepline.asr.pocketsphinx import PocketSphinx
 from stepline.asr.transcribe import transcribe
 from stepline.asr.transcript import read
 from stepline.availability import read_manifest, write_manifest
@@ -45,6 +47,19 @@ def test_speech_becomes_sentences_with_times(tmp_path: Path) -> None:
     assert times == pytest.approx([1.0, 2.73, 4.0, 5.32], abs=0.3)
     run(tmp_path, folder="again")
     assert (tmp_path / "again/a.parquet").read_bytes() == (tmp_path / "transcripts/a.parquet").read_bytes()
+
+
+def test_several_videos_are_heard_by_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    media(tmp_path, a=speech(), b=np.roll(speech(), RATE))
+    alone = tmp_path / "alone"
+    monkeypatch.setattr(stage, "PROCESSES", {})
+    run(tmp_path, folder="alone")
+    monkeypatch.setattr(stage, "PROCESSES", {"pocketsphinx": 2})
+    monkeypatch.setattr(PocketSphinx, "answer", None)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    assert run(tmp_path)["b"]["n_sentences"] == 2
+    for name in ("a.parquet", "b.parquet"):
+        assert (tmp_path / "transcripts" / name).read_bytes() == (alone / name).read_bytes()
 
 
 def test_sound_that_changed_on_the_disk_is_named(tmp_path: Path) -> None:

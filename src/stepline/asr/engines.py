@@ -17,8 +17,10 @@ ENVIRONMENTS = {
     "faster_whisper": "faster-whisper",
 }
 """Engine, which is its package's name too -> the file in ``envs/`` that holds it."""
-THREADS = {"pocketsphinx": 1, "deepgram": 1, "whisper": 4, "faster_whisper": 4}
-"""Engine -> on how many threads it computes. Fixed, as sums depend on how many share them."""
+THREADS = {"pocketsphinx": 4, "deepgram": 1, "whisper": 4, "faster_whisper": 4}
+"""Engine -> on how many threads it computes. Fixed for networks, as sums depend on how many share them."""
+PROCESSES = {"pocketsphinx": 4}
+"""Engine -> by how many processes, as it holds Python's lock, each of which hears a video."""
 KEYS = {"deepgram": "DEEPGRAM_API_KEY"}
 """The environment variable with the key of an engine that needs one."""
 ELSEWHERE = ("url", "concurrency")

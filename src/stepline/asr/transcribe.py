@@ -2,10 +2,13 @@
 
 import hashlib
 import logging
+import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +19,7 @@ from stepline.asr import transcript
 from stepline.asr.chunks import chunks
 from stepline.asr.deepgram import Deepgram
 from stepline.asr.engine import Engine, RecognitionError
-from stepline.asr.engines import recogniser
+from stepline.asr.engines import PROCESSES, recogniser
 from stepline.asr.faster_whisper import FasterWhisper
 from stepline.asr.pocketsphinx import PocketSphinx
 from stepline.asr.transcript import Sentence, Word
@@ -24,7 +27,7 @@ from stepline.asr.weights import FOLDERS
 from stepline.asr.whisper import Whisper
 from stepline.availability import read_manifest, write_manifest
 from stepline.devices import CPU
-from stepline.errors import ConfigError, StoreError
+from stepline.errors import ConfigError, SteplineError, StoreError
 from stepline.io import canonical_json, read_json, sha256_file, write_bytes, write_sealed
 from stepline.media.audio import RATE
 from stepline.progress import progress
@@ -66,9 +69,13 @@ def transcribe(
     if engine not in ENGINES:
         raise ConfigError(f"asr.engine: {engine!r} is not allowed; choose from {', '.join(ENGINES)}")
     videos: dict[str, dict[str, Any]] = {}
+    listed = read_manifest(media_manifest)
     by = recogniser(engine, options)
     made_by = ENGINES[engine](**options, **({"on": on} if engine in FOLDERS else {}))
-    for video, media in progress(read_manifest(media_manifest).items(), what="asr", unit="videos"):
+    if (processes := PROCESSES.get(engine, 1)) > 1:
+        new = [media_folder / video / "audio.wav" for video in listed if not (folder / f"{video}.json").is_file()]
+        _answer_all([wav for wav in new if wav.is_file()], made_by, folder / "answers", processes)
+    for video, media in progress(listed.items(), what="asr", unit="videos"):
         path, done = folder / f"{video}.parquet", folder / f"{video}.json"
         absent = media if media["status"] != "present" else media["audio"]
         if absent["status"] != "present":
@@ -100,6 +107,27 @@ def transcribe(
         reason = "" if made["n_sentences"] else "no speech found"
         videos[video] = {"status": "present", "reason": reason, "n_sentences": made["n_sentences"], **failures}
     write_manifest(manifest, videos, **by)
+
+
+def _answer_all(wavs: Sequence[Path], engine: Engine, answers: Path, processes: int) -> None:
+    """Have the answers to all chunks of some files, of several at once; what fails is left to ``recognise``."""
+    at_once = min(processes, len(wavs), len(os.sched_getaffinity(0)))
+    if at_once < 2:
+        return
+    pool = ProcessPoolExecutor(at_once, get_context("spawn"))
+    try:
+        asked = [pool.submit(_answer, wav, engine, answers) for wav in wavs]
+        for _ in progress(as_completed(asked), what="asr", unit="videos", total=len(asked)):
+            pass
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _answer(wav: Path, engine: Engine, answers: Path) -> None:
+    with suppress(SteplineError):
+        for _, samples in chunks(wav):
+            if samples.any():
+                _said(samples, engine, answers)
 
 
 def recognise(wav: Path, engine: Engine, answers: Path, *, what: str) -> list[Sentence]:
