@@ -86,6 +86,12 @@ def test_packages_that_are_absent_are_lacking_unless_each_rule_has_its_own(monke
     assert missing("eva_clip-hirest", config()) == (Need("weights", "eva_clip"),)
 
 
+def test_a_file_of_the_user_s_may_do_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "find_spec", lambda package: None if package == "torch" else 1)
+    Path("mine.py").write_text(OWN)
+    assert missing("mine", config(backbones={"mine": {"path": "mine.py"}})) == ()
+
+
 def test_what_s3d_and_videoclip_make_is_compared_by_the_dot_product_unless_it_has_length_1() -> None:
     for name in ("s3d-dropdtw", "videoclip-oepp"):
         assert similarity(presets()[name]) == "dot product"

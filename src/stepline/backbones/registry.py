@@ -57,7 +57,7 @@ NetworkSpec = TypeVar("NetworkSpec", bound=ClipSpec | TextSpec)
 DOT = ("s3d", "videoclip")
 """The architectures whose own code compares by the dot product; that of all others by the cosine. See `similarity`."""
 PACKAGES = {
-    "": ("av", "cv2", "PIL", "torch"),
+    "": ("av", "cv2", "PIL"),
     "videoclip": ("tokenizers", "transformers"),
     "timesformer": ("transformers",),
     "egovlp": ("tokenizers", "transformers"),
@@ -67,7 +67,7 @@ PACKAGES = {
     "open_clip": ("open_clip",),
     "hf": ("safetensors", "tokenizers", "transformers"),
 }
-"""What must be installed for an architecture, besides what all networks need."""
+"""What must be installed for an architecture, besides torch and what all need; a user's own file may need no torch."""
 
 
 @cache
@@ -198,7 +198,7 @@ def _absent(architecture: str) -> tuple[Need, ...]:
 
 
 def _not_installed(architecture: str) -> tuple[Need, ...]:
-    wanted = (*PACKAGES[""], *PACKAGES.get(architecture, ()))
+    wanted = (*PACKAGES[""], *(() if architecture == "file" else ("torch",)), *PACKAGES.get(architecture, ()))
     return tuple(Need("package", package) for package in wanted if find_spec(package) is None)
 
 
