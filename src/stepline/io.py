@@ -112,7 +112,7 @@ def packaged_yaml(path: Path) -> Any:
     """Return the YAML value in a file of the package, which the tests have checked."""
     import yaml
 
-    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(path.read_text(encoding="utf-8")).get_single_data()
 
 
 def read_yaml(text: str) -> Any:

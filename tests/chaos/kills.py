@@ -57,7 +57,7 @@ def kill(verb: str, at: int, *, replaced: bool, times: int = 1, case: str = "") 
             assert ended.returncode == 137, f"{case}: {ended.stderr[-2000:]}"
             deaths += 1
         work += done(folder, VERBS[verb])
-        wrong = differences(content(folder), expected)
+        wrong = [line for line in differences(content(folder), expected) if not _of_others(verb, line)]
         assert not wrong, f"{case}: " + "; ".join(wrong[:20])
         for what in (*(f"decoded {video}" for video in VIDEOS), "asked"):
             twice = work[what] - whole[what]
@@ -65,6 +65,11 @@ def kill(verb: str, at: int, *, replaced: bool, times: int = 1, case: str = "") 
         again = sum(work[f"decoded {video}"] - whole[f"decoded {video}"] for video in VIDEOS)
         at_once = 2 if verb == "extract" else 1  # one is finished, and one decoder is ahead
         assert again <= at_once * deaths, f"{case}: {again} videos are decoded again after {deaths} kills"
+
+
+def _of_others(verb: str, line: str) -> bool:
+    """Return whether a difference is one that a later job mends: media's pass makes shots and pictures for theirs."""
+    return verb == "media" and line.startswith(("datasets/mine/shots/", "datasets/mine/thumbnails/"))
 
 
 def _workflow(seed: int, draw: random.Random) -> int:

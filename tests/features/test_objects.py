@@ -23,7 +23,7 @@ from stepline.availability import Record, write_availability
 from stepline.backbones.histogram import HistogramSpec
 from stepline.cli import main
 from stepline.errors import StoreError
-from stepline.features import decoding, objects, store
+from stepline.features import objects, store
 from stepline.features.bank import Bank
 from stepline.features.cache import FeatureCache
 from stepline.features.extract import Work, extract
@@ -31,6 +31,7 @@ from stepline.features.objects import StorageError
 from stepline.features.store import Part
 from stepline.features.verify import Checked, verify
 from stepline.io import read_json, sha256_file, write_json
+from stepline.media.process import Decoder
 from stepline.paths import Remote, located
 from tests.features.test_verify import content
 from tests.media.clips import CFR_25, LIMITS, make
@@ -256,8 +257,8 @@ def test_extraction_loses_nothing_to_a_kill_or_a_refusal(
 ) -> None:
     pytest.importorskip("cv2")
     spec, decoded = HistogramSpec(), []
-    decode = decoding.killable
-    monkeypatch.setattr(decoding, "killable", lambda *a, **o: (decoded.append(a[1].stem), decode(*a, **o))[1])
+    decode = Decoder.__call__
+    monkeypatch.setattr(Decoder, "__call__", lambda *a, **o: (decoded.append(a[2].stem), decode(*a, **o))[1])
     monkeypatch.setattr(objects, "RETRIES", 1)
     clips = [make(Path(f"{video}.mp4").absolute(), CFR_25) for video in "abc"]
     records = [Record(video=c.stem, status="present", path=str(c), sha256=sha256_file(c)) for c in clips]

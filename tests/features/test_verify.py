@@ -12,11 +12,12 @@ from stepline.availability import Record, write_availability
 from stepline.backbones.histogram import HistogramSpec
 from stepline.cli import main
 from stepline.errors import StoreError
-from stepline.features import decoding, store
+from stepline.features import store
 from stepline.features.extract import Work, extract
 from stepline.features.store import Part
 from stepline.features.verify import Checked, verify
 from stepline.io import read_json, sha256_file, write_json
+from stepline.media.process import Decoder
 from tests.media.clips import CFR_25, LIMITS, make
 
 pytest.importorskip("zarr")
@@ -151,7 +152,7 @@ def test_the_next_run_makes_only_what_was_damaged(monkeypatch: pytest.MonkeyPatc
     flip(shard / "features/c/0/0", 20 * 4 * spec.dimension)  # 15 rows a video: it is b's
     assert Checked(shard, ["b"]) in list(verify(paths.spec_record(spec).parent))
     decoded = []
-    decode = decoding.killable
-    monkeypatch.setattr(decoding, "killable", lambda *a, **o: (decoded.append(a[1].stem), decode(*a, **o))[1])
+    decode = Decoder.__call__
+    monkeypatch.setattr(Decoder, "__call__", lambda *a, **o: (decoded.append(a[2].stem), decode(*a, **o))[1])
     assert run() == before
     assert decoded == ["b"]

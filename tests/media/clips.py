@@ -1,8 +1,9 @@
 """Clips for tests: each frame has its index painted in, as 16 black or white columns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,19 @@ from stepline.media.process import Decoder, Limits
 av = pytest.importorskip("av")
 
 LIMITS = Limits(memory_mb=1000, least_s=120, s_per_video_s=4)
-DECODER = Decoder(LIMITS)
+
+
+class _Alone(Decoder):
+    """A decoder whose process ends with each piece of work."""
+
+    def __call__(self, work: Callable[..., Iterator[Any]], *arguments: Any, duration_s: float) -> Generator[Any]:
+        try:
+            yield from super().__call__(work, *arguments, duration_s=duration_s)
+        finally:
+            self.close()
+
+
+DECODER = _Alone(LIMITS)
 WIDTH, HEIGHT = 320, 64
 CFR_30 = [Fraction(i, 30) for i in range(120)]
 CFR_25 = [Fraction(i, 25) for i in range(75)]
