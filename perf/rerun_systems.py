@@ -193,8 +193,9 @@ def environment(folder: Path, system: System) -> Path:
     """Make a system's environment where it is not there yet, and return its folder of programs."""
     made = folder / digest(" ".join(system.packages))
     if not (made / "made").exists():
-        subprocess.run(["uv", "venv", "--quiet", "--clear", "--python", sys.executable, made], check=True)
-        install = ["uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", made / "bin/python"]
+        uv = Path(sys.executable).with_name("uv")
+        subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, made], check=True)
+        install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", made / "bin/python"]
         subprocess.run([*install, *system.packages], check=True)
         (made / "made").touch()
     return made / "bin"
