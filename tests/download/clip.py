@@ -1,6 +1,5 @@
 """A small real video for the tests of downloads."""
 
-import atexit
 import subprocess
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from stepline.media.process import Limits
 
 DURATION_S = 3
 HEADERS = Headers(Limits(memory_mb=1000, least_s=120, s_per_video_s=4))
-atexit.register(HEADERS.close)
 
 
 def ffmpeg(*arguments: str | Path) -> None:

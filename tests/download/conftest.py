@@ -19,6 +19,13 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(tmp_path_factory, "clips", clip.make)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _headers() -> Iterator[None]:
+    """No process stays for the next tests."""
+    yield
+    clip.HEADERS.close()
+
+
 @pytest.fixture
 def server(clips: Path) -> Iterator[FileServer]:
     """Serves the clips, and a page that plays ``a.mp4``."""
