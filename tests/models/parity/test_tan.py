@@ -170,9 +170,11 @@ def test_a_mistake_is_seen_and_is_the_listed_one(
     listed = json.loads((parity / "tan/mutations.json").read_text())["values"]
     assert listed.keys() == {*MISTAKES, NO_MISTAKE}
     given: dict[str, Any] = {name: golden[f"in/{name}"] for name in ("video_padding", "text_padding")}
-    assert max(errors(small, golden, **given).values()) < TOLERANCE
+    rounding = errors(small, golden, **given)
+    assert max(rounding.values()) < TOLERANCE
     MISTAKES[mistake](small, monkeypatch, given)
     found = errors(small, golden, **given)
     assert {name for name, error in found.items() if error > TOLERANCE} == listed[mistake].keys()
     for name, error in listed[mistake].items():
-        assert found[name] == pytest.approx(error, rel=1e-3), name
+        roundings = rounding[name] + listed[NO_MISTAKE][name]  # of this processor, and of the one that listed it
+        assert found[name] == pytest.approx(error, rel=1e-3, abs=roundings), name
