@@ -1,3 +1,4 @@
+import gc
 import subprocess
 from fractions import Fraction
 from pathlib import Path
@@ -10,6 +11,7 @@ from stepline.media.decode import MediaError, MissedKeyError, frames
 from stepline.media.read import timeline_of
 from tests.media.clips import CFR_25, CFR_2997, VFR, copy_from, index_of, make
 
+av = pytest.importorskip("av")
 imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
 
 CLIPS = {
@@ -51,6 +53,33 @@ def test_decoding_can_start_at_a_key_frame(tmp_path: Path) -> None:
     key = int(timeline_of(path).keys[3])
     started = [(frame.pts, index_of(frame.rgb())) for frame in frames(path, key=key)]
     assert started == [(pts, shows) for pts, shows in whole if pts >= key]
+
+
+def test_pictures_leave_memory_without_a_collection_of_cycles(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.mp4", CFR_25)
+    gc.collect()
+    gc.disable()
+    try:
+        assert sum(1 for frame in frames(path) if frame.size) == len(CFR_25)
+        assert sum(type(each) is av.VideoFrame for each in gc.get_objects()) < 10
+    finally:
+        gc.enable()
+
+
+def test_a_picture_in_the_middle_is_turned_where_it_says_so_itself(tmp_path: Path) -> None:
+    plain, turned, path = make(tmp_path / "a.mp4", CFR_25[:5]), tmp_path / "turned.mp4", tmp_path / "both.mp4"
+    turn = ["-c", "copy", "-bsf:v", "h264_metadata=display_orientation=insert:rotate=90"]
+    subprocess.run([imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", plain, *turn, turned], check=True)
+    with av.open(str(plain)) as first, av.open(str(path), "w") as joined:
+        stream = joined.add_stream_from_template(first.streams.video[0])
+        for number, part in enumerate((plain, turned, plain)):
+            with av.open(str(part)) as container:
+                offset = round(number / 5 / container.streams.video[0].time_base)
+                for packet in container.demux(video=0):
+                    if packet.size:
+                        packet.pts, packet.dts, packet.stream = packet.pts + offset, packet.dts + offset, stream
+                        joined.mux(packet)
+    assert [frame.size for frame in frames(path)] == [(320, 64)] * 5 + [(64, 320)] + [(320, 64)] * 9  # its key frame
 
 
 def test_a_container_that_leads_elsewhere_is_an_error(tmp_path: Path) -> None:

@@ -78,8 +78,7 @@ class Sound:
     def __init__(self, stream: "av.AudioStream", start_s: Fraction) -> None:
         """Decode nothing yet."""
         self._start_s = start_s
-        self._next: int | None = None
-        self._end_s = 0.0
+        self._last: av.AudioFrame | None = None
         self._lost = 0
         self._first = "the audio's codec is unknown" if stream.codec_context is None else ""
         self._known = stream.codec_context is not None
@@ -101,15 +100,23 @@ class Sound:
             if isinstance(error, MemoryError):
                 raise
             self._lost += 1
-            self._first = self._first or f"cannot be decoded, the first after {self._end_s:.3f} s: {error.strerror}"
+            at = f"{float(self._end_s()):.3f} s"
+            self._first = self._first or f"cannot be decoded, the first after {at}: {error.strerror}"
             return
         for frame in frames:
-            time_base = fraction(frame.time_base)
-            frame.pts = self._next if frame.pts is None else frame.pts - round(self._start_s / time_base)
-            frame.pts = frame.pts or 0
-            end = frame.pts * time_base + Fraction(frame.samples, frame.sample_rate)
-            self._next, self._end_s = round(end / time_base), float(end)
+            if frame.pts is None:
+                frame.pts = round(self._end_s() / fraction(frame.time_base))
+            elif self._start_s:
+                frame.pts -= round(self._start_s / fraction(frame.time_base))
+            self._last = frame
             yield frame
+
+    def _end_s(self) -> Fraction:
+        """Return when the last frame ends."""
+        if self._last is None:
+            return Fraction(0)
+        length_s = Fraction(self._last.samples, self._last.sample_rate)
+        return (self._last.pts or 0) * fraction(self._last.time_base) + length_s
 
 
 class AudioFile:

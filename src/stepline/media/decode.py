@@ -161,6 +161,8 @@ class Stream:
         self._container = container
         self._size = self.video.width, self.video.height
         self._turned, self._scaler, self._filters = turned, VideoReformatter(), Filters()
+        self._angle: int | None = None
+        self._turn = 0
         self._last: DecodedFrame | None = None
         self._first: int | None = None
         self._due: set[int] = set()
@@ -223,8 +225,14 @@ class Stream:
 
     def frame(self, picture: "av.VideoFrame", pts: int, duration: int) -> DecodedFrame:
         """Return a picture of the stream that is shown from ``pts`` on, counted from time 0."""
-        serving = self._turned, self._scaler, self._filters
+        serving = self._turn_of(picture), self._scaler, self._filters
         return DecodedFrame(pts, self.time_base, duration, self.frame_rate, picture, *serving)
+
+    def _turn_of(self, picture: "av.VideoFrame") -> int:
+        """Return the picture's ``rotation``, read where the angle is not that of the last one: see there why."""
+        if self._turned and picture.rotation != self._angle:
+            self._angle, self._turn = picture.rotation, rotation(picture)
+        return self._turn
 
     def decode(self, packet: "av.Packet[av.VideoStream]", *, after: int | None = None) -> Iterator[DecodedFrame]:
         """Yield the frames that come out for a packet, in order of presentation; the empty packet ends the stream.

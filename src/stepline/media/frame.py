@@ -62,7 +62,7 @@ class DecodedFrame:
     """A frame of PyAV: shown from ``pts`` x ``time_base`` seconds on, counted from the start of the video stream.
 
     duration: how long, in the same units. frame_rate: of the stream, as libavformat guesses it. stored: the picture
-    as it is stored. turned: whether it is shown as the file says, upright. scaler and filters: serve all frames.
+    as it is stored. turn: its ``rotation``, 0 where it is shown as it is stored. scaler and filters: serve all frames.
     """
 
     pts: int
@@ -70,7 +70,7 @@ class DecodedFrame:
     duration: int
     frame_rate: Fraction
     stored: "av.VideoFrame"
-    turned: bool
+    turn: int
     scaler: "av.video.reformatter.VideoReformatter"
     filters: Filters
 
@@ -87,8 +87,7 @@ class DecodedFrame:
     @cached_property
     def picture(self) -> "av.VideoFrame":
         """The picture as it is shown."""
-        turns = TURNS[rotation(self.stored)] if self.turned else ()
-        return self.filters(self.stored, *turns) if turns else self.stored
+        return self.filters(self.stored, *TURNS[self.turn]) if self.turn else self.stored
 
     @property
     def size(self) -> tuple[int, int]:
@@ -98,7 +97,7 @@ class DecodedFrame:
     def square(self) -> "DecodedFrame":
         """Return the largest square in the middle, as ffmpeg crops it: where chroma is shared, offsets are even."""
         side = min(self.size)
-        return replace(self, stored=self.filters(self.picture, ("crop", f"{side}:{side}")), turned=False)
+        return replace(self, stored=self.filters(self.picture, ("crop", f"{side}:{side}")), turn=0)
 
     def rgb(self, width: int = 0, height: int = 0) -> Image:
         """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
@@ -158,7 +157,8 @@ TURNS: dict[int, tuple[tuple[str, str], ...]] = {
 def rotation(picture: "av.VideoFrame") -> int:
     """Return by how many degrees, clockwise, a picture is turned to stand upright; 360 more where it is mirrored after.
 
-    It is what the display matrix of the file says, as far as it turns by right angles.
+    It is what the display matrix of the file says, as far as it turns by right angles. The picture then stays in memory
+    until Python's collector of cycles runs: PyAV's side data and it refer to each other.
     """
     side: Any = picture.side_data.get("DISPLAYMATRIX")
     if side is None:

@@ -22,7 +22,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGE = 8 << 20
 """From how many bytes on freed memory goes back at once: more than a frame, less than the index of hours of video."""
 GROWN = 256 << 20
-"""By how many bytes a process may grow, from its start to the end of a video, before another takes its place."""
+"""By how many bytes a process may grow, from the end of its first video, before another takes its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,14 +140,16 @@ def _serve(pipe: Connection, parent: int, memory_mb: int) -> None:
     if hasattr(libc, "mallopt"):  # glibc's; left to itself it keeps what opening a long video took
         libc.mallopt(M_MMAP_THRESHOLD, LARGE)
         libc.mallopt(M_TRIM_THRESHOLD, 4 * LARGE)
-    first = data_bytes()
+    first = 0
     while True:
         try:
             work, arguments = pipe.recv()
         except EOFError:
             return
         error = _done(pipe, memory_mb, work, arguments)
-        pipe.send(("end", (error, data_bytes() - first)))
+        now = data_bytes()
+        first = first or now  # with the packages that the first one imported
+        pipe.send(("end", (error, now - first)))
 
 
 def _done(

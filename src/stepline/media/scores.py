@@ -71,7 +71,7 @@ def _hash(bgr: Image) -> NDArray[np.bool_]:
     low = cv2.dct(np.asarray(square, np.float32) / (square.max() or 1))[:HASH, :HASH].ravel()
     ordered = np.sort(low)
     half = low.size // 2
-    return cast(NDArray[np.bool_], low > (ordered[half - 1] + ordered[half]) / 2)
+    return cast("NDArray[np.bool_]", low > (ordered[half - 1] + ordered[half]) / 2)
 
 
 def _histogram(bgr: Image) -> NDArray[np.float32]:
@@ -79,4 +79,4 @@ def _histogram(bgr: Image) -> NDArray[np.float32]:
     import cv2
 
     counts = cv2.calcHist([cv2.cvtColor(bgr, cv2.COLOR_BGR2YUV)], [0], None, [BINS], [0, 256])
-    return cast(NDArray[np.float32], cv2.normalize(counts, counts).ravel())
+    return cast("NDArray[np.float32]", cv2.normalize(counts, counts).ravel())
