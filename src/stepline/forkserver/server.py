@@ -26,18 +26,20 @@ from stepline.forkserver import received
 
 IMPORTED = "stepline.cli", "stepline.progress", "filelock", "numpy", "pyarrow.parquet"
 """What jobs of most verbs import."""
-BY_VERB = {"extract": ("stepline.features.extract", "zarr")}
+BY_VERB = {"extract": ("stepline.features.extract", "zarr"), "encode": ("torch", "transformers.modeling_utils")}
 """What all jobs of a verb import, whether there is work for them or not."""
-OFTEN = 2
-"""After so many jobs of a verb that import a module themselves, the server imports it."""
+DONE_BY_OTHERS = {"extract", "media", "shots", "thumbnails"}
+"""Verbs whose jobs may find their work done. The server imports what two of their jobs have imported; of other verbs,
+what one job has imported."""
 PR_SET_PDEATHSIG = 1
 SIGNALS = signal.SIGINT, signal.SIGTERM
 """What the server lets pass, as the listener ends it after its jobs; forks do not."""
 LASTING = (sys.prefix, sys.base_prefix, *stepline.__path__)
 """Where modules stand that are the same for all jobs: not a user's own."""
 BESIDE_TORCH = {"torchvision", "timm", "open_clip", "transformers"}
-LEARNED = {"torch", "scipy", "sklearn", "matplotlib", "jinja2", "av", "cv2", "zarr", "scenedetect", *BESIDE_TORCH}
-"""Packages whose import takes long."""
+OF_STAGES = {"stepline", "pyarrow", "jsonschema", "matplotlib", "jinja2", "av", "cv2", "zarr", "scenedetect"}
+LEARNED = {*OF_STAGES, "torch", "scipy", "sklearn", *BESIDE_TORCH}
+"""Packages whose import takes long, or that many jobs import."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,9 @@ class _Server:
         except OSError:  # the process that asked is gone
             connection.close()
             return None
-        often = (name for name, times in self.imported[verb].items() if times >= OFTEN)
-        self.import_all([*BY_VERB.get(verb, ()), *often])
+        enough = 2 if verb in DONE_BY_OTHERS else 1
+        learned = (name for name, times in self.imported[verb].items() if times >= enough)
+        self.import_all([*BY_VERB.get(verb, ()), *learned])
         names = os.memfd_create("imported")
         if (process := os.fork()) == 0:
             self._become(files, connection)

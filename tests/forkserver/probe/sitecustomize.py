@@ -54,6 +54,9 @@ def imports(name: str) -> None:
     import_module(name)
 
 
+extract = imports
+
+
 def leave(code: str) -> None:
     sys.exit(int(code))
 
