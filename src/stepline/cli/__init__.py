@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stepline import __version__, paths
 from stepline.cli import bank, parity, search, weights
@@ -21,9 +21,6 @@ from stepline.invocation import Invocation
 from stepline.mirror import mirror_root
 from stepline.plans import BENCHMARKS, benchmark, configured, has_tables, pipeline, plan, released, to_fetch
 from stepline.stopping import Stopped, kill_children, stopped_by_sigterm
-
-if TYPE_CHECKING:
-    from filelock import FileLock
 
 log = logging.getLogger("stepline")
 
@@ -254,23 +251,18 @@ def _fetch_each(items: dict[str, Callable[[], str]]) -> None:
 
 
 def _media(parsed: argparse.Namespace) -> None:
+    from filelock import FileLock
+
     from stepline.media.prepare import prepare
     from stepline.media.process import Limits
     from stepline.report.with_media import media_of
 
     config, name, shard = _shard(parsed)
-    with _turn(name, shard) if _one_host() else nullcontext():
-        limits, manifest = Limits(**config["media"]["limits"]), paths.manifest(paths.media(name), shard)
-        prepare(paths.availability(name, shard), media_of(config, name), manifest, limits=limits)
-
-
-def _turn(name: str, shard: str) -> "FileLock":
-    """Return the lock by which the jobs of a shard decode one after the other."""
-    from filelock import FileLock
-
-    lock = paths.features_lock(name, shard)
+    manifest, lock = paths.manifest(paths.media(name), shard), paths.features_lock(name, shard)
     lock.parent.mkdir(parents=True, exist_ok=True)
-    return FileLock(lock, is_singleton=True)
+    with FileLock(lock) if _one_host() else nullcontext():
+        limits = Limits(**config["media"]["limits"])
+        prepare(paths.availability(name, shard), media_of(config, name), manifest, limits=limits)
 
 
 def _one_host() -> bool:
@@ -305,19 +297,14 @@ def _transcribe(parsed: argparse.Namespace) -> None:
 
 
 def _extract(parsed: argparse.Namespace) -> None:
-    config, name, shard = _shard(parsed)
-    with _turn(name, shard):  # first of all: who has it makes the media too
-        _extract_alone(config, name, shard, parsed.backbone)
-
-
-def _extract_alone(config: Config, name: str, shard: str, folder: str) -> None:
     from stepline.features.extract import extract
     from stepline.features.work import works
     from stepline.media.process import Limits
     from stepline.report.with_media import media_of
 
+    config, name, shard = _shard(parsed)
     made = pipeline(config, name)
-    backbone = made.features.backbone_of(folder)
+    backbone = made.features.backbone_of(parsed.backbone)
     todo = works(made, backbone, shard)
     with_media = _one_host() and made.demand.media and not os.path.isabs(made.features.environment(backbone))
     manifest = paths.features_manifest(name, shard, todo[0].spec)

@@ -61,7 +61,7 @@ def extract(
     records = read_availability(availability)
     present = [record for record in records.values() if record.status == "present"]
     lock.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(lock, is_singleton=True):
+    with FileLock(lock):
         filling = _Filling(works, options, damaged, media)
         filling.run(present, limits)
         for number, error in filling.errors.items():
