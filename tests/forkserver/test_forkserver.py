@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -108,6 +109,18 @@ def test_a_job_ends_as_its_fork_does(listener: Listener) -> None:
     code, _, errors = job(listener, "fail", "what went wrong")
     assert code == 1
     assert errors.endswith("RuntimeError: what went wrong\n")
+
+
+def test_a_job_may_have_ended_before_its_process_hears_that_it_began(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "jobs"))
+        server.listen()
+        with started(tmp_path / "jobs", "leave", "3") as process:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"+3")
+                code = process.wait(PATIENCE_S)
+            assert (code, process.communicate(timeout=PATIENCE_S)[1]) == (3, "")
 
 
 def test_it_starts_processes_of_its_own(listener: Listener) -> None:

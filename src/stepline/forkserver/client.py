@@ -31,9 +31,9 @@ def ask(address: str) -> int | None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, _: listener.send(bytes([number])))
-    if not _next(listener):
+    if not _next(listener, 1):  # no more: a short job may have ended already
         return None
-    if not (answer := _next(listener)):
+    if not (answer := _next(listener, 4)):
         print("error: the process that forks jobs was killed; the same command goes on from there", file=sys.stderr)
         return LOST
     code = int(answer)
@@ -44,9 +44,9 @@ def ask(address: str) -> int | None:
     return code
 
 
-def _next(listener: socket) -> bytes:
-    """Return what comes next; nothing where the other end is gone."""
+def _next(listener: socket, size: int) -> bytes:
+    """Return what comes next, at most ``size`` bytes; nothing where the other end is gone."""
     try:
-        return listener.recv(4)
+        return listener.recv(size)
     except OSError:
         return b""
