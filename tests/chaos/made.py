@@ -137,9 +137,13 @@ class Made(Folder):
         other.join()
         refused, ended = [done for done in both if done.returncode], ENDED.format(self.folder)
         for done in both:
-            assert "Traceback" not in done.stderr or ended in done.stderr, f"of two runs at once:\n{done.stderr[-4000:]}"
+            assert "Traceback" not in done.stderr or ended in done.stderr, (
+                f"of two runs at once:\n{done.stderr[-4000:]}"
+            )
         for done in refused:
-            assert any(each in done.stderr for each in (*REFUSED, ended)), f"of two runs at once:\n{done.stderr[-4000:]}"
+            assert any(each in done.stderr for each in (*REFUSED, ended)), (
+                f"of two runs at once:\n{done.stderr[-4000:]}"
+            )
         assert len(refused) < 2, (
             f"of two runs at once none went on:\n{both[0].stderr[-2000:]}\n{both[1].stderr[-2000:]}"
         )
