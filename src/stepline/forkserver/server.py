@@ -27,7 +27,7 @@ from stepline.forkserver import received
 IMPORTED = "stepline.cli", "stepline.progress", "filelock", "numpy", "pyarrow.parquet"
 """What jobs of most verbs import."""
 BY_VERB = {"extract": ("stepline.features.extract", "zarr"), "encode": ("torch", "transformers.modeling_utils")}
-"""What all jobs of a verb import, whether there is work for them or not."""
+"""What nearly all jobs of a verb import: the server imports it before the first one."""
 DONE_BY_OTHERS = {"extract", "media", "shots", "thumbnails"}
 """Verbs whose jobs may find their work done. The server imports what two of their jobs have imported; of other verbs,
 what one job has imported."""
