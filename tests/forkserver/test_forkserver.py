@@ -192,6 +192,12 @@ def test_what_needs_torch_made_ready_is_learned_too(listener: Listener) -> None:
     assert [job(listener, "imports", "torchvision")[1] for _ in range(2)] == ["False\n", "True\n"]
 
 
+def test_what_all_jobs_of_texts_import_is_there_for_the_first(listener: Listener) -> None:
+    if find_spec("transformers") is None:
+        pytest.skip("transformers is not installed")
+    assert job(listener, "encode", "transformers.modeling_utils")[1] == "True\n"
+
+
 @pytest.mark.parametrize("address", ["/nowhere/jobs", "{}/jobs"])
 def test_without_a_server_a_job_does_its_work_itself(address: str, tmp_path: Path) -> None:
     with started(address.format(tmp_path), "--version") as process:

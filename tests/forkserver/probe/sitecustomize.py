@@ -54,7 +54,7 @@ def imports(name: str) -> None:
     import_module(name)
 
 
-extract = imports
+encode = extract = imports
 
 
 def leave(code: str) -> None:
