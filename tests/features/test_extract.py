@@ -201,7 +201,7 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path, decoded: list[str
     made = run(tmp_path, a, b)
     assert decoded == ["b"]
     assert {record["status"] for record in made.values()} == {"present"}
-    assert sorted(path.name for path in (tmp_path / "features").iterdir()) == [".locks", "000", "lock"]
+    assert sorted(path.name for path in (tmp_path / "features").iterdir()) == [".locks", "000", "lock", "lock.all.lock"]
     store(tmp_path, Work(spec=SPEC, store=tmp_path / "whole/000"), manifest="whole.json")
     assert (tmp_path / "manifest.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
     shard = "000/features/c/0/0"

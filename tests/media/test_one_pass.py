@@ -10,6 +10,7 @@ from stepline.media import one_pass as stage
 from stepline.media.decode import frames
 from stepline.media.one_pass import one_pass
 from stepline.media.scores import FrameScores
+from tests.conftest import ROOT
 from tests.media.clips import CFR_25, DECODER, VFR, make
 
 pytest.importorskip("cv2")
@@ -51,3 +52,28 @@ def test_scores_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_worker_imports_neither_torch_nor_what_it_does_not_need() -> None:
     code = "import sys, stepline.media.one_pass; sys.exit(bool({'torch', 'pyarrow', 'scipy'} & sys.modules.keys()))"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+AFTER_THREADS = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from stepline.media.one_pass import one_pass
+from stepline.media.process import Decoder
+from tests.media.clips import LIMITS
+
+cv2.setNumThreads(2)
+cv2.cvtColor(np.zeros((2000, 2000, 3), np.uint8), cv2.COLOR_BGR2HSV)
+path = Path(sys.argv[1])
+with Decoder(replace(LIMITS, least_s=20)) as decoder:
+    assert one_pass(path, path.parent, decoder=decoder, duration_s=0)["n_frames"] == 75
+"""
+
+
+def test_a_process_with_threads_of_opencv_can_be_copied(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.mp4", CFR_25)
+    subprocess.run([sys.executable, "-c", AFTER_THREADS, path], check=True, cwd=ROOT)

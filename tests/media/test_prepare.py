@@ -1,5 +1,7 @@
 import os
 import wave
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -209,3 +211,20 @@ def test_only_a_video_that_is_turned_or_begins_late_is_read_again(tmp_path: Path
     late = replace(plain, begin_s=2.0)
     assert run(tmp_path, late)["a"]["sha256"] == run(tmp_path, late)["a"]["sha256"] == f"{plain.sha256}@2.000"
     assert passes == ["upright", "upright", "stored", "upright"]
+
+
+def test_another_job_may_make_the_media_of_the_next_video_between_turns(tmp_path: Path, passes: list[str]) -> None:
+    records = [replace(video(tmp_path), video=name) for name in ("a", "b", "c")]
+    write_availability(tmp_path / "availability.json", records)
+    manifest, media = tmp_path / "media/manifests/000.json", Media(tmp_path / "media")
+    turns: list[int] = []
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        turns.append(len(passes))
+        if len(turns) == 2:
+            prepare(tmp_path / "availability.json", media, manifest, limits=LIMITS)
+        yield
+
+    prepare(tmp_path / "availability.json", media, manifest, limits=LIMITS, turn=turn)
+    assert (turns, len(passes)) == ([0, 1, 3], 3)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -217,10 +218,12 @@ def test_a_longer_video_may_take_longer(tmp_path: Path) -> None:
 
 
 def test_a_consumer_that_takes_its_time_costs_none() -> None:
-    limits = Limits(memory_mb=1000, least_s=3, s_per_video_s=1)
-    for number, item in enumerate(killable(count, 5, limits=limits, duration_s=0)):
-        assert item == number
-        time.sleep(0.8)
+    with Decoder(LIMITS) as decoder:
+        assert list(decoder(count, 1, duration_s=0)) == [0]  # the process has started
+        decoder.limits = replace(LIMITS, least_s=1)
+        for number, item in enumerate(decoder(count, 5, duration_s=0)):
+            assert item == number
+            time.sleep(0.3)
 
 
 def test_what_nobody_takes_any_more_ends_the_process() -> None:

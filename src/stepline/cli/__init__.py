@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -251,18 +252,19 @@ def _fetch_each(items: dict[str, Callable[[], str]]) -> None:
 
 
 def _media(parsed: argparse.Namespace) -> None:
-    from filelock import FileLock
-
     from stepline.media.prepare import prepare
     from stepline.media.process import Limits
     from stepline.report.with_media import media_of
+    from stepline.turns import one_video
 
     config, name, shard = _shard(parsed)
-    manifest, lock = paths.manifest(paths.media(name), shard), paths.features_lock(name, shard)
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(lock) if _one_host() else nullcontext():
-        limits = Limits(**config["media"]["limits"])
-        prepare(paths.availability(name, shard), media_of(config, name), manifest, limits=limits)
+    prepare(
+        paths.availability(name, shard),
+        media_of(config, name),
+        paths.manifest(paths.media(name), shard),
+        limits=Limits(**config["media"]["limits"]),
+        turn=partial(one_video, paths.features_lock(name, shard)) if _one_host() else nullcontext,
+    )
 
 
 def _one_host() -> bool:

@@ -6,8 +6,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from filelock import FileLock
-
 from stepline.availability import Record, read_availability, write_manifest
 from stepline.config import Config
 from stepline.errors import SteplineError
@@ -23,6 +21,7 @@ from stepline.media.process import Decoder, Limits
 from stepline.paths import Location
 from stepline.spec import ClipSpec, FrameSpec
 from stepline.stopping import Stopped, whole_step
+from stepline.turns import all_videos
 
 log = logging.getLogger(__name__)
 
@@ -51,17 +50,17 @@ def extract(
     """Make the store of the first of ``works`` for a shard's present videos; ``manifest`` says what became of each.
 
     The first is the job's own; missing rows of the others, of the same shard, are computed in the same pass and staged,
-    so that their jobs find them done. ``lock`` keeps a shard's jobs apart: a GPU is taken by the one that has it, once
-    it is clear that a network runs. A video that cannot be read, within the limits, is ``failed`` with its reason. A
-    damaged one has the rows that can be had, and its ``gaps``; where ``damaged`` is ``skip``, it is ``failed``. Rows
-    that a store holds already are kept where file, spans and clips are the same; those that were staged before a kill
-    are used. options: the configuration's ``features``. Raises the error of the first work's network; another's is
-    logged, and raised by its own job. Raises Stopped where the process is asked to end, with what came so far staged.
+    so that their jobs find them done. ``lock`` keeps a shard's jobs apart (see ``turns``): a GPU is taken by the one
+    that has it, once it is clear that a network runs. A video that cannot be read, within the limits, is ``failed``
+    with its reason. A damaged one has the rows that can be had, and its ``gaps``; where ``damaged`` is ``skip``, it is
+    ``failed``. Rows that a store holds already are kept where file, spans and clips are the same; those that were
+    staged before a kill are used. options: the configuration's ``features``. Raises the error of the first work's
+    network; another's is logged, and raised by its own job. Raises Stopped where the process is asked to end, with what
+    came so far staged.
     """
     records = read_availability(availability)
     present = [record for record in records.values() if record.status == "present"]
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(lock):
+    with all_videos(lock):
         filling = _Filling(works, options, damaged, media)
         filling.run(present, limits)
         for number, error in filling.errors.items():

@@ -1,7 +1,7 @@
 """The media stage: each video is probed, scored and its audio cut out, once."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -125,12 +125,19 @@ class Beside:
         self._stack.__exit__(MediaError, MediaError("left"), None)
 
 
-def prepare(availability: Path, media: Media, manifest: Path, *, limits: Limits) -> None:
+def prepare(
+    availability: Path,
+    media: Media,
+    manifest: Path,
+    *,
+    limits: Limits,
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> None:
     """Make the media of every present video of ``availability`` and say in ``manifest`` what became of each.
 
     A video that cannot be read, within the limits, is ``failed`` with its reason; one that is damaged has its ``gaps``,
     or is ``failed`` where damaged videos are skipped. A folder made from the same spans of the same file is kept. In
-    the manifest ``sha256`` is the record's ``identity``.
+    the manifest ``sha256`` is the record's ``identity``. turn: keeps another job from the videos while one is read.
     """
     videos: dict[str, dict[str, Any]] = {}
     records = read_availability(availability)
@@ -140,7 +147,8 @@ def prepare(availability: Path, media: Media, manifest: Path, *, limits: Limits)
                 videos[video] = {"status": record.status, "reason": record.reason}
                 continue
             try:
-                videos[video] = media.known(record) or _made(record, media, decoder)
+                with turn():
+                    videos[video] = media.known(record) or _made(record, media, decoder)
                 if (gaps := videos[video].get("gaps")) and media.damaged == "skip":
                     raise MediaError(described(gaps))
             except MediaError as error:
