@@ -302,15 +302,16 @@ WAITING = """
 import logging, sys
 from pathlib import Path
 from stepline.backbones import registry
-from stepline.features import extract
+from stepline import turns
 from tests.features import test_networks as tests
 registry.FAMILIES["toy"] = "tests.features.toy"
 logging.basicConfig(level="INFO", format="%(message)s", stream=sys.stdout, force=True)
-class Lock(extract.FileLock):
+class Lock(turns.FileLock):
     def __enter__(self):
-        print("waits for the shard", flush=True)
+        if Path(self.lock_file).name == "lock":
+            print("waits for the shard", flush=True)
         return super().__enter__()
-extract.FileLock = Lock
+turns.FileLock = Lock
 tests.store(Path(sys.argv[1]), tests.work(Path(sys.argv[1]), tests.TOY), device="cuda", jobs_per_gpu=1)
 """
 
