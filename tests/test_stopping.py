@@ -164,9 +164,9 @@ def test_extraction_keeps_each_row_that_it_has_computed(
     while any(map(alive, processes)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(alive, processes)), "a decoder is left"
-    for lock in Path("features").rglob("*.lock"):
-        with FileLock(lock, blocking=False):
-            assert not list(Path("features").rglob("manifests/*"))
+    first, second = Path("features").rglob("*.lock")
+    with FileLock(first, blocking=False), FileLock(second, blocking=False):
+        assert not list(Path("features").rglob("manifests/*"))
 
     Path("slow").unlink()
     assert main(EXTRACT) == 0

@@ -72,7 +72,7 @@ def damages(study: str, shard: str, spec: Spec) -> Path:
 
 
 def features_lock(study: str, shard: str) -> Path:
-    """Return the lock that keeps a shard's jobs of features apart."""
+    """Return the lock that keeps a shard's jobs of features and of media apart: see ``turns``."""
     return Path("features", ".locks", f"{study}.{shard}.lock")
 
 

@@ -1,4 +1,4 @@
-"""Which job decodes a shard's videos, where jobs share a host: those that wait for all of them come first."""
+"""Which job decodes a shard's videos, where jobs share a host: one that wants all videos comes first."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from filelock import FileLock
 
 @contextmanager
 def all_videos(lock: Path) -> Iterator[None]:
-    """Hold a shard's lock. Whoever holds it video by video gives way before the next one."""
+    """Hold a shard's lock for all videos. A job that holds it for one video at a time lets go before the next."""
     with FileLock(_turnstile(lock)), FileLock(lock):
         yield
 

@@ -173,7 +173,7 @@ def _scored(
 ) -> Iterator[Any]:
     import cv2
 
-    cv2.setNumThreads(0)  # 1 waits in a fork for threads that it lacks
+    cv2.setNumThreads(0)  # 1 hangs in a fork of a process with OpenCV's threads
     rows: list[tuple[float, ...]] = []
     with closing(found):
         for item in found:
