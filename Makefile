@@ -14,7 +14,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV ?= .venv
 EXTRAS ?= all
-DEVELOP ?= all,cluster,test,dev
+DEVELOP ?= all,cluster,test,dev,docs
 BIN := $(VENV)/bin
 export HF_HUB_OFFLINE := 1
 

@@ -68,7 +68,7 @@ def test_only_development_installs_what_is_not_for_one_machine(venv):
     assert make("install", f"VENV={venv}").returncode == 0
     assert (venv / "given").read_text().split()[-1] == ".[all]"
     assert make("develop", f"VENV={venv}").returncode == 0
-    assert (venv / "given").read_text().split()[-1] == ".[all,cluster,test,dev]"
+    assert (venv / "given").read_text().split()[-1] == ".[all,cluster,test,dev,docs]"
     (venv / "given").unlink()
     assert make("install", f"VENV={venv}").returncode == 0
     assert not (venv / "given").exists()
