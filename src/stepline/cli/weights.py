@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "Verbs") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("weights", help="the networks' published weights: which are there, and are they whole")
+    verb = verbs.add_parser("weights", help="list, fetch and check the networks' published weights")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
     action = actions.add_parser("list", help="the files, where they are, their licences and where they come from")
     action.set_defaults(run=_list)
