@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Any
 
 from stepline import __version__
-from stepline.cli import accept, bank, demo, explain, fetch, parity, report, search, stages, studies, weights
+from stepline.cli import accept, bank, demo, explain, fetch, gc, parity, report, search, specs, stages, studies, weights
 from stepline.plans import BENCHMARKS
 
 GROUPS = {
@@ -18,7 +18,8 @@ GROUPS = {
         report.add,
         explain.add,
     ),
-    "features and networks": (bank.add, parity.add, weights.add),
+    "work folder": (gc.add,),
+    "features and networks": (bank.add, specs.add, parity.add, weights.add),
     "benchmarks": (accept.add, *(each.add_verbs for each in BENCHMARKS)),
 }
 """The functions that add the verbs of each group, in the order of the help."""

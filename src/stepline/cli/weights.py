@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepline import models
+from stepline.cli.lines import columns
 from stepline.errors import MissingError, SteplineError, StoreError
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ def _list(_: argparse.Namespace) -> None:
 
     lines: list[tuple[str, ...]] = [("name", "file", "bytes", "where", "sha256", "licence", "origin")]
     lines += [line for weights in WEIGHTS.values() for line in _lines(weights)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    print(columns(lines))
 
 
 def _lines(weights: "Weights") -> list[tuple[str, ...]]:
