@@ -50,7 +50,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _prepare(parsed: argparse.Namespace) -> None:
-    if parsed.verb != "demo":
+    if parsed.verb not in ("demo", "doctor"):
         mirror_root()
     if parsed.configfile:
         Invocation(configfiles=(os.path.abspath(parsed.configfile),)).keep()

@@ -7,7 +7,22 @@ from textwrap import fill
 from typing import Any
 
 from stepline import __version__
-from stepline.cli import accept, bank, demo, explain, fetch, gc, parity, report, search, specs, stages, studies, weights
+from stepline.cli import (
+    accept,
+    bank,
+    demo,
+    doctor,
+    explain,
+    fetch,
+    gc,
+    parity,
+    report,
+    search,
+    specs,
+    stages,
+    studies,
+    weights,
+)
 from stepline.plans import BENCHMARKS
 
 GROUPS = {
@@ -18,7 +33,7 @@ GROUPS = {
         report.add,
         explain.add,
     ),
-    "work folder": (gc.add,),
+    "work folder": (doctor.add, gc.add),
     "features and networks": (bank.add, specs.add, parity.add, weights.add),
     "benchmarks": (accept.add, *(each.add_verbs for each in BENCHMARKS)),
 }
