@@ -10,6 +10,7 @@ from stepline import __version__
 from stepline.cli import (
     accept,
     bank,
+    cite,
     demo,
     doctor,
     explain,
@@ -32,6 +33,7 @@ GROUPS = {
         search.add,
         report.add,
         explain.add,
+        cite.add,
     ),
     "work folder": (doctor.add, gc.add),
     "features and networks": (bank.add, specs.add, parity.add, weights.add),
