@@ -31,6 +31,8 @@ def test_every_line_says_what_it_found(capsys: pytest.CaptureFixture[str]) -> No
     assert found["system", "Python"].state == "ok"
     assert f"snakemake {metadata.version('snakemake')}" in found["packages", "stepline"].text
     assert {name for area, name in found if area == "weights"} == {*WEIGHTS}
+    java = found["system", "Java"]
+    assert (java.state == "ok") == (shutil.which("java") is not None)
     s3d = found["weights", "s3d"]
     assert (s3d.state, s3d.command) == ("absent", "stepline fetch weights/s3d")
     assert "github.com/antoine77340" in s3d.text
