@@ -134,7 +134,7 @@ def test_nothing_behind_a_link_is_looked_at(capsys: pytest.CaptureFixture[str], 
     put(outside / "audio.wav")
     os.rename("datasets", tmp_path / "data")
     Path("datasets").symlink_to(tmp_path / "data")
-    assert gone(capsys) == ([], "note: datasets is a link: not looked at\nnothing to remove\n")
+    assert gone(capsys) == ([], "note: datasets is a link: not searched\nnothing to remove\n")
     Path("datasets").unlink()
     os.rename(tmp_path / "data", "datasets")
     Path("datasets/mine/media/c").symlink_to(outside)
@@ -149,7 +149,7 @@ def test_stores_on_object_storage_are_not_looked_at(capsys: pytest.CaptureFixtur
     put("videos/b.mp4")
     spec(OLD, "mine")
     put("config.yaml", "{datasets: {mine: {videos: videos}}, features: {store: 's3://bucket/x'}}")
-    assert gone(capsys) == ([], "note: features on s3://bucket/x are not looked at\nnothing to remove\n")
+    assert gone(capsys) == ([], "note: features on s3://bucket/x are not searched\nnothing to remove\n")
 
 
 def test_a_job_that_runs_keeps_everything(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What is here of what Stepline uses, and what the configuration could compute now. Nothing is asked of the network."""
+"""Checks of everything that Stepline uses, and of the results that can be computed now. The network is not used."""
 
 import json
 import os
@@ -45,7 +45,7 @@ PROGRAMS = (
     ("ffmpeg", ("ffmpeg",), "yt-dlp joins picture and sound with it; nothing else uses the program", ""),
     ("Slurm", ("sbatch",), "a Slurm cluster has sbatch", ""),
 )
-"""What is looked for on the PATH: name, programs of which one is enough, use, and the command that installs it."""
+"""Programs on the PATH: name, alternatives of which one is enough, use, and the command that installs it."""
 LOW_DISK = 10e9
 """Bytes of free disk under which the line says so: a study in full takes more."""
 
@@ -185,7 +185,7 @@ def _weights(needed: set[str]) -> Iterator[Check]:
         yield Check("weights", name, "missing", "named by the configuration", how_to_fill(Need("weights", name)))
 
 
-# What the configuration could compute
+# Results that can be computed now
 
 
 def _configuration(configfile: Path | None) -> tuple[list[Check], Config | None]:
@@ -227,7 +227,7 @@ def _computable(config: Config) -> Iterator[Check]:
             commands |= {need: fill(need) for need in needs}
             uses.update({*needs})
     for need, command in sorted(commands.items()):
-        text = f"for {uses[need]} of these"
+        text = f"for {uses[need]} of these results"
         if need.kind == "config":
             text += f": set {need.what} to {need.value} in the configuration"
         elif not command:
