@@ -38,15 +38,14 @@ def _gc(parsed: argparse.Namespace) -> None:
         each_of = list(members)
         print(f"{group}: {size(sum(each.size for each in each_of))}")
         print(columns([(f"  {_shown(each.paths)}", size(each.size), each.reason) for each in each_of]))
+    total = size(sum(each.size for each in found.leftovers))
     if not found.leftovers:
         print("nothing to remove")
     elif parsed.delete:
         remove(found.leftovers)
-        print(f"removed {size(sum(each.size for each in found.leftovers))}")
+        print(f"removed {total}")
     else:
-        print(
-            f"{size(sum(each.size for each in found.leftovers))} in total: run the same command with --delete to remove them"
-        )
+        print(f"{total} in total: run the same command with --delete to remove them")
 
 
 def _shown(paths: tuple[Path, ...]) -> str:
