@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("doctor", help="check packages, GPU, disk, keys and weights, and list what is missing")
+    verb = verbs.add_parser("doctor", help="check packages, GPU, disk, keys and weights; list missing ones")
     verb.add_argument("--json", action="store_true", help="print the checks as a list in JSON")
     verb.set_defaults(run=_doctor)
 
