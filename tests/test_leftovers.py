@@ -76,7 +76,7 @@ def test_files_of_videos_that_are_gone_are_removed(capsys: pytest.CaptureFixture
 
 def test_features_stay_where_a_plan_or_a_configuration_names_their_spec(capsys: pytest.CaptureFixture[str]) -> None:
     put("videos/b.mp4")
-    old = spec(OLD, "mine", "other")
+    old = spec(OLD, "mine", "mine.two", "other")
     removed, printed = gone(capsys)
     assert removed == [f"{old}/manifests/mine.000.json", f"{old}/mine/000/index.parquet"]
     assert f"mine is configured with {NOW.id}" in printed

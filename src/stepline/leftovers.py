@@ -128,8 +128,8 @@ def _specs(configs: Sequence[Config], pipelines: Mapping[str, Sequence[Pipeline]
                 found.add(SPECS, "; ".join(other.values()), folder)
                 continue
             for each, reason in other.items():
-                records = sorted((folder / "manifests").glob(f"{each.name}.*.json"))
-                found.add(SPECS, reason, each, *records)
+                records = _files(folder / "manifests", ".json")
+                found.add(SPECS, reason, each, *(path for path in records if path.stem.rpartition(".")[0] == each.name))
 
 
 def _wanted(pipelines: Mapping[str, Sequence[Pipeline]]) -> dict[tuple[str, str], set[str]]:
