@@ -82,7 +82,7 @@ def test_features_stay_where_a_plan_or_a_configuration_names_their_spec(capsys: 
     assert f"mine is configured with {NOW.id}" in printed
 
     again = spec(OLD, "mine")
-    put("features/histogram/current.json", json.dumps({"mine": NOW.id, "other": NOW.id}))
+    put("features/histogram/current.json", json.dumps({"mine": NOW.id, "mine.two": NOW.id, "other": NOW.id}))
     assert f"{again}/spec.json" in gone(capsys)[0]
     assert not again.exists()
 
