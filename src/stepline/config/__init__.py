@@ -17,6 +17,8 @@ from stepline.io import YAML_VALUES, canonical_json, read_yaml, write_bytes
 
 Config = dict[str, Any]
 
+EXAMPLE = "datasets: {mine: {videos: /path/to/videos}}"
+"""A whole configuration."""
 KEPT = re.compile("config-([0-9a-f]{8})[.]json")
 """The name of a validated configuration, by its sha256."""
 
@@ -33,7 +35,7 @@ def load(path: Path | str | None = None) -> Config:
         return json.loads(path.read_bytes())  # type: ignore[no-any-return]
     content = read(path)
     if content is None:
-        raise ConfigError(f"{path}: it is empty; give at least `spacewalk: {{}}`")
+        raise ConfigError(f"{path}: it is empty; write what to compute, such as `{EXAMPLE}`")
     return validate(content)
 
 
