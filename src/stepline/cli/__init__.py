@@ -18,7 +18,7 @@ from stepline.cli import bank, parity, search, weights
 from stepline.config import Config, load
 from stepline.datasets.configured import dataset
 from stepline.errors import ConfigError, DownloadError, SteplineError
-from stepline.invocation import Invocation
+from stepline.invocation import Invocation, last_run
 from stepline.mirror import mirror_root
 from stepline.plans import BENCHMARKS, benchmark, configured, has_tables, pipeline, plan, released, to_fetch
 from stepline.stopping import Stopped, kill_children, stopped_by_sigterm
@@ -136,7 +136,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"stepline {__version__}")
     parser.add_argument("--log", type=Path, help="write warnings and errors to this file too")
-    parser.add_argument("--configfile", type=Path, help="default: what STEPLINE_CONFIG names, else config.yaml")
+    parser.add_argument(
+        "--configfile",
+        type=Path,
+        help="default: what STEPLINE_CONFIG names, else that of the last run here, else config.yaml",
+    )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
 
     verb = verbs.add_parser("demo", help="build the embedded study: videos, release files and what is true of them")
@@ -225,7 +229,7 @@ def _fetch(parsed: argparse.Namespace) -> None:
         fetch.fetch_weights(rest)
     elif asked not in ("", "videos"):
         packaged = any(first in each.studies for each in BENCHMARKS)  # these releases need no configuration
-        named = parsed.configfile or os.environ.get("STEPLINE_CONFIG") or Path("config.yaml").exists()
+        named = parsed.configfile or os.environ.get("STEPLINE_CONFIG") or last_run() or Path("config.yaml").exists()
         found = released(first, rest, load(parsed.configfile) if named and not packaged else {})
         print(f"{parsed.what}: {fetch.release_line(found, rest)}")
     elif not asked:

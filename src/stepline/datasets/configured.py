@@ -33,7 +33,10 @@ def dataset(config: Config, name: str) -> Dataset:
         return DATASETS[name]
     if name not in config["datasets"]:
         known = ", ".join([*STUDIES, *DATASETS, *config["datasets"]])
-        raise ConfigError(f"dataset {name!r} is not known; choose from {known}, or add it to `datasets:`")
+        raise ConfigError(
+            f"dataset {name!r} is not known; choose from {known}, or name the configuration that has it under "
+            "`datasets:` by --configfile"
+        )
     declared = config["datasets"][name]
     if "study" in declared and "stages" in declared:
         raise ConfigError(f"config: datasets.{name}.stages: the entries of a study say what is made: leave it out")
