@@ -259,18 +259,14 @@ def folder(tmp_path: Path, clip: bytes) -> Path:
     return tmp_path / "videos"
 
 
-def test_a_file_that_is_taken_away_is_missing_until_it_is_forgotten(folder: Path, clip: bytes) -> None:
+def test_a_file_that_is_taken_away_is_forgotten_and_keeps_its_shard(folder: Path, clip: bytes) -> None:
     (folder / "b.mp4").write_bytes(clip)
     fetch_videos(own(folder), "000")
     (folder / "b.mp4").rename(folder / "b.kept")
-    present, lost = fetch_videos(own(folder), "000")
+    (present,) = fetch_videos(own(folder), "000")
     assert (present.video, present.status) == ("a", "present")
-    known = "datasets/mine/shards.csv"
-    assert lost.reason == f"no longer in {folder}: put it back, or remove its line from {known} to forget it"
-    assert (lost.video, lost.status) == ("b", "missing")
-    assert not os.path.lexists("datasets/mine/videos/b.mp4")
-    Path(known).write_text("video,shard\na,000\n")
-    assert [record.video for record in fetch_videos(own(folder), "000")] == ["a"]
+    assert set(read_availability("datasets/mine/availability/000.json")) == {"a"}
+    assert Path("datasets/mine/shards.csv").read_text() == "video,shard\na,000\nb,000\n"
 
 
 def computed(pipeline: Pipeline) -> None:

@@ -103,8 +103,9 @@ def bring_videos(pipeline: Pipeline, shard: str) -> list[Record]:
     """
     options = DownloadOptions(**pipeline.config["download"])
     videos = pipeline.videos
-    if shards.read(paths.shards(pipeline.name)) != videos.shards:
-        shards.write(paths.shards(pipeline.name), videos.shards)
+    known = shards.read(paths.shards(pipeline.name))
+    if known != (listed := known | videos.shards):
+        shards.write(paths.shards(pipeline.name), listed)
     again, stamps, needed, spans = videos.again(shard), videos.stamps(shard), videos.needed(shard), videos.spans()
     records = []
     with Headers(Limits(**pipeline.config["media"]["limits"])) as headers:
