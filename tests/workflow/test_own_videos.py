@@ -146,6 +146,19 @@ def test_a_file_that_comes_changes_goes_and_comes_back(own: Path) -> None:
     assert go(own) == []
 
 
+def test_what_is_named_and_cannot_run_leaves_what_is_there(own: Path) -> None:
+    configure(own, asr={"engine": "whisper"}, mine={"backbones": ["histogram", "s3d-htstep"]})
+    assert go(own) == RESULTS
+    for row in table(own).values():
+        assert (row["sentences"], row["histogram"]) == ("0", "10")
+        assert {"weights:whisper/small.en", "weights:s3d"} <= set(row["needs"].split(";"))
+        assert "stepline fetch weights/s3d" in row["command"]
+    note = "The transcripts are those of pocketsphinx: whisper needs "
+    assert note in (own / "results/mine/videos.md").read_text()
+    assert note in (own / PAGE).read_text()
+    assert go(own) == []
+
+
 NET = """
 from stepline.spec import ClipSpec
 from colours import N
