@@ -121,7 +121,7 @@ def test_what_cannot_be_is_one_line(changes: dict[str, object], message: str) ->
 
 
 def test_videos_of_tasty_are_brought_by_hand() -> None:
-    assert plan().how_to_fill(Need("videos", "tasty")) == "cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/"
+    assert plan().how_to_fill(Need("videos", "tasty")) == ('install -D -t "$STEPLINE_MIRROR/tasty/videos" VIDEOS/*.mp4')
 
 
 def test_the_page_of_worked_examples_is_a_target() -> None:
