@@ -111,3 +111,8 @@ def test_what_becomes_of_damaged_videos_is_a_parameter_only_where_it_is_not_the_
         "damaged": "skip"
     }
     assert "damaged" not in before
+
+
+def test_a_backbone_that_is_not_known_is_named_with_its_key() -> None:
+    with pytest.raises(ConfigError, match=r"^config: datasets.mine.backbones: backbone 's3d-ps' is not known; did you"):
+        features("s3d-ps")

@@ -47,7 +47,11 @@ class Pipeline:
         demand = Own(config, found)
         made = cls(config, found, demand)
         for backbone in made.features.configured:
-            if made.features.describes_clips(backbone) and not demand.listed_clips:
+            try:
+                listed = made.features.describes_clips(backbone)
+            except ConfigError as error:
+                raise ConfigError(f"config: datasets.{name}.backbones: {error}") from None
+            if listed and not demand.listed_clips:
                 raise ConfigError(
                     f"config: {backbone} describes listed clips, and {name} lists none: give `clips`, a CSV file with "
                     "the columns video, start_s, end_s and a line per clip, or name a backbone that describes each "
