@@ -37,6 +37,12 @@ class ParityError(SteplineError):
     code = 1
 
 
+class SetupError(SteplineError):
+    """Something broken that the configuration needs."""
+
+    code = 1
+
+
 def denied(error: OSError) -> str:
     """Return what to do where this account may not read or write; raise any other error of the system."""
     if not isinstance(error, PermissionError) and error.errno != errno.EROFS:

@@ -1,7 +1,6 @@
 """The verbs `bank` and `verify`: features from and for elsewhere, and whether they are whole."""
 
 import argparse
-import os
 from math import isnan
 from pathlib import Path
 from statistics import fmean, median
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "Verbs") -> None:
     """Add the verbs."""
-    verb = verbs.add_parser("bank", help="compare, import and export features")
+    verb = verbs.add_parser("bank", help="compare, import and export features of a data set")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     action = actions.add_parser("compare", help="cosine by time, and which of two is late")
@@ -49,7 +48,7 @@ def add(verbs: "Verbs") -> None:
     action.add_argument("--suffix", default="", help="put after a video's id, such as .mp4")
     action.set_defaults(run=_export)
 
-    verb = verbs.add_parser("verify", help="find damaged features; the next run makes these videos' anew")
+    verb = verbs.add_parser("verify", help="find damaged features and remove them; the next run computes them")
     verb.add_argument("folders", metavar="SPEC_FOLDER", type=Path, nargs="*", help="default: all features/*/*")
     verb.set_defaults(run=_verify)
 
@@ -62,10 +61,9 @@ def _naming(action: argparse.ArgumentParser) -> None:
 
 def _store(parsed: argparse.Namespace) -> str | None:
     """Return the configuration's ``features.store``; where no configuration is named or there, stores are local."""
-    from stepline.config import load
+    from stepline.config import is_there, load
 
-    there = parsed.configfile or os.environ.get("STEPLINE_CONFIG") or Path("config.yaml").exists()
-    at: str | None = load(parsed.configfile)["features"]["store"] if there else None
+    at: str | None = load(parsed.configfile)["features"]["store"] if is_there(parsed.configfile) else None
     return at
 
 

@@ -49,6 +49,11 @@ def load(path: Path | str | None = None) -> Config:
     return validate(content)
 
 
+def is_there(path: Path | str | None = None) -> bool:
+    """Return whether there is a configuration to ``load``."""
+    return bool(path or os.environ.get("STEPLINE_CONFIG") or last_run() or Path("config.yaml").exists())
+
+
 @cache
 def _say(configuration: str) -> None:
     """Say once by which configuration this process works, where it is not the default."""
