@@ -462,7 +462,7 @@ def test_a_dead_address_is_one_line_that_says_what_to_do_instead(
 ) -> None:
     offered(server, "s3d", monkeypatch)
     server.files = {}
-    line = "HTTP 404; or get it by a link of https://github.com/antoine77340/S3D_HowTo100M/issues/14, then `(.*)`$"
+    line = "HTTP 404; or get it from a link in https://github.com/antoine77340/S3D_HowTo100M/issues/14, then `(.*)`$"
     with pytest.raises(DownloadError, match=line) as caught:
         fetch_weights("s3d")
     command = re.search(line, str(caught.value))
