@@ -134,18 +134,28 @@ def test_a_file_that_comes_changes_goes_and_comes_back(own: Path) -> None:
     assert table(own)["b"]["frames"] == "10"
 
     held = (own / "videos/b.mov").rename(own / "b.mov")
-    assert go(own) == jobs("002")
-    row = table(own)["b"]
-    assert row["status"] == "missing"
-    assert row["reason"].endswith("or remove its line from datasets/mine/shards.csv to forget it")
-    assert row["frames"] == row["histogram"] == ""
+    assert go(own) == RESULTS
+    assert list(table(own)) == ["Mein_Urlaub__Tag_1___Größe", "a"]
     assert go(own) == []
 
     held.rename(own / "videos/b.mov")
-    assert go(own) == jobs("002")
+    assert go(own) == RESULTS
     assert table(own)["b"]["frames"] == "10"
     for file in (own / "videos").rglob("*.*"):
         os.utime(file)
+    assert go(own) == []
+
+
+def test_what_is_named_and_cannot_run_leaves_what_is_there(own: Path) -> None:
+    configure(own, asr={"engine": "whisper"}, mine={"backbones": ["histogram", "s3d-htstep"]})
+    assert go(own) == RESULTS
+    for row in table(own).values():
+        assert (row["sentences"], row["histogram"]) == ("0", "10")
+        assert {"weights:whisper/small.en", "weights:s3d"} <= set(row["needs"].split(";"))
+        assert "stepline fetch weights/s3d" in row["command"]
+    note = "The transcripts are those of pocketsphinx: whisper needs "
+    assert note in (own / "results/mine/videos.md").read_text()
+    assert note in (own / PAGE).read_text()
     assert go(own) == []
 
 

@@ -1,7 +1,6 @@
 """The verbs `bank` and `verify`: features from and for elsewhere, and whether they are whole."""
 
 import argparse
-import os
 from math import isnan
 from pathlib import Path
 from statistics import fmean, median
@@ -62,10 +61,9 @@ def _naming(action: argparse.ArgumentParser) -> None:
 
 def _store(parsed: argparse.Namespace) -> str | None:
     """Return the configuration's ``features.store``; where no configuration is named or there, stores are local."""
-    from stepline.config import load
+    from stepline.config import is_there, load
 
-    there = parsed.configfile or os.environ.get("STEPLINE_CONFIG") or Path("config.yaml").exists()
-    at: str | None = load(parsed.configfile)["features"]["store"] if there else None
+    at: str | None = load(parsed.configfile)["features"]["store"] if is_there(parsed.configfile) else None
     return at
 
 

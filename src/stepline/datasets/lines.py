@@ -27,6 +27,10 @@ def lines(
                     raise ConfigError(f"{file}, line {rows.line_num}: {len(row)} values for {len(header)} columns")
                 if row:
                     yield rows.line_num, dict(zip(header, map(str.strip, row), strict=True))
+    except FileNotFoundError:
+        raise ConfigError(f"{key}: there is no file {place}") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{key}: {place} is a folder: name a CSV file") from None
     except OSError as error:
         raise ConfigError(f"{key}: {place}: {error.strerror}") from None
     except UnicodeDecodeError:

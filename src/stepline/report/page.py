@@ -114,4 +114,4 @@ def _facts(row: dict[str, Any]) -> list[str]:
 def _speech(pipeline: Pipeline, row: dict[str, Any]) -> Sequence[Sentence]:
     if not row["sentences"]:
         return ()
-    return transcript.read(pipeline.speech.folder / f"{row['video']}.parquet")
+    return transcript.read(pipeline.speech.readable.folder / f"{row['video']}.parquet")

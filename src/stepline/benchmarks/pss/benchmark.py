@@ -99,7 +99,7 @@ class Pss(Benchmark[Entry]):
     def how_to_fill(self, need: Need) -> str:
         """Return a command that brings what is missing; Tasty's videos have no addresses."""
         tasty = need == Need("videos", "tasty")
-        return "cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/" if tasty else super().how_to_fill(need)
+        return 'install -D -t "$STEPLINE_MIRROR/tasty/videos" VIDEOS/*.mp4' if tasty else super().how_to_fill(need)
 
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:
         """Return what must be known of the released vocabulary."""
