@@ -259,7 +259,7 @@ def test_words_that_the_tower_does_not_see_are_named() -> None:
     assert find(pipeline, "red").unseen == ()
     assert find(pipeline, "a red door").unseen == ("a", "door")
     assert find(pipeline, "red blue green").unseen == ("green",)
-    with pytest.raises(ConfigError, match="colours-text knows no word of 'yellow door'"):
+    with pytest.raises(ConfigError, match="colours knows no word of 'yellow door'"):
         find(pipeline, "yellow door")
 
 
@@ -317,7 +317,7 @@ def test_released_transcripts_are_searched_where_they_are_configured(
     pipeline = pipeline_of(validate({"spacewalk": {"video_encoders": [], "tables": ["table2b_minilm"]}}), "spacewalk")
     with pytest.raises(
         MissingError,
-        match="spacewalk has neither transcripts nor features .*: run `stepline fetch spacewalk/v0`, which",
+        match="spacewalk has neither transcripts nor features .*: for transcripts run `stepline fetch spacewalk/v0`",
     ):
         find(pipeline, "the airlock")
     write_text("datasets/spacewalk/v1/release.json", "{}")
@@ -361,7 +361,11 @@ def test_hirests_released_transcripts_are_searched_by_their_times(words: None, m
         ("red", {"backbone": "histogram"}, "backbone histogram has no text tower"),
         ("red", {"backbone": "colours"}, "mine has no features of colours: add it to its backbones"),
         ("red", {"backbone": "minilm"}, "mine has no transcripts in which something is said"),
-        ("red", {}, "mine has neither transcripts nor features of a network with a text tower"),
+        (
+            "red",
+            {},
+            "mine has neither transcripts nor features of a backbone with a text tower: for transcripts run `snakemake`",
+        ),
     ],
 )
 def test_what_cannot_be_searched_is_one_line(text: str, more: dict[str, Any], line: str) -> None:
@@ -372,7 +376,7 @@ def test_what_cannot_be_searched_is_one_line(text: str, more: dict[str, Any], li
 
 
 def test_where_no_speech_is_wanted_the_line_says_how_to_want_it() -> None:
-    with pytest.raises(MissingError, match="with a text tower: name `speech` in its `stages`, or see docs/search.md"):
+    with pytest.raises(MissingError, match="for transcripts name `speech` in its `stages` and run `snakemake`"):
         find(configured("histogram", stages=["features"]), "red")
 
 
