@@ -128,8 +128,8 @@ function link(id, time, ...children) {
 
 /** What plays a part of a video when it is pressed, or is its address, or text alone. */
 function part(player, start, end, text) {
-  if (player.file) return element("button", { type: "button", class: "time", click: () => player.play(start, end) }, text);
-  return data.videos[player.id].address ? Object.assign(link(player.id, start, text), { className: "" }) : element("span", {}, text);
+  if (player.file) return element("button", { type: "button", class: "at", click: () => player.play(start, end) }, text);
+  return Object.assign(link(player.id, start, text), { className: "at" });
 }
 
 function svg(name, attributes) {
@@ -184,7 +184,8 @@ function card(result, place, range) {
   const score = element("span", { class: "score" }, (moment ? result.score : first.score).toFixed(3));
   const body = element("div", { class: "body" }, element("h3", {}, element("span", { class: "rank" }, `${place}`), ` ${id} `, score));
   if (moment) {
-    body.append(element("p", {}, "Moment ", part(player, ...moment, span(...moment))));
+    const best = result.best;
+    body.append(element("p", {}, "Moment ", part(player, ...moment, span(...moment)), ...(best ? [", best at ", part(player, best.time, moment[1], clock(best.time)), element("span", { class: "score" }, best.score.toFixed(3)), ` ${best.sentence}`] : [])));
     body.append(element("ol", { class: "steps" }, ...result.steps.map(([start, stop, label]) => element("li", {}, part(player, start, stop, span(start, stop)), ` ${label}`))));
     body.append(element("p", { class: "note" }, `Steps: ${result.stepsBy}.`));
   } else {

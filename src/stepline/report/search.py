@@ -4,17 +4,17 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from importlib.resources import files
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from stepline import paths
-from stepline.availability import Record, read_availability
 from stepline.download.host import shown
 from stepline.pipeline import Pipeline
 from stepline.progress import progress
 from stepline.report import data_address, write_html
+from stepline.report.clips import kept_files
 from stepline.report.shots import read_shots
 from stepline.report.thumbnails import read_thumbnails, thumbnails
 from stepline.search.embedded import LIMIT, script
@@ -87,9 +87,8 @@ def write_page(searcher: Searcher, found: Found, again: str) -> Path:
     """
     pipeline = searcher.pipeline
     words = re.sub(r"[^a-z0-9]+", "-", found.text.lower())[:60].strip("-") or "search"
-    page = Path(
-        "results", pipeline.name, "search", f"{words}-{digest([found.text, found.backbone, found.among, again])}.html"
-    )
+    asked = digest([found.text, found.backbone, found.among, again])
+    page = Path("results", pipeline.name, "search", f"{words}-{asked}.html")
     peaks = [Match(each.video, each.peak_s, each.score) for each in found.videos]
     embedded = searcher.embedded
     shown = {match.video for match in (*peaks, *found.matches)} | {*(embedded.videos if embedded else ())}
@@ -102,8 +101,12 @@ def write_page(searcher: Searcher, found: Found, again: str) -> Path:
         about = {"peak": ranked.peak_s, "moment": moment, "steps": steps, "stepsBy": ranked.steps_by}
         results[ranked.video] = {**about, "score": ranked.score, **cards[peak], "matches": []}
     for match in found.matches:
-        card = {"time": match.time_s, "score": match.score, "sentence": match.sentence, **cards[match]}
-        results.setdefault(match.video, {"matches": []})["matches"].append(card)
+        result = results.setdefault(match.video, {"matches": []})
+        card = {"time": match.time_s, "score": match.score, "sentence": match.sentence}
+        if result.get("peak") == match.time_s:
+            result["best"] = card
+        else:
+            result["matches"].append(card | cards[match])
     data = {
         "videos": {video: each.shown for video, each in videos.items()},
         "results": [{"video": video, "curve": found.curves[video], **result} for video, result in results.items()],
@@ -125,7 +128,7 @@ def write_page(searcher: Searcher, found: Found, again: str) -> Path:
         no_lines=NO_LINES if searcher.transcripts.videos else "there are no transcripts",
         no_rows=NO_ROWS if found.similarity != "BM25" else "words have no vectors",
         data=script(data),
-        code=files("stepline.report").joinpath("search.js").read_text(encoding="utf-8"),
+        code=resources.files("stepline.report").joinpath("search.js").read_text(encoding="utf-8"),
     )
     return page
 
@@ -134,14 +137,14 @@ def hints(found: Found) -> list[str]:
     """Return what a reader should know of a weak result, a line each."""
     said = []
     if found.unseen:
-        said.append(f"{found.backbone} does not know or does not reach: {', '.join(found.unseen)}")
+        said.append(f"{found.backbone} does not know, or does not read that far: {', '.join(found.unseen)}")
     if found.unsaid:
         said.append(f"no transcript has the words: {', '.join(found.unsaid)}")
     if not found.spread.stands_out:
         spread = found.spread
         said.append(
             f"nothing stands out: the best score, {spread.best:.3f}, is within the spread of all {spread.rows:,} "
-            f"(median {spread.usual:.3f}; up to {spread.expected:.3f} is expected of as many unrelated ones)"
+            f"(median {spread.usual:.3f}; up to {spread.expected:.3f} is usual where nothing answers the question)"
         )
     return said
 
@@ -157,10 +160,7 @@ class _Video:
 
 def _videos(pipeline: Pipeline, videos: Collection[str], folder: Path) -> Iterator[tuple[str, _Video]]:
     """Yield what there is of each of some videos; addresses in the page are as seen from ``folder``."""
-    records: dict[str, Record] = {}
-    for shard in pipeline.videos.all_shards:
-        if (path := paths.availability(pipeline.name, shard)).exists():
-            records |= read_availability(path)
+    files = kept_files(pipeline)
     addresses = {video.id: video.url for video in pipeline.dataset.videos()}
     made = read_thumbnails(pipeline.name, pipeline.videos.all_shards).pictures
     for video in sorted(videos):
@@ -170,8 +170,7 @@ def _videos(pipeline: Pipeline, videos: Collection[str], folder: Path) -> Iterat
             for shot, file in made.get(video, {}).items()
             if shot < len(shots) and file.exists()
         )
-        file = Path(records[video].path) if video in records and records[video].path else None
-        kept = file if file and file.is_file() else None
+        kept = files.get(video)
         shown = {
             "file": kept and _from(folder, kept),
             "path": kept and str(kept),

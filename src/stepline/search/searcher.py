@@ -30,6 +30,8 @@ FRAMES = 32
 """Rows of a video among which its moment is looked for, where it is seen."""
 PIECES = 240
 """Of a curve, at most."""
+TAIL = 1.25
+"""How much further than the maximum of normal variables unrelated scores may reach."""
 FEW = 10
 """Of fewer rows nothing is said of how far the best one stands out."""
 SEEN = "the most similar of 32 evenly spaced frames, with up to 8 on each side"
@@ -73,9 +75,9 @@ class Ranked:
 class Spread:
     """The scores of all rows beside the best one; ``usual`` is their median.
 
-    expected: what the highest of as many unrelated rows is expected to be: median + deviation x sqrt(2 ln N), the
-    asymptote of the maximum of N normal variables. The deviation is that of the lower half, from the 15.87th percentile
-    to the median, so rows that answer the question do not widen it.
+    expected: what the highest of as many unrelated rows may be: median + 1.25 x deviation x sqrt(2 ln N). Without the
+    1.25 it is the asymptote of the maximum of N normal variables; scores have a heavier upper tail. The deviation is
+    that of the lower half, from the 15.87th percentile to the median, so rows that answer the question do not widen it.
     """
 
     rows: int
@@ -87,7 +89,7 @@ class Spread:
     def of(cls, scores: Floats) -> "Spread":
         """scores: (N,)."""
         low, usual = np.quantile(scores, [0.1587, 0.5]).tolist()
-        expected = usual + (usual - low) * sqrt(2 * log(len(scores)))
+        expected = usual + TAIL * (usual - low) * sqrt(2 * log(len(scores)))
         return cls(rows=len(scores), best=float(scores.max()), usual=usual, expected=expected)
 
     @property
@@ -178,9 +180,8 @@ class Searcher:
         row = whole.at(video, time_s)
         corpus = replace(self._among(videos), similarity="cosine")
         question = _Question(self, corpus, whole.vector(row), "", (video, float(whole.spans_s[row, 0])))
-        return question.found(
-            top, window_s, text=f"{video}@{time_s:g}", unseen=(), unsaid=(), among=tuple(videos), is_like=True
-        )
+        values = {"text": f"{video}@{time_s:g}", "unseen": (), "unsaid": (), "among": tuple(videos), "is_like": True}
+        return question.found(top, window_s, **values)
 
     def _among(self, videos: Sequence[str]) -> Corpus:
         corpus = self.source.corpus
