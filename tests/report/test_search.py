@@ -55,6 +55,7 @@ def found(*matches: Match, **more: object) -> Found:
         "unseen": (),
         "unsaid": (),
         "moments_by": "half of the sentences",
+        "top": 10,
         "window_s": 10.0,
         "spread": Spread(rows=100, best=0.5, usual=0.1, expected=0.3),
         "videos": (ranked(matches[0].video, matches[0].time_s),),
@@ -278,7 +279,7 @@ def test_the_command_follows_what_is_typed_and_the_video(pipeline: Pipeline) -> 
         assert command.inner_text() == "stepline search mine 'cut the bread'"
         shown.get_by_label("Another text").fill("it's done")
         assert shlex.split(command.inner_text())[3:] == ["it's done"]
-        shown.get_by_label("Video").select_option("c")
+        shown.locator("#video").select_option("c")
         assert shlex.split(command.inner_text())[3:] == ["--video", "c", "it's done"]
         assert shown.locator("#results > li:visible").count() == 1
         assert "This page cannot search words: there are no transcripts." in shown.locator("form").inner_text()
@@ -391,11 +392,12 @@ def test_a_corpus_that_does_not_fit_has_the_command(searchable: Pipeline, monkey
 
 def test_what_does_not_stand_out_is_said() -> None:
     weak = found(Match("a", 1.0, 0.2), spread=Spread(rows=1000, best=0.2, usual=0.1, expected=0.25), unsaid=("foo",))
-    assert hints(weak) == [
-        "no transcript has the words: foo",
-        "nothing stands out: the best score, 0.200, is within the spread of all 1,000 "
-        "(median 0.100; up to 0.250 is usual where nothing answers the question)",
-    ]
+    unsaid, weak_score = hints(weak)
+    assert unsaid == "no transcript has the words: foo"
+    assert weak_score == (
+        "nothing stands out: the best score, 0.200, is within the spread of all 1,000 (median 0.100; up to 0.250 is "
+        "usual where nothing answers the question)"
+    )
     assert hints(found(Match("a", 1.0, 0.5))) == []
 
 

@@ -113,7 +113,7 @@ def write_page(searcher: Searcher, found: Found, again: str) -> Path:
         "again": again,
         "text": found.text,
         "window": found.window_s,
-        "top": max(len(found.matches), len(found.videos)),
+        "top": found.top,
         "match": MATCH_S,
         "bm25": [SATURATION, LENGTH],
     }

@@ -105,8 +105,8 @@ class Found:
     text: the question; of one that is a moment (``is_like``), ``VIDEO@SECONDS``. among: the videos that the question
     names, if it does. backbone: what compared, by ``similarity``, the question with ``what`` of ``searched`` of the
     ``listed`` videos. unseen: words of the text that make no difference to it. unsaid: words that no transcript has,
-    where transcripts are searched. moments_by: how the moments were found. window_s: how far apart matches of a video
-    are. curves: of each video that was found.
+    where transcripts are searched. moments_by: how the moments were found. top: how many were asked for. window_s: how
+    far apart matches of a video are. curves: of each video that was found.
     """
 
     text: str
@@ -118,6 +118,7 @@ class Found:
     unseen: tuple[str, ...]
     unsaid: tuple[str, ...]
     moments_by: str
+    top: int
     window_s: float
     spread: Spread
     videos: tuple[Ranked, ...]
@@ -256,6 +257,7 @@ class _Question:
             searched=len(corpus.videos),
             listed=self.searcher.listed,
             moments_by=SAID if source.said else SEEN,
+            top=top,
             window_s=window_s,
             spread=Spread.of(self.whole),
             videos=videos,
