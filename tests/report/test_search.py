@@ -21,6 +21,7 @@ from stepline import paths  # noqa: E402
 from stepline.asr import transcript  # noqa: E402
 from stepline.asr.transcript import Sentence  # noqa: E402
 from stepline.availability import Record, write_availability, write_manifest  # noqa: E402
+from stepline.backbones.sentence import model_files  # noqa: E402
 from stepline.config import validate  # noqa: E402
 from stepline.features import store  # noqa: E402
 from stepline.io import atomic_path, write_bytes, write_text  # noqa: E402
@@ -430,3 +431,14 @@ def test_the_terminal_has_videos_with_moment_and_steps_and_a_table_of_matches() 
 def test_times_have_hours_from_an_hour_on() -> None:
     times_s = (0, 59.99, 3599.9, 3600, 36_061.5)
     assert [clock(time_s) for time_s in times_s] == ["0:00", "0:59", "59:59", "1:00:00", "10:01:01"]
+
+
+@pytest.mark.slow
+def test_sentences_like_one_are_shown_with_their_words(searchable: Pipeline) -> None:
+    if model_files("minilm") is None:
+        pytest.skip("all-MiniLM-L6-v2 is not installed")
+    searcher = Searcher.open(searchable, "minilm")
+    page = write(searcher, searcher.ask("boil some water"), "stepline search mine")
+    with opened(page) as shown:
+        shown.get_by_role("button", name="More like this").first.click()
+        assert "naïve café water" in shown.locator("#results").inner_text()

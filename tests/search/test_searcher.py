@@ -555,7 +555,7 @@ def test_a_moment_is_a_question_also_without_a_text_tower() -> None:
     assert (found.text, found.is_like, found.backbone, found.similarity) == ("a@0.9", True, "histogram", "cosine")
     assert places(found.matches) == [("b", 1.0), ("a", 2.0)]
     assert found.matches[0].score == pytest.approx(2 / np.hypot(2, 0.1), abs=1e-3)
-    assert places(searcher.like("a", 99.0, window_s=0.5, top=1).matches) == [("a", 0.0)]
+    assert places(searcher.like("a", 99.0, window_s=0.5, top=1).matches) == [("b", 1.0)]
     assert places(searcher.like("a", 0, videos=["b"]).matches) == [("b", 1.0)]
     with pytest.raises(ConfigError, match="video 'c' is not searched"):
         searcher.like("c", 0)
@@ -608,3 +608,14 @@ def test_the_verb_cuts_moments_out(words: None, capsys: pytest.CaptureFixture[st
     assert [path.name for path in Path("out").iterdir()] == ["a-3.5-4.5.mp4"]
     assert cli.main(["search", "mine", "boil", "--like", "a@3"]) == 2
     assert "--like a@3 stands in place of a text" in capsys.readouterr().err
+
+
+def test_transcripts_are_exported_as_subtitles(capsys: pytest.CaptureFixture[str]) -> None:
+    pipeline = configured("histogram")
+    write_text("config.yaml", "datasets: {mine: {videos: clips}}\n")
+    assert cli.main(["bank", "subtitles", "mine", "out", "--form", "vtt"]) == 2
+    assert capsys.readouterr().err == "error: mine has no transcripts: run `snakemake`\n"
+    say(pipeline, {"a": [("boil the water", 4.0)]})
+    assert cli.main(["bank", "subtitles", "mine", "out", "--form", "vtt"]) == 0
+    assert capsys.readouterr().out == "out: 1 videos, the pocketsphinx transcripts\n"
+    assert Path("out/a.vtt").read_text() == "WEBVTT\n\n00:00:04.000 --> 00:00:05.000\nboil the water\n"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stepline.search.corpus import Corpus
+from stepline.search.sources import Source
 from stepline.search.transcripts import Transcripts
 from stepline.search.words import WordCorpus
 
@@ -26,17 +27,19 @@ class Embedded:
     data: str
 
 
-def embed(corpus: Corpus, transcripts: Transcripts) -> Embedded | None:
-    """Return the rows of a corpus in float16 and the sentences of the transcripts, each where it fits; None of neither.
+def embed(source: Source, transcripts: Transcripts) -> Embedded | None:
+    """Return the rows of a source in float16 and the sentences of the transcripts, each where it fits; None of neither.
 
     Rows of networks are float16 already. Of others a cosine differs by less than 0.001, as each number is within
     2**-11 of itself.
     """
-    rows = _rows(corpus)
+    rows = _rows(source.corpus)
     lines = _lines(transcripts)
     if not rows and not lines:
         return None
-    videos = frozenset([*(corpus.videos if rows else ()), *(lines["ids"] if lines else ())])
+    if rows and lines and source.said:
+        rows["texts"] = lines["texts"]
+    videos = frozenset([*(source.corpus.videos if rows else ()), *(lines["ids"] if lines else ())])
     return Embedded(rows is not None, lines is not None, videos, script({"rows": rows, "lines": lines}))
 
 

@@ -199,7 +199,7 @@ class Searcher:
     @cached_property
     def embedded(self) -> Embedded | None:
         """What pages can search by themselves."""
-        return embed(self.source.corpus, self.transcripts)
+        return embed(self.source, self.transcripts)
 
     @cached_property
     def vectors(self) -> Vectors | None:
