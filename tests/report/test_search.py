@@ -441,4 +441,4 @@ def test_sentences_like_one_are_shown_with_their_words(searchable: Pipeline) -> 
     page = write(searcher, searcher.ask("boil some water"), "stepline search mine")
     with opened(page) as shown:
         shown.get_by_role("button", name="More like this").first.click()
-        assert "naïve café water" in shown.locator("#results").inner_text()
+        assert "water water water" in shown.locator("#results").inner_text()
