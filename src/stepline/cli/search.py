@@ -22,7 +22,7 @@ TOP, WINDOW_S = 10, 10.0
 
 def add(verbs: "Verbs") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("search", help="the videos that are most like a text or a moment, with moment and steps")
+    verb = verbs.add_parser("search", help="find videos, moments and steps by a text or a moment")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.add_argument("text", nargs="?", help="default: a text a line from standard input, until an empty line")
     verb.add_argument("--like", metavar="VIDEO@TIME", help="a moment in place of a text; seconds, m:ss or h:mm:ss")
