@@ -156,8 +156,13 @@ def test_a_phone_shows_the_page_without_overflow_and_keeps_the_methods_in_sight(
 
 def test_in_print_the_table_stands_without_its_controls(shown: Any) -> None:
     shown.emulate_media(media="print")
-    assert [shown.locator(each).first.is_visible() for each in (".tools", "button.copy", "nav")] == [False] * 3
-    assert shown.locator("code.command").first.is_visible()
+    assert [shown.locator(each).first.is_visible() for each in (".tools", "button.copy", "nav", ".action")] == [
+        False
+    ] * 4
+    assert shown.locator("#missing code.command").first.is_visible()
+    shown.set_viewport_size({"width": 718, "height": 1000})  # A4 with margins of 1 cm
+    assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    shown.set_viewport_size({"width": 1280, "height": 900})
     shown.emulate_media(media="screen")
 
 

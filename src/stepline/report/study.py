@@ -70,6 +70,7 @@ def write_study(
         marks=tables.MARKS,
         meanings=tables.MEANINGS,
         oracles=list(dict.fromkeys(each.text for row in rows for each in row.sees if each.oracle)),
+        rerun=next((row.rerun_note for row in rows if row.rerun), ""),
         blind=tables.blind_methods(rows),
         missing=tables.missing(rows),
         undeclared=tables.UNDECLARED,
