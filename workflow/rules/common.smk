@@ -142,12 +142,15 @@ plan, pipeline, job = helpers.plan, helpers.pipeline, helpers.job
 
 
 def shown(path, caption, title):
-    """Return an output, ``results/<study>/<file>``, that Snakemake's report shows; title: a text, or a function of wildcards."""
+    """Return an output, ``results/<study>/<file>``, that Snakemake's report shows; title: a text, or a function of wildcards.
+
+    It has one label: of two results of a category, Snakemake's page takes a second label for a switch, and breaks.
+    """
     study, file = path.split("/")[1:]
     category = {".csv": "Tables", ".svg": "Figures", ".html": "Pages"}[os.path.splitext(file)[1]]
 
     def labels(wildcards):
-        return {"file": file, "title": title(wildcards) if callable(title) else title}
+        return {"result": f"{file}: {title(wildcards) if callable(title) else title}"}
 
     return report(path, caption=f"../report/{caption}.rst", category=category, subcategory=study, labels=labels)
 
