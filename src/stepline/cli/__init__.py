@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline import __version__, paths
-from stepline.cli import bank, parity, search, weights
+from stepline.cli import bank, parity, search, show, weights
 from stepline.config import Config, load
 from stepline.datasets.configured import dataset
 from stepline.errors import ConfigError, DownloadError, SteplineError
@@ -203,7 +203,7 @@ def _parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("report", help="one HTML page to look at")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.set_defaults(run=_report)
-    for more in (search, bank, parity, weights):
+    for more in (search, show, bank, parity, weights):
         more.add(verbs)
     for each in BENCHMARKS:
         each.add_verbs(verbs)

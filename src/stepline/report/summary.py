@@ -56,7 +56,7 @@ def summarise(pipeline: Pipeline) -> Summary:
     """
     rows: dict[str, dict[str, Any]] = {}
     for shard in pipeline.videos.all_shards:
-        rows |= _shard(pipeline, shard)
+        rows |= summarise_shard(pipeline, shard)
     backbones, needs, stages = tuple(pipeline.features.computed), pipeline.missing, pipeline.demand.stages
     left_out = {column for stage in OF.keys() - {*stages} for column in OF[stage]}
     left_out |= set() if pipeline.demand.media else {*OF_MEDIA}
@@ -69,7 +69,10 @@ def summarise(pipeline: Pipeline) -> Summary:
     )
 
 
-def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
+def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
+    """Return the lines of a shard's videos, by video; none of a shard whose videos were not looked for yet."""
+    if not paths.availability(pipeline.name, shard).exists():
+        return {}
     name, stages = pipeline.name, pipeline.demand.stages
     media = read_manifest(paths.manifest(paths.media(name), shard)) if pipeline.demand.media else {}
     shots = read_manifest(paths.manifest(paths.shots(name), shard)) if "shots" in stages else {}

@@ -147,14 +147,14 @@ class _Question:
 
     @cached_property
     def query(self) -> Floats:
-        return _encoded(self.searcher.source.encoder, self.text)
+        return encoded(self.searcher.source.encoder, self.text)
 
     @cached_property
     def heard(self) -> Floats:
         """The vector of the text among those of sentences."""
         vectors = self.searcher.vectors
         assert vectors is not None
-        return self.query if self.searcher.source.vectors else _encoded(vectors.encoder, self.text)
+        return self.query if self.searcher.source.vectors else encoded(vectors.encoder, self.text)
 
     @cached_property
     def raw(self) -> NDArray[np.float32]:
@@ -212,7 +212,7 @@ def checked(text: str, top: int, window_s: float) -> str:
     return text
 
 
-def _encoded(encoder: TextEncoder, text: str) -> Floats:
+def encoded(encoder: TextEncoder, text: str) -> Floats:
     """Return the vector of a text, which nobody keeps."""
     with one_thread():
         query: Callable[[str], NDArray[np.float32]] | None = getattr(encoder, "query", None)

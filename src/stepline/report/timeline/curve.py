@@ -1,0 +1,36 @@
+"""How like a text a video is over time."""
+
+from dataclasses import dataclass
+
+from stepline.pipeline import Pipeline
+from stepline.search.searcher import encoded
+from stepline.search.sources import sentence_encoder, source, tower
+from stepline.search.transcripts import Transcripts
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How like a text a video is. times_s: (N,) of what is compared; values: (N,). by: what compares."""
+
+    by: str
+    times_s: list[float]
+    values: list[float]
+
+
+def curves(pipeline: Pipeline, video: str, text: str) -> list[Curve]:
+    """Return how like a text a video is, by each network with a text tower and, of what is said, a sentence encoder.
+
+    Raises ConfigError or MissingError as ``stepline search`` does where nothing can be compared with a text.
+    """
+    transcripts = Transcripts(pipeline)
+    names: list[str | None] = [name for name in pipeline.features.computed if tower(pipeline, name)]
+    names += [name for name in [sentence_encoder()] if name and video in transcripts.videos and transcripts(video)]
+    found = []
+    for name in names or [None]:
+        compared = source(pipeline, name, transcripts)
+        corpus = compared.corpus
+        if video in corpus.videos:
+            numbers = corpus.numbers(corpus.videos.index(video))
+            scores = corpus.scores(numbers, encoded(compared.encoder, text)).round(4)
+            found.append(Curve(compared.what, corpus.spans_s[numbers, 0].tolist(), scores.tolist()))
+    return found
