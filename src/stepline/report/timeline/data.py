@@ -70,8 +70,10 @@ def sound_lane(pipeline: Pipeline, video: str) -> Lane | None:
 
 
 def sentences(pipeline: Pipeline, video: str) -> Sequence[Sentence]:
-    """Return what is said in a video; () where there is no transcript."""
-    return Transcripts(pipeline)(video)
+    """Return what is said in a video; () where there is no transcript, or none is wanted."""
+    transcripts = Transcripts(pipeline)
+    wanted = "speech" in pipeline.demand.stages or transcripts.source == "released"
+    return transcripts(video) if wanted else ()
 
 
 def speech_lane(said: Sequence[Sentence]) -> Lane | None:
