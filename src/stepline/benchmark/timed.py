@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 HIT, FALSE_POSITIVE, WRONG_LABEL, MISS = "hit", "false positive", "wrong label", "miss"
 """The verdicts on a span; "" where none is given."""
+ERRORS = (FALSE_POSITIVE, WRONG_LABEL, MISS)
 LEAST_IOU = 0.5
 """The intersection over union at which a predicted segment finds a true one, unless a benchmark says otherwise."""
 

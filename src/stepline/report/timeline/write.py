@@ -8,6 +8,7 @@ from typing import Any
 
 from stepline import paths
 from stepline.availability import read_availability
+from stepline.benchmark.timed import ERRORS
 from stepline.pipeline import Pipeline
 from stepline.report import data_address, write_html
 from stepline.report.clock import clock
@@ -81,13 +82,19 @@ def write_timeline(pipeline: Pipeline, row: dict[str, Any], tracks: Sequence[Tra
         script=_parts(*(f"{name}.js" for name in SCRIPTS)),
         player=played,
         subtitles={form: data_address(f"text/{form}", subtitles(said, form).encode()) for form in FORMATS if said},
-        overview=[(lane, path([span[:2] for span in lane["spans"]], end_s)) for lane in lanes if lane.get("spans")],
+        overview=[(lane, *_overview(lane["spans"], end_s)) for lane in lanes if lane.get("spans")],
         box=f"0 0 {WIDTH} {HEIGHT}",
         report="report.html" in pipeline.targets,
         notes=[f"{lane['name']}: {lane['note']}" for lane in lanes if lane.get("note")],
         clock=clock,
     )
     return page
+
+
+def _overview(spans: Sequence[Sequence[Any]], end_s: float) -> tuple[str, str]:
+    """Return what is no error, and what is, as paths."""
+    errors = [span for span in spans if span[3] in ERRORS]
+    return path([(s[0], s[1]) for s in spans if s not in errors], end_s), path([(s[0], s[1]) for s in errors], end_s)
 
 
 def _safe(data: dict[str, Any]) -> Any:
