@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from stepline.pipeline import Pipeline
-from stepline.search.searcher import encoded
+from stepline.search.searcher import checked, encoded
 from stepline.search.sources import sentence_encoder, source, tower
 from stepline.search.transcripts import Transcripts
 
@@ -22,6 +22,7 @@ def curves(pipeline: Pipeline, video: str, text: str) -> list[Curve]:
 
     Raises ConfigError or MissingError as ``stepline search`` does where nothing can be compared with a text.
     """
+    text = checked(text, 1, 0)
     transcripts = Transcripts(pipeline)
     names: list[str | None] = [name for name in pipeline.features.computed if tower(pipeline, name)]
     names += [name for name in [sentence_encoder()] if name and video in transcripts.videos and transcripts(video)]
