@@ -104,6 +104,27 @@ def test_wheel_keys_and_buttons_zoom_to_a_second_around_the_pointer(playable: Pa
         assert page.evaluate("timeline.view.end - timeline.view.start") == 5
 
 
+def test_two_fingers_zoom_and_one_seeks(playable: Path) -> None:
+    with shown(playable, **PHONE) as page:
+        page.locator("#scale").scroll_into_view_if_needed()
+        touch = page.context.new_cdp_session(page)
+        y = page.locator("#scale").bounding_box()["y"] + 10
+
+        def fingers(kind: str, *at: float) -> None:
+            points = [{"x": x, "y": y, "id": finger} for finger, x in enumerate(at)]
+            touch.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
+
+        fingers("Start", x_of(page, 5))
+        fingers("End")
+        assert page.evaluate("timeline.now()") == pytest.approx(5, abs=0.2)
+        fingers("Start", 175, 215)
+        for apart in (30, 40, 60, 80):
+            fingers("Move", 195 - apart, 195 + apart)
+        fingers("End")
+        page.wait_for_function("timeline.view.end - timeline.view.start < 4")
+        assert page.evaluate("(timeline.view.start + timeline.view.end) / 2") == pytest.approx(5, abs=1)
+
+
 def test_under_the_pointer_the_moment_is_described(playable: Path) -> None:
     with shown(playable) as page:
         page.mouse.move(x_of(page, 6), page.locator("#scale").bounding_box()["y"] + 10)

@@ -103,7 +103,7 @@ select.append(...data.labels.map(label => element("option", {value: label, textC
 select.addEventListener("change", () => { chosen = select.value; redraw(); });
 if (lanes.some(lane => lane.rule))
   byId("key").textContent = "In predicted lanes: ✓ hit, ✕ false positive, ≠ wrong label, ○ miss, a true step that is not found. "
-    + [...new Set(lanes.map(lane => lane.rule).filter(Boolean))].join(". ");
+    + [...new Set(lanes.map(lane => lane.rule).filter(Boolean))].map(rule => `${rule[0].toUpperCase()}${rule.slice(1)}.`).join(" ");
 
 const asked = () => { const found = /^#t=([\d.]+)/.exec(location.hash); if (found) seek(Number(found[1])); };
 window.addEventListener("hashchange", asked);
