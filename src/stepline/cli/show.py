@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "Verbs") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("show", help="the timeline of a video: player, shots, speech, steps, predictions; one page")
+    verb = verbs.add_parser("show", help="write the timeline of a video: player, steps, predictions")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.add_argument("video", help="its id, as in results/DATASET/videos.csv")
     verb.add_argument(
