@@ -7,6 +7,13 @@ import pytest
 from stepline import cli, paths
 from stepline.asr.transcript import Sentence
 from stepline.availability import Record, write_availability
+from stepline.config import load
+from stepline.datasets import pss
+from stepline.io import canonical_json
+from stepline.plans import plan, plans_of
+from stepline.runs.verbs import Verbs
+from tests.benchmarks.pss import synthetic
+from tests.browser import opened
 from tests.report.timeline.video import made_up
 
 CONFIG = "datasets: {mine: {videos: clips}}\n"
@@ -52,3 +59,26 @@ def test_what_cannot_be_shown_is_one_line(folder: None, capsys: pytest.CaptureFi
     assert said(capsys, "mine", "a", code=2) == "error: a of mine is gone: private"
     paths.availability("mine", "000").unlink()
     assert said(capsys, "mine", "a", code=2) == "error: a of mine is not looked for yet: run `snakemake`"
+
+
+def test_predictions_are_shown_also_where_the_video_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    synthetic.write_releases()
+    Path("config.yaml").write_text(canonical_json({"pss": synthetic.CONFIG}))
+    config = load(None)
+    assert [each.name for each in plans_of(config, "youcook2")] == ["pss"]
+    assert plans_of(config, "pss") == []
+    Verbs(plan(config, "pss")).predict("youcook2", "uniform-segments", "all")
+    video, true = next(iter(pss.load("youcook2", "test").items()))
+    page = said(capsys, "youcook2", video, "--entry", "uniform-segments")
+    with opened(Path(page)) as shown:
+        assert "not looked for yet" in shown.locator("header").inner_text()
+        lists = shown.locator("section[aria-label=Lists] summary").all_inner_texts()
+        assert lists[0] == f"True steps, youcook2 ({len(true.segments)})"
+        assert lists[1].startswith("uniform-segments, youcook2, all (")
+        shown.keyboard.press("e")
+        shown.keyboard.press("Shift+G")
+    near = said(capsys, "youcook2", video, "--entry", "uniform", code=2)
+    assert near.startswith("error: youcook2 has no entry 'uniform'; choose from uniform")
+    late = said(capsys, "youcook2", video, "--entry", "uniform-segments", "--release", "tasty", code=2)
+    assert late == "error: release 'tasty' of youcook2 is not configured; choose from youcook2"
+    assert said(capsys, "youcook2", "nobody", code=2).startswith("error: youcook2 has no video 'nobody'")

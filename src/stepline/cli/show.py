@@ -32,7 +32,7 @@ def _show(parsed: argparse.Namespace) -> None:
     from stepline.errors import ConfigError, MissingError
     from stepline.io import write_text
     from stepline.plans import pipeline
-    from stepline.report.summary import summarise_shard
+    from stepline.report.summary import USED, summarise_shard, unread
     from stepline.report.timeline.data import sentences
     from stepline.report.timeline.subtitles import subtitles
     from stepline.report.timeline.write import page_of, write_timeline
@@ -51,11 +51,13 @@ def _show(parsed: argparse.Namespace) -> None:
         write_text(file, subtitles(said, parsed.subtitles))
         print(file)
         return
-    row = summarise_shard(made, shards[video]).get(video)
-    if row is None or row["status"] not in ("present", "partial"):
+    row, tracks = summarise_shard(made, shards[video]).get(video), list(_tracks(config, parsed))
+    if row is None or row["status"] not in USED:
         why = f"{row['status']}: {row['reason']}" if row else "not looked for yet: run `snakemake`"
-        raise MissingError(f"{video} of {made.name} is {why}")
-    print(write_timeline(made, row, list(_tracks(config, parsed)), parsed.text))
+        if not any(track.spans for track in tracks):
+            raise MissingError(f"{video} of {made.name} is {why}")
+        row = unread(video, why)
+    print(write_timeline(made, row, tracks, parsed.text))
 
 
 def _tracks(config: "Config", parsed: argparse.Namespace) -> "Iterator[Track]":

@@ -121,6 +121,11 @@ def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]
     return rows
 
 
+def unread(video: str, reason: str) -> dict[str, Any]:
+    """Return the line of a video that is not there."""
+    return dict.fromkeys(COLUMNS, "") | {"video": video, "status": "absent", "reason": reason, "gaps": []}
+
+
 def _said(pipeline: Pipeline, shard: str, media: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return what the recogniser made of a shard's videos as they are now, also where it lacks something by now."""
     folder = pipeline.speech.folder

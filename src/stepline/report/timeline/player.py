@@ -29,13 +29,18 @@ class Player:
     address: tuple[str, ...]
 
 
-def player(record: Record, page: Path, url: str) -> Player:
-    """Return how a page plays a video. url: where the video is listed to be, "" where it is nowhere."""
-    file, copy = Path(record.path), page.with_suffix(".mp4")
-    address = _address(url)
+def player(record: Record | None, page: Path, url: str) -> Player:
+    """Return how a page plays a video.
+
+    record: None where the video was not looked for. url: where the video is listed to be, "" where it is nowhere.
+    """
+    copy, address = page.with_suffix(".mp4"), _address(url)
     if copy.exists():
         return Player(quote(copy.name), "", "", address)
-    if not record.path or not file.is_file():
+    if record is None or not record.path:
+        return Player("", "the video is not here", "", address)
+    file = Path(record.path)
+    if not file.is_file():
         gone = "the video was deleted after use (media.keep: none)" if not record.kept else f"{file} is gone"
         return Player("", f"{gone}; the pictures follow the time", "", address)
     options = "-c:v libx264 -pix_fmt yuv420p -c:a aac -movflags +faststart"

@@ -58,7 +58,8 @@ def write_timeline(pipeline: Pipeline, row: dict[str, Any], tracks: Sequence[Tra
     end_s = max([row["duration_s"] or 0, *ends_s]) or max(
         [1.0, *(s[1] for lane in lanes for s in lane.get("spans", ()))]
     )
-    record = read_availability(paths.availability(pipeline.name, pipeline.videos.shards[video]))[video]
+    availability = paths.availability(pipeline.name, pipeline.videos.shards[video])
+    record = read_availability(availability).get(video) if availability.exists() else None
     url = next((each.url for each in pipeline.dataset.videos() if each.id == video), "")
     played = player(record, page, url)
     labels = [span[2] for lane in lanes if lane.get("step") in ("segment", "predicted") for span in lane["spans"]]
@@ -84,7 +85,7 @@ def write_timeline(pipeline: Pipeline, row: dict[str, Any], tracks: Sequence[Tra
         subtitles={form: data_address(f"text/{form}", subtitles(said, form).encode()) for form in FORMATS if said},
         overview=[(lane, *_overview(lane["spans"], end_s)) for lane in lanes if lane.get("spans")],
         box=f"0 0 {WIDTH} {HEIGHT}",
-        report="report.html" in pipeline.targets,
+        report="report.html" in pipeline.targets or page.parent.with_name("report.html").exists(),
         notes=[f"{lane['name']}: {lane['note']}" for lane in lanes if lane.get("note")],
         clock=clock,
     )
