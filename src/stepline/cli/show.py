@@ -22,8 +22,10 @@ def add(verbs: "Verbs") -> None:
     )
     verb.add_argument("--release", default="", help="of the predictions; default: all configured ones")
     verb.add_argument("--context", default="", help="window length of the predictions such as 180s; default: all")
-    verb.add_argument("--text", default="", help="also show how like this text the video is over time")
-    verb.add_argument("--subtitles", choices=("srt", "vtt"), help="write what is said as subtitles, and no page")
+    verb.add_argument("--text", default="", help="also show the similarity of each moment to this text")
+    verb.add_argument(
+        "--subtitles", choices=("srt", "vtt"), help="write the transcript as subtitles instead of the page"
+    )
     verb.set_defaults(run=_show)
 
 

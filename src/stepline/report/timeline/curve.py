@@ -1,4 +1,4 @@
-"""How like a text a video is over time."""
+"""The similarity of each moment of a video to a text."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from stepline.search.transcripts import Transcripts
 
 @dataclass(frozen=True)
 class Curve:
-    """How like a text a video is. times_s: (N,) of what is compared; values: (N,). by: what compares."""
+    """The similarity to a text. times_s: (N,) of what is compared; values: (N,). by: what compares."""
 
     by: str
     times_s: list[float]
@@ -18,7 +18,7 @@ class Curve:
 
 
 def curves(pipeline: Pipeline, video: str, text: str) -> list[Curve]:
-    """Return how like a text a video is, by each network with a text tower and, of what is said, a sentence encoder.
+    """Return the similarity to a text by each network with a text tower and, for the transcript, a sentence encoder.
 
     Raises ConfigError or MissingError as ``stepline search`` does where nothing can be compared with a text.
     """

@@ -105,7 +105,7 @@ def track_lane(track: Track) -> Lane:
 
 
 def curve_lanes(pipeline: Pipeline, video: str, text: str) -> Iterator[Lane]:
-    """Yield how like a text the video is."""
+    """Yield the similarity of each moment to a text."""
     from stepline.report.timeline.curve import curves
 
     for curve in curves(pipeline, video, text):
@@ -114,7 +114,7 @@ def curve_lanes(pipeline: Pipeline, video: str, text: str) -> Iterator[Lane]:
 
 
 def strip_lanes(pipeline: Pipeline, video: str) -> Iterator[Lane]:
-    """Yield how like itself the video is, by each backbone whose features are there."""
+    """Yield the similarity of each moment to earlier ones, by each backbone whose features are there."""
     for name in pipeline.features.computed:
         there = [store for store in stores(pipeline, name) if isinstance(store, Path)]
         if not there:
@@ -128,7 +128,7 @@ def strip_lanes(pipeline: Pipeline, video: str) -> Iterator[Lane]:
         else:
             yield {
                 "kind": "strip",
-                "name": f"{name}: similarity to what was before",
+                "name": f"{name}: similarity to earlier times",
                 "hop": found.hop_s,
                 "low": found.low,
                 "high": found.high,

@@ -1,4 +1,4 @@
-"""How like itself a video is over time, by a backbone's features."""
+"""The similarity of each moment of a video to earlier ones, by a backbone's features."""
 
 from dataclasses import dataclass
 
