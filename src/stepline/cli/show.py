@@ -23,9 +23,7 @@ def add(verbs: "Verbs") -> None:
     verb.add_argument("--release", default="", help="of the predictions; default: all configured ones")
     verb.add_argument("--context", default="", help="window length of the predictions such as 180s; default: all")
     verb.add_argument("--text", default="", help="also show the similarity of each moment to this text")
-    verb.add_argument(
-        "--subtitles", choices=("srt", "vtt"), help="write the transcript as subtitles instead of the page"
-    )
+    verb.add_argument("--subtitles", choices=("srt", "vtt"), help="write the transcript, instead of the page")
     verb.set_defaults(run=_show)
 
 
