@@ -17,7 +17,6 @@ from stepline.report.thumbnails import read_thumbnails
 from stepline.report.timeline.likeness import LAGS, strip
 from stepline.report.timeline.sound import peaks
 from stepline.report.timeline.track import Track
-from stepline.search.sources import stores
 from stepline.search.transcripts import Transcripts
 
 PICTURE_BYTES = 8_000_000
@@ -116,13 +115,12 @@ def curve_lanes(pipeline: Pipeline, video: str, text: str) -> Iterator[Lane]:
 def strip_lanes(pipeline: Pipeline, video: str) -> Iterator[Lane]:
     """Yield the similarity of each moment to earlier ones, by each backbone whose features are there."""
     for name in pipeline.features.computed:
-        there = [store for store in stores(pipeline, name) if isinstance(store, Path)]
-        if not there:
-            remote = pipeline.config["features"]["store"]
-            note = f"the features stand at {remote}, which this page does not ask" if remote else "no features yet"
+        store = pipeline.features.store(name, pipeline.videos.shards[video])
+        if not isinstance(store, Path) or not store.exists():
+            note = "no features yet" if isinstance(store, Path) else f"not drawn, as the features are at {store}"
             yield {"kind": "strip", "name": name, "values": "", "note": note}
             continue
-        found = strip(Bank.open(there, pipeline.features.spec_of(name)), video)
+        found = strip(Bank.open([store], pipeline.features.spec_of(name)), video)
         if isinstance(found, str):
             yield {"kind": "strip", "name": name, "values": "", "note": found}
         else:
