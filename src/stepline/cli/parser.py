@@ -19,6 +19,7 @@ from stepline.cli import (
     parity,
     report,
     search,
+    show,
     specs,
     stages,
     studies,
@@ -30,6 +31,7 @@ GROUPS = {
     "videos and results": (
         demo.add,
         fetch.add,
+        show.add,
         search.add,
         report.add,
         explain.add,

@@ -58,7 +58,7 @@ def summarise(pipeline: Pipeline) -> Summary:
     """
     rows: dict[str, dict[str, Any]] = {}
     for shard in pipeline.videos.all_shards:
-        rows |= _shard(pipeline, shard)
+        rows |= summarise_shard(pipeline, shard)
     backbones, needs, stages = tuple(pipeline.features.computed), pipeline.missing, pipeline.demand.stages
     left_out = {column for stage in OF.keys() - {*stages} for column in OF[stage]}
     left_out |= set() if pipeline.demand.media else {*OF_MEDIA}
@@ -72,7 +72,10 @@ def summarise(pipeline: Pipeline) -> Summary:
     )
 
 
-def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
+def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
+    """Return the lines of a shard's videos, by video; none of a shard whose videos were not looked for yet."""
+    if not paths.availability(pipeline.name, shard).exists():
+        return {}
     name, stages = pipeline.name, pipeline.demand.stages
     media = read_manifest(paths.manifest(paths.media(name), shard)) if pipeline.demand.media else {}
     shots = read_manifest(paths.manifest(paths.shots(name), shard)) if "shots" in stages else {}
@@ -119,6 +122,11 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
             **{backbone: made.get(video, {}).get("n_rows", "") for backbone, made in features.items()},
         }
     return rows
+
+
+def unread(video: str, reason: str) -> dict[str, Any]:
+    """Return the line of a video that is not there."""
+    return dict.fromkeys(COLUMNS, "") | {"video": video, "status": "absent", "reason": reason, "gaps": []}
 
 
 def _said(pipeline: Pipeline, shard: str, media: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -164,7 +164,7 @@ class Searcher:
         if len(unseen) == len(text.split()):
             raise ConfigError(f"{self.source.name} knows no word of {text!r}: choose others")
         unsaid = self.vocabulary.unknown(text) if self.source.said and not unseen else ()
-        question = _Question(self, self._among(videos), _encoded(self.source.encoder, text), text)
+        question = _Question(self, self._among(videos), encoded(self.source.encoder, text), text)
         return question.found(top, window_s, text=text, unseen=unseen, unsaid=unsaid, among=tuple(videos))
 
     def like(
@@ -228,7 +228,7 @@ class _Question:
         """The vector of the text among those of sentences."""
         vectors = self.searcher.vectors
         assert vectors is not None
-        return self.query if self.searcher.source.vectors else _encoded(vectors.encoder, self.text)
+        return self.query if self.searcher.source.vectors else encoded(vectors.encoder, self.text)
 
     @cached_property
     def raw(self) -> NDArray[np.float32]:
@@ -323,7 +323,7 @@ def checked(text: str, top: int, window_s: float) -> str:
     return text
 
 
-def _encoded(encoder: TextEncoder | Vocabulary, text: str) -> Floats:
+def encoded(encoder: TextEncoder | Vocabulary, text: str) -> Floats:
     """Return the vector of a text, which nobody keeps."""
     with one_thread():
         if isinstance(encoder, Vocabulary):

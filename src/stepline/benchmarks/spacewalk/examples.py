@@ -24,8 +24,8 @@ from stepline.benchmarks.spacewalk.windows import window
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from stepline.needs import Need
 from stepline.report import data_address
+from stepline.report.clock import clock
 from stepline.report.examples import Answer, Clip, Example, Examples, Shown, marked, words, write_examples
-from stepline.report.page import clock
 from stepline.report.shots import read_shots
 from stepline.report.thumbnails import read_thumbnails, thumbnails
 from stepline.runs.predictions import read_predictions
