@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline import rates
 from stepline.asr import transcript
 from stepline.asr.chunks import chunks
 from stepline.asr.deepgram import Deepgram
@@ -26,7 +28,7 @@ from stepline.asr.transcript import Sentence, Word
 from stepline.asr.weights import FOLDERS
 from stepline.asr.whisper import Whisper
 from stepline.availability import read_manifest, write_manifest
-from stepline.devices import CPU
+from stepline.devices import CPU, wanted
 from stepline.errors import ConfigError, SteplineError, StoreError
 from stepline.io import canonical_json, read_json, sha256_file, write_bytes, write_sealed
 from stepline.media.audio import RATE
@@ -70,6 +72,7 @@ def transcribe(
         raise ConfigError(f"asr.engine: {engine!r} is not allowed; choose from {', '.join(ENGINES)}")
     videos: dict[str, dict[str, Any]] = {}
     listed = read_manifest(media_manifest)
+    heard_s, start = 0.0, time.monotonic()
     by = recogniser(engine, options)
     made_by = ENGINES[engine](**options, **({"on": on} if engine in FOLDERS else {}))
     if (processes := PROCESSES.get(engine, 1)) > 1:
@@ -99,6 +102,7 @@ def transcribe(
                 write_sealed(done, failures)
                 videos[video] = {"status": "failed", "reason": str(error), **failures}
                 continue
+            heard_s += media["duration_s"]
             sentences = [replace(sentence, engine=engine) for sentence in heard]
             done.unlink(missing_ok=True)
             transcript.write(path, sentences)
@@ -106,6 +110,8 @@ def transcribe(
             write_sealed(done, made)
         reason = "" if made["n_sentences"] else "no speech found"
         videos[video] = {"status": "present", "reason": reason, "n_sentences": made["n_sentences"], **failures}
+    device = "cuda" if engine in FOLDERS and wanted(on["device"]) else "cpu"
+    rates.note(f"speech.{engine}.{device}", video_s=heard_s, spent_s=time.monotonic() - start)
     write_manifest(manifest, videos, **by)
 
 

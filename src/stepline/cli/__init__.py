@@ -2,19 +2,21 @@
 
 import argparse
 import errno
+import fcntl
 import logging
 import os
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from stepline import __version__, paths
-from stepline.cli import bank, parity, search, weights
+from stepline.cli import bank, parity, search, status, weights
+from stepline.cli import plan as planning
 from stepline.config import Config, load
 from stepline.datasets.configured import dataset
 from stepline.errors import ConfigError, DownloadError, SteplineError
@@ -123,9 +125,12 @@ def _log_to(path: Path | None) -> None:
     log.handlers = [logging.NullHandler()]
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handler = logging.FileHandler(path, mode="w", encoding="utf-8")
+        file = path.open("w", encoding="utf-8")
+        handler = logging.StreamHandler(file)
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         log.handlers = [handler]
+        with suppress(OSError):  # by it `stepline status` knows that the job runs; some file systems have no locks
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -203,7 +208,7 @@ def _parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("report", help="one HTML page to look at")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.set_defaults(run=_report)
-    for more in (search, bank, parity, weights):
+    for more in (planning, status, search, bank, parity, weights):
         more.add(verbs)
     for each in BENCHMARKS:
         each.add_verbs(verbs)

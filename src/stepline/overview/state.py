@@ -1,0 +1,125 @@
+"""How far a run is: which jobs are done, running, failed or waiting, and what became of the videos."""
+
+import fcntl
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from stepline import paths
+from stepline.availability import read_manifest
+from stepline.errors import SteplineError
+from stepline.io import read_json
+from stepline.media.timeline import described
+from stepline.overview.graph import Graph, Job
+from stepline.overview.records import available
+from stepline.pipeline import Pipeline
+
+Word = Literal["done", "running", "failed", "waiting"]
+WORDS: tuple[Word, ...] = ("done", "running", "failed", "waiting")
+ERROR, STOPPED = " ERROR error: ", "ended by SIGTERM"
+"""In the last line of the log of a job that failed, and what follows where it was asked to end."""
+
+
+@dataclass(frozen=True)
+class State:
+    """The state of a job. reason: why it failed or is not done; how far it is, where it says so while it runs."""
+
+    word: Word
+    reason: str = ""
+
+
+def states(graph: Graph, left: Mapping[Job, str]) -> dict[Job, State]:
+    """Return the state of each job. left: those that are not done, with the reason.
+
+    running: a process holds the lock of its log. failed: the log ends with an error.
+    """
+    return {job: _state(job, left) for job in graph.jobs}
+
+
+def _state(job: Job, left: Mapping[Job, str]) -> State:
+    if held(Path(job.log)):
+        return State("running", _progress(Path(job.log)))
+    if job not in left:
+        return State("done")
+    error = _error(Path(job.log))
+    return State("failed", error) if error and not error.startswith(STOPPED) else State("waiting", error or left[job])
+
+
+def _progress(log: Path) -> str:
+    """Return how far the job of a log says that it is; "" where it says nothing. See ``stepline.progress``."""
+    path = Path(".stepline/progress", log.relative_to("logs")).with_suffix(".json")
+    try:
+        said = read_json(path)
+        total = f" of {said['total']:.0f}" if said["total"] else ""
+        return f"{said['what']}: {said['done']:.0f}{total} {said['unit']}"
+    except (OSError, SteplineError, KeyError, TypeError, ValueError):  # removed meanwhile, or of another version
+        return ""
+
+
+def held(lock: Path) -> bool:
+    """Return whether a process holds a lock for itself alone."""
+    try:
+        descriptor = os.open(lock, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _error(log: Path) -> str:
+    """Return the error with which a log ends; "" where it does not."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
+    return lines[-1].partition(ERROR)[2] if lines else ""
+
+
+# Videos
+
+
+@dataclass(frozen=True)
+class Became:
+    """What became of a video. status: of its record, ``partial``, or ``waiting`` where it was not looked for."""
+
+    status: str
+    reason: str = ""
+
+
+def videos(pipeline: Pipeline) -> dict[str, Became]:
+    """Return what became of each listed video, by the records that there are."""
+    found: dict[str, Became] = {}
+    for shard in pipeline.videos.all_shards:
+        came = available(pipeline, shard)
+        made = _made(pipeline, shard)
+        for video in pipeline.videos.members(shard):
+            if video.id not in came:
+                found[video.id] = Became("waiting")
+            elif came[video.id].status != "present":
+                found[video.id] = Became(came[video.id].status, _without(came[video.id].reason, came[video.id].path))
+            else:
+                found[video.id] = made.get(video.id, Became("present"))
+    return found
+
+
+def _made(pipeline: Pipeline, shard: str) -> dict[str, Became]:
+    """Return what the first stage that reads the videos made of them: sound and scores, else features."""
+    specs = map(pipeline.features.spec_of, pipeline.features.computed)
+    read = [paths.manifest(paths.media(pipeline.name), shard)] if pipeline.demand.media else []
+    read += [paths.features_manifest(pipeline.name, shard, spec) for spec in specs]
+    made = next((read_manifest(path) for path in read if path.exists()), {})
+    return {
+        video: Became("partial", described(of["gaps"])) if of.get("gaps") else Became(of["status"], of["reason"])
+        for video, of in made.items()
+    }
+
+
+def _without(reason: str, path: str) -> str:
+    """Return a reason without the path of its file, so that equal reasons are equal."""
+    return reason.replace(f"{path}: ", "") if path else reason
