@@ -18,7 +18,7 @@ from tests.conftest import ROOT
 VERBS = [
     *("demo", "fetch", "media", "shots", "transcribe", "extract", "thumbnails", "drop", "fit"),
     *("predict", "score", "table", "picture", "pairs", "examples", "results", "explain", "accept"),
-    *("summary", "report", "search", "bank", "verify", "backbone", "head", "weights", "samples"),
+    *("summary", "report", "plan", "status", "search", "bank", "verify", "backbone", "head", "weights", "samples"),
     *("encode", "figures", "durations", "annotation", "oepp", "htstep"),
 ]
 NOBODY = "http://127.0.0.1:9"

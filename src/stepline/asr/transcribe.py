@@ -102,7 +102,7 @@ def transcribe(
                 write_sealed(done, failures)
                 videos[video] = {"status": "failed", "reason": str(error), **failures}
                 continue
-            heard_s += media["duration_s"]
+            heard_s += media.get("duration_s", 0.0)
             sentences = [replace(sentence, engine=engine) for sentence in heard]
             done.unlink(missing_ok=True)
             transcript.write(path, sentences)

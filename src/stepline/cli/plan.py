@@ -80,7 +80,7 @@ def _text(
     yield aligned([("stage", "jobs", "done", "to do"), *_stages(graph, left)])
     first, *others = graph.targets if graph.asked else ["all"]
     exact = current().command(first, {}, *others, "-n")
-    yield f"Exact on what runs again is `{exact}`: it also compares times of files and parameters of earlier jobs."
+    yield f"`{exact}` says exactly what runs again: it also compares times of files and parameters of earlier jobs."
     yield _videos(forecast)
     yield _work(forecast)
     yield _disk(forecast)

@@ -11,11 +11,15 @@ from stepline.pipeline import Pipeline, how_to_fill
 
 @dataclass
 class Lack:
-    """A need, the command that fills it ("" where none does), how many lines of tables wait for it, and what else."""
+    """A need, and the command that fills it; "" where none does.
+
+    lines: how many lines of tables wait for it. entries: theirs. others: what else waits, in words.
+    """
 
     need: Need
     command: str
     lines: int = 0
+    entries: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
 
 
@@ -45,7 +49,9 @@ def lacking(graph: Graph) -> list[Lack]:
         plan = _plan(graph, study)
         for line, release, _ in _lines(plan, file):
             for need in plan.missing_line(line, release):
-                found.setdefault(need, Lack(need, plan.how_to_fill(need))).lines += 1
+                lack = found.setdefault(need, Lack(need, plan.how_to_fill(need)))
+                lack.lines += 1
+                lack.entries += [line.entry] if line.entry not in lack.entries else []
         for metric in plan.measured:
             for need in plan.missing_of(metric):
                 _add(found, need, plan.how_to_fill(need), f"metrics of {study}")
