@@ -81,6 +81,8 @@ def _text(
     first, *others = graph.targets if graph.asked else ["all"]
     exact = current().command(first, {}, *others, "-n")
     yield f"`{exact}` says exactly what runs again: it also compares times of files and parameters of earlier jobs."
+    if not left:
+        yield "Nothing is left to do."
     yield _videos(forecast)
     yield _work(forecast)
     yield _disk(forecast)

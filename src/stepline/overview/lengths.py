@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepline.availability import Record
 from stepline.datasets.schema import Video
 from stepline.media.decode import MediaError
 from stepline.media.headers import Headers
@@ -33,7 +34,7 @@ def lengths(pipeline: Pipeline, shards: Sequence[str]) -> Lengths:
         records = available(pipeline, shard)
         for video in pipeline.videos.members(shard):
             record = records.get(video.id)
-            if video.lost or (record and record.status not in ("present", "failed")):
+            if video.lost or (record and not _may_come(record, video)):
                 continue
             if record and record.duration_s:
                 known_s = record.duration_s
@@ -49,6 +50,11 @@ def lengths(pipeline: Pipeline, shards: Sequence[str]) -> Lengths:
     measured = _by_files({video: path for video, path in places.items() if path.is_file()}, limits)
     guessed = {video.id: video.length_s for video in unknown if video.id not in measured.seconds}
     return Lengths({**seconds, **measured.seconds, **guessed}, measured.guessed | guessed.keys())
+
+
+def _may_come(record: Record, video: Video) -> bool:
+    """Return whether a video is there, or a download of it is tried again."""
+    return record.status == "present" or (record.status == "failed" and bool(video.url))
 
 
 def _spans(pipeline: Pipeline) -> Mapping[str, Sequence[Sequence[float]]]:
