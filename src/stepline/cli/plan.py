@@ -5,18 +5,17 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from stepline.cli.aligned import aligned, duration, size
+from stepline.cli.lines import columns, duration, size
 from stepline.config import load
 from stepline.invocation import current
 
 if TYPE_CHECKING:
+    from stepline.benchmark.declared import SubParsers
     from stepline.overview.forecast import Estimate, Forecast
     from stepline.overview.graph import Graph, Job
     from stepline.overview.lacking import Lack, Lines
-
-    Verbs = argparse._SubParsersAction[Any]
 
 BASES = {
     "measured": "as earlier jobs took here",
@@ -26,9 +25,9 @@ BASES = {
 """What hours follow from."""
 
 
-def add(verbs: "Verbs") -> None:
+def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("plan", help="what a run would do: jobs, hours, disk, and what is missing; starts nothing")
+    verb = verbs.add_parser("plan", help="say before a run: jobs, hours, disk and what is missing")
     verb.add_argument(
         "targets", nargs="*", metavar="TARGET", help="a file, a study or a data set; default: all that is configured"
     )
@@ -77,7 +76,7 @@ def _text(
     graph: "Graph", left: Iterable["Job"], forecast: "Forecast", lacks: Sequence["Lack"], lines: Sequence["Lines"]
 ) -> Iterable[str]:
     """Yield the parts of what is printed; "" is one that there is not."""
-    yield aligned([("stage", "jobs", "done", "to do"), *_stages(graph, left)])
+    yield columns([("stage", "jobs", "done", "to do"), *_stages(graph, left)], right=(1, 2, 3))
     first, *others = graph.targets if graph.asked else ["all"]
     exact = current().command(first, {}, *others, "-n")
     yield f"`{exact}` says exactly what runs again: it also compares times of files and parameters of earlier jobs."
@@ -87,7 +86,7 @@ def _text(
     yield _work(forecast)
     yield _disk(forecast)
     numbered = [(each.table, each.total, each.numbered) for each in lines]
-    yield aligned([("table", "lines", "with numbers"), *numbered]) if lines else ""
+    yield columns([("table", "lines", "with numbers"), *numbered], right=(1, 2)) if lines else ""
     yield _missing(lacks)
 
 
@@ -96,7 +95,7 @@ def _videos(forecast: "Forecast") -> str:
         (each.name, each.listed, duration(each.hours), f"{each.guessed} lengths are guesses" if each.guessed else "")
         for each in forecast.videos
     ]
-    return aligned([("data set", "videos", "length", ""), *rows]) if rows else ""
+    return columns([("data set", "videos", "length", ""), *rows], right=(1, 2)) if rows else ""
 
 
 def _work(forecast: "Forecast") -> str:
@@ -108,7 +107,7 @@ def _work(forecast: "Forecast") -> str:
         for work in forecast.work
     ]
     total = "total", "", _hours(on_cpu), _hours(on_gpu) if on_gpu.hours else ""
-    table = aligned([("work", "of video", "on a CPU", "on a GPU"), *rows, total])
+    table = columns([("work", "of video", "on a CPU", "on a GPU"), *rows, total], right=(1, 2, 3))
     used = {each.basis for each in (*(work.cpu for work in forecast.work), *(w.gpu for w in forecast.work if w.gpu))}
     notes = "; ".join(f'"{word}": {text}' for word, text in BASES.items() if word in used)
     return f"{table}\nOne job at a time. {notes}. Fits, predictions, scores and texts are not forecast."
@@ -123,7 +122,7 @@ def _disk(forecast: "Forecast") -> str:
         return ""
     rows = [(each.folder, "unknown" if each.bytes is None else size(each.bytes)) for each in forecast.disk]
     peak, free = forecast.peak_bytes, forecast.free_bytes
-    table = aligned([("folder", "to come"), *rows, ("at its peak", size(peak))])
+    table = columns([("folder", "to come"), *rows, ("at its peak", size(peak))], right=(1,))
     enough = "" if peak < free else "\nwarning: the disk has not enough space: free some, or set features.store"
     return f"{table}\nFree on this disk: {size(free)}.{enough}"
 
@@ -132,6 +131,6 @@ def _missing(lacks: Sequence["Lack"]) -> str:
     if not lacks:
         return "Nothing is missing."
     rows = [(lack.need, lack.lines or "", ", ".join(lack.others), lack.command or "no command") for lack in lacks]
-    table = aligned([("missing", "lines", "also of", "command"), *rows])
+    table = columns([("missing", "lines", "also of", "command"), *rows], right=(1,))
     hidden = any(lack.need.kind == "release" for lack in lacks)
     return table + "\nPlan again once a release is there: it lists videos, and with them more jobs." * hidden

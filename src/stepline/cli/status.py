@@ -6,21 +6,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stepline.cli.aligned import aligned, duration
+from stepline.cli.lines import columns, duration
 from stepline.config import load
 
 if TYPE_CHECKING:
+    from stepline.benchmark.declared import SubParsers
     from stepline.overview.forecast import Forecast
     from stepline.overview.graph import Job
     from stepline.overview.state import Became, State, Word
-
-    Verbs = argparse._SubParsersAction[Any]
 
 NAMED = 5
 """Of how many videos with the same reason the names are printed without ``--all``."""
 
 
-def add(verbs: "Verbs") -> None:
+def add(verbs: "SubParsers") -> None:
     """Add the verb."""
     verb = verbs.add_parser(
         "status", help="how far a run is: jobs that are done, running, failed; what became of videos"
@@ -61,7 +60,7 @@ def _stages(found: "Mapping[Job, State]", forecast: "Forecast") -> str:
         counts = Counter(state.word for state in of_stage.values())
         if of_stage:
             rows.append((stage, len(of_stage), *(counts[word] or "" for word in WORDS), _left(stage, forecast, counts)))
-    return aligned([("stage", "jobs", *WORDS, "time left"), *rows])
+    return columns([("stage", "jobs", *WORDS, "time left"), *rows], right=range(1, 7))
 
 
 def _left(stage: str, forecast: "Forecast", counts: "Counter[Word]") -> str:
@@ -82,7 +81,7 @@ def _videos(name: str, became: "Mapping[str, Became]", everything: bool) -> str:
         (f"  {len(videos)}", status, _names(videos, everything=everything), reason)
         for (status, reason), videos in sorted(groups.items(), key=lambda each: (-len(each[1]), each[0]))
     ]
-    return f"{name}: {len(became)} videos: {said}" + ("\n" + aligned(rows) if rows else "")
+    return f"{name}: {len(became)} videos: {said}" + ("\n" + columns(rows) if rows else "")
 
 
 def _names(videos: Sequence[str], *, everything: bool) -> str:
@@ -97,7 +96,7 @@ def _named(found: "Mapping[Job, State]", word: str) -> str:
         for job, state in found.items()
         if state.word == word
     ]
-    return f"{word}:\n{aligned(rows)}" if rows else ""
+    return f"{word}:\n{columns(rows)}" if rows else ""
 
 
 def _content(

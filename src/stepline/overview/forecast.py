@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,8 @@ Basis = Literal["measured", "typical", "at most"]
 """Of a forecast: earlier runs in this work folder; `TYPICAL`; what a scheduler is asked for."""
 TYPICAL = {"media": 0.10, "decode": 0.16}
 """Seconds of a core for a second of 1280x720 at 30 frames a second, with sound, and without (perf/README.md)."""
+FRAME_S = {"s3d": 0.029, "videoclip": 0.029, "timesformer": 0.62, "egovlp": 0.69}
+"""Seconds of a core for a frame of 224 x 224 that a network of the family sees, by perf/networks.py."""
 BYTES_PER_S = {"media": 32_500, "shots": 150, "transcripts": 650, "thumbnails": 1_100}
 """What a second of video takes on disk: 16 kHz sound with scores; pictures of shots of five seconds."""
 DOWNLOAD_BYTES_PER_S = 400_000
@@ -66,6 +68,33 @@ class Videos:
     listed: int
     hours: float
     guessed: int
+
+
+@dataclass(frozen=True)
+class Described:
+    """What is left of the features of a backbone and a data set.
+
+    rows: how many; None where what lists the clips that they describe is not there yet.
+    """
+
+    pipeline: Pipeline
+    spec: Spec
+    video_s: float
+    rows: float | None
+
+    @property
+    def frames(self) -> float:
+        """How many frames a network sees."""
+        return (self.rows or 0) * getattr(self.spec, "num_frames", 1)
+
+    @property
+    def disk(self) -> Disk:
+        """What the rows take."""
+        value = 2 if getattr(self.spec, "dtype", "float32") == "float16" else 4
+        row = value * getattr(self.spec, "dimension", 0)
+        folder = f"features/{self.spec.name}/{self.spec.id}/{self.pipeline.name}"
+        here = not self.pipeline.config["features"]["store"]
+        return Disk(folder, None if self.rows is None else round(self.rows * row), here)
 
 
 class Forecast:
@@ -148,23 +177,37 @@ class Forecast:
         )
 
     def _networks(self) -> Iterable[Work]:
-        by_spec: dict[str, tuple[Spec, float]] = {}
-        for job in self.jobs:
-            if job.rule == "extract":
-                spec = self._spec(job)
-                before_s = by_spec.get(spec.name, (spec, 0.0))[1]
-                by_spec[spec.name] = spec, before_s + sum(self.left_s[job].values())
-        yield from (work for spec, video_s in by_spec.values() if (work := self._network(spec, video_s)))
+        """Yield the work of each network; what is computed while decoding is part of that."""
+        by_name: dict[str, list[Described]] = {}
+        for each in self._described:
+            if isinstance(each.spec, ClipSpec):
+                by_name.setdefault(each.spec.name, []).append(each)
+        for name, parts in by_name.items():
+            video_s = sum(each.video_s for each in parts)
+            gpu = _estimate(f"network.{name}.cuda", video_s, most.NETWORK_MINUTES[True] / 60)
+            cpu = _estimate(f"network.{name}.cpu", video_s, most.NETWORK_MINUTES[False] / 60)
+            frames = sum(each.frames for each in parts)
+            per_frame_s = FRAME_S.get(getattr(parts[0].spec, "architecture", ""))
+            if cpu.basis == "at most" and per_frame_s:
+                cpu = Estimate(frames * per_frame_s / 3600, "typical")
+            yield Work(name, video_s / 3600, cpu, gpu)
 
-    def _network(self, spec: Spec, video_s: float) -> Work | None:
-        """Return the work of a network; None of what is computed while decoding."""
-        if not isinstance(spec, ClipSpec):
-            return None
-        cpu, gpu = (
-            _estimate(f"network.{spec.name}.{device}", video_s, most.NETWORK_MINUTES[on_gpu] / 60)
-            for device, on_gpu in (("cpu", False), ("cuda", True))
-        )
-        return Work(spec.name, video_s / 3600, cpu, gpu)
+    @cached_property
+    def _described(self) -> "list[Described]":
+        """What is left of the features of each backbone and data set."""
+        found = []
+        for pipeline in self.pipelines.values():
+            for backbone in pipeline.features.computed:
+                spec = pipeline.features.spec_of(backbone)
+                left = {
+                    video: seconds
+                    for job in self.jobs
+                    if job.rule == "extract" and (job.by.dataset, job.by.spec) == (pipeline.name, spec.id)
+                    for video, seconds in self.left_s[job].items()
+                }
+                rows = _rows(pipeline, backbone, spec, left)
+                found.append(Described(pipeline, spec, sum(left.values()), rows))
+        return found
 
     def _speech(self) -> Iterable[Work]:
         for name, pipeline in self.pipelines.items():
@@ -179,10 +222,6 @@ class Forecast:
         """The hours of all work without a GPU, and those of GPUs where there is one."""
         on_gpu = [work.gpu for work in self.work if work.gpu]
         return _sum(work.cpu for work in self.work), _sum(on_gpu)
-
-    def _spec(self, job: Job) -> Spec:
-        features = self.pipelines[job.by.dataset].features
-        return features.spec_of(features.backbone_of(job.by.backbone))
 
     # Disk
 
@@ -201,7 +240,7 @@ class Forecast:
             for rule, folder in folders.items():
                 per_s = BYTES_PER_S["transcripts" if rule == "transcribe" else rule]
                 found.append(Disk(os.fspath(folder), round(self._left_s(name, rule) * per_s)))
-            found += self._features(pipeline)
+        found += [each.disk for each in self._described]
         found += self._texts()
         return [each for each in found if each.bytes != 0]
 
@@ -233,31 +272,6 @@ class Forecast:
         video_s = max(by_shard, default=0.0) if pipeline.videos.dropped else sum(by_shard)
         return Disk(os.fspath(paths.videos(name)), round(video_s * per_s))
 
-    def _features(self, pipeline: Pipeline) -> Iterable[Disk]:
-        for backbone in pipeline.features.computed:
-            spec = pipeline.features.spec_of(backbone)
-            jobs = [
-                job
-                for job in self.jobs
-                if job.rule == "extract" and job.by.dataset == pipeline.name and job.by.spec == spec.id
-            ]
-            rows = self._rows(pipeline, backbone, spec, jobs)
-            width = getattr(spec, "dimension", 0) * {"float16": 2, "float32": 4}[getattr(spec, "dtype", "float32")]
-            folder = f"features/{spec.name}/{spec.id}/{pipeline.name}"
-            here = not pipeline.config["features"]["store"]
-            yield Disk(folder, None if rows is None else round(rows * width), here)
-
-    def _rows(self, pipeline: Pipeline, backbone: str, spec: Spec, jobs: Sequence[Job]) -> float | None:
-        """Return how many rows are left; None where what lists them is not there yet."""
-        left = {video: s for job in jobs for video, s in self.left_s[job].items()}
-        if pipeline.features.describes_clips(backbone):
-            if not all(path.exists() for path in pipeline.features.inputs):
-                return None if left else 0
-            clips = pipeline.features.clips(backbone)
-            return sum(len(clips.get(video, [])) for video in left)
-        hop = spec.hop if isinstance(spec, ClipSpec) else 1
-        return sum(left.values()) * getattr(spec, "fps", 1) / hop
-
     def _texts(self) -> Iterable[Disk]:
         """Yield what embeddings of texts take, by those that are there."""
         by_folder: dict[Path, int] = {}
@@ -268,6 +282,17 @@ class Forecast:
             there = [path.stat().st_size for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
             stores = len(list(folder.glob("*/spec.json"))) if there else 0
             yield Disk(os.fspath(folder), sum(there) * n // stores if stores else None)
+
+
+def _rows(pipeline: Pipeline, backbone: str, spec: Spec, left: Mapping[str, float]) -> float | None:
+    """Return how many rows a backbone makes of so many seconds of each video, see ``Described``."""
+    if not left or not pipeline.features.describes_clips(backbone):
+        hop = spec.hop if isinstance(spec, ClipSpec) else 1
+        return sum(left.values()) * getattr(spec, "fps", 1) / hop
+    if not all(path.exists() for path in pipeline.features.inputs):
+        return None
+    clips = pipeline.features.clips(backbone)
+    return sum(len(clips.get(video, [])) for video in left)
 
 
 def _typical(work: str, video_s: float) -> Estimate:

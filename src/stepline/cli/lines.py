@@ -1,0 +1,30 @@
+"""Tables of text on the standard output."""
+
+from collections.abc import Container, Sequence
+
+
+def columns(lines: Sequence[Sequence[object]], right: Container[int] = ()) -> str:
+    """Return lines of cells as text, each column as wide as its widest cell. right: the columns of numbers."""
+    texts = [[str(cell) for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    padded = (
+        [text.rjust(widths[n]) if n in right else text.ljust(widths[n]) for n, text in enumerate(line)]
+        for line in texts
+    )
+    return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def size(count: float) -> str:
+    """Return a number of bytes as text with a decimal unit."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.{unit != 'B' and count < 10:d}f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def duration(hours: float) -> str:
+    """Return hours as text in the unit that suits them."""
+    if hours < 1 / 60:
+        return f"{3600 * hours:.0f} s"
+    return f"{60 * hours:.0f} min" if hours < 1.5 else f"{hours:.1f} h"
