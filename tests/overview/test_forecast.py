@@ -1,5 +1,6 @@
 """Hours and disk of what is left, by records and rates."""
 
+import fcntl
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ from stepline import rates
 from stepline.availability import Record, write_availability
 from stepline.backbones.weights import WEIGHTS
 from stepline.config import validate
-from stepline.io import write_text
+from stepline.io import write_json, write_text
 from stepline.overview import lengths as module
 from stepline.overview.forecast import Disk, Estimate, Forecast, Videos, Work
 from stepline.overview.graph import Graph
@@ -52,6 +53,18 @@ def test_what_this_machine_took_is_what_it_will_take() -> None:
     rates.note("media", video_s=600, spent_s=120)
     assert forecast(mine=FEATURES).total[0] == Estimate(pytest.approx(0.3), "measured")  # type: ignore[arg-type]
     assert forecast().total[0] == Estimate(pytest.approx(3 * (0.2 + 0.5)), "measured")  # type: ignore[arg-type]
+
+
+def test_a_job_that_runs_says_how_much_is_left() -> None:
+    rates.note("decode", video_s=600, spent_s=60)
+    job = next(job for job in forecast(mine=FEATURES).jobs if job.rule == "extract")
+    write_text(job.log, "")
+    said = {"what": "features", "unit": "s of video", "done": 900, "total": 3600}
+    write_json(Path(".stepline/progress", *Path(job.log).parts[1:]).with_suffix(".json"), said)
+    assert forecast(mine=FEATURES).stage_hours("extract") == pytest.approx(0.3)
+    with open(job.log) as log:
+        fcntl.flock(log, fcntl.LOCK_EX)
+        assert forecast(mine=FEATURES).stage_hours("extract") == pytest.approx(0.275)
 
 
 def test_a_network_has_hours_on_either_device() -> None:

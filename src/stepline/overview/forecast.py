@@ -16,6 +16,7 @@ from stepline.overview.graph import Graph, Job
 from stepline.overview.lengths import Lengths, lengths
 from stepline.overview.records import available
 from stepline.overview.remaining import remaining
+from stepline.overview.running import progress
 from stepline.pipeline import Pipeline
 from stepline.spec import ClipSpec, Spec
 
@@ -131,7 +132,9 @@ class Forecast:
         for job in self.jobs:
             seconds = self.lengths[job.by.dataset].seconds
             left = remaining(self.pipelines[job.by.dataset], job)
-            found[job] = {video: seconds[video] for video in left if video in seconds}
+            running = progress(job) if job.rule == "extract" else None  # others leave a record of each video
+            share = running.left if running else 1.0
+            found[job] = {video: share * seconds[video] for video in left if video in seconds}
         return found
 
     @cached_property

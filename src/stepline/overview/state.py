@@ -1,7 +1,5 @@
 """How far a run is: which jobs are done, running, failed or waiting, and what became of the videos."""
 
-import fcntl
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +7,10 @@ from typing import Literal
 
 from stepline import paths
 from stepline.availability import read_manifest
-from stepline.errors import SteplineError
-from stepline.io import read_json
 from stepline.media.timeline import described
 from stepline.overview.graph import Graph, Job
 from stepline.overview.records import available
+from stepline.overview.running import progress
 from stepline.pipeline import Pipeline
 
 Word = Literal["done", "running", "failed", "waiting"]
@@ -39,40 +36,12 @@ def states(graph: Graph, left: Mapping[Job, str]) -> dict[Job, State]:
 
 
 def _state(job: Job, left: Mapping[Job, str]) -> State:
-    if held(Path(job.log)):
-        return State("running", _progress(Path(job.log)))
+    if (running := progress(job)) is not None:
+        return State("running", str(running))
     if job not in left:
         return State("done")
     error = _error(Path(job.log))
     return State("failed", error) if error and not error.startswith(STOPPED) else State("waiting", error or left[job])
-
-
-def _progress(log: Path) -> str:
-    """Return how far the job of a log says that it is; "" where it says nothing. See ``stepline.progress``."""
-    path = Path(".stepline/progress", log.relative_to("logs")).with_suffix(".json")
-    try:
-        said = read_json(path)
-        total = f" of {said['total']:.0f}" if said["total"] else ""
-        return f"{said['what']}: {said['done']:.0f}{total} {said['unit']}"
-    except (OSError, SteplineError, KeyError, TypeError, ValueError):  # removed meanwhile, or of another version
-        return ""
-
-
-def held(lock: Path) -> bool:
-    """Return whether a process holds a lock for itself alone."""
-    try:
-        descriptor = os.open(lock, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks
-        return False
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _error(log: Path) -> str:
