@@ -27,7 +27,7 @@ BASES = {
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("plan", help="say before a run: jobs, hours, disk and what is missing")
+    verb = verbs.add_parser("plan", help="estimate a run: jobs, hours, disk, and what is missing")
     verb.add_argument(
         "targets", nargs="*", metavar="TARGET", help="a file, a study or a data set; default: all that is configured"
     )

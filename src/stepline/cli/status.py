@@ -21,9 +21,7 @@ NAMED = 5
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser(
-        "status", help="how far a run is: jobs that are done, running, failed; what became of videos"
-    )
+    verb = verbs.add_parser("status", help="show which jobs are done, running or failed")
     verb.add_argument(
         "targets", nargs="*", metavar="TARGET", help="a file, a study or a data set; default: all that is configured"
     )
