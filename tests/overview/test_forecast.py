@@ -98,6 +98,14 @@ def test_of_videos_that_are_not_kept_one_shard_is_there_at_a_time() -> None:
     assert made.peak_bytes == sum(each.bytes or 0 for each in made.disk)
 
 
+def test_disk_is_what_two_hours_took() -> None:
+    made = {each.folder: each.bytes or 0 for each in forecast(mine={"backbones": ["histogram"]}).disk}
+    features = sum(n for folder, n in made.items() if folder.startswith("features"))
+    computed = sum(made.values()) - features - made["datasets/mine/videos"]
+    assert computed * 2 / 3 == pytest.approx(230e6, rel=0.1)  # the list has three hours
+    assert features * 2 / 3 == pytest.approx(114e6, rel=0.1)
+
+
 def test_features_take_their_rows() -> None:
     made = {each.folder.split("/")[1]: each for each in forecast(mine=FEATURES).disk}
     assert made["histogram"].bytes == 3 * 3600 * 5 * 822 * 4

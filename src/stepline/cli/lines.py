@@ -27,4 +27,4 @@ def duration(hours: float) -> str:
     """Return hours as text in the unit that suits them."""
     if hours < 1 / 60:
         return f"{3600 * hours:.0f} s"
-    return f"{60 * hours:.0f} min" if hours < 1.5 else f"{hours:.1f} h"
+    return f"{60 * hours:.0f} min" if hours < 1.5 else f"{hours:.{hours < 100:d}f} h"

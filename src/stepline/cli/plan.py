@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BASES = {
     "measured": "as earlier jobs took here",
     "typical": "of 1280x720 at 30 frames a second on one core (perf/README.md)",
-    "at most": "what a scheduler is asked for",
+    "at most": "what a scheduler is asked for, for speech on four cores",
 }
 """What hours follow from."""
 

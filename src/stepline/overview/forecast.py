@@ -26,7 +26,7 @@ TYPICAL = {"media": 0.10, "decode": 0.16}
 """Seconds of a core for a second of 1280x720 at 30 frames a second, with sound, and without (perf/README.md)."""
 FRAME_S = {"s3d": 0.029, "videoclip": 0.029, "timesformer": 0.62, "egovlp": 0.69}
 """Seconds of a core for a frame of 224 x 224 that a network of the family sees, by perf/networks.py."""
-BYTES_PER_S = {"media": 32_500, "shots": 150, "transcripts": 650, "thumbnails": 1_100}
+BYTES_PER_S = {"media": 33_000, "shots": 60, "transcripts": 200, "thumbnails": 800}
 """What a second of video takes on disk: 16 kHz sound with scores; pictures of shots of five seconds."""
 DOWNLOAD_BYTES_PER_S = 400_000
 """Of a download of 720 lines, at most; where videos of the data set came, what these take."""
