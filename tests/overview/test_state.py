@@ -99,8 +99,11 @@ def test_videos_say_what_became_of_them() -> None:
         came(shard, Record(video=video, status="present", path=f"datasets/mine/videos/{video}.mp4"))
     made = {"status": "present", "reason": "", "gaps": [[3.0, 5.0, "no picture"]]}
     write_manifest("datasets/mine/media/manifests/001.json", {"b": made})
+    write_manifest("datasets/mine/media/manifests/002.json", {"c": made | {"gaps": []}})
+    speech = {"c": {"status": "failed", "reason": "HTTP 500", "failures": 1}}
+    write_manifest("datasets/mine/transcripts/pocketsphinx/manifests/002.json", speech)
     assert videos(pipeline) == {
         "a": Became("failed", "no video"),
         "b": Became("partial", "3.000 to 5.000 s: no picture"),
-        "c": Became("present"),
+        "c": Became("present", "transcript: HTTP 500"),
     }

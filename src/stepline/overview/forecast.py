@@ -191,7 +191,7 @@ class Forecast:
             cpu = _estimate(f"network.{name}.cpu", video_s, most.NETWORK_MINUTES[False] / 60)
             frames = sum(each.frames for each in parts)
             per_frame_s = FRAME_S.get(getattr(parts[0].spec, "architecture", ""))
-            if cpu.basis == "at most" and per_frame_s:
+            if cpu.basis == "at most" and per_frame_s and frames:
                 cpu = Estimate(frames * per_frame_s / 3600, "typical")
             yield Work(name, video_s / 3600, cpu, gpu)
 

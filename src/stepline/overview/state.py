@@ -78,15 +78,25 @@ def videos(pipeline: Pipeline) -> dict[str, Became]:
 
 
 def _made(pipeline: Pipeline, shard: str) -> dict[str, Became]:
-    """Return what the first stage that reads the videos made of them: sound and scores, else features."""
-    specs = map(pipeline.features.spec_of, pipeline.features.computed)
-    read = [paths.manifest(paths.media(pipeline.name), shard)] if pipeline.demand.media else []
-    read += [paths.features_manifest(pipeline.name, shard, spec) for spec in specs]
-    made = next((read_manifest(path) for path in read if path.exists()), {})
-    return {
-        video: Became("partial", described(of["gaps"])) if of.get("gaps") else Became(of["status"], of["reason"])
-        for video, of in made.items()
-    }
+    """Return what the stages made of the videos that are there.
+
+    The first stage that reads them says how far each can be read: sound and scores, else features. The others add what
+    failed.
+    """
+    name, features = pipeline.name, pipeline.features
+    listed = {"media": paths.manifest(paths.media(name), shard)} if pipeline.demand.media else {}
+    listed |= {each: paths.features_manifest(name, shard, features.spec_of(each)) for each in features.computed}
+    listed |= {"transcript": paths.manifest(pipeline.speech.folder, shard)}
+    found: dict[str, Became] = {}
+    for stage, path in listed.items():
+        for video, of in read_manifest(path).items() if path.exists() else ():
+            if video not in found:
+                partial = of.get("gaps")
+                found[video] = Became("partial", described(partial)) if partial else Became(of["status"], of["reason"])
+            elif of["status"] == "failed" != found[video].status:
+                reasons = [found[video].reason, f"{stage}: {of['reason']}"]
+                found[video] = Became(found[video].status, "; ".join(filter(None, reasons)))
+    return found
 
 
 def _without(reason: str, path: str) -> str:
