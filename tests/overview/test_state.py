@@ -11,6 +11,7 @@ from stepline.io import write_json, write_text
 from stepline.overview.graph import Graph
 from stepline.overview.records import to_do
 from stepline.overview.state import Became, State, states, videos
+from stepline.pipeline import media_params
 from tests.overview.listed import config
 
 LOG = "logs/media/mine.001.log"
@@ -87,6 +88,28 @@ def test_a_record_whose_file_is_gone_makes_its_job_wait() -> None:
     Path("datasets/mine/videos/b.json").unlink()
     assert state("videos", "001") == State("waiting", "datasets/mine/videos/b.json is gone")
     assert Path("datasets/mine/availability/001.json").exists()  # only a run removes it
+
+
+def test_videos_that_were_deleted_after_use_are_not_lost() -> None:
+    alone = {"stages": ["features"], "backbones": ["histogram"]}
+    changed = config(mine=alone, media={"keep": "none"})
+    record = Record(video="b", status="present", path="datasets/mine/videos/b.mp4", kept=False)
+    came("001", record)
+    pipeline = Graph(changed).helpers.pipelines["mine"]
+    (features,) = pipeline.made_from_videos("001")
+    write_manifest(features, {"b": {"status": "present", "reason": "", "n_rows": 0}})
+    write_manifest("datasets/mine/dropped/001.json", {}, by=media_params(changed))
+    for file in ("index.parquet", "features/zarr.json"):
+        write_text(features.parents[1] / "mine/001" / file, "")
+    write_text(features.parents[1] / "spec.json", "{}")
+
+    def left() -> set[str]:
+        graph = Graph(changed)
+        return {job.rule for job in to_do(graph) if getattr(job.by, "shard", "") == "001"}
+
+    assert left() == set()
+    features.unlink()
+    assert left() == {"videos", "extract", "drop"}
 
 
 def test_videos_say_what_became_of_them() -> None:

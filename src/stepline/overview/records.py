@@ -1,6 +1,5 @@
 """Which jobs are done: their outputs are there, and made by the configured options as far as records tell."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,16 +44,16 @@ def _videos(helpers: Helpers, job: Job) -> str:
     known = read_availability(job.makes[0])
     if known.keys() != {video.id for video in videos.members(shard)}:
         return "other videos are listed"
+    fetches = paths.fetches(job.by.dataset, shard)
+    if videos.again(shard) != (read_json(fetches)["again"] if fetches.exists() else 0):
+        return "videos are gone"
     stamps = videos.stamps(shard)
     changed = [video for video, record in known.items() if _changed(record, stamps.get(video, ""))]
     return f"the file of {changed[0]} came, changed or went" if changed else ""
 
 
 def _changed(record: Record, stamp: str) -> bool:
-    if record.status == "present":
-        lost_file = record.kept and not os.path.exists(record.path)
-        return lost_file or (bool(stamp or record.stamp) and stamp != record.stamp)
-    return bool(stamp) and record.status == "missing"
+    return stamp != record.stamp if record.status == "present" else bool(stamp) and record.status == "missing"
 
 
 def _of_members(helpers: Helpers, job: Job) -> str:
