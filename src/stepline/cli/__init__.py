@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from stepline import __version__, paths
+from stepline import __version__, paths, progress
 from stepline.cli import bank, parity, search, weights
 from stepline.config import Config, load
 from stepline.datasets.configured import dataset
@@ -39,7 +39,7 @@ FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk's quota is use
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code: 0, or after one line that says what is wrong the error's, 2 mostly."""
     parsed = _parser().parse_args(arguments)
-    with stopped_by_sigterm():
+    with stopped_by_sigterm(), progress.recorded(parsed.log):
         return _run(parsed)
 
 

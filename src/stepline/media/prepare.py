@@ -13,7 +13,7 @@ from stepline.media.decode import MediaError
 from stepline.media.one_pass import Also, Scores, one_pass
 from stepline.media.process import Decoder, Limits
 from stepline.media.timeline import described
-from stepline.progress import progress
+from stepline.progress import VIDEO, progress
 from stepline.spec import Orientation
 
 
@@ -142,7 +142,7 @@ def prepare(
     videos: dict[str, dict[str, Any]] = {}
     records = read_availability(availability)
     with Decoder(limits) as decoder:
-        for video, record in progress(records.items(), what="media", unit="videos"):
+        for video, record in progress(records.items(), what="media", unit=VIDEO, size=_length_s):
             if record.status != "present":
                 videos[video] = {"status": record.status, "reason": record.reason}
                 continue
@@ -155,6 +155,10 @@ def prepare(
                 videos[video] = {"status": "failed", "reason": str(error)}
                 videos[video]["sha256"] = record.identity(media.orientation)
     write_manifest(manifest, videos)
+
+
+def _length_s(item: tuple[str, Record]) -> float:
+    return item[1].seen_s
 
 
 def _made(record: Record, media: Media, decoder: Decoder) -> dict[str, Any]:
