@@ -101,9 +101,16 @@ class Stage:
         """Return whether no job of it is left."""
         return self.done + self.failed >= self.total
 
-    def end(self, number: int, *, failed: bool = False) -> None:
+    def start(self, number: int, job: Job, *, again: bool) -> None:
+        """Count a job as running. again: after it failed."""
+        self.running[number] = job
+        self.failed -= again
+
+    def end(self, number: int, *, failed: bool) -> None:
         """Count a running job as ended."""
-        job = self.running.pop(number)
+        job = self.running.pop(number, None)
+        if job is None:
+            return
         if failed:
             self.failed += 1
         else:
@@ -117,12 +124,14 @@ class Stage:
         started_s = self._of_ended_s + sum(job.video_s for job in self.running.values())
         seen_s = self._of_ended_s + sum(self.running[number].video_s * share for number, share in shares.items())
         all_started = self.done + self.failed + len(self.running) >= self.total
-        parts = [f"{self.done}/{self.total} {'job' if self.total == 1 else 'jobs'}"]
+        parts = [f"{self.done}/{jobs(self.total)}"]
         if self.failed:
             parts[0] += f", {self.failed} failed"
         if started_s:
             of_all = f" of {duration(started_s)}" if all_started and not self.ended else ""
-            parts.append(f"{duration(seen_s)}{of_all} of video, {seen_s / max(elapsed_s, 1e-3):.3g} x real time")
+            parts.append(f"{duration(seen_s)}{of_all} of video")
+            if seen_s and elapsed_s >= 1:
+                parts.append(f"{seen_s / elapsed_s:.3g} x real time")
         share = (self.done + sum(shares.values())) / self.total
         if started_s and all_started:
             share = seen_s / started_s
@@ -131,6 +140,11 @@ class Stage:
         elif share > 0 and elapsed_s >= SHOWN_AFTER_S:
             parts.append(f"{duration(elapsed_s * (1 - share) / share)} left")
         return f"{self.name:<18} {', '.join(parts)}"
+
+
+def jobs(number: int) -> str:
+    """Return a number of jobs in words."""
+    return f"{number} job{'' if number == 1 else 's'}"
 
 
 def duration(seconds_s: float) -> str:
