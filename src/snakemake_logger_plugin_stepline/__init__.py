@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from snakemake_logger_plugin_stepline.run import Run
 
-INTERRUPTED = "Terminating processes on user request"
 LOGGED = "Complete log(s): "
 UNSAID = (
     "Building DAG of jobs",
@@ -31,6 +30,7 @@ UNSAID = (
     "Shutting down",
     "Singularity containers: ignored",
     "Some jobs were triggered by provenance",
+    "Terminating processes on user request",
     "This was a dry-run",
     "Using shell:",
 )
@@ -73,16 +73,14 @@ class LogHandler(LogHandlerBase):
                 self._error(said["exception"], str(record.msg))
 
     def _message(self, level: int, text: str) -> None:
-        if text.startswith(INTERRUPTED):
-            self._run.interrupted = True
-        elif text.startswith(LOGGED):
+        if text.startswith(LOGGED):
             self._run.log = text.removeprefix(LOGGED)
         elif level > logging.DEBUG and text and not text.startswith(UNSAID):
             self._say(text)
 
     def _error(self, exception: str, text: str) -> None:
         of_job = exception == "RuleException" and "CalledProcessError" in text  # the job's own event follows
-        if not (of_job or (exception in REPEATED and self._run.troubled)):
+        if not (of_job or self._run.interrupted or (exception in REPEATED and self._run.failed)):
             self._say(text)
 
     def _say(self, text: str) -> None:

@@ -1,9 +1,11 @@
 """One run: its stages, what is shown of them, and what is said at its end."""
 
+import signal
 import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from types import FrameType
 from typing import Any, TextIO
 
 from snakemake_logger_plugin_stepline import ending
@@ -32,13 +34,16 @@ class Run:
         self._failed: dict[int, Job] = {}
         self._reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._began = time.monotonic()
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._interrupt)
         self._lock = threading.Lock()
         self._over = threading.Event()
 
     @property
-    def troubled(self) -> bool:
-        """Return whether a job failed, or the user has ended the run."""
-        return bool(self._failed) or self.interrupted
+    def failed(self) -> bool:
+        """Return whether a job failed."""
+        return bool(self._failed)
 
     def plan(self, stats: Mapping[str, int]) -> None:
         """Take how many jobs of each rule there are."""
@@ -79,6 +84,11 @@ class Run:
         if not self.interrupted and number in self._jobs:
             self._failed[number] = self._jobs[number]
             self._end(number, failed=True)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Take that the user ends the run: its jobs end with it, and do not fail."""
+        self.interrupted = self.screen.muted = True
+        signal.default_int_handler(number, frame)
 
     def _end(self, number: int, *, failed: bool) -> None:
         with self._lock:
@@ -133,5 +143,5 @@ class Run:
             yield f"failed: {jobs(len(self._failed))}"
             yield from ending.failures(self._failed.values())
             yield f"Snakemake's own messages: {self.log}"
-        if self.troubled:
+        if self._failed or self.interrupted:
             yield "finished work is kept; the same command goes on from there"

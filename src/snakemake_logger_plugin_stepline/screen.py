@@ -20,6 +20,8 @@ class Screen:
     def __init__(self, stream: TextIO) -> None:
         """Write nothing yet."""
         self.live = stream.isatty() and os.environ.get("TERM") != "dumb"
+        self.muted = False
+        """Whether what jobs print is left out, as when they are interrupted."""
         self._stream = stream
         self._lock = threading.RLock()
         self._shown: list[str] = []
@@ -62,6 +64,8 @@ class Screen:
     def _pass_on(self, ours: int, real: int) -> None:
         with os.fdopen(ours, encoding="utf-8", errors="replace") as lines:
             for line in lines:
+                if self.muted:
+                    continue
                 with self._lock:
                     shown, self._shown = self._shown, []
                     self._stream.write(ABOVE.format(len(shown)) + BELOW if shown else "")
