@@ -69,15 +69,15 @@ def test_without_a_terminal_it_is_one_line_at_the_end(
     assert capfd.readouterr() == ("", "")
 
 
-def test_on_a_terminal_it_shows_hours_and_the_time_left(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_it_shows_minutes_and_the_time_left(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
     shown.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(sys, "stderr", shown)
     with Meter([3600, 3600]) as counted:
         clock.now_s += 10
         counted.add(3600, decode_s=1, picture_s=0)
-        counted._bar.refresh()
-    assert re.search(r"features +50%\|.*\| 1\.00/2\.00 h \[\d+:\d+<\d+:\d+", shown.getvalue())
+        counted._progress._bar.refresh()
+    assert re.search(r"features +50%\|.*\| 60\.0/120\.0 min of video \[\d+:\d+<\d+:\d+", shown.getvalue())
     assert "360.0 x real time: decode 100 %" in shown.getvalue()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from stepline import progress
 from stepline.cli.failure import fail, failed, let_output_go
 from stepline.cli.parser import make_parser
 from stepline.errors import SteplineError
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.verb is None:
         parser.print_help()
         return 2
-    with stopped_by_sigterm():
+    with stopped_by_sigterm(), progress.recorded(parsed.log):
         return _run(parsed)
 
 

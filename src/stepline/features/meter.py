@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import accumulate
 from types import TracebackType
 
-from tqdm import tqdm
+from stepline.progress import VIDEO, Progress
 
 from stepline import rates
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class Meter:
-    """A progress bar on a terminal, in hours of video; one line in the log at the end."""
+    """The progress in seconds of video; one line in the log at the end."""
 
     def __init__(self, durations_s: Sequence[float], *, reading: str = "decode") -> None:
         """Start counting. durations_s: of the videos to come. reading: under which name its rate is kept."""
@@ -24,15 +24,14 @@ class Meter:
         self._networks: dict[str, tuple[float, float]] = {}
         self._reading, self._model_s = reading, 0.0
         self._start = time.monotonic()
-        total = sum(durations_s) / 3600
-        form = "{desc} {percentage:3.0f}%|{bar}| {n:.2f}/{total:.2f} h [{elapsed}<{remaining}{postfix}]"
-        self._bar = tqdm(desc="features", total=total, disable=None, leave=False, bar_format=form)
+        self._progress = Progress("features", VIDEO, sum(durations_s))
 
     def __enter__(self) -> "Meter":
+        self._progress.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._bar.close()
+        self._progress.__exit__(kind, error, at)
         if self._videos:
             log.info("features: %s", self)
             read_s = self._spent_s["decode"] + self._spent_s["pictures"]
@@ -62,8 +61,8 @@ class Meter:
         self._spent_s["decode"] += decode_s
         self._spent_s["pictures"] += picture_s
         self._seconds_s += seconds_s
-        self._bar.set_postfix_str(str(self), refresh=False)
-        self._bar.update(seconds_s / 3600)
+        self._progress.note(str(self))
+        self._progress.add(seconds_s)
 
     def ended(self) -> None:
         """Count a video as done."""

@@ -15,7 +15,7 @@ from stepline.media.decode import MediaError
 from stepline.media.one_pass import Also, Scores, one_pass
 from stepline.media.process import Decoder, Limits
 from stepline.media.timeline import described
-from stepline.progress import progress
+from stepline.progress import VIDEO, progress
 from stepline.spec import Orientation
 
 
@@ -145,7 +145,7 @@ def prepare(
     records = read_availability(availability)
     read_s = spent_s = 0.0
     with Decoder(limits) as decoder:
-        for video, record in progress(records.items(), what="media", unit="videos"):
+        for video, record in progress(records.items(), what="media", unit=VIDEO, size=_length_s):
             if record.status != "present":
                 videos[video] = {"status": record.status, "reason": record.reason}
                 continue
@@ -164,6 +164,10 @@ def prepare(
                 videos[video]["sha256"] = record.identity(media.orientation)
     rates.note("media", video_s=read_s, spent_s=spent_s)
     write_manifest(manifest, videos)
+
+
+def _length_s(item: tuple[str, Record]) -> float:
+    return item[1].seen_s
 
 
 def _made(record: Record, media: Media, decoder: Decoder) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from stepline.errors import SteplineError
 from stepline.io import read_json
 from stepline.overview.graph import Job
+from stepline.progress import record_of
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,8 @@ def progress(job: Job) -> Progress | None:
     """Return how far a job is, see ``stepline.progress``; None where no process holds the lock of its log."""
     if not held(Path(job.log)):
         return None
-    path = Path(".stepline/progress", Path(job.log).relative_to("logs")).with_suffix(".json")
     try:
-        said = read_json(path)
+        said = read_json(record_of(job.log))
         return Progress(said["what"], said["unit"], said["done"], said["total"] or 0.0)
     except (OSError, SteplineError, KeyError, TypeError):  # removed meanwhile, or of another version
         return Progress()
