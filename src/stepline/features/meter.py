@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from itertools import accumulate
 from types import TracebackType
 
-from stepline.progress import VIDEO, Progress
-
 from stepline import rates
+from stepline.progress import VIDEO, Progress
 
 log = logging.getLogger(__name__)
 
