@@ -14,6 +14,7 @@ pytest.importorskip("av")
 pytest.importorskip("cv2")
 pytest.importorskip("zarr")
 
+from stepline import rates
 from stepline.availability import write_availability
 from stepline.backbones.histogram import HistogramSpec
 from stepline.features import meter
@@ -124,3 +125,15 @@ def test_an_extraction_counts_each_video_once_whatever_is_made_of_it(
     caplog.clear()
     store(tmp_path, *works)
     assert caplog.records == []
+
+
+def test_rates_are_kept_of_reading_and_of_each_network(clock: Clock) -> None:
+    with Meter([200], reading="media") as counted:
+        for video_s in (60, 40):
+            with counted.timed("model"):
+                clock.now_s += 30
+            counted.add(video_s, decode_s=1, picture_s=2, network="s3d.cpu", video_s=video_s)
+        counted.add(100, decode_s=1, picture_s=2)
+    assert rates.measured("media") == pytest.approx(9 / 200)
+    assert rates.measured("network.s3d.cpu") == pytest.approx(60 / 100)
+    assert rates.measured("decode") is None
