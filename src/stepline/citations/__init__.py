@@ -1,0 +1,1 @@
+"""References and licences of data sets, backbones, recognisers, methods, metrics and tools."""
