@@ -188,7 +188,7 @@ def test_messages_that_say_something_are_kept(capsys: pytest.CaptureFixture[str]
     "option", [{}, {"printshellcmds": True}, {"verbose": True}, {"quiet": {"all"}}, {"show_failed_logs": True}]
 )
 def test_who_asks_for_snakemakes_output_gets_it(option: dict[str, Any]) -> None:
-    logger = logging.Logger("snakemake")
+    logger = logging.Logger("snakemake")  # noqa: LOG001 - not that of other tests
     default = logging.StreamHandler()
     default.name = "DefaultStreamHandler"
     logger.addHandler(default)

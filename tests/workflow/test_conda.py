@@ -34,20 +34,12 @@ def run(
     tools: Path, *arguments: str, folder: Path, mirror: Path, checkout: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
     """Run the workflow with ``--use-conda`` from the environment that holds Snakemake alone."""
-    command = [
-        tools / "alone/bin/python",
-        "-m",
-        "snakemake",
-        "--snakefile",
-        checkout / "Snakefile",
-        "--use-conda",
-        "-p",
-    ]
+    command = [tools / "alone/bin/python", "-m", "snakemake", "--snakefile", checkout / "Snakefile", "--use-conda"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("STEPLINE_", "PYTHONPATH"))}
     paths = f"{tools}/conda/bin{os.pathsep}/usr/bin{os.pathsep}/bin"
     environment = kept | {"PATH": paths, "STEPLINE_MIRROR": str(mirror)}
     done = subprocess.run(
-        [*command, "--conda-prefix", tools / "envs", *arguments],
+        [*command, "--printshellcmds", "--conda-prefix", tools / "envs", *arguments],
         cwd=folder,
         env=environment,
         capture_output=True,

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from stepline import progress
 from stepline.cli.failure import fail, failed, let_output_go
 from stepline.cli.parser import make_parser
 from stepline.errors import SteplineError
 from stepline.invocation import Invocation
 from stepline.mirror import mirror_root
+from stepline.progress import recorded
 from stepline.stopping import Stopped, kill_children, stopped_by_sigterm
 
 log = logging.getLogger("stepline")
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.verb is None:
         parser.print_help()
         return 2
-    with stopped_by_sigterm(), progress.recorded(parsed.log):
+    with stopped_by_sigterm(), recorded(parsed.log):
         return _run(parsed)
 
 
