@@ -86,9 +86,10 @@ class Speech:
     @cached_property
     def transcribed(self) -> bool:
         """Whether the recogniser's transcripts of all videos are there."""
-        return all(map(self._is_transcribed, self.videos.all_shards))
+        return all(map(self.is_transcribed, self.videos.all_shards))
 
-    def _is_transcribed(self, shard: str) -> bool:
+    def is_transcribed(self, shard: str) -> bool:
+        """Return whether the recogniser's transcripts of a shard's videos are there, and none has failed."""
         manifest = paths.manifest(self.folder, shard)
         if not manifest.exists() or not self.record.items() <= read_json(manifest).items():
             return False

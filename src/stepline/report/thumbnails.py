@@ -14,7 +14,7 @@ from stepline.media.decode import MediaError
 from stepline.media.frame import DecodedFrame
 from stepline.media.read import pyav, with_timeline
 from stepline.media.timeline import Timeline
-from stepline.progress import progress
+from stepline.progress import VIDEO, progress
 from stepline.report.shots import read_shots
 
 WIDTH = 160
@@ -31,7 +31,8 @@ def write_thumbnails(availability: Path, shots: Path, folder: Path, manifest: Pa
     their video.
     """
     videos: dict[str, dict[str, Any]] = {}
-    for video, record in progress(read_availability(availability).items(), what="thumbnails", unit="videos"):
+    records = read_availability(availability)
+    for video, record in progress(records.items(), what="pictures", unit=VIDEO, size=lambda item: item[1].seen_s):
         if record.status != "present":
             videos[video] = {"status": record.status, "reason": record.reason}
             continue
