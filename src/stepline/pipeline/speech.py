@@ -61,11 +61,11 @@ class Speech:
 
     @cached_property
     def readable(self) -> "Speech":
-        """The transcripts to show and to search: these, or another recogniser's where this one cannot make any.
+        """The transcripts to show and to search: these, or another recogniser's if this one has made none.
 
-        Of several others, the first of ``OTHERS`` whose transcripts are there.
+        If several others exist, the first of ``OTHERS`` is used.
         """
-        if not self.missing or self._begun:
+        if self._begun:
             return self
         asr = self.config["asr"]
         others = (Speech({**self.config, "asr": {**asr, "engine": engine}}, self.videos) for engine in OTHERS)
@@ -73,11 +73,11 @@ class Speech:
 
     @property
     def note(self) -> str:
-        """A line on whose transcripts are shown in place of the configured recogniser's; "" where they are its own."""
+        """A line that names the recogniser of the transcripts if it is not the configured one, otherwise ""."""
         if self.readable is self:
             return ""
-        needs = ", ".join(map(str, self.missing))
-        return f"The transcripts are those of {self.readable.engine}: {self.engine} needs {needs}."
+        why = f"needs {', '.join(map(str, self.missing))}" if self.missing else "has not run yet"
+        return f"The transcripts are those of {self.readable.engine}: {self.engine} {why}."
 
     @property
     def _begun(self) -> bool:

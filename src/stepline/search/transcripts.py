@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline import paths
-from stepline.asr import engines, released, transcript
+from stepline.asr import released, transcript
 from stepline.asr.transcript import Sentence
 from stepline.asr.weights import how_to_get
 from stepline.availability import read_manifest
@@ -30,9 +30,8 @@ Lines = Iterable[Sentence]
 class Transcripts:
     """The transcripts of a data set's videos.
 
-    source: the recogniser, or ``released`` where the authors' own transcripts are configured. Where the configured
-    recogniser has made none, it is the one that has transcripts of the most videos, if there is one. bring: what to do
-    for transcripts, as a clause. videos: of which there is a transcript.
+    source: the recogniser, see ``Speech.readable``, or ``released`` if the authors' own transcripts are configured.
+    bring: what to do for transcripts, as a clause. videos: those with a transcript.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -41,7 +40,7 @@ class Transcripts:
             self.source, self.bring = "released", _fetch(pipeline)
             self.videos, self._lines = _released(pipeline)
         else:
-            self.source, self.bring = _engine(pipeline), _how_to_transcribe(pipeline)
+            self.source, self.bring = pipeline.speech.readable.engine, _how_to_transcribe(pipeline)
             self.videos, self._lines = _recognised(pipeline, self.source)
         self._read: dict[str, tuple[Sentence, ...]] = {}
 
@@ -82,12 +81,6 @@ def _how_to_transcribe(pipeline: Pipeline) -> str:
     fill = {"package": "install {0}", "key": "set {0}", "weights": "run `{1}`"}
     steps = [fill[need.kind].format(need.what, how_to_get(need.what)) for need in needs]
     return f"{', '.join(steps)} and run `snakemake`, as {engine} needs it, or set `asr.engine: pocketsphinx`"
-
-
-def _engine(pipeline: Pipeline) -> str:
-    made = {engine: len(_present(pipeline, engine)) for engine in engines.THREADS}
-    configured = pipeline.speech.engine
-    return max(made, key=lambda engine: (made[engine] > 0, engine == configured, made[engine]))
 
 
 def _present(pipeline: Pipeline, engine: str) -> frozenset[str]:

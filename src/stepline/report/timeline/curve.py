@@ -30,7 +30,7 @@ def curves(pipeline: Pipeline, video: str, text: str) -> list[Curve]:
     for name in names or [None]:
         compared = source(pipeline, name, transcripts)
         corpus = compared.corpus
-        if video in corpus.videos:
+        if compared.encoder and video in corpus.videos:
             numbers = corpus.numbers(corpus.videos.index(video))
             scores = corpus.scores(numbers, encoded(compared.encoder, text)).round(4)
             found.append(Curve(compared.what, corpus.spans_s[numbers, 0].tolist(), scores.tolist()))
