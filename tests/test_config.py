@@ -58,7 +58,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     ),
     "nothing below the study": (
         {"spacewalk": None},
-        ["spacewalk: nothing is given; write keys with values, such as spacewalk: {"],
+        ["spacewalk: it has no value; write keys with values, such as spacewalk: {"],
     ),
     "a date that YAML reads as a number": (
         yaml.safe_load("spacewalk: {subset: {videos: [02012021]}}"),
@@ -70,7 +70,10 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         ["subset.fraction: 1.5 is not allowed; write a number above 0 and of at most 1"],
     ),
     "no seeds": ({"spacewalk": {"last_layer": {"seeds": []}}}, ["spacewalk.last_layer.seeds: []"]),
-    "a seed twice": ({"spacewalk": {"last_layer": {"seeds": [1, 1]}}}, ["seeds: [1, 1] holds a value twice; keep one"]),
+    "a seed twice": (
+        {"spacewalk": {"last_layer": {"seeds": [1, 1]}}},
+        ["seeds: [1, 1] contains a value twice; keep one"],
+    ),
     "a place for stores with keys in it": (
         {"features": {"store": "s3://key:secret@bucket/x"}},
         ["features.store: give s3://BUCKET[/PREFIX], without keys, a query or a slash at the end; keys are AWS_*"],
@@ -103,7 +106,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     "a mistyped kind of subset": ({"spacewalk": {"subset": {"hour": 3}}}, ["did you mean 'hours'?"]),
     "an entry's name": (
         {"spacewalk": {"entries": {"../x": {}}}},
-        ["spacewalk.entries: '../x' is no name; use lower-case letters, digits and -"],
+        ["spacewalk.entries: '../x' is not a valid name; use lower-case letters, digits and -"],
     ),
     "an entry's name that is a number": ({"spacewalk": {"entries": {5: {}}}}, ["5 is no key: put it in quotes"]),
     "keys that are no text": ({"spacewalk": {"entries": {"x": {1: "a", "b": 2}}}}, ["1 is no key"]),
@@ -125,7 +128,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     ),
     "a dataset's name": (
         {"datasets": {"My videos": {"videos": "x"}}},
-        ["datasets: 'My videos' is no name; use lower-case letters, digits, - and _, "],
+        ["datasets: 'My videos' is not a valid name; use lower-case letters, digits, - and _, "],
     ),
     "a dataset named like a study": ({"datasets": {"demo": {"videos": "x"}}}, ["datasets: 'demo' is taken"]),
     "a dataset named like what is fetched": ({"datasets": {"weights": {"videos": "x"}}}, ["'weights' is taken"]),
@@ -135,7 +138,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     ),
     "a network's name": (
         {"backbones": {"My Net": {"path": "x.py"}}},
-        ["backbones: 'My Net' is no name; use lower-case letters, "],
+        ["backbones: 'My Net' is not a valid name; use lower-case letters, "],
     ),
     "a network without a file": ({"backbones": {"mine": {}}}, ["backbones.mine.path: it is required"]),
     "a precision": (
@@ -150,7 +153,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"download": {"rate_limit": 500000}},
         ["download.rate_limit: 500000 is not allowed; write text, or null: put it in quotes"],
     ),
-    "a path with a null": ({"datasets": {"mine": {"videos": "a\0b"}}}, ["'a\\x00b' holds a null character"]),
+    "a path with a null": ({"datasets": {"mine": {"videos": "a\0b"}}}, ["'a\\x00b' contains a null character"]),
     "itself": (yaml.safe_load("&a {spacewalk: *a}"), ["it contains itself"]),
     "a window of a week": (
         {"spacewalk": {"contexts_s": {"step_recognition": [604800]}}},
@@ -163,11 +166,11 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     "a data set's name, with one like it": ({"datasets": {"My Videos!": {"videos": "x"}}}, [", such as my-videos"]),
     "a data set without keys": (
         yaml.safe_load("datasets:\n  mine:\n  videos: /x"),
-        ["datasets.mine: nothing is given; ", "such as mine: {videos: /path/to/videos}, and indent what stands below"],
+        ["datasets.mine: it has no value; ", "such as mine: {videos: /path/to/videos}, and indent its keys"],
     ),
     "no indent": (
         yaml.safe_load("datasets:\nmine:\n  videos: /x"),
-        ["datasets: nothing is given; ", "such as datasets: {mine: {videos: /path/to/videos}}, and indent"],
+        ["datasets: it has no value; ", "such as datasets: {mine: {videos: /path/to/videos}}, and indent"],
     ),
     "a path for a data set": (
         {"datasets": {"mine": "/x"}},
@@ -175,7 +178,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     ),
     "home, as YAML reads it": (
         yaml.safe_load("datasets: {mine: {videos: ~}}"),
-        ["datasets.mine.videos: nothing is given; write text, such as videos: /path/to/videos"],
+        ["datasets.mine.videos: it has no value; write text, such as videos: /path/to/videos"],
     ),
     "text for a list": (
         {"datasets": {"mine": {"videos": "x", "stages": "speech"}}},
@@ -183,17 +186,19 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     ),
     "a rate in words": (
         {"download": {"rate_limit": "5 MB"}},
-        ["download.rate_limit: '5 MB' is not allowed; write a number of bytes per second, with K, M or G"],
+        [
+            "download.rate_limit: '5 MB' is not allowed; write a number of bytes per second, optionally followed by K, M or G"
+        ],
     ),
     "an option of another detector": (
         {"shots": {"window_width": 2}},
-        ["shots.window_width: 2 is not allowed; take it out, or set `detector: adaptive`"],
+        ["shots.window_width: 2 is not allowed; remove it, or set `detector: adaptive`"],
     ),
     "a list": (
         ["spacewalk"],
         ["the file: ['spacewalk'] is not allowed; write keys with values, such as datasets: {mine: {videos: "],
     ),
-    "nothing": (None, ["the file: nothing is given; write keys with values, such as datasets: {mine: {videos: "]),
+    "nothing": (None, ["the file: it has no value; write keys with values, such as datasets: {mine: {videos: "]),
 }
 
 

@@ -124,12 +124,12 @@ def test_no_data_set_of_the_users_has_its_name_or_that_of_its_videos(tmp_path: P
     [
         ({"toy": "nowhere"}, "config: benchmarks.toy: {}/nowhere has no tables.yaml; give a benchmark's folder"),
         ({"toy": 3}, "config: benchmarks.toy: 3 is not allowed; write text: put it in quotes"),
-        ({"Toy": "toy"}, "config: benchmarks: 'Toy' is no name; use at least two lower-case letters"),
+        ({"Toy": "toy"}, "config: benchmarks: 'Toy' is not a valid name; use at least two lower-case letters"),
         (
             ["toy"],
             "config: benchmarks: ['toy'] is not allowed; write keys with values, such as benchmarks: {{NAME: path",
         ),
-        ({"toy": "a\0b"}, "config: 'a\\x00b' holds a null character"),
+        ({"toy": "a\0b"}, "config: 'a\\x00b' contains a null character"),
     ],
 )
 def test_a_folder_that_is_none(tmp_path: Path, benchmarks: Any, line: str) -> None:
@@ -144,8 +144,8 @@ def test_a_folder_that_is_none(tmp_path: Path, benchmarks: Any, line: str) -> No
     [
         ("tables.yaml", "a: [", "not YAML: "),
         ("tables.yaml", "title: a\ntitle: b\n", "not YAML: line 2: the key 'title' stands twice"),
-        ("tables.yaml", "", "the file: nothing is given; write keys with values"),
-        ("options.yaml", "", "the file: nothing is given; write keys with values"),
+        ("tables.yaml", "", "the file: it has no value; write keys with values"),
+        ("options.yaml", "", "the file: it has no value; write keys with values"),
         ("options.yaml", "a: [", "not YAML: "),
         ("options.yaml", "propertys: {}", "propertys: unknown key; did you mean 'properties'?"),
         ("options.yaml", "metrics: {x: {type: integer}}", "metrics.x.default: it is required"),
@@ -155,8 +155,12 @@ def test_a_folder_that_is_none(tmp_path: Path, benchmarks: Any, line: str) -> No
             "properties: {x: {type: 'integr', default: 1}}",
             "x.type: 'integr' is not allowed in JSON Schema",
         ),
-        ("options.yaml", "properties: {x: {$ref: '#/$defs/seedz', default: 1}}", "$ref: no form has the name 'seedz'"),
-        ("options.yaml", "properties: {x: {$ref: '#/$defs/benchmark', default: 1}}", "$ref: a form is part of itself"),
+        ("options.yaml", "properties: {x: {$ref: '#/$defs/seedz', default: 1}}", "$ref: 'seedz' is not defined"),
+        (
+            "options.yaml",
+            "properties: {x: {$ref: '#/$defs/benchmark', default: 1}}",
+            "$ref: a definition refers to itself",
+        ),
     ],
 )
 def test_a_file_that_is_wrong_is_one_line(tmp_path: Path, file: str, content: str, part: str) -> None:

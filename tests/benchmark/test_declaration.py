@@ -159,7 +159,7 @@ class TestEntries:
         ("seeds", "line"),
         [
             ([], ": [] is not allowed; write a list of at least 1 value, such as seeds: [0]"),
-            ([1, 1], ": [1, 1] holds a value twice; keep one"),
+            ([1, 1], ": [1, 1] contains a value twice; keep one"),
             ([-1], "[0]: -1 is not allowed; write a whole number of at least 0"),
         ],
     )
@@ -229,7 +229,7 @@ class TestConfigured:
 
     def test_a_change_of_a_declared_entry_too(self, tmp_path: Path) -> None:
         assert wrong(tmp_path, entries={"drawn": {"seeds": [1, 1]}}).startswith(
-            "config: tiny.entries.drawn.seeds: [1, 1] holds a value twice; keep one"
+            "config: tiny.entries.drawn.seeds: [1, 1] contains a value twice; keep one"
         )
 
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The configuration, validated at the door."""
+"""Loading and validation of the configuration."""
 
 import hashlib
 import json
@@ -21,16 +21,16 @@ from stepline.io import YAML_VALUES, canonical_json, read_yaml, write_bytes
 Config = dict[str, Any]
 
 EXAMPLE = "datasets: {mine: {videos: /path/to/videos}}"
-"""A whole configuration."""
+"""A complete configuration."""
 KEPT = re.compile("config-([0-9a-f]{8})[.]json")
-"""The name of a validated configuration, by its sha256."""
+"""The file name of a validated configuration, which contains its sha256."""
 
 
 def load(path: Path | str | None = None) -> Config:
     """Return the validated configuration with defaults filled in.
 
-    path: a YAML or JSON file; by default the one that ``STEPLINE_CONFIG`` names, else what the last run in this folder
-    read, which a line on standard error names, else ``config.yaml``.
+    path: a YAML or JSON file. The default is the file in ``STEPLINE_CONFIG``; otherwise the configuration of the last
+    run in this folder, which is then named on standard error; otherwise ``config.yaml``.
     """
     path = path or os.environ.get("STEPLINE_CONFIG")
     if not path and (last := last_run()):
@@ -40,7 +40,7 @@ def load(path: Path | str | None = None) -> Config:
         path = last.config
     path = Path(path or "config.yaml")
     if not path.exists():
-        raise ConfigError(f"{path}: no such file; run where it is, or name another: `stepline --configfile FILE ...`")
+        raise ConfigError(f"{path}: no such file; run in its folder, or name another: `stepline --configfile FILE ...`")
     if (kept := KEPT.fullmatch(path.name)) and _digest(path.read_bytes()) == kept[1]:
         return json.loads(path.read_bytes())  # type: ignore[no-any-return]
     content = read(path)
@@ -50,19 +50,19 @@ def load(path: Path | str | None = None) -> Config:
 
 
 def is_there(path: Path | str | None = None) -> bool:
-    """Return whether there is a configuration to ``load``."""
+    """Return whether a configuration exists that ``load`` can read."""
     return bool(path or os.environ.get("STEPLINE_CONFIG") or last_run() or Path("config.yaml").exists())
 
 
 @cache
 def _say(configuration: str) -> None:
-    """Say once by which configuration this process works, where it is not the default."""
+    """Print once which configuration this process uses, if it is not the default."""
     if configuration:
         print(f"configuration: {configuration}, as in the last run here", file=sys.stderr)
 
 
 def keep(config: Config) -> Path:
-    """Return a file with a validated configuration, which ``load`` does not validate again, in ``.stepline``."""
+    """Write a validated configuration to ``.stepline`` and return its path; ``load`` does not validate it again."""
     content = canonical_json(config).encode()
     path = Path(f".stepline/config-{_digest(content)}.json").absolute()
     if not path.exists():
@@ -77,7 +77,7 @@ def _digest(content: bytes) -> str:
 def validate(config: Any) -> Config:
     """Return a copy of ``config`` with defaults filled in.
 
-    Raises ConfigError, one line that names the key, the value and what is allowed.
+    Raises ConfigError with one line that contains the key, the value and what is allowed.
     """
     named = {"benchmarks": config["benchmarks"]} if isinstance(config, dict) and "benchmarks" in config else {}
     whole = schema_of(folders(_checked(named, schema_of(folders({})))))
@@ -87,9 +87,10 @@ def validate(config: Any) -> Config:
 
 
 def defaults(name: str, config: Config) -> Config:
-    """Return what the part of a benchmark, or of a study in its form, is where it gives nothing.
+    """Return the default section of a benchmark or study.
 
-    name: a key of the configuration, or a data set with a ``study``, which is the part. config: a validated one.
+    name: a key of the configuration, or a data set with a ``study``, whose defaults are returned. config: a validated
+    configuration.
     """
     parts = schema_of(folders(config))["properties"]
     own = parts["datasets"]["additionalProperties"]["properties"]
@@ -109,18 +110,18 @@ def _checked(config: Any, by: Schema) -> Any:
 
 
 def _values(value: Any, counted: dict[int, int]) -> int:
-    """Return how many values there are, each as often as it is held: Snakemake reads its configuration files itself."""
+    """Return the number of values, counting shared ones repeatedly: Snakemake parses its configuration files itself."""
     if not isinstance(value, (dict, list)):
         return 1
     if id(value) not in counted:
-        counted[id(value)] = 0  # where it holds itself
+        counted[id(value)] = 0  # in case it contains itself
         held = value.values() if isinstance(value, dict) else value
         counted[id(value)] = 1 + sum(_values(each, counted) for each in held)
     return counted[id(value)]
 
 
 def _read(value: Any, schema: Schema) -> Any:
-    """Return a copy with text read where the schema wants none: ``snakemake --config`` gives nested values as text."""
+    """Return a copy with text parsed if the schema requires another type: ``--config`` passes nested values as text."""
     if isinstance(value, dict):
         other = schema.get("additionalProperties") or {}
         if odd := [key for key in value if not isinstance(key, str)]:
@@ -129,10 +130,10 @@ def _read(value: Any, schema: Schema) -> Any:
     if isinstance(value, list):
         return [_read(item, schema.get("items", {})) for item in value]
     if isinstance(value, str) and "\0" in value:
-        raise ConfigError(f"config: {value!r} holds a null character: remove it")
+        raise ConfigError(f"config: {value!r} contains a null character: remove it")
     types = [schema.get("type")] if isinstance(schema.get("type"), str) else schema.get("type", [])
     if isinstance(value, str) and value and "enum" not in schema and types != ["string"]:
-        try:  # YAML's numbers have a full stop: 1e-5 is text
+        try:  # YAML requires a decimal point: 1e-5 is text
             read = float(value) if re.fullmatch(r"[+-]?\d+e[+-]?\d+", value, re.IGNORECASE) else read_yaml(value)
         except yaml.YAMLError:
             return value

@@ -1,4 +1,4 @@
-"""``python -m stepline.config`` prints the page of all keys."""
+"""``python -m stepline.config`` prints the reference page of all keys."""
 
 from stepline.config.reference import page
 

@@ -1,4 +1,4 @@
-"""What is wrong with a value, by its schema, in one line."""
+"""Validation against a schema, with one-line error messages."""
 
 import difflib
 import re
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 LONGEST = 500
-"""Characters of either end of a line that a long value would make longer."""
+"""Number of characters kept at each end of an overlong message."""
 FILE = "the file"
 TAKEN = "is taken; choose another name"
 WORDS = {
@@ -48,17 +48,17 @@ def _validator() -> Any:
 
 
 def wrong(value: Any, schema: dict[str, Any]) -> str:
-    """Return the first error of ``value``: the key, the value and what to write; "" where it has none.
+    """Return the first error of ``value``: the key, the value and what to write; "" if ``value`` is valid.
 
-    ``allowed`` beside a ``pattern`` or a ``not`` of the schema says in words what to write. ``examples`` has a value to
-    show, where the one made of the schema would say little. The value of a key that is ``writeOnly`` is never shown.
+    In the schema, ``allowed`` describes the values that a ``pattern`` or a ``not`` accepts. ``examples`` contains an
+    example to show if one built from the schema would not help. The value of a ``writeOnly`` key is never shown.
     """
     line = _explain(first) if (first := min(_validator()(schema).iter_errors(value), key=_order, default=None)) else ""
     return line if len(line) < 2 * LONGEST else f"{line[:LONGEST]} ... {line[-LONGEST:]}"
 
 
 def _order(error: "ValidationError") -> tuple[bool, bool, list[str]]:
-    """Return what sorts errors: first a key below which nothing stands, as keys that are not indented are unknown."""
+    """Return the sort key: empty sections first, because missing indentation also makes their keys unknown."""
     empty = error.validator == "type" and error.instance is None
     return not empty, error.validator in ("oneOf", "required"), [str(part) for part in error.absolute_path]
 
@@ -86,15 +86,15 @@ def _explain(error: "ValidationError") -> str:
         case "oneOf":
             said = f"{shown}give exactly one of videos, fraction or hours"
         case "uniqueItems":
-            said = f"{_shown(value)} holds a value twice; keep one"
+            said = f"{_shown(value)} contains a value twice; keep one"
         case "pattern" | "not" if "propertyNames" in error.absolute_schema_path:
             odd = error.validator == "pattern"
-            said = f"{_shown(value)} {f'is no name; {_name(str(value), schema)}' if odd else TAKEN}"
+            said = f"{_shown(value)} {f'is not a valid name; {_name(str(value), schema)}' if odd else TAKEN}"
         case "pattern" | "not":
-            said = f"{shown}{schema.get('allowed') or f'write what fits the regular expression {limit}'}"
+            said = f"{shown}{schema.get('allowed') or f'write a value that matches the regular expression {limit}'}"
         case "type" if value is None:
-            indent = ", and indent what stands below it" if "object" in _types(schema) else ""
-            said = f"nothing is given; write {_wanted(schema, name, value)}{indent}"
+            indent = ", and indent its keys" if "object" in _types(schema) else ""
+            said = f"it has no value; write {_wanted(schema, name, value)}{indent}"
         case _:
             said = f"{shown}write {_wanted(schema, name, value)}"
     return f"{key or FILE}: {said}"
@@ -116,14 +116,14 @@ def _shown(value: Any) -> str:
 
 
 def _name(value: str, schema: dict[str, Any]) -> str:
-    """Return what a name may be, and one that is like ``value``."""
+    """Return which names are allowed, with a valid name similar to ``value``."""
     like = re.sub("[^a-z0-9_-]+", "-", value.lower()).strip("-_")
     such = f", such as {like}" if re.search(schema["pattern"], like) else ""
-    return f"{schema.get('allowed') or 'write one that fits the regular expression ' + schema['pattern']}{such}"
+    return f"{schema.get('allowed') or 'write a name that matches the regular expression ' + schema['pattern']}{such}"
 
 
 def _wanted(schema: dict[str, Any], name: str, value: Any) -> str:
-    """Return in words what a value may be, with an example of a list or of keys. name: of the key, "" of an item."""
+    """Return a description of the allowed values, with an example of a list or mapping. name: the key, "" in a list."""
     kinds = _types(schema)
     both = "minimum" in schema and "maximum" in schema
     bounds = " and ".join(f"{text} {schema[key]}" for key, text in BOUNDS.items() if key in schema)

@@ -1,4 +1,4 @@
-"""What benchmarks declare: each is a folder with ``tables.yaml`` and, where it has own options, ``options.yaml``."""
+"""Benchmark declarations: each benchmark is a folder with ``tables.yaml`` and optionally ``options.yaml``."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -16,18 +16,18 @@ Declaration = dict[str, Any]
 
 TABLES, OPTIONS = "tables.yaml", "options.yaml"
 ADVICE = {
-    "cannot start any token": "indent with spaces, not with tabs, and put text that begins so in quotes",
+    "cannot start any token": "indent with spaces, not tabs, and put text that begins with this character in quotes",
     "mapping values are not allowed": "put a value with a colon in quotes, and indent keys of one level equally",
     "did not find expected ',' or": "close the bracket",
     "did not find expected key": "indent keys of one level equally",
     "unexpected end of stream": "close the quotes",
-    "could not find expected ':'": "put a colon and a space behind the key",
+    "could not find expected ':'": "put a colon and a space after the key",
 }
-"""What to do about a problem that libyaml or PyYAML names."""
+"""Advice for the error messages of libyaml and PyYAML."""
 
 
 def read(path: Path | str) -> Any:
-    """Return the content of a YAML file; raise ConfigError where it is absent or not YAML."""
+    """Return the content of a YAML file; raise ConfigError if it is missing or not YAML."""
     try:
         with open(path, encoding="utf-8") as file:
             return read_yaml(file.read(YAML_CHARACTERS + 1))
@@ -38,7 +38,7 @@ def read(path: Path | str) -> Any:
 
 
 def _odd(error: Exception) -> str:
-    """Return in a line what is wrong with a YAML file, where, and what to write."""
+    """Return one line with the position of a YAML error, the problem and the correction."""
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
     if mark is None or not problem:
         return " ".join(str(error).split())
@@ -47,9 +47,9 @@ def _odd(error: Exception) -> str:
 
 
 def folders(config: Mapping[str, Any]) -> dict[str, Path]:
-    """Return the folder of each benchmark by its name: the package's, then those that ``benchmarks:`` names.
+    """Return the folder of each benchmark by name: first the packaged benchmarks, then those in ``benchmarks:``.
 
-    Raises ConfigError where one of these holds no benchmark, or has the name of one of the package's.
+    Raises ConfigError if a folder contains no benchmark, or if its name is that of a packaged benchmark.
     """
     own = {name: Path(folder).expanduser().absolute() for name, folder in config.get("benchmarks", {}).items()}
     if both := sorted(own.keys() & _packaged()):
@@ -67,22 +67,22 @@ def _packaged() -> dict[str, Path]:
 
 
 def is_packaged(folder: Path) -> bool:
-    """Return whether a benchmark's folder is one of the package's."""
+    """Return whether a folder is that of a packaged benchmark."""
     return folder in _packaged().values()
 
 
 @cache
 def declaration(folder: Path) -> Declaration:
-    """Return what stands in a benchmark's ``tables.yaml``; raise ConfigError where its head is wrong.
+    """Return the content of a benchmark's ``tables.yaml``; raise ConfigError if it violates the schema.
 
-    ``declaration.schema.yaml`` describes it. All callers share what is returned.
+    The schema is ``declaration.schema.yaml``. All callers share the returned object.
     """
     return _checked(folder / TABLES)
 
 
 @cache
 def options(folder: Path) -> Declaration:
-    """Return what stands in a benchmark's ``options.yaml``, empty without one; raise ConfigError where it is wrong."""
+    """Return the content of a benchmark's ``options.yaml``, {} if there is none; raise ConfigError if it is invalid."""
     path = folder / OPTIONS
     if not path.exists():
         return {}
@@ -101,7 +101,7 @@ def options(folder: Path) -> Declaration:
 
 
 def files_of(declared: Declaration) -> list[str]:
-    """Return the files that tables and, apart from them, entries name as their ``target``, in the order of tables."""
+    """Return the names of all table files in the order of tables, including the ``target`` of single entries."""
     found = []
     for name, table in declared["tables"].items():
         entries = [entry for entry in declared["entries"].values() if entry.get("table") == name]
@@ -111,12 +111,12 @@ def files_of(declared: Declaration) -> list[str]:
 
 
 def forms() -> dict[str, Any]:
-    """Return the schemas of the files of a benchmark's folder, by their names."""
+    """Return the schemas of the files in a benchmark's folder, by file name."""
     return packaged_yaml(Path(str(files("stepline").joinpath("config/declaration.schema.yaml"))))  # type: ignore[no-any-return]
 
 
 def _checked(path: Path) -> Declaration:
-    if is_packaged(path.parent):  # the package's own are tested, and checking takes a while
+    if is_packaged(path.parent):  # tests check the packaged ones, and checking is slow
         return packaged_yaml(path)  # type: ignore[no-any-return]
     content = read(path)
     if error := wrong(content, forms()[path.name]):

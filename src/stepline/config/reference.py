@@ -1,4 +1,4 @@
-"""The configuration's schema as a page: every key with what it may be, its default and its description."""
+"""The configuration reference: every key with its allowed values, its default and its description."""
 
 import json
 import re
@@ -12,9 +12,9 @@ from stepline.config.schema import Schema, schema_of
 HEAD = """\
 # Configuration
 
-<!-- Made of the schema. After a change of it: python -m stepline.config > config/README.md -->
+<!-- Generated from the schema. After a change of the schema: python -m stepline.config > config/README.md -->
 
-The configuration is one YAML file. It names what to compute: a key for each benchmark and, under `datasets`, for each
+The configuration is one YAML file. It contains one key per benchmark to compute and, under `datasets`, one key per
 folder of videos. All options have defaults, so `{}` is enough:
 
 ```yaml
@@ -25,12 +25,12 @@ datasets:
   mine: {videos: path/to/videos}     # your own videos
 ```
 
-In a checkout the file is `config.yaml`, or the one that `--configfile` names. Where snakedeploy deployed the workflow,
-it is `config/config.yaml`, which you write; where you use it as a [module](../docs/module.md), it is your own.
-`--config 'pss={tables: [table3]}'` changes values for one run. An unknown key, or a value that is not allowed, is an
-error that names it and says what is allowed.
+In a checkout the file is `config.yaml`, or the file given with `--configfile`. If you deployed the workflow with
+snakedeploy, write `config/config.yaml`. If you use it as a [module](../docs/module.md), use your own file.
+`--config 'pss={tables: [table3]}'` changes values for one run. An unknown key or an invalid value is an error; the
+message names the key and the allowed values.
 
-Below, keys are dotted and stand under the key of their section: `limits.memory_mb` of `media` is
+Below, nested keys are written with dots, relative to their section: `limits.memory_mb` of `media` is
 `media: {limits: {memory_mb: 4000}}`. `<name>` is a name of your choice.
 """
 BOUNDS = {
@@ -44,7 +44,7 @@ BOUNDS = {
 
 @dataclass(frozen=True)
 class Row:
-    """A key below that of its section, and as Markdown what it may be, its default and its description."""
+    """A key relative to its section, with its allowed values, default and description as Markdown."""
 
     key: str
     value: str
@@ -56,7 +56,7 @@ class Row:
 
 
 def page() -> str:
-    """Return the Markdown page of all keys: of the configuration, of every benchmark, and of each benchmark."""
+    """Return the Markdown page of all keys: general keys, keys that all benchmarks share, and keys of one benchmark."""
     parts = schema_of(folders({}))["properties"]
     studies = {name: part for name, part in parts.items() if "releases" in part.get("properties", {})}
     common = set.intersection(*(set(_rows(part)) for part in studies.values()))
@@ -86,9 +86,9 @@ def _section(title: str, about: str, rows: list[Row]) -> str:
 def _rows(
     part: Schema, key: str = "", like: Mapping[str, Schema] | None = None, *, required: bool = False
 ) -> list[Row]:
-    """Return the row of a key, and those of all keys below it.
+    """Return the row of a key and the rows of all keys below it.
 
-    like: of an object with the keys of one of these parts of the configuration, only rows that differ are returned.
+    like: other sections by name. If an object has the same keys as one of them, only the rows that differ are returned.
     """
     needed = part.get("required", [])
     below = [
@@ -101,7 +101,7 @@ def _rows(
         if _below(part) and _below(other).keys() == _below(part).keys():
             same = {replace(row, key=_joined(key, row.key)) for row in _rows(other)[1:]}
             below = [row for row in below if row not in same]
-            description += f" As `{name}`, but for:"
+            description += f" As `{name}`, except for:"
             break
     value = "" if below and not _nullable(part) else _value(part)
     default = "required" if required else _default(part)
@@ -127,7 +127,7 @@ def _nullable(part: Schema) -> bool:
 
 
 def _value(part: Schema) -> str:
-    """Return what a value may be."""
+    """Return the allowed values."""
     if "enum" in part:
         return ", ".join(f"`{each}`" for each in part["enum"])
     if part["type"] == "boolean":
@@ -149,7 +149,7 @@ def _range(part: Schema) -> str:
 
 
 def _default(part: Schema) -> str:
-    """Return the default: "all" of a list of all that is allowed, "" of a key without one and of an object."""
+    """Return the default: "all" for a list of all allowed values, "" for an object or a key without a default."""
     default = part.get("default", {})
     if default == {}:
         return ""

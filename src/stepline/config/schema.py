@@ -1,4 +1,4 @@
-"""The configuration's schema: the core, and the part of each benchmark, made of what it declares."""
+"""The configuration's schema: the core, and a section for each benchmark, built from its declaration."""
 
 import copy
 from functools import cache
@@ -15,9 +15,9 @@ Schema = dict[str, Any]
 
 
 def schema_of(benchmarks: dict[str, Path]) -> Schema:
-    """Return the schema of a configuration with these benchmarks, folders by name; it has no ``$ref``.
+    """Return the schema of a configuration with these benchmarks, with every ``$ref`` resolved.
 
-    Raises ConfigError where a name is taken or a folder's files are wrong.
+    benchmarks: folders by name. Raises ConfigError if a name is taken or a file in a folder is invalid.
     """
     return _schema(tuple(benchmarks.items()))
 
@@ -37,10 +37,10 @@ def _schema(benchmarks: tuple[tuple[str, Path], ...]) -> Schema:
             parts |= {key: _whole(_study(study), known) for key, study in studies.items()}
             dataset |= _whole(own.get("dataset", {}), known) | dataset
         except KeyError as error:
-            raise ConfigError(f"{folder / OPTIONS}: $ref: no form has the name {error}") from None
+            raise ConfigError(f"{folder / OPTIONS}: $ref: {error} is not defined; define it in $defs") from None
         except RecursionError:
-            raise ConfigError(f"{folder / OPTIONS}: $ref: a form is part of itself") from None
-        for key in () if is_packaged(folder) else studies:  # the package's own are tested, and checking takes a while
+            raise ConfigError(f"{folder / OPTIONS}: $ref: a definition refers to itself; remove the cycle") from None
+        for key in () if is_packaged(folder) else studies:  # tests check the packaged ones, and checking is slow
             if odd := wrong(defaults_of(parts[key]), parts[key]):
                 raise ConfigError(f"{folder}: a default is not allowed: {odd}")
         taken |= {*studies, *declared.get("datasets", [])}
@@ -49,7 +49,7 @@ def _schema(benchmarks: tuple[tuple[str, Path], ...]) -> Schema:
 
 
 def fill(value: Any, by: Schema) -> None:
-    """Add the defaults of keys that are not given, in place."""
+    """Add the defaults of absent keys, in place."""
     if not isinstance(value, dict):
         return
     properties, other = by.get("properties", {}), by.get("additionalProperties") or {}
@@ -68,14 +68,14 @@ def defaults_of(part: Schema) -> dict[str, Any]:
 
 
 def _study(declared: Declaration) -> Schema:
-    """Return the schema of a key that has a benchmark's form."""
+    """Return the schema of a study of a benchmark."""
     over = {"releases": {"default": declared["releases"]}} if "releases" in declared else {}
     about = {"description": declared["description"]} if "description" in declared else {}
     return {"$ref": "#/$defs/benchmark", "properties": over} | about
 
 
 def _form(declared: Declaration, own: Declaration) -> Schema:
-    """Return the form of a benchmark's part."""
+    """Return the schema of a benchmark's section."""
     releases, tables = list(declared["releases"]), files_of(declared)
     common: Schema = {
         "releases": _chosen("releases", releases, declared.get("default_releases", releases)),
@@ -85,7 +85,7 @@ def _form(declared: Declaration, own: Declaration) -> Schema:
         "entries": {"$ref": "#/$defs/entries"},
     }
     if "features" in declared:
-        about = "What stands for each of the paper's features."
+        about = "The backbones used for each of the paper's features."
         common["features"] = _object({name: _features(each) for name, each in declared["features"].items()}, about)
         common["features"]["default"] = {}
     return _object(common | own.get("properties", {}), declared.get("description") or declared["title"])
@@ -112,7 +112,7 @@ def _features(declared: Declaration) -> Schema:
 
 
 def _whole(value: Any, forms: Schema) -> Any:
-    """Return a schema with what its ``$ref`` name in their place; the keys beside one go before those of the form."""
+    """Return a schema with each ``$ref`` resolved; keys next to a ``$ref`` override keys of the definition."""
     if isinstance(value, list):
         return [_whole(each, forms) for each in value]
     if not isinstance(value, dict):
