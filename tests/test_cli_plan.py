@@ -75,7 +75,7 @@ def test_plan_warns_of_a_disk_that_is_too_small(
 ) -> None:
     config()
     monkeypatch.setattr("stepline.overview.forecast.Forecast.free_bytes", 10**9)
-    assert "Free on this disk: 1.0 GB.\nwarning: the disk has not enough space" in run(capsys, "plan")[1]
+    assert "Free on this disk: 1.0 GB.\nwarning: the disk does not have enough space" in run(capsys, "plan")[1]
 
 
 def test_status_names_what_failed_and_counts_all_videos(capsys: pytest.CaptureFixture[str]) -> None:

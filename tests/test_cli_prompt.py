@@ -146,7 +146,7 @@ def test_questions_of_a_pipe_have_the_answers_of_the_verb(
     codes = [cli.main(["search", "mine", "--top", "1", text]) for text in texts]
     alone, made = capsys.readouterr(), pages()
     assert codes == [0, 2, 0, 2, 0]
-    assert (alone.out.count("The page: "), len(alone.err.splitlines()), len(made)) == (3, 2, 2)
+    assert (alone.out.count("Page: "), len(alone.err.splitlines()), len(made)) == (3, 2, 2)
     for page in Path("results/mine/search").iterdir():
         page.unlink()
     Path("loads").unlink()
@@ -157,7 +157,7 @@ def test_questions_of_a_pipe_have_the_answers_of_the_verb(
 
 def test_an_empty_line_ends_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert ask(monkeypatch, "red", " ", "green") == 0
-    assert capsys.readouterr().out.count("The page: ") == 1
+    assert capsys.readouterr().out.count("Page: ") == 1
 
 
 def _other_backbone() -> None:
@@ -180,10 +180,10 @@ def test_a_change_between_two_questions_is_seen(
     change: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ask(monkeypatch, "red", "red", CHANGES[change], "red", "red") == 0
-    first, again, after, last = capsys.readouterr().out.split("The page: ")[:4]
+    first, again, after, last = capsys.readouterr().out.split("Page: ")[:4]
     assert loads() == 2
     assert cli.main(["search", "mine", "red"]) == 0
-    alone = capsys.readouterr().out.split("The page: ")[0]
+    alone = capsys.readouterr().out.split("Page: ")[0]
     assert first == again.partition("\n")[2]
     assert alone == after.partition("\n")[2] == last.partition("\n")[2] != first
 
@@ -215,7 +215,7 @@ def test_what_cannot_be_searched_for_a_while_is_a_line_and_then_the_next_questio
     assert [line.partition(":")[0] for line in said.err.splitlines()] == ["error"] * 3
     for line in ("datasets.mine", "load_text() failed", "ended with code -9"):
         assert line in said.err
-    answers = said.out.split("The page: ")
+    answers = said.out.split("Page: ")
     assert len(answers) == 4
     assert active_children() == []
 
@@ -284,7 +284,7 @@ def test_a_person_asks_at_a_terminal_and_ctrl_c_ends_it(at_a_terminal: tuple[sub
     process, terminal = at_a_terminal
     printed(terminal, b"search: ")
     os.write(terminal, b"red\n")
-    assert b"The page: results/mine/search/red-" in printed(terminal, b"search: ")
+    assert b"Page: results/mine/search/red-" in printed(terminal, b"search: ")
     os.write(terminal, b"\x03")
     assert process.wait() == 130
     assert b"Traceback" not in os.read(terminal, 4096)

@@ -53,7 +53,7 @@ def test_subtitles_are_written_instead(folder: None, capsys: pytest.CaptureFixtu
 def test_what_cannot_be_shown_is_one_line(folder: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "mine", "aa", code=2) == "error: mine has no video 'aa'; did you mean a?"
     unknown = said(capsys, "mine", "a", "--entry", "pdvc", code=2)
-    assert unknown == "error: mine has no entry 'pdvc'; it is no benchmark"
+    assert unknown == "error: mine has no entry 'pdvc'; it has no benchmark"
     absent = Record(video="a", status="gone", reason="private")
     write_availability(paths.availability("mine", "000"), [absent])
     assert said(capsys, "mine", "a", code=2) == "error: a of mine is gone: private"

@@ -64,7 +64,7 @@ def test_get_is_fetch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     [
         ("nope", "weights 'nope' are not known; choose from s3d, "),
         ("../s3d", "weights '../s3d' are not known"),
-        ("s3d", "weights s3d are absent: run `stepline fetch weights/s3d`"),
+        ("s3d", "weights s3d are missing: run `stepline fetch weights/s3d`"),
     ],
 )
 def test_what_cannot_be_checked_is_one_line(name: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +74,7 @@ def test_what_cannot_be_checked_is_one_line(name: str, line: str, capsys: pytest
 
 
 def test_nothing_there_is_nothing_wrong(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "check") == (0, ["no weights are there: `stepline weights list` names them"], "")
+    assert run(capsys, "check") == (0, ["no weights found: `stepline weights list` lists them"], "")
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_head_s_weights_are_loaded_as_that_head(
     path = fill(Path("weights", name), name) / file.name
     code, _, said = run(capsys, "check", name)
     assert code == 2
-    assert said.startswith(f"error: {path} is no checkpoint of PyTorch")
+    assert said.startswith(f"error: {path} is not a PyTorch checkpoint")
     monkeypatch.setattr(f"stepline.models.hirest_joint_release.{models.WEIGHTS[name]}", lambda _: Path())
     assert run(capsys, "check", name) == (0, [f"{name}: weights/{name}: loads as PosixPath"], "")
 
@@ -144,7 +144,7 @@ def test_one_that_is_wrong_does_not_keep_the_rest_from_being_checked(
         "s3d: weights/s3d/s3d_howto100m.pth is not S3D: it looks like BERT",
         "timesformer: weights/timesformer: loads as one, same, tower",
     ]
-    assert said == "error: 1 of 2 weights are not what they should be: s3d\n"
+    assert said == "error: 1 of 2 weights failed the check: s3d\n"
     assert run(capsys, "check", "s3d") == (
         2,
         [],

@@ -213,7 +213,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_afterwards(tmp_path: Path) 
         assert full.returncode == 2
         assert full.stderr.count("\n") == 1
         assert full.stderr.startswith("error: the disk is full")
-        assert "free some space and run the same again" in full.stderr
+        assert "free some space and run the same command again" in full.stderr
         files = {path.name for path in (folder / "datasets").rglob("*") if path.is_file()}
         assert files <= {"annotation.json", "steps.json"}
         for path in folder.rglob("datasets/**/*.json"):

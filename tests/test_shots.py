@@ -253,7 +253,7 @@ def test_a_video_that_failed_since_keeps_no_shots(planted: Path, tmp_path: Path)
         ({"threshold": 256}, "shots.threshold: 256 is not allowed; write a number above 0 and of at most 255"),
         ({"threshold": 0}, "shots.threshold: 0 is not allowed; write a number above 0"),
         ({"window_width": 3}, "shots.window_width: 3 is not allowed; remove it, or set `detector: adaptive`"),
-        ({"detector": "hash", "min_content_val": 3}, "shots.min_content_val: 3 is not allowed; take it out"),
+        ({"detector": "hash", "min_content_val": 3}, "shots.min_content_val: 3 is not allowed; remove it"),
         (
             {"detector": "adaptive", "window_width": 0},
             "shots.window_width: 0 is not allowed; write a whole number",

@@ -155,7 +155,7 @@ def test_extraction_keeps_each_row_that_it_has_computed(
             (os.kill if times == 1 else os.killpg)(process.pid, signal.SIGTERM)
         _, said = process.communicate(timeout=60)
     done = batches()
-    line = f"counted: {4 * (done - 5)} of {2 * SECONDS['b']} rows of b; the same command goes on from there"
+    line = f"counted: {4 * (done - 5)} of {2 * SECONDS['b']} rows of b; the same command continues from there"
     assert said == f"error: ended by SIGTERM: finished videos are kept; {line}\n"
     assert said in Path("extract.log").read_text()
     assert process.returncode == 143

@@ -118,7 +118,7 @@ def test_the_verb_prints_every_error_and_a_verdict(files: Callable[..., list[str
     assert main(files(ONE * np.float32(1 + 4e-6))) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0].split() == ["case/out", "4.05e-06", "of", "1.0e-05"]
-    assert out[1] == "s3d is the reference: relative L2 error at most 4.05e-06 of 1.0e-05"
+    assert out[1] == "s3d matches the reference: relative L2 error at most 4.05e-06 of 1.0e-05"
 
 
 @pytest.mark.parametrize("ours", [ONE * np.float32(1 + 2e-5), ONE * np.nan, ONE[:2]])
@@ -126,7 +126,7 @@ def test_an_error_above_the_tolerance_is_exit_code_1(ours: Any, files: Callable[
     assert main(files(ours)) == 1
     printed = capsys.readouterr()
     assert printed.out.splitlines()[0].endswith(" !")
-    assert printed.err == "error: s3d is not the reference: 1 of 1 outputs differ, as case/out\n"
+    assert printed.err == "error: s3d differs from the reference: 1 of 1 outputs, such as case/out\n"
 
 
 def test_an_output_that_nothing_is_compared_with_is_an_error(files: Callable[..., list[str]], capsys: Any) -> None:
@@ -163,8 +163,8 @@ def test_what_is_wrong_with_a_file_is_one_line(parity: Path, tmp_path: Path, cap
             clip / "manifest.json",
             clip / "golden_a.npz",
         ): "'clip' has no parity check; choose from s3d,",
-        ("videoclip", tmp_path / "no.json", clip / "golden_a.npz"): "no.json is not there",
-        ("videoclip", clip / "manifest.json", tmp_path / "no.npz"): "no.npz is not there",
+        ("videoclip", tmp_path / "no.json", clip / "golden_a.npz"): "no.json does not exist",
+        ("videoclip", clip / "manifest.json", tmp_path / "no.npz"): "no.npz does not exist",
         ("videoclip", clip / "manifest.json", tmp_path / "empty.npz"): "empty.npz is damaged or holds no arrays",
         ("videoclip", clip / "manifest.json", tmp_path / "half.npz"): "half.npz is damaged or holds no arrays",
         ("videoclip", clip / "manifest.json", tmp_path / "text.npz"): "text.npz is damaged or holds no arrays",
@@ -216,11 +216,11 @@ def test_anchors_follow_the_outputs(files: Callable[..., list[str]], capsys: Any
         ["a", "1.00e-05", "of", "1.0e-04"],
         ["b", "1.00e-03", "of", "1.0e-02"],
     ]
-    assert out[4] == "s3d with these weights gives the public outputs"
+    assert out[4] == "s3d with these weights reproduces the published outputs"
     for error in (2e-4, float("nan")):
         far = Anchor("a", error, 1e-4), Anchor("b", 0, 0)
         assert main([*files(anchors=lambda _, far=far: iter(far)), "--anchors", "public"]) == 1
-        assert capsys.readouterr().err == "error: s3d with these weights does not give the public outputs a\n"
+        assert capsys.readouterr().err == "error: s3d with these weights does not reproduce the published outputs a\n"
     assert main([*files(), "--anchors", "public"]) == 2
     assert "no outputs of s3d with its real weights are public: leave --anchors out" in capsys.readouterr().err
 

@@ -570,7 +570,7 @@ def test_beside_every_compared_number_stands_what_a_method_gets_that_sees_nothin
             place = row.table, row.method, row.modality, row.setting, row.context_s, row.metric
             if row.status in ("within", "inconclusive", "differs") and place in justified:
                 own = made.blind(made.entries[row.entry], row.metric) == row.entry
-                assert own or " gets 50.00, and lies there with probability " in row.note, row
+                assert own or " scores 50.00, in this range with probability " in row.note, row
                 told += not own
     assert told > 10
 

@@ -211,7 +211,7 @@ def test_damaged_videos_are_not_exported_and_the_others_are(
     made.commit([RECORD, OTHER])
     write_json(paths.spec_record(SPEC), SPEC.record())
     assert main(["bank", "export", "histogram", "mine", "out", "--form", "npy"]) == 0
-    assert capsys.readouterr().out == f"a is damaged, and left out: {REASON}\nout: 1 videos\n"
+    assert capsys.readouterr().out == f"a is damaged and omitted: {REASON}\nout: 1 videos\n"
     assert sorted(path.name for path in Path("out").iterdir()) == ["b.npy"]
 
 

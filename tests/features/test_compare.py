@@ -140,7 +140,7 @@ def test_users_features_are_compared_with_a_bank(
     np.save("theirs/v.mp4.npy", scene(SECONDS + 2))
     command = ["bank", "compare", "histogram", "theirs", "--suffix", r"\.mp4"]
     assert main(command) == 2
-    assert "error: theirs does not say when its rows are: name by --hop-s" in capsys.readouterr().err
+    assert "error: theirs does not contain the times of its rows: set --hop-s" in capsys.readouterr().err
     assert main([*command, "--hop-s", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
@@ -151,7 +151,7 @@ def test_users_features_are_compared_with_a_bank(
         assert f"error: {hop_s} s from row to row is not allowed: give a finite number above 0" in said.err
         assert said.out == ""
     assert main(["bank", "compare", "histogram", "histogram", "--hop-s", "1"]) == 2
-    assert "histogram and histogram both say when their rows are: leave out --hop-s" in capsys.readouterr().err
+    assert "histogram and histogram both contain the times of their rows: remove --hop-s" in capsys.readouterr().err
     assert main([*command[:-2], "--hop-s", "1"]) == 2
     said = capsys.readouterr()
     assert ("have no video in common" in said.err, said.out) == (True, "")

@@ -336,7 +336,7 @@ def test_what_is_absent_or_damaged_is_one_line_and_is_counted(
     with pytest.raises(StoreError, match=f"^{there.url}: it is absent or damaged: {ANEW}$"):
         Bank.open([there], SPEC)
     assert main(["verify"]) == 2
-    assert capsys.readouterr().out == f"{there.url} is absent or damaged\n"
+    assert capsys.readouterr().out == f"{there.url} is missing or damaged\n"
     assert read_json(paths.damages("mine", "000", SPEC)) == {"found": 1}
 
 
@@ -360,7 +360,7 @@ def test_only_a_damaged_video_goes(there: Remote, capsys: pytest.CaptureFixture[
     store.write(Path("wanted"), SPEC, {video: PARTS[video] for video in "ac"}, HOP_S)
     assert names(there.url) == content(Path("wanted"))
     assert main(["verify"]) == 0
-    assert capsys.readouterr().out == "1 stores are whole\n"
+    assert capsys.readouterr().out == "1 stores are intact\n"
 
 
 def test_verify_finishes_what_a_kill_left(there: Remote, killed: Any) -> None:

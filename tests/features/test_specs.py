@@ -27,7 +27,7 @@ def test_the_fields_that_differ_are_printed(capsys: pytest.CaptureFixture[str]) 
     assert header.split() == ["field", str(first), str(second), "meaning"]
     assert [line.split()[:3] for line in lines] == [["fps", "5", "2"], ["orientation", "-", '"stored"']]
     assert cli.main(["specs", "diff", str(first), str(first)]) == 0
-    assert capsys.readouterr().out == "the specs are the same\n"
+    assert capsys.readouterr().out == "the specs are equal\n"
 
 
 def test_every_field_of_a_network_or_tower_has_a_meaning() -> None:

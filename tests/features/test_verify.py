@@ -81,7 +81,7 @@ def test_only_the_damaged_video_goes(row: int, video: str, capsys: pytest.Captur
     assert read_json(paths.damages("mine", "000", SPEC)) == {"found": 1}
     assert not paths.damages("mine", "001", SPEC).exists()
     assert main(["verify", str(FOLDER)]) == 0
-    assert capsys.readouterr().out == "2 stores are whole\n"
+    assert capsys.readouterr().out == "2 stores are intact\n"
 
 
 def test_the_last_video_may_go() -> None:
@@ -122,7 +122,7 @@ def test_what_all_videos_depend_on_is_left_to_the_next_run(
     damage()
     before = content(SHARD)
     assert main(["verify"]) == 2
-    assert capsys.readouterr().out == f"{SHARD} is absent or damaged\n"
+    assert capsys.readouterr().out == f"{SHARD} is missing or damaged\n"
     assert content(SHARD) == before
     assert read_json(paths.damages("mine", "000", SPEC)) == {"found": 1}
 

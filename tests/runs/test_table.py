@@ -136,7 +136,7 @@ class TestMissing:
         write_text(tmp_path / "paper/table1.csv", f"{PAPER}1,Three,,baseline,,error,test,first,0.5,,1,,,,\n")
         score = {"needs": [], "status": "present", "metrics": {}, "selection": ""}
         write_json(paths.scores("tiny", "first", "three", "all"), score)
-        with pytest.raises(StoreError, match="the scores of entry 'three' on first hold no 'error': score it again"):
+        with pytest.raises(StoreError, match="the scores of entry 'three' on first have no 'error': score it again"):
             table_rows(tiny(tmp_path, **FIRST), "table1")
 
 

@@ -75,7 +75,7 @@ def test_a_damaged_video_is_read_with_the_nearest_rows_and_counted(verbs: Verbs)
     with open("results/tiny/table1.csv", newline="", encoding="utf-8") as file:
         line = next(row for row in csv.DictReader(file) if row["entry"] == "fitted")
     assert (line["n_videos"], line["n_listed"], line["n_in_part"]) == ("2", "2", "1")
-    assert "videos: 1 read in part, 9.5 s absent" in line["note"]
+    assert "videos: 1 partly read, 9.5 s missing" in line["note"]
     assert "2 / 2, 1 in part" in Path("results/tiny/table1.md").read_text()
 
 

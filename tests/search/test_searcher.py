@@ -391,7 +391,7 @@ def test_the_verb_prints_and_writes_the_same_each_time(words: None, capsys: pyte
     first, *_, last = said.out.splitlines()
     assert first == "what is said, by minilm on the pocketsphinx transcripts; cosine; 2 of 2 videos"
     assert "   1  a         0.577   1:01:11  boil the water" in said.out.splitlines()
-    page = Path(last.removeprefix("The page: "))
+    page = Path(last.removeprefix("Page: "))
     assert page.parent == Path("results/mine/search")
     content = page.read_bytes()
     assert cli.main(arguments) == 0
@@ -592,7 +592,7 @@ def test_a_moment_is_named_by_its_video_and_time(text: str, expected: tuple[str,
 
 @pytest.mark.parametrize("text", ["a", "@3", "a@", "a@x", "a@-1", "a@1:2:3:4", "a@1.5:00", "a@nan", "a@1e9"])
 def test_what_is_no_moment_is_one_line(text: str) -> None:
-    with pytest.raises(ConfigError, match="--like takes VIDEO@TIME"):
+    with pytest.raises(ConfigError, match="--like requires VIDEO@TIME"):
         moment(text)
 
 
@@ -607,7 +607,7 @@ def test_the_verb_cuts_moments_out(words: None, capsys: pytest.CaptureFixture[st
     assert said[-3:-1] == ["clip: out/a-3.5-4.5.mp4", "no clip of b: the video is not kept"]
     assert [path.name for path in Path("out").iterdir()] == ["a-3.5-4.5.mp4"]
     assert cli.main(["search", "mine", "boil", "--like", "a@3"]) == 2
-    assert "--like a@3 stands in place of a text" in capsys.readouterr().err
+    assert "--like a@3 replaces the text" in capsys.readouterr().err
 
 
 def test_transcripts_are_exported_as_subtitles(capsys: pytest.CaptureFixture[str]) -> None:
@@ -617,5 +617,5 @@ def test_transcripts_are_exported_as_subtitles(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == "error: mine has no transcripts: run `snakemake`\n"
     say(pipeline, {"a": [("boil the water", 4.0)]})
     assert cli.main(["bank", "subtitles", "mine", "out", "--form", "vtt"]) == 0
-    assert capsys.readouterr().out == "out: 1 videos, the pocketsphinx transcripts\n"
+    assert capsys.readouterr().out == "out: 1 videos, pocketsphinx transcripts\n"
     assert Path("out/a.vtt").read_text() == "WEBVTT\n\n00:00:04.000 --> 00:00:05.000\nboil the water\n"

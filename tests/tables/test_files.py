@@ -57,9 +57,9 @@ GOLDEN = """\
 
 ## What is missing
 
-| Needs | Numbers | Of | Filled by |
+| Needs | Numbers | Methods | Command |
 | --- | --- | --- | --- |
-| nothing that is configured computes it | 1 | Random, baseline (2a) | `add its encoder or context to \
+| no configured entry computes it | 1 | Random, baseline (2a) | `add its encoder or context to \
 config.yaml, or an entry to tables.yaml` |
 
 ## Table 2a, release v0: how to read it
@@ -67,16 +67,16 @@ config.yaml, or an entry to tables.yaml` |
 - **Release**: v0
 - **Split**: test
 - **Protocol**: paper
-- **What a method may see**: its window: MiniLM (zero-shot), Broken (zero-shot), MiniLM (last-layer); \
+- **Input of a method**: its window: MiniLM (zero-shot), Broken (zero-shot), MiniLM (last-layer); \
 THE SAMPLE LIST: Sample rank (baseline)
 - **Oracles**: Sample rank (baseline)
 - **Videos evaluated / listed**: 6 / 6
 - **Samples**: 12000
 - **Seeds**: 0
 - **Intervals**: 95 %, by bootstrap
-- **Subset**: none: the whole split
+- **Subset**: none: the full split
 
-| Method | Setting | Context | Metric | Paper | Ours | Difference | Status | 95 % interval | Seeds | It may see |
+| Method | Setting | Context | Metric | Paper | Ours | Difference | Status | 95 % interval | Seeds | Input |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 | MiniLM, L | zero-shot | 1 min | Acc | 11.22 | 11.22 | 0.00 | exact | 8.00 to 14.00 | 1 | its window |
 | MiniLM, L | zero-shot | 1 min | mAP | 12.17 | 12.00 | -0.17 | within | 8.00 to 14.00 | 1 | its window |

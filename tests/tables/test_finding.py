@@ -24,7 +24,7 @@ def of(status: Status, count: int = 1) -> list[Row]:
     return [replace(made, printed="1.0", status=status)] * count
 
 
-OTHERWISE = "of another release, split or option than the paper's, or of part of the videos"
+OTHERWISE = "for another release, split or option than the paper's, or a subset of the videos"
 
 
 class TestAgreement:
@@ -41,10 +41,11 @@ class TestAgreement:
             f"Of 6 {many}5 agree (2 to the printed digits, 3 within tolerance) and 1 differs."
         )
         assert agreement(of("inconclusive", 2), of("differs", 2)) == (
-            f"Of 4 {many}none agrees within tolerance, 2 are inconclusive (a blind baseline gets as much) and 2 differ."
+            f"Of 4 {many}none agrees within tolerance, "
+            "2 are inconclusive (a blind baseline scores as well) and 2 differ."
         )
         assert agreement(of("within"), of("not comparable"), of("inconsistent")) == (
-            f"{one}1 agrees within tolerance; 1 is {OTHERWISE}; 1 of the paper's cannot be right."
+            f"{one}1 agrees within tolerance; 1 is {OTHERWISE}; 1 of the paper's numbers cannot be right."
         )
         assert agreement(of("not comparable", 3)) == (f"No number can be compared with the paper's; 3 are {OTHERWISE}.")
 
@@ -58,7 +59,7 @@ class TestBest:
         asked = [number(), number(context_s=180.0, score=score(13.0)), number(entry="x", method="X", score=score(9.0))]
         rows = [each for each in build(asked, paper) if each.status != "needs"]
         assert said(rows)[1].removeprefix("In Table 2a on v0, ") == (
-            "MiniLM (L, zero-shot, 3 min) has the highest Acc: 13.00 %, where the paper prints 12.39."
+            "MiniLM (L, zero-shot, 3 min) has the highest Acc: 13.00 % (paper: 12.39)."
         )
 
     def test_of_a_loss_the_lowest_is_best(self) -> None:
@@ -71,7 +72,7 @@ class TestBest:
 
     def test_an_oracle_is_never_the_best(self) -> None:
         rows = build([number(), number(entry="o", method="O", sees=(SAMPLE_LIST,), score=score(99.0))], None)
-        among = "of the methods that see no more than a system would"
+        among = "among methods without oracle input"
         assert said(rows) == (f"In Table 2a on v0, MiniLM (L, zero-shot, 1 min) has the highest Acc {among}: 11.22 %.",)
 
     def test_ties_are_named_and_many_are_counted(self) -> None:
@@ -87,8 +88,8 @@ class TestBest:
         return said(build([number(blind="r", score=score(of_method)), random], None))[0]
 
     def test_the_blind_baseline_stands_beside_it(self) -> None:
-        assert self.blind(4.0).endswith("11.22 %; the blind baseline Random gets 4.00 %.")
-        assert self.blind(9.0).endswith("Random gets 9.00 %, inside the 95 % interval of the best.")
+        assert self.blind(4.0).endswith("11.22 %; the blind baseline Random scores 4.00 %.")
+        assert self.blind(9.0).endswith("Random scores 9.00 %, within the 95 % interval of the best method.")
         assert self.blind(12.0).endswith(
             "Random (L, zero-shot, 1 min) has the highest Acc: 12.00 %; Random is a blind baseline."
         )
@@ -127,5 +128,5 @@ class TestMissing:
 
 def test_without_a_paper_and_without_percentages_all_are_computed() -> None:
     assert said(build([number(metric="videos", score={"metrics": {"videos": {"value": 3}}})], None), "") == (
-        "1 number is computed; there is no paper to compare with.",
+        "1 number is computed; there is no paper for comparison.",
     )

@@ -116,7 +116,7 @@ class TestPlans:
     def test_a_bound_with_evidence_is_inconsistent_and_one_of_a_part_not_comparable(self, plans: Path) -> None:
         whole, novel = build(self.lines(0.0), plans)[:2]
         assert (whole.status, novel.status) == ("within", "inconsistent")
-        assert whole.note == "the paper prints a bound alone"
+        assert whole.note == "the paper prints only a bound"
         part = build(self.lines(0.0, n_videos=4), plans)[0]
         assert (part.status, part.note) == ("not comparable", "videos: 4 of 5 evaluated")
 
@@ -136,7 +136,7 @@ class TestPlans:
         text = (tmp_path / "t.md").read_text()
         assert "listed**: 5 / 5: Base SR; 733 / 733: Novel SR\n" in text
         assert "- **Samples**: 1138: Base SR; 9: Novel SR\n" in text
-        assert "- **What a method may see**: the action pool\n" in text
+        assert "- **Input of a method**: the action pool\n" in text
 
     def test_counts_are_whole_numbers_everywhere(self, plans: Path, tmp_path: Path) -> None:
         rows = build(self.counted(Total=2771.0, Train=1284), plans)
@@ -165,12 +165,12 @@ RIGHT = "2a,Random,,baseline,60,accuracy,test,4.22,,2,,,,"
     [
         (
             [HEAD, RIGHT, "2a,Random,,baseline,60.0,accuracy,test,5.00,,2,,,,"],
-            "lines 2 and 3: equal keys (2a, Random, ",
+            "lines 2 and 3: duplicate key (2a, Random, ",
         ),
-        ([HEAD, RIGHT.replace("accuracy", "acuracy")], "line 2: 'acuracy' is no metric of this benchmark"),
-        ([HEAD.replace("decimals", "digits"), RIGHT], "line 2: there is no column 'decimals'"),
+        ([HEAD, RIGHT.replace("accuracy", "acuracy")], "line 2: 'acuracy' is not a metric of this benchmark"),
+        ([HEAD.replace("decimals", "digits"), RIGHT], "line 2: column 'decimals' is missing"),
         ([HEAD, RIGHT, RIGHT.replace(",60,", ",1 min,")], "line 3: could not convert string to float: '1 min'"),
-        ([HEAD, RIGHT.replace("4.22", "4,22")], "line 2: it has 15 cells, the first line 14"),
+        ([HEAD, RIGHT.replace("4.22", "4,22")], "line 2: it has 15 cells, but the first line has 14"),
         ([HEAD, RIGHT.replace("4.22", "about 4")], "line 2: could not convert string to float: 'about 4'"),
         ([HEAD, RIGHT.replace("4.22", "<")], "line 2: could not convert string to float: ''"),
         ([HEAD, RIGHT.replace(",2,", ",two,")], "line 2: invalid literal for int()"),
@@ -194,7 +194,7 @@ def test_a_number_of_another_split_stands_beside_the_papers_and_is_not_compared(
     path.write_text(f"{HEAD}\n{RIGHT}\n")
     (found,) = build([number(**of, score=measured, split="val")], path)
     assert (found.split, found.printed, found.status, found.difference) == ("val", "4.22", "not comparable", None)
-    assert found.note == "split val, the paper's number is of test"
+    assert found.note == "split val, the paper's number is for test"
     assert [row.status for row in build([number(**of, score=measured)], path)] == ["exact"]
 
 

@@ -16,7 +16,7 @@ def test_a_reference_is_copied_on_every_release(paper: Path) -> None:
         ("v0", "reference", 67.0, 67.0, None),
         ("v2", "reference", 67.0, 67.0, None),
     ]
-    assert "made on v0" in rows[1].note
+    assert "computed on v0" in rows[1].note
 
 
 def test_a_line_that_can_have_no_number_is_left_out(paper: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_release_without_the_task_gets_no_lines_of_its_table(paper: Path) -> N
 
 
 def test_a_score_without_the_metric_is_an_error_that_names_it(paper: Path) -> None:
-    with pytest.raises(StoreError, match="'minilm' on v0 hold no 'map'"):
+    with pytest.raises(StoreError, match="'minilm' on v0 have no 'map'"):
         build([number(metric="map", score=score(metrics={}))], paper)
 
 

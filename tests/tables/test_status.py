@@ -41,13 +41,13 @@ def test_a_value_without_a_number_of_the_paper_is_ours(paper: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "note"),
     [
-        ({"release": "v1"}, "release v1, the paper's numbers were made on v0"),
-        ({"split": "val"}, "split val, the paper's number is of test"),
+        ({"release": "v1"}, "release v1, the paper's numbers are for v0"),
+        ({"split": "val"}, "split val, the paper's number is for test"),
         ({"subset": "2 videos"}, "subset: 2 videos"),
         ({"score": score(n_videos=5)}, "videos: 5 of 6 evaluated"),
         ({"score": score(pool_used=9, pool_listed=10)}, "pool: 9 of 10 evaluated"),
         ({"score": score(n_queries=9, queries_listed=10)}, "queries: 9 of 10 evaluated"),
-        ({"score": score(n_in_part=2, absent_s=3.44)}, "videos: 2 read in part, 3.4 s absent"),
+        ({"score": score(n_in_part=2, absent_s=3.44)}, "videos: 2 partly read, 3.4 s missing"),
         ({"protocol": "beyond"}, "protocol beyond the paper's"),
         (
             {"options": {"transcripts": Option("asr", "released"), "k": Option(1, 1)}},
@@ -151,22 +151,22 @@ class TestBesideWhatSeesNothing:
     ) -> None:
         found = self.row(paper, 11.3, random, **spread)
         assert found.status == status
-        assert found.beside == f"Random gets {random:.2f}, and lies there with probability {chance}"
+        assert found.beside == f"Random scores {random:.2f}, in this range with probability {chance}"
         assert found.note == f"tolerance ±1: a rerun; {found.beside}"
         assert found.difference == pytest.approx(0.08)
 
     def test_what_rounds_to_the_printed_digits_is_exact_and_what_is_outside_differs(self, paper: Path) -> None:
         exact, outside = self.row(paper, 11.22, 11.2), self.row(paper, 13.0, 11.2)
         assert (exact.status, exact.beside) == ("exact", "")
-        assert (outside.status, outside.beside[:18]) == ("differs", "Random gets 11.20,")
+        assert (outside.status, outside.beside[:20]) == ("differs", "Random scores 11.20,")
 
     def test_where_it_has_no_value_nothing_is_within(self, paper: Path) -> None:
         found = self.row(paper, 11.3, None)
-        assert (found.status, found.beside) == ("inconclusive", "what Random gets is not known")
+        assert (found.status, found.beside) == ("inconclusive", "the score of Random is unknown")
 
     def test_one_that_was_drawn_once_has_no_known_spread(self, paper: Path) -> None:
         found = self.row(paper, 11.3, 10.0, seeds=[5])
-        assert (found.status, found.beside) == ("inconclusive", "what Random gets is not known")
+        assert (found.status, found.beside) == ("inconclusive", "the score of Random is unknown")
         assert self.row(paper, 11.3, 9.0, seeds=[5], draw_sd=0.5).status == "within"
 
     @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ class TestBesideWhatSeesNothing:
         path.write_text(PAPER.replace("test,11.22,,2,1,a rerun", "test,<11.22,,2,,"))
         below = self.row(path, 11.0, 3.0)
         assert (below.status, below.difference) == ("inconclusive", None)
-        assert below.note.startswith("the paper prints a bound alone; Random gets 3.00")
+        assert below.note.startswith("the paper prints only a bound; Random scores 3.00")
         assert self.row(path, 11.0, 13.0).status == "within"
         assert self.row(path, 11.22, 3.0).status == "differs"
 

@@ -98,7 +98,7 @@ def test_features_may_stand_on_object_storage(
     assert "Traceback" not in done.stderr
     monkeypatch.chdir(local)
     assert main(["verify"]) == 2
-    assert capsys.readouterr().out == f"{elsewhere}/{place} is absent or damaged\n"
+    assert capsys.readouterr().out == f"{elsewhere}/{place} is missing or damaged\n"
     done = go(local, demo_mirror, store=elsewhere)
     assert done.returncode == 0, done.stderr
     assert COMPUTED in messages(done)

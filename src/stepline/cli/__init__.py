@@ -1,4 +1,4 @@
-"""The command line: it parses and calls. A file for each verb, or for a few that belong together."""
+"""The command line. It parses arguments and calls the package. Each file contains one verb or a few related verbs."""
 
 import argparse
 import fcntl
@@ -22,7 +22,7 @@ log = logging.getLogger("stepline")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb and return the exit code: 0, or after one line that says what is wrong the error's, 2 mostly."""
+    """Run one verb and return the exit code: 0, or the error's code (usually 2) after one line that explains it."""
     parser = make_parser()
     parsed = parser.parse_args(arguments)
     if parsed.verb is None:
@@ -41,7 +41,7 @@ def _run(parsed: argparse.Namespace) -> int:
     except Stopped as stopped:
         kill_children()
         kept = str(stopped) or "what is finished is kept"
-        return fail(f"ended by SIGTERM: {kept}; the same command goes on from there", stopped.code)
+        return fail(f"ended by SIGTERM: {kept}; the same command continues from there", stopped.code)
     except KeyboardInterrupt:
         kill_children()
         return 128 + signal.SIGINT
@@ -60,7 +60,7 @@ def _prepare(parsed: argparse.Namespace) -> None:
 
 
 def _log_to(path: Path | None) -> None:
-    logging.raiseExceptions = False  # a log on a full disk says nothing
+    logging.raiseExceptions = False  # errors of logging, as on a full disk, are ignored
     log.propagate = False
     log.setLevel(logging.INFO)
     log.handlers = [logging.NullHandler()]
@@ -70,5 +70,5 @@ def _log_to(path: Path | None) -> None:
         handler = logging.StreamHandler(file)
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         log.handlers = [handler]
-        with suppress(OSError):  # by it `stepline status` knows that the job runs; some file systems have no locks
+        with suppress(OSError):  # tells `stepline status` that the job runs; some file systems have no locks
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

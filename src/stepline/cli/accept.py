@@ -1,4 +1,4 @@
-"""The verb `accept`: a change of source that leaves the numbers as they are."""
+"""The verb `accept`: records that a source change does not change the numbers."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("accept", help="record that a change of source leaves the numbers as they are")
+    verb = verbs.add_parser("accept", help="record that a source change does not change the numbers")
     verb.add_argument("study")
-    verb.add_argument("what", help="a kind of the benchmark, or scores")
+    verb.add_argument("what", help="a kind of entry of the benchmark, or scores")
     verb.set_defaults(run=_accept)
 
 

@@ -1,4 +1,4 @@
-"""The verbs `bank` and `verify`: features and subtitles from and for elsewhere, and whether features are whole."""
+"""The verbs `bank` and `verify`: exchange features and subtitles with other tools, and check stored features."""
 
 import argparse
 from math import isnan
@@ -21,36 +21,36 @@ def add(verbs: "Verbs") -> None:
     verb = verbs.add_parser("bank", help="compare, import and export features, export subtitles")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    action = actions.add_parser("compare", help="cosine by time, and which of two is late")
+    action = actions.add_parser("compare", help="compare features by time: cosine similarity and time lag")
     for name in ("first", "second"):
         action.add_argument(
-            name, metavar=name.upper(), help="features/<backbone>/<spec>, or a folder of users' features"
+            name, metavar=name.upper(), help="features/<backbone>/<spec>, or a folder of your own features"
         )
-    action.add_argument("--dataset", help="default: the only one of a bank")
-    action.add_argument("--hop-s", type=float, help="seconds from row to row of users' features")
+    action.add_argument("--dataset", help="default: the only data set of the bank")
+    action.add_argument("--hop-s", type=float, help="seconds between rows of your own features")
     _naming(action)
     action.set_defaults(run=_compare)
 
-    action = actions.add_parser("import", help="a bank from .npy, .pt or HDF5 files")
-    action.add_argument("folder", metavar="FOLDER", type=Path, help="with a file per video; or one HDF5 file")
-    action.add_argument("--name", required=True, help="of the backbone, under features/")
+    action = actions.add_parser("import", help="create a bank from .npy, .pt or HDF5 files")
+    action.add_argument("folder", metavar="FOLDER", type=Path, help="folder with one file per video, or one HDF5 file")
+    action.add_argument("--name", required=True, help="name of the backbone under features/")
     action.add_argument("--dataset", required=True)
-    action.add_argument("--hop-s", type=float, required=True, help="seconds from row to row")
+    action.add_argument("--hop-s", type=float, required=True, help="seconds between rows")
     _naming(action)
     action.set_defaults(run=_import)
 
-    action = actions.add_parser("export", help="files that other code reads, from a bank")
+    action = actions.add_parser("export", help="write a bank as files for other tools")
     action.add_argument("bank", metavar="BANK", help="features/<backbone>/<spec>")
     action.add_argument("dataset", metavar="DATASET")
-    action.add_argument("out", metavar="OUT", type=Path, help="folder")
+    action.add_argument("out", metavar="OUT", type=Path, help="output folder")
     action.add_argument("--form", choices=("npy", "dict", "hdf5", "pt"), required=True)
-    action.add_argument("--prefix", default="", help="put before a video's id")
-    action.add_argument("--suffix", default="", help="put after a video's id, such as .mp4")
+    action.add_argument("--prefix", default="", help="text before the video id in file names")
+    action.add_argument("--suffix", default="", help="text after the video id in file names, such as .mp4")
     action.set_defaults(run=_export)
 
-    action = actions.add_parser("subtitles", help="a data set's transcripts as SRT or WebVTT, a file per video")
+    action = actions.add_parser("subtitles", help="write transcripts as SRT or WebVTT, one file per video")
     action.add_argument("dataset", metavar="DATASET")
-    action.add_argument("out", metavar="OUT", type=Path, help="folder")
+    action.add_argument("out", metavar="OUT", type=Path, help="output folder")
     action.add_argument("--form", choices=("srt", "vtt"), required=True)
     action.set_defaults(run=_subtitles)
 
@@ -60,13 +60,15 @@ def add(verbs: "Verbs") -> None:
 
 
 def _naming(action: argparse.ArgumentParser) -> None:
-    action.add_argument("--prefix", default="", help="regular expression of what stands before ids in names of files")
-    action.add_argument("--suffix", default="", help=r"the same after them, such as '\.mp4'")
-    action.add_argument("--key", default="frames_features", help="of dictionaries (default: %(default)s)")
+    action.add_argument("--prefix", default="", help="regular expression for text before the ids in file names")
+    action.add_argument("--suffix", default="", help=r"regular expression for text after the ids, such as '\.mp4'")
+    action.add_argument(
+        "--key", default="frames_features", help="key of features in dictionaries (default: %(default)s)"
+    )
 
 
 def _store(parsed: argparse.Namespace) -> str | None:
-    """Return the configuration's ``features.store``; where no configuration is named or there, stores are local."""
+    """Return the configuration's ``features.store``, or None (local stores) if there is no configuration."""
     from stepline.config import is_there, load
 
     at: str | None = load(parsed.configfile)["features"]["store"] if is_there(parsed.configfile) else None
@@ -84,7 +86,7 @@ def _import(parsed: argparse.Namespace) -> None:
 
     folder = _folder(parsed, parsed.folder)
     made = import_folder(folder, parsed.name, parsed.dataset, parsed.hop_s, store_at=_store(parsed))
-    print(f"{made}: {len(folder)} videos of {parsed.dataset}, {folder.skipped} names do not match")
+    print(f"{made}: {len(folder)} videos of {parsed.dataset}, {folder.skipped} file names do not match")
 
 
 def _export(parsed: argparse.Namespace) -> None:
@@ -108,15 +110,15 @@ def _subtitles(parsed: argparse.Namespace) -> None:
         raise MissingError(f"{parsed.dataset} has no transcripts: {transcripts.bring}")
     for video in sorted(transcripts.videos):
         write_text(parsed.out / f"{video}.{parsed.form}", subtitles(transcripts(video), parsed.form))
-    print(f"{parsed.out}: {len(transcripts.videos)} videos, the {transcripts.source} transcripts")
+    print(f"{parsed.out}: {len(transcripts.videos)} videos, {transcripts.source} transcripts")
 
 
 def _undamaged(bank: "Bank") -> "Bank":
-    """Return the bank without damaged videos, whose rows alone do not say of which times they are."""
+    """Return the bank without damaged videos, because the times of their rows cannot be derived from the rows alone."""
     from stepline.media.timeline import described
 
     for video, damaged in sorted(bank.damaged.items()):
-        print(f"{video} is damaged, and left out: {described(damaged.gaps)}")
+        print(f"{video} is damaged and omitted: {described(damaged.gaps)}")
     return bank.without(bank.damaged)
 
 
@@ -129,15 +131,15 @@ def _verify(parsed: argparse.Namespace) -> None:
             stores += 1
             damaged += checked.damaged != []
             if checked.damaged is None:
-                print(f"{checked.location} is absent or damaged", flush=True)
+                print(f"{checked.location} is missing or damaged", flush=True)
             for video in checked.damaged or ():
                 print(f"{checked.location}: {video} is damaged", flush=True)
     if damaged:
         raise StoreError(
-            f"{damaged} of {stores} stores are damaged: run `snakemake` again, which makes only what is lost; what was "
-            "imported must be imported again"
+            f"{damaged} of {stores} stores are damaged: run `snakemake` again, which recomputes only lost features; "
+            "import imported features again"
         )
-    print(f"{stores} stores are whole")
+    print(f"{stores} stores are intact")
 
 
 def _compare(parsed: argparse.Namespace) -> None:
@@ -146,7 +148,7 @@ def _compare(parsed: argparse.Namespace) -> None:
 
     banks = [_timed(parsed, source) for source in (parsed.first, parsed.second)]
     if parsed.hop_s is not None and all(isinstance(bank.rows, Bank) for bank in banks):
-        raise ConfigError(f"{parsed.first} and {parsed.second} both say when their rows are: leave out --hop-s")
+        raise ConfigError(f"{parsed.first} and {parsed.second} both contain the times of their rows: remove --hop-s")
     made: list[Comparison] = []
     for each in compare(*banks):
         if not made:
@@ -171,7 +173,7 @@ def _compare(parsed: argparse.Namespace) -> None:
 
 
 def _timed(parsed: argparse.Namespace, source: str) -> "Timed":
-    """Open a bank, or users' features: what has no ``spec.json``."""
+    """Open a bank, or a folder of a user's features, which has no ``spec.json``."""
     from stepline.features.bank import open_bank, spec_folders
     from stepline.features.compare import Timed
     from stepline.features.exchange import check_hop
@@ -182,6 +184,6 @@ def _timed(parsed: argparse.Namespace, source: str) -> "Timed":
         bank.check_whole()
         return Timed(name=source, rows=bank, hop_s=bank.hop_s)
     if parsed.hop_s is None:
-        raise ConfigError(f"{source} does not say when its rows are: name by --hop-s the seconds from row to row")
+        raise ConfigError(f"{source} does not contain the times of its rows: set --hop-s to the seconds between rows")
     check_hop(parsed.hop_s)
     return Timed(name=source, rows=_folder(parsed, path), hop_s=parsed.hop_s)

@@ -27,7 +27,7 @@ def _cite(parsed: argparse.Namespace) -> None:
             each.role,
             each.name,
             ", ".join(each.cite) or "-",
-            each.licence or ("not known" if each.role in LICENSED else "-"),
+            each.licence or ("unknown" if each.role in LICENSED else "-"),
         )
         for each in found.works
     ]

@@ -1,4 +1,4 @@
-"""The verb `demo`: builds the embedded study."""
+"""The verb `demo`: builds the demo study."""
 
 import argparse
 from pathlib import Path
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("demo", help="build the embedded study: five short videos and their labels")
-    verb.add_argument("--mirror", type=Path, required=True, help="folder that STEPLINE_MIRROR will name")
-    verb.add_argument("--truth", type=Path, required=True, help="JSON file for shots, words and labels")
+    verb = verbs.add_parser("demo", help="build the demo study: five short videos and their labels")
+    verb.add_argument("--mirror", type=Path, required=True, help="output folder; set STEPLINE_MIRROR to it")
+    verb.add_argument("--truth", type=Path, required=True, help="output JSON file with true shots, words and labels")
     verb.set_defaults(run=_demo)
 
 

@@ -1,4 +1,4 @@
-"""The verb `doctor`: the state of the installation, and the results that can be computed now."""
+"""The verb `doctor`: checks the installation and lists the results that can be computed."""
 
 import argparse
 from itertools import groupby
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
     verb = verbs.add_parser("doctor", help="check packages, GPU, disk, keys and weights; list missing ones")
-    verb.add_argument("--json", action="store_true", help="print the checks as a list in JSON")
+    verb.add_argument("--json", action="store_true", help="print the checks as a JSON list")
     verb.set_defaults(run=_doctor)
 
 

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("explain", help="print the inputs, options and versions behind a line of a table")
+    verb = verbs.add_parser("explain", help="print the inputs, options and versions of a number in a table")
     verb.add_argument("table", type=Path, help="results/STUDY/TABLE.csv")
-    verb.add_argument("entry", help="as in the column entry")
+    verb.add_argument("entry", help="as in the table's column entry")
     verb.add_argument("context", help="window length such as 180s, or all")
-    verb.add_argument("release", help="as in the column release")
+    verb.add_argument("release", help="as in the table's column release")
     verb.set_defaults(run=_explain)
 
 

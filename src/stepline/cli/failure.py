@@ -1,4 +1,4 @@
-"""The line with which a verb that cannot do its work ends."""
+"""The one-line error with which a verb fails."""
 
 import errno
 import logging
@@ -15,7 +15,7 @@ FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk's quota is use
 
 
 def failed(error: SteplineError | ModuleNotFoundError | OSError, verb: str) -> int:
-    """Print the line that says what is wrong and return the exit code; raise the error where no user can cause it."""
+    """Print the error as one line and return the exit code; raise it again if a user cannot have caused it."""
     if isinstance(error, SteplineError):
         return fail(str(error), error.code)
     if isinstance(error, ModuleNotFoundError):
@@ -23,12 +23,12 @@ def failed(error: SteplineError | ModuleNotFoundError | OSError, verb: str) -> i
         return fail(f"the package {package} is not installed: pip install -c constraints.txt -e '.[all]'")
     if error.errno in FULL:
         let_output_go()
-        return fail(f"{FULL[error.errno]} ({_place(error)}): free some space and run the same again")
+        return fail(f"{FULL[error.errno]} ({_place(error)}): free some space and run the same command again")
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return fail(f"{_place(error)}: {error.strerror}: this account cannot write or read it")
     if isinstance(error, FileNotFoundError) and error.filename:
         return fail(
-            f"{error.filename} is not there: `stepline {verb}` reads it; run `snakemake`, or the stage that makes it"
+            f"{error.filename} does not exist: `stepline {verb}` reads it; run `snakemake`, or the stage that writes it"
         )
     if error.filename:
         return fail(f"{error.filename}: {error.strerror}")
@@ -36,7 +36,7 @@ def failed(error: SteplineError | ModuleNotFoundError | OSError, verb: str) -> i
 
 
 def let_output_go() -> None:
-    """Send what waits for a standard output that takes nothing any more to nowhere."""
+    """Discard buffered output if the standard output is closed or full."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -44,7 +44,7 @@ def let_output_go() -> None:
 
 
 def _place(error: OSError) -> str:
-    """Return which file an error is of, and the mount point of its disk; of one that says no file, where it may be."""
+    """Return the file of an error and the mount point of its disk, or the candidates if the error names no file."""
     if not error.filename:
         return f"standard output, {os.getcwd()} or {tempfile.gettempdir()}"
     disk = Path(os.fsdecode(error.filename)).absolute()
@@ -54,7 +54,7 @@ def _place(error: OSError) -> str:
 
 
 def fail(message: str, code: int = 2) -> int:
-    """Print the line to standard error and to the log, and return the exit code."""
+    """Print a message as one line to standard error and the log, and return the exit code."""
     line = " ".join(f"error: {message}".split())
     print(line, file=sys.stderr)
     log.error("%s", line)

@@ -19,8 +19,8 @@ def add(verbs: "SubParsers") -> None:
     verb.add_argument(
         "what",
         nargs="?",
-        help="NAME (of a study or dataset), NAME/RELEASE, NAME/videos, NAME/videos/SHARD or weights/NAME; "
-        "default: all that is configured",
+        help="NAME (a study or data set), NAME/RELEASE, NAME/videos, NAME/videos/SHARD or weights/NAME; "
+        "default: everything in the configuration",
     )
     verb.set_defaults(run=_fetch)
 

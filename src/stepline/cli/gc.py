@@ -1,4 +1,4 @@
-"""The verb `gc`: files in the work folder that no configuration needs."""
+"""The verb `gc`: lists or removes files in the work folder that no configuration needs."""
 
 import argparse
 from itertools import groupby
@@ -21,7 +21,7 @@ def add(verbs: "SubParsers") -> None:
         dest="configfiles",
         action="append",
         default=[],
-        help="another configuration that uses this work folder; may be repeated",
+        help="another configuration that uses this work folder; repeatable",
     )
     verb.add_argument("--delete", action="store_true", help="remove the listed files")
     verb.set_defaults(run=_gc)

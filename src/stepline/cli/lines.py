@@ -1,10 +1,10 @@
-"""Tables of text on the standard output."""
+"""Plain-text tables, sizes and durations for the terminal."""
 
 from collections.abc import Container, Sequence
 
 
 def columns(lines: Sequence[Sequence[object]], right: Container[int] = ()) -> str:
-    """Return lines of cells as text, each column as wide as its widest cell. right: the columns of numbers."""
+    """Return lines of cells as aligned text. right: indices of right-aligned columns."""
     texts = [[str(cell) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     padded = (
@@ -15,7 +15,7 @@ def columns(lines: Sequence[Sequence[object]], right: Container[int] = ()) -> st
 
 
 def size(count: float) -> str:
-    """Return a number of bytes as text with a decimal unit."""
+    """Return a number of bytes as text with a decimal unit, such as 1.2 MB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.{unit != 'B' and count < 10:d}f} {unit}"
@@ -24,7 +24,7 @@ def size(count: float) -> str:
 
 
 def duration(hours: float) -> str:
-    """Return hours as text in the unit that suits them."""
+    """Return a duration in hours as text in seconds, minutes or hours."""
     if hours < 1 / 60:
         return f"{3600 * hours:.0f} s"
     return f"{60 * hours:.0f} min" if hours < 1.5 else f"{hours:.{hours < 100:d}f} h"

@@ -20,13 +20,15 @@ def add(verbs: "Verbs") -> None:
     for what, names in CHECKED.items():
         verb = verbs.add_parser(what, help=f"compare a {what} with its reference implementation")
         actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
-        action = actions.add_parser("check", help="fill the model by the parity recipe and compare every output")
+        action = actions.add_parser("check", help="fill the model with the parity weights and compare every output")
         action.add_argument("name", metavar="NAME", help=", ".join(names))
-        action.add_argument("--manifest", type=Path, required=True, help="the names, shapes and rules of the weights")
-        action.add_argument("--golden", type=Path, required=True, help="the reference's outputs")
+        action.add_argument(
+            "--manifest", type=Path, required=True, help="the names, shapes and fill rules of the weights"
+        )
+        action.add_argument("--golden", type=Path, required=True, help="the outputs of the reference")
         if what == "backbone":
             action.add_argument(
-                "--anchors", type=Path, help="a folder of public outputs, to compare those of the real weights with"
+                "--anchors", type=Path, help="a folder of published outputs to compare with those of the real weights"
             )
         action.set_defaults(run=partial(_check, what), anchors=None)
 
@@ -41,15 +43,17 @@ def _check(what: str, parsed: argparse.Namespace) -> None:
     wrong = [output.name for output in outputs if not output.agrees]
     if wrong:
         raise ParityError(
-            f"{name} is not the reference: {len(wrong)} of {len(outputs)} outputs differ, as {', '.join(wrong[:3])}"
+            f"{name} differs from the reference: {len(wrong)} of {len(outputs)} outputs, such as {', '.join(wrong[:3])}"
         )
     worst = max(outputs, key=lambda output: output.error)
-    print(f"{name} is the reference: relative L2 error at most {worst.error:.2e} of {worst.allowed:.1e}", flush=True)
+    print(
+        f"{name} matches the reference: relative L2 error at most {worst.error:.2e} of {worst.allowed:.1e}", flush=True
+    )
     if parsed.anchors is None:
         return
     for anchor in anchors(name, parsed.anchors):
         print(f"{anchor.name:56} {anchor.error:.2e} of {anchor.allowed:.1e}", flush=True)
         wrong += [] if anchor.error <= anchor.allowed else [anchor.name]
     if wrong:
-        raise ParityError(f"{name} with these weights does not give the public outputs {', '.join(wrong)}")
-    print(f"{name} with these weights gives the public outputs")
+        raise ParityError(f"{name} with these weights does not reproduce the published outputs {', '.join(wrong)}")
+    print(f"{name} with these weights reproduces the published outputs")

@@ -1,4 +1,4 @@
-"""The parser of the command line: the verbs that people use, in groups, and the stages that the workflow calls."""
+"""The parser of the command line: grouped verbs for users, and stages that the workflow calls."""
 
 import argparse
 from difflib import get_close_matches
@@ -45,12 +45,12 @@ GROUPS = {
     "features and networks": (bank.add, specs.add, parity.add, weights.add),
     "benchmarks": (accept.add, *(each.add_verbs for each in BENCHMARKS)),
 }
-"""The functions that add the verbs of each group, in the order of the help."""
+"""The functions that add the verbs of each group, in the order of the help text."""
 STAGES = stages.add, studies.add
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that answers an unknown verb with the nearest one."""
+    """A parser that suggests the nearest verb for an unknown one."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if not isinstance(action, argparse._SubParsersAction) or value in action.choices:
@@ -63,21 +63,21 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of all verbs. One that is added without ``help`` is a stage that the workflow calls."""
+    """Return the parser of all verbs. A verb without ``help`` is a stage that the workflow calls."""
     made: argparse.ArgumentParser = Parser(prog="stepline", formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--version", action="version", version=f"stepline {__version__}", help="print the version")
-    made.add_argument("--log", type=Path, metavar="FILE", help="write warnings and errors to this file too")
+    made.add_argument("--log", type=Path, metavar="FILE", help="also write warnings and errors to this file")
     made.add_argument(
         "--configfile",
         type=Path,
         metavar="FILE",
-        help="default: $STEPLINE_CONFIG, else that of the last run here, else config.yaml",
+        help="default: $STEPLINE_CONFIG, the configuration of the last run here, or config.yaml",
     )
     verbs = made.add_subparsers(dest="verb", metavar="VERB", help=argparse.SUPPRESS)
     made.usage = "%(prog)s [--log FILE] [--configfile FILE] VERB ..."
     lines = [
         "From raw procedural video to the tables of five papers. `snakemake` computes",
-        "what the configuration asks for; these verbs prepare, show and check it.",
+        "the configured results; these verbs prepare, show and check them.",
     ]
     shown = verbs._get_subactions
     for add in STAGES:

@@ -1,4 +1,4 @@
-"""The verb `plan`: what a run would do, take and lack, before it starts."""
+"""The verb `plan`: estimates the jobs, hours and disk space of a run and lists missing inputs before it starts."""
 
 import argparse
 import json
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from stepline.overview.lacking import Lack, Lines
 
 BASES = {
-    "measured": "as earlier jobs took here",
-    "typical": "of 1280x720 at 30 frames a second on one core (perf/README.md)",
-    "at most": "what a scheduler is asked for, for speech on four cores",
+    "measured": "from earlier jobs in this folder",
+    "typical": "for 1280x720 at 30 frames per second on one core (perf/README.md)",
+    "at most": "the time that is requested from a scheduler; speech recognition uses four cores",
 }
-"""What hours follow from."""
+"""The possible bases of an estimate, with their explanations."""
 
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
     verb = verbs.add_parser("plan", help="estimate a run: jobs, hours, disk, and what is missing")
     verb.add_argument(
-        "targets", nargs="*", metavar="TARGET", help="a file, a study or a data set; default: all that is configured"
+        "targets", nargs="*", metavar="TARGET", help="a file, a study or a data set; default: the whole configuration"
     )
-    verb.add_argument("--json", action="store_true", help="print it as JSON")
+    verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(run=_plan)
 
 
@@ -65,7 +65,7 @@ def _plan(parsed: argparse.Namespace) -> None:
 
 
 def _stages(graph: "Graph", left: Iterable["Job"]) -> list[tuple[str, int, int, int]]:
-    """Return each stage with its jobs: all, done, and not done."""
+    """Return each stage with its numbers of jobs: total, done, and not done."""
     from stepline.overview.rules import RULES
 
     total, not_done = (Counter(job.rule for job in jobs) for jobs in (graph.jobs, left))
@@ -75,13 +75,13 @@ def _stages(graph: "Graph", left: Iterable["Job"]) -> list[tuple[str, int, int, 
 def _text(
     graph: "Graph", left: Iterable["Job"], forecast: "Forecast", lacks: Sequence["Lack"], lines: Sequence["Lines"]
 ) -> Iterable[str]:
-    """Yield the parts of what is printed; "" is one that there is not."""
+    """Yield the parts of the printed text; "" for an empty part."""
     yield columns([("stage", "jobs", "done", "to do"), *_stages(graph, left)], right=(1, 2, 3))
     first, *others = graph.targets if graph.asked else ["all"]
     exact = current().command(first, {}, *others, "-n")
-    yield f"`{exact}` says exactly what runs again: it also compares times of files and parameters of earlier jobs."
+    yield f"`{exact}` lists exactly which jobs run: it also compares file times and the parameters of earlier jobs."
     if not left:
-        yield "Nothing is left to do."
+        yield "There is nothing left to do."
     yield _videos(forecast)
     yield _work(forecast)
     yield _disk(forecast)
@@ -92,7 +92,7 @@ def _text(
 
 def _videos(forecast: "Forecast") -> str:
     rows = [
-        (each.name, each.listed, duration(each.hours), f"{each.guessed} lengths are guesses" if each.guessed else "")
+        (each.name, each.listed, duration(each.hours), f"{each.guessed} lengths are guessed" if each.guessed else "")
         for each in forecast.videos
     ]
     return columns([("data set", "videos", "length", ""), *rows], right=(1, 2)) if rows else ""
@@ -110,7 +110,7 @@ def _work(forecast: "Forecast") -> str:
     table = columns([("work", "of video", "on a CPU", "on a GPU"), *rows, total], right=(1, 2, 3))
     used = {each.basis for each in (*(work.cpu for work in forecast.work), *(w.gpu for w in forecast.work if w.gpu))}
     notes = "; ".join(f'"{word}": {text}' for word, text in BASES.items() if word in used)
-    return f"{table}\nOne job at a time. {notes}. Fits, predictions, scores and texts are not forecast."
+    return f"{table}\nOne job at a time. {notes}. Training, predictions, scores and text embeddings are not estimated."
 
 
 def _hours(estimate: "Estimate") -> str:
@@ -122,8 +122,8 @@ def _disk(forecast: "Forecast") -> str:
         return ""
     rows = [(each.folder, "unknown" if each.bytes is None else size(each.bytes)) for each in forecast.disk]
     peak, free = forecast.peak_bytes, forecast.free_bytes
-    table = columns([("folder", "to come"), *rows, ("at its peak", size(peak))], right=(1,))
-    enough = "" if peak < free else "\nwarning: the disk has not enough space: free some, or set features.store"
+    table = columns([("folder", "to write"), *rows, ("peak", size(peak))], right=(1,))
+    enough = "" if peak < free else "\nwarning: the disk does not have enough space: free some, or set features.store"
     return f"{table}\nFree on this disk: {size(free)}.{enough}"
 
 
@@ -131,6 +131,6 @@ def _missing(lacks: Sequence["Lack"]) -> str:
     if not lacks:
         return "Nothing is missing."
     rows = [(lack.need, lack.lines or "", ", ".join(lack.others), lack.command or "no command") for lack in lacks]
-    table = columns([("missing", "lines", "also of", "command"), *rows], right=(1,))
+    table = columns([("missing", "lines", "also for", "command"), *rows], right=(1,))
     hidden = any(lack.need.kind == "release" for lack in lacks)
-    return table + "\nPlan again once a release is there: it lists videos, and with them more jobs." * hidden
+    return table + "\nRun `stepline plan` again after fetching a release: its list of videos adds jobs." * hidden

@@ -1,4 +1,4 @@
-"""The prompt of `search`: a question a line, answered by a process that stays loaded."""
+"""The prompt of `search`: one query per line, answered by a process that stays loaded."""
 
 import argparse
 import os
@@ -15,17 +15,16 @@ from stepline.cli.search import answer, pipeline_of
 from stepline.errors import SteplineError, StoreError
 
 Reply = tuple[str | Exception | None, bool]
-"""What is printed, or the error, or None where the question must be asked again; and whether the process stays."""
+"""The text to print, the error, or None if the query must be sent again; and whether the process can be reused."""
 INSTALLED = sys.prefix, sys.base_prefix
 END_S = 5.0
-"""How long a process may take to end by itself."""
+"""Seconds that a process has to end by itself."""
 
 
 def prompt(parsed: argparse.Namespace) -> None:
-    """Answer each line of standard input as the verb answers a text, until an empty line or the end.
+    """Answer each line of standard input like the verb's argument ``text``, until an empty line or the end.
 
-    An error is one line, and the next question can be asked. Raises SteplineError where there is nothing to search at
-    the start.
+    An error is printed as one line, and the prompt continues. Raises SteplineError if there is nothing to search.
     """
     from stepline.cli.failure import failed
 
@@ -55,18 +54,18 @@ def _questions() -> Iterator[str]:
 
 
 class Loaded:
-    """A search in a process of its own. Where what it was loaded from changes, another process loads all anew.
+    """A search in a separate process, which is replaced if its files or source code change.
 
-    So nothing stays of what was read or imported before the change.
+    A new process contains nothing that was read or imported before the change.
     """
 
     def __init__(self, parsed: argparse.Namespace) -> None:
-        """Start nothing yet. parsed: the arguments of the verb."""
+        """Store the arguments of the verb; the process starts with the first query."""
         self._parsed = parsed
         self._process: BaseProcess | None = None
 
     def __enter__(self) -> Self:
-        """Return it."""
+        """Return the object itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -74,7 +73,7 @@ class Loaded:
         self._end()
 
     def ask(self, text: str) -> str:
-        """Return what the verb prints for ``text``; of "", which only loads, nothing. Raise the error that it meets."""
+        """Return the verb's output for ``text``, or raise its error. An empty ``text`` only loads and returns ""."""
         while True:
             said, stays = self._reply(text)
             if not stays:
@@ -86,7 +85,7 @@ class Loaded:
 
     def _reply(self, text: str) -> Reply:
         if self._process is None:
-            context = get_context("fork")  # this process has no threads, and has imported nothing heavy
+            context = get_context("fork")  # safe: this process has no threads and no heavy imports
             self._connection, theirs = context.Pipe()
             arguments = self._parsed, theirs, self._connection
             self._process = context.Process(target=_serve, args=arguments, daemon=True)
@@ -98,7 +97,7 @@ class Loaded:
         except (EOFError, ConnectionError):
             self._process.join()
             code = self._process.exitcode
-            return StoreError(f"the process that searches ended with code {code} (-9 where memory ran out)"), False
+            return StoreError(f"the search process ended with code {code} (-9: out of memory)"), False
         return reply
 
     def _end(self) -> None:
@@ -112,7 +111,7 @@ class Loaded:
 
 
 def _serve(parsed: argparse.Namespace, connection: Connection, theirs: Connection) -> None:
-    """Reply to each text until the other end is closed, also by the end of its process."""
+    """Answer each query until the other end closes the connection or its process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     theirs.close()
@@ -142,7 +141,7 @@ def _serve(parsed: argparse.Namespace, connection: Connection, theirs: Connectio
 
 
 def _has_new_code(began_ns: int, before: Collection[str]) -> bool:
-    """Return whether a module that is not among ``before``, nor installed, has changed since a time, or is gone."""
+    """Return whether a module, neither installed nor in ``before``, has changed or disappeared since a time."""
     modules = (vars(module) for name, module in [*sys.modules.items()] if name not in before)
     files = (module["__file__"] for module in modules if module.get("__file__"))
     try:

@@ -1,4 +1,4 @@
-"""The verb `report`: the page of a study or of a data set."""
+"""The verb `report`: writes the report of a study or data set."""
 
 import argparse
 from pathlib import Path
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("report", help="write the page of a study or of a data set")
-    verb.add_argument("dataset", help="a study, or a dataset of your own")
+    verb = verbs.add_parser("report", help="write the report of a study or data set")
+    verb.add_argument("dataset", help="a study or a data set")
     verb.set_defaults(run=_report)
 
 

@@ -1,4 +1,4 @@
-"""The verb `search`: videos that are like a text, with the moment in each and its steps."""
+"""The verb `search`: finds videos that match a text, with the best moment in each video and its steps."""
 
 import argparse
 import re
@@ -23,21 +23,25 @@ TOP, WINDOW_S = 10, 10.0
 def add(verbs: "Verbs") -> None:
     """Add the verb."""
     verb = verbs.add_parser("search", help="find videos, moments and steps by a text or a moment")
-    verb.add_argument("dataset", help="a study, or a dataset of your own")
-    verb.add_argument("text", nargs="?", help="default: a text a line from standard input, until an empty line")
-    verb.add_argument("--like", metavar="VIDEO@TIME", help="a moment in place of a text; seconds, m:ss or h:mm:ss")
+    verb.add_argument("dataset", help="a study or a data set")
+    verb.add_argument("text", nargs="?", help="default: one text per line from standard input, until an empty line")
+    verb.add_argument(
+        "--like", metavar="VIDEO@TIME", help="a moment instead of a text; time as seconds, m:ss or h:mm:ss"
+    )
     verb.add_argument(
         "--backbone", help="a network with a text tower, a sentence encoder, or words; see docs/search.md"
     )
-    verb.add_argument("--video", action="append", default=[], help="search this video alone; can be repeated")
-    verb.add_argument("--top", type=int, default=TOP, help="videos, and matches, that are shown (default: %(default)s)")
+    verb.add_argument("--video", action="append", default=[], help="search only this video; repeatable")
+    verb.add_argument(
+        "--top", type=int, default=TOP, help="number of videos and matches to show (default: %(default)s)"
+    )
     verb.add_argument(
         "--window",
         type=float,
         default=WINDOW_S,
-        help="seconds on either side of a match in which no better one is (default: %(default)g)",
+        help="minimum distance between matches, in seconds (default: %(default)g)",
     )
-    verb.add_argument("--cut", metavar="FOLDER", type=Path, help="write the moments there as MP4")
+    verb.add_argument("--cut", metavar="FOLDER", type=Path, help="write the moments to this folder as MP4")
     verb.set_defaults(run=_search)
     verb.parse_known_args = partial(_with_text, verb.parse_known_args)
 
@@ -45,7 +49,7 @@ def add(verbs: "Verbs") -> None:
 def _with_text(
     parse: "Callable[..., tuple[argparse.Namespace, list[str]]]", *arguments: Any
 ) -> tuple[argparse.Namespace, list[str]]:
-    """Take a text that stands behind options: argparse, up to Python 3.12.6, leaves it over."""
+    """Accept a text after options, which argparse does not assign in Python versions up to 3.12.6."""
     parsed, over = parse(*arguments)
     if parsed.text is None and over and not over[0].startswith("-"):
         parsed.text = over.pop(0)
@@ -54,7 +58,7 @@ def _with_text(
 
 def _search(parsed: argparse.Namespace) -> None:
     if parsed.like and parsed.text is not None:
-        raise ConfigError(f"--like {parsed.like} stands in place of a text: leave out {parsed.text!r}")
+        raise ConfigError(f"--like {parsed.like} replaces the text: remove {parsed.text!r}")
     if parsed.text is None and not parsed.like:
         from stepline.cli.prompt import prompt
 
@@ -62,7 +66,7 @@ def _search(parsed: argparse.Namespace) -> None:
         return
     from stepline.search.searcher import Searcher, checked
 
-    checked(parsed.text or "like", parsed.top, parsed.window)  # before what may take long
+    checked(parsed.text or "like", parsed.top, parsed.window)  # before slow steps
     if parsed.like:
         moment(parsed.like)
     made = pipeline_of(parsed)
@@ -71,7 +75,7 @@ def _search(parsed: argparse.Namespace) -> None:
 
 
 def pipeline_of(parsed: argparse.Namespace) -> "Pipeline":
-    """Return the data set's pipeline as it is configured now."""
+    """Return the data set's pipeline with the current configuration."""
     from stepline.config import load
     from stepline.plans import pipeline
 
@@ -79,23 +83,23 @@ def pipeline_of(parsed: argparse.Namespace) -> "Pipeline":
 
 
 def moment(text: str) -> tuple[str, float]:
-    """Return video and time, in seconds, of ``VIDEO@TIME``; raise ConfigError where it is none."""
+    """Return the video and the time in seconds of ``VIDEO@TIME``; raise ConfigError if the text is not of this form."""
     video, _, time = text.rpartition("@")
     parts = time.split(":")
     if not video or len(parts) > 3 or not all(re.fullmatch(r"\d{1,9}", part) for part in parts[:-1]):
         parts = [""]
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", parts[-1], re.ASCII):
-        raise ConfigError(f"--like takes VIDEO@TIME, such as soup@12.5 or soup@1:02, not {text!r}")
+        raise ConfigError(f"--like requires VIDEO@TIME, such as soup@12.5 or soup@1:02, not {text!r}")
     return video, sum(60**place * float(part) for place, part in enumerate(reversed(parts)))
 
 
 def answer(parsed: argparse.Namespace, searcher: "Searcher", text: str | None) -> str:
-    """Write the page of a question, a text or else the moment of ``--like``, and return what is printed."""
+    """Write the page of a query, which is ``text`` or the moment of ``--like``, and return the text to print."""
     from stepline.report.search import lines, write_page
 
     options = {"top": parsed.top, "window_s": parsed.window, "videos": parsed.video}
     found = searcher.ask(text, **options) if text else searcher.like(*moment(parsed.like), **options)
-    said = [*lines(found), f"The page: {write_page(searcher, found, _again(parsed))}"]
+    said = [*lines(found), f"Page: {write_page(searcher, found, _again(parsed))}"]
     if parsed.cut:
         from stepline.report.clips import write_clips
 
@@ -104,7 +108,7 @@ def answer(parsed: argparse.Namespace, searcher: "Searcher", text: str | None) -
 
 
 def _again(parsed: argparse.Namespace) -> str:
-    """Return the command without its question and its videos."""
+    """Return the command without its query and its videos."""
     words = ["search", parsed.dataset]
     for option, default in (("backbone", None), ("top", TOP), ("window", WINDOW_S)):
         if (value := getattr(parsed, option)) != default:

@@ -1,4 +1,4 @@
-"""The verb `show`: the timeline of a video."""
+"""The verb `show`: writes the timeline of a video."""
 
 import argparse
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 def add(verbs: "Verbs") -> None:
     """Add the verb."""
     verb = verbs.add_parser("show", help="write the timeline of a video: player, steps, predictions")
-    verb.add_argument("dataset", help="a study, or a dataset of your own")
+    verb.add_argument("dataset", help="a study or a data set")
     verb.add_argument("video", help="its id, as in results/DATASET/videos.csv")
     verb.add_argument(
-        "--entry", action="append", default=[], help="of a benchmark: whose predictions are shown; may be repeated"
+        "--entry", action="append", default=[], help="a benchmark entry whose predictions are shown; repeatable"
     )
-    verb.add_argument("--release", default="", help="of the predictions; default: all configured ones")
-    verb.add_argument("--context", default="", help="window length of the predictions such as 180s; default: all")
+    verb.add_argument("--release", default="", help="release of the predictions; default: all configured ones")
+    verb.add_argument("--context", default="", help="window length of the predictions, such as 180s; default: all")
     verb.add_argument("--text", default="", help="also show the similarity of each moment to this text")
-    verb.add_argument("--subtitles", choices=("srt", "vtt"), help="write the transcript, instead of the page")
+    verb.add_argument("--subtitles", choices=("srt", "vtt"), help="write the transcript instead of the page")
     verb.set_defaults(run=_show)
 
 
@@ -46,7 +46,9 @@ def _show(parsed: argparse.Namespace) -> None:
     if parsed.subtitles:
         said = sentences(made, video)
         if not said:
-            raise MissingError(f"{made.name} has no transcript of {video}, or nothing is said in it")
+            raise MissingError(
+                f"{made.name} has no transcript of {video}, or no speech was recognised in it: run `snakemake`"
+            )
         file = page_of(made.name, video).with_suffix(f".{parsed.subtitles}")
         write_text(file, subtitles(said, parsed.subtitles))
         print(file)
@@ -61,7 +63,7 @@ def _show(parsed: argparse.Namespace) -> None:
 
 
 def _tracks(config: "Config", parsed: argparse.Namespace) -> "Iterator[Track]":
-    """Yield true steps by each benchmark of the data set, then what the chosen entries predict."""
+    """Yield the true steps of each benchmark of the data set, then the predictions of the chosen entries."""
     from stepline.errors import ConfigError
     from stepline.plans import plans_of
     from stepline.runs.in_time import predicted, truth
@@ -76,6 +78,6 @@ def _tracks(config: "Config", parsed: argparse.Namespace) -> "Iterator[Track]":
             near = get_close_matches(entry, known, n=5, cutoff=0.3) or known[:5]
             raise ConfigError(
                 f"{parsed.dataset} has no entry {entry!r}; "
-                + (f"choose from {', '.join(near)}" if near else "it is no benchmark")
+                + (f"choose from {', '.join(near)}" if near else "it has no benchmark")
             )
         yield from predicted(of, parsed.dataset, parsed.video, entry, parsed.release, parsed.context)

@@ -1,4 +1,4 @@
-"""The stages of a data set's videos."""
+"""The stages that process a data set's videos."""
 
 import argparse
 import os
@@ -19,21 +19,23 @@ if TYPE_CHECKING:
 def add(verbs: "SubParsers") -> None:
     """Add the stages."""
     for name, call, text in (
-        ("media", _media, "Probe a shard's videos, and write their sound and content scores, in one pass."),
-        ("shots", _shots, "Find shots in content scores."),
-        ("transcribe", _transcribe, "Write the sentences of the sound."),
+        ("media", _media, "Probe a shard's videos and write their audio and content scores in one pass."),
+        ("shots", _shots, "Detect shots from content scores."),
+        ("transcribe", _transcribe, "Transcribe the audio of a shard's videos."),
         ("extract", _extract, "Compute features of a shard's videos."),
-        ("thumbnails", _thumbnails, "Write small pictures of shots."),
-        ("drop", _drop, "Delete a shard's videos, of which everything is computed."),
+        ("thumbnails", _thumbnails, "Write thumbnails of shots."),
+        ("drop", _drop, "Delete a shard's videos after all their results are computed."),
     ):
         verb = verbs.add_parser(name, description=text)
-        verb.add_argument("dataset", help="a study, or a dataset of your own")
+        verb.add_argument("dataset", help="a study or a data set")
         verb.add_argument("--shard", required=True)
         if name == "extract":
             verb.add_argument("--backbone", required=True)
         verb.set_defaults(run=call)
-    verb = verbs.add_parser("summary", description="Write what the stages made of each video, as CSV and Markdown.")
-    verb.add_argument("dataset", help="a study, or a dataset of your own")
+    verb = verbs.add_parser(
+        "summary", description="Write the results of the stages for each video as CSV and Markdown."
+    )
+    verb.add_argument("dataset", help="a study or a data set")
     verb.set_defaults(run=_summary)
 
 
@@ -54,7 +56,7 @@ def _media(parsed: argparse.Namespace) -> None:
 
 
 def _one_host() -> bool:
-    """Return whether jobs of a shard share a host, so that one may do in its pass what another would."""
+    """Return whether all jobs of a shard run on one host, so that one job may do the work of another in its pass."""
     return os.environ.get("STEPLINE_ONE_HOST") == "1"
 
 

@@ -1,4 +1,4 @@
-"""The verb `status`: which jobs are done, running, failed or waiting, and what became of the videos."""
+"""The verb `status`: lists done, running, failed and waiting jobs, and the status of each video."""
 
 import argparse
 import json
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from stepline.overview.state import Became, State, Word
 
 NAMED = 5
-"""Of how many videos with the same reason the names are printed without ``--all``."""
+"""Maximum number of videos that are named per reason without ``--all``."""
 
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
     verb = verbs.add_parser("status", help="show which jobs are done, running or failed")
     verb.add_argument(
-        "targets", nargs="*", metavar="TARGET", help="a file, a study or a data set; default: all that is configured"
+        "targets", nargs="*", metavar="TARGET", help="a file, a study or a data set; default: the whole configuration"
     )
-    verb.add_argument("--all", action="store_true", help="name every job and every video")
-    verb.add_argument("--json", action="store_true", help="print it as JSON, with every job and every video")
+    verb.add_argument("--all", action="store_true", help="list every job and every video")
+    verb.add_argument("--json", action="store_true", help="print JSON with every job and every video")
     verb.set_defaults(run=_status)
 
 

@@ -16,7 +16,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "seed": {"type": int, "required": True},
     "table": {"default": "table2", "help": "default: %(default)s"},
 }
-"""Of the verbs of a study."""
+"""The options of the stages."""
 
 
 def add(verbs: "SubParsers") -> None:
@@ -24,12 +24,12 @@ def add(verbs: "SubParsers") -> None:
     for name, takes, text in (
         ("fit", ("release", "entry", "context", "seed"), "Train a head on cached features with one seed."),
         ("predict", ("release", "entry", "context"), "Write the predictions of an entry."),
-        ("score", ("release", "entry", "context"), "Compute metrics from predictions alone."),
-        ("table", ("table",), "Write a table of scores and the paper's numbers, as CSV and Markdown."),
+        ("score", ("release", "entry", "context"), "Compute metrics from predictions."),
+        ("table", ("table",), "Write a table with scores and the paper's numbers as CSV and Markdown."),
         ("picture", ("table",), "Draw a table as a figure (SVG)."),
         ("pairs", (), "Compare methods video by video."),
-        ("examples", (), "Write a page of examples: of methods, or of the paper by hand."),
-        ("results", (), "Write the sha256 of all results, as `sha256sum --check` reads it."),
+        ("examples", (), "Write a page of examples: predictions of methods, or the paper's worked examples."),
+        ("results", (), "Write the sha256 of all results for `sha256sum --check`."),
     ):
         verb = verbs.add_parser(name, description=text)
         verb.add_argument("study")

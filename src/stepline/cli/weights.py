@@ -1,4 +1,4 @@
-"""The verb `weights`: what is there, what brings the rest, and whether it is what it should be."""
+"""The verb `weights`: lists, fetches and checks weights."""
 
 import argparse
 from importlib import import_module
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 
 def add(verbs: "Verbs") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("weights", help="list, fetch and check the networks' published weights")
+    verb = verbs.add_parser("weights", help="list, fetch and check the published weights of networks")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
-    action = actions.add_parser("list", help="the files, where they are, their licences and where they come from")
+    action = actions.add_parser("list", help="list the files with location, licence and origin")
     action.set_defaults(run=_list)
-    action = actions.add_parser("get", help="bring weights, as `stepline fetch weights/NAME` does")
+    action = actions.add_parser("get", help="fetch weights, like `stepline fetch weights/NAME`")
     action.add_argument("name", metavar="NAME")
     action.set_defaults(run=_get)
-    action = actions.add_parser("check", help="sizes and sha256, and whether each network that they are for loads them")
-    action.add_argument("name", metavar="NAME", nargs="?", help="default: all that are there")
+    action = actions.add_parser(
+        "check", help="check sizes and sha256, and load the weights into each of their networks"
+    )
+    action.add_argument("name", metavar="NAME", nargs="?", help="default: all weights in the mirror or this folder")
     action.set_defaults(run=_check)
 
 
@@ -63,12 +65,12 @@ def _check(parsed: argparse.Namespace) -> None:
 
     names = [parsed.name] if parsed.name else [name for name in WEIGHTS if place(WEIGHTS[name])]
     if not names:
-        print("no weights are there: `stepline weights list` names them")
+        print("no weights found: `stepline weights list` lists them")
     failed = []
     for name in names:
         folder = place(weights_of(name))
         if folder is None:
-            raise MissingError(f"weights {name} are absent: run `{how_to_get(name)}`")
+            raise MissingError(f"weights {name} are missing: run `{how_to_get(name)}`")
         try:
             loaded = _loaded(name, folder)
         except SteplineError as error:
@@ -77,15 +79,15 @@ def _check(parsed: argparse.Namespace) -> None:
             failed.append(name)
             print(f"{name}: {error}", flush=True)
         else:
-            print(f"{name}: {folder}: loads as {', '.join(loaded) or 'nothing that is known here'}", flush=True)
+            print(f"{name}: {folder}: loads as {', '.join(loaded) or 'no known network'}", flush=True)
     if failed:
-        raise StoreError(f"{len(failed)} of {len(names)} weights are not what they should be: {', '.join(failed)}")
+        raise StoreError(f"{len(failed)} of {len(names)} weights failed the check: {', '.join(failed)}")
 
 
 def _loaded(name: str, folder: Path) -> list[str]:
-    """Check the files and load each network, text tower, encoder and head that they are for; return their names.
+    """Check the files and load each network, text tower, encoder and head that uses them; return their names.
 
-    Those that need other weights too are for the first that they name. A metric of captions scores one.
+    A network that needs several weights counts only for the first. A caption metric scores one caption.
     """
     from stepline.backbones import registry, weights
     from stepline.backbones.sentence import MODELS, SentenceEncoder

@@ -1,4 +1,4 @@
-"""Tables from scores, with the paper's numbers beside ours."""
+"""Tables of scores next to the paper's numbers."""
 
 from stepline.tables.files import legend, markdown_table, write_csv, write_lines, write_markdown
 from stepline.tables.finding import Finding, blind_methods, finding

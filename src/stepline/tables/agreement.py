@@ -1,4 +1,4 @@
-"""How annotators agreed, and what merging made of their clips, as CSV and Markdown."""
+"""Inter-annotator agreement and the effect of merging clips into segments, as CSV and Markdown."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,14 +15,14 @@ from stepline.metrics.agreement import krippendorff_alpha, pairwise_agreement, u
 from stepline.tables.files import markdown_table
 
 EDGES_S = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
-"""Of the histogram of durations; the last bin is open."""
+"""Bin edges of the histogram of durations; the last bin is open."""
 
 
 @dataclass(frozen=True)
 class Annotated:
-    """One recording: its clips in the order of time, each one's votes by annotator (None is unsure) and its label.
+    """One recording: its clips in temporal order, the votes on each clip by annotator (None: unsure), and its labels.
 
-    segments: merged. animations_s: of its steps.
+    segments: the merged clips. animations_s: (start, end) of the animation of each step.
     """
 
     clips: Mapping[int, tuple[float, float]]
@@ -33,12 +33,12 @@ class Annotated:
 
     @property
     def units(self) -> list[list[int]]:
-        """The votes of each annotated clip, without those who were unsure."""
+        """The votes on each annotated clip, without unsure votes."""
         return [[vote for vote in votes.values() if vote is not None] for votes in self.votes.values()]
 
     @property
     def clip_durations_s(self) -> list[float]:
-        """The durations of clips with a label."""
+        """The durations of the clips with a label."""
         clips = zip(self.clips.values(), self.labels, strict=True)
         return [end_s - start_s for (start_s, end_s), label in clips if label >= 0]
 
@@ -50,12 +50,12 @@ class Annotated:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table; times in seconds, shares in [0, 1].
+    """A row of the table; times in seconds, fractions in [0, 1].
 
-    clips: with an annotation. least: annotations of the clip that has fewest. unsure: share of annotations. tied: clips
-    on which labels were chosen equally often. undecided: clips on which all were unsure. unanimous, pairwise, alpha: of
-    `stepline.metrics.agreement`, of those who were sure. human_accuracy: Eq. 4. in_animation: clips with a label that
-    overlap the animation of a step.
+    clips: number of annotated clips. least: smallest number of annotations of a clip. unsure: fraction of annotations.
+    tied: number of clips whose most frequent labels are tied. undecided: number of clips with only unsure votes.
+    unanimous, pairwise, alpha: from `stepline.metrics.agreement`, without unsure votes. human_accuracy: Eq. 4.
+    in_animation: number of labelled clips that overlap the animation of a step.
     """
 
     video: str
@@ -81,10 +81,10 @@ class Row:
 
 
 def rows(recordings: Mapping[str, Annotated]) -> list[Row]:
-    """Return a line per recording and one of all.
+    """Return a row per recording and a row for all recordings.
 
-    In that of all, alpha is the mean over recordings, as one recording's steps are not another's; all else is over all
-    clips.
+    In the last row, alpha is the mean over recordings, because recordings have different steps. All other values are
+    over all clips.
     """
     lines = [_row(video, [recording]) for video, recording in recordings.items()]
     alphas = [line.alpha for line in lines if not isnan(line.alpha)]
@@ -125,9 +125,9 @@ def _row(video: str, recordings: Sequence[Annotated]) -> Row:
 
 
 def _accuracies(recordings: Iterable[Annotated]) -> list[float]:
-    """Return the share of each annotator's annotations that are the label (Spacewalk-18, Eq. 4).
+    """Return the fraction of each annotator's votes that equal the label (Spacewalk-18, Eq. 4).
 
-    Unsure is wrong; a clip without a label does not count.
+    Unsure votes count as wrong. Clips without a label are ignored.
     """
     right: dict[str, list[bool]] = {}
     for recording in recordings:
@@ -151,7 +151,7 @@ def _in_animation(recording: Annotated) -> int:
 
 
 def histogram(durations_s: Iterable[float]) -> list[int]:
-    """Return how many durations are in each bin [edge, next edge) of ``EDGES_S``."""
+    """Return the number of durations in each bin [edge, next edge) of ``EDGES_S``."""
     counts = [0] * len(EDGES_S)
     for duration_s in durations_s:
         counts[bisect_right(EDGES_S, duration_s) - 1] += 1
@@ -161,8 +161,9 @@ def histogram(durations_s: Iterable[float]) -> list[int]:
 def write_agreement(folder: Path, recordings: Mapping[str, Annotated], *, title: str) -> list[Row]:
     """Write ``agreement.csv``, ``labels.csv``, ``segments.csv``, ``durations.csv`` and ``agreement.md``.
 
-    labels.csv: each clip with its label and how often which label was chosen. segments.csv: after merging, without what
-    is unavailable. durations.csv: how many of both are how long (Fig. A2). Returns the lines of agreement.csv.
+    labels.csv: each clip with its label and the number of votes per label. segments.csv: the merged segments that have
+    a label. durations.csv: histograms of the durations of clips and segments (Fig. A2). Returns the rows of
+    agreement.csv.
     """
     made = rows(recordings)
     columns = [field.name for field in fields(Row)]
@@ -207,10 +208,11 @@ def _text(value: Any) -> str:
 
 
 LEGEND = """\
-Agreement is of those who were sure. `unanimous` and `pairwise`: share of clips with two such labels or more on which
-all agree, and of pairs of annotators that agree, mean over clips. `alpha`: Krippendorff's, of nominal labels; of all,
-the mean over recordings. `human_accuracy`: share of an annotator's labels that are the chosen one (Spacewalk-18,
-Eq. 4), mean over annotators; each one's own vote is among those that chose. Times are in seconds.\
+Agreement ignores unsure votes. `unanimous`: fraction of clips with at least two votes on which all annotators agree.
+`pairwise`: fraction of annotator pairs that agree, mean over these clips. `alpha`: Krippendorff's alpha for nominal
+labels; for `all`, the mean over recordings. `human_accuracy`: fraction of an annotator's votes that equal the label
+(Spacewalk-18, Eq. 4), mean over annotators; the label depends on all votes, including the annotator's own. Times are
+in seconds.\
 """
 
 

@@ -1,4 +1,4 @@
-"""What a method gets that sees nothing, such as Random, and how often a tolerance would take it for another."""
+"""Blind baselines, such as Random, and the probability that their score falls within a tolerance by chance."""
 
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -8,10 +8,10 @@ from stepline.tables.text import percent
 
 @dataclass(frozen=True)
 class Blind:
-    """The number of a method that sees nothing.
+    """The score of a blind baseline, which sees no content.
 
-    method: its name. value: in percent, None where it has none yet. sd: the standard deviation of a draw, 0 where
-    nothing is drawn.
+    method: its name. value: in percent, None if unknown. sd: the standard deviation of a random draw, 0 if the baseline
+    is deterministic.
     """
 
     method: str
@@ -19,7 +19,7 @@ class Blind:
     sd: float
 
     def chance(self, low: float, high: float) -> float:
-        """Return the probability that a draw lies in [low, high], by the normal distribution; 1 without a value."""
+        """Return the probability that a draw lies in [low, high] under a normal distribution; 1 without a value."""
         if self.value is None:
             return 1.0
         if not self.sd:
@@ -28,7 +28,9 @@ class Blind:
         return draws.cdf(high) - draws.cdf(low)
 
     def text(self, low: float, high: float) -> str:
-        """Return its value, and the probability, in words."""
+        """Return the value and the probability as text."""
         if self.value is None:
-            return f"what {self.method} gets is not known"
-        return f"{self.method} gets {percent(self.value)}, and lies there with probability {self.chance(low, high):.2f}"
+            return f"the score of {self.method} is unknown"
+        return (
+            f"{self.method} scores {percent(self.value)}, in this range with probability {self.chance(low, high):.2f}"
+        )

@@ -12,9 +12,9 @@ from stepline.tables.text import metric_text, number_text, value_text
 
 
 def write_csv(rows: Sequence[Row], path: Path | str) -> None:
-    """Write the rows as tidy CSV, one line per number: 4 decimals, unknown values empty, lists joined by ';'.
+    """Write the rows as tidy CSV, one line per number.
 
-    Counts have no decimals.
+    Values have 4 decimals, counts none. Unknown values are empty. Lists are joined with ';'.
     """
     write_lines(path, COLUMNS, ([_csv_cell(row, column) for column in COLUMNS] for row in rows))
 
@@ -39,21 +39,21 @@ def _csv_cell(row: Row, column: str) -> str:
 
 _LEGEND = (
     "Each cell: ours (the paper's [another run by its authors, see below]). "
-    "= exact to the printed digits; ≈ within the stated tolerance or bound; ? inconclusive: there, but so is a method "
-    "that sees nothing; ≠ differs; † not comparable; "
+    "= exact to the printed digits; ≈ within the stated tolerance or bound; ? inconclusive: within it, but so is a "
+    "blind baseline; ≠ differs; † not comparable; "
     "‡ the paper's number cannot be right; ref: copied from the paper; needs: no value yet. "
 )
 
 
 def legend(rows: Sequence[Row]) -> str:
-    """Return how the cells of the rows' laid-out tables are read."""
+    """Return the legend of the cells in laid-out tables."""
     counted = any(row.measure.count for row in rows)
     return f"{_LEGEND}Values in percent{', counts as whole numbers' if counted else ''}."
 
 
 def write_markdown(rows: Sequence[Row], path: Path | str, *, title: str) -> None:
-    """Write the rows laid out as in the paper, then what is missing, then what must be known to read them."""
-    parts = [f"# {title}", f"{legend(rows)} Bold: a method that sees more than any system would have."]
+    """Write the rows laid out as in the paper, then the missing numbers, then notes on how to read the tables."""
+    parts = [f"# {title}", f"{legend(rows)} Bold: a method with input that no real system would have."]
     for panel in panels(rows):
         parts += [f"## {panel.title}", _markdown_panel(panel)]
     gaps = missing(rows)
@@ -63,7 +63,7 @@ def write_markdown(rows: Sequence[Row], path: Path | str, *, title: str) -> None
             (gap.needs, str(gap.count), "; ".join(gap.methods), f"`{gap.command}`" if gap.command else "")
             for gap in gaps
         ]
-        parts += [markdown_table(("Needs", "Numbers", "Of", "Filled by"), cells)]
+        parts += [markdown_table(("Needs", "Numbers", "Methods", "Command"), cells)]
     else:
         parts += ["Nothing."]
     for (table, release, terms), part in zip(facts(rows), groups(rows).values(), strict=True):
@@ -83,7 +83,7 @@ def _markdown_panel(panel: Panel) -> str:
 
 
 def markdown_table(header: Sequence[str], body: Iterable[Iterable[str]]) -> str:
-    """Return a table in Markdown; what would be markup in a cell is escaped."""
+    """Return a table in Markdown, with markup in cells escaped."""
     lines = [header, ["---"] * len(header), *body]
     return "\n".join("| " + " | ".join(_escape(cell) for cell in line) + " |" for line in lines)
 

@@ -1,4 +1,4 @@
-"""What a table's numbers say, in a few sentences that are computed from them."""
+"""The summary of a table: a few sentences generated from its numbers."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,21 +9,22 @@ from stepline.tables.rows import UNDECLARED, Row
 from stepline.tables.text import shown_value
 
 NAMED = 3
-"""Methods that share the best value and are named; of more the first."""
+"""Maximum number of methods named if several share the best value."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Sentences, and the command that computes most of the missing numbers; "" where none does."""
+    """The sentences, and the command that computes the most missing numbers; "" if there is none."""
 
     sentences: tuple[str, ...]
     command: str = ""
 
 
 def finding(rows: Sequence[Row], best_of: Sequence[Row], metric: str) -> Finding:
-    """Return how many numbers agree with the paper, which method is best, and how many numbers are missing.
+    """Return the number of values that agree with the paper, the best method, and the number of missing values.
 
-    rows: of all tables. best_of: those of one table on one release, among which ``metric`` tells the best method.
+    rows: the rows of all tables. best_of: the rows of one table and release, in which ``metric`` determines the best
+    method.
     """
     gaps = [gap for gap in missing(rows) if gap.command not in ("", UNDECLARED)]
     largest = max(gaps, key=lambda gap: gap.count, default=None)
@@ -33,13 +34,13 @@ def finding(rows: Sequence[Row], best_of: Sequence[Row], metric: str) -> Finding
         _missing(rows, largest.count if largest else 0),
     ]
     said = tuple(filter(None, sentences)) or (
-        f"{_numbers(len(rows))} {_are(len(rows))} computed; there is no paper to compare with.",
+        f"{_numbers(len(rows))} {_are(len(rows))} computed; there is no paper for comparison.",
     )
     return Finding(said, largest.command if largest else "")
 
 
 def blind_methods(rows: Sequence[Row]) -> list[str]:
-    """Return the names of the methods that are blind baselines of others."""
+    """Return the names of the methods that serve as blind baselines of other methods."""
     blind = {row.blind for row in rows} - {""}
     return list(dict.fromkeys(row.method for row in rows if row.entry in blind))
 
@@ -59,7 +60,7 @@ def _agreement(rows: Sequence[Row]) -> str:
             agree += " to the printed digits" if exact else " within tolerance"
         said.append(agree)
         if n := counts["inconclusive"]:
-            said.append(f"{n} {_are(n)} inconclusive (a blind baseline gets as much)")
+            said.append(f"{n} {_are(n)} inconclusive (a blind baseline scores as well)")
         if n := counts["differs"]:
             said.append(f"{n} differ{'s' if n == 1 else ''}")
         start = f"Of {_numbers(compared)} that can be compared with the paper's, {_listed(said)}"
@@ -67,9 +68,9 @@ def _agreement(rows: Sequence[Row]) -> str:
         start = "No number can be compared with the paper's"
     beside = []
     if n := counts["not comparable"]:
-        beside.append(f"{n} {_are(n)} of another release, split or option than the paper's, or of part of the videos")
+        beside.append(f"{n} {_are(n)} for another release, split or option than the paper's, or a subset of the videos")
     if n := counts["inconsistent"]:
-        beside.append(f"{n} of the paper's cannot be right")
+        beside.append(f"{n} of the paper's numbers cannot be right")
     return f"{'; '.join([start, *beside])}."
 
 
@@ -84,17 +85,17 @@ def _best(rows: Sequence[Row]) -> str:
     best = [row for each, row in fair if shown_value(measure, each) == text]
     names = list(dict.fromkeys(map(_name, best)))
     more = [f"{len(names) - NAMED} others"] if len(names) > NAMED else []
-    among = " of the methods that see no more than a system would" if len(fair) < len(computed) else ""
+    among = " among methods without oracle input" if len(fair) < len(computed) else ""
     verb = "has" if len(names) == 1 else "have"
     extreme = "lowest" if measure.lower_is_better else "highest"
     said = f"{_listed([*names[:NAMED], *more])} {verb} the {extreme} {measure.title}{among}: {text}"
     if len(best) == 1 and best[0].printed:
-        said += f", where the paper prints {best[0].printed}"
+        said += f" (paper: {best[0].printed})"
     return f"In Table {first.table} on {first.release}, {said}{_blind(best, rows)}."
 
 
 def _blind(best: Sequence[Row], rows: Sequence[Row]) -> str:
-    """Return what the blind baseline gets beside the best method."""
+    """Return a clause with the score of the best method's blind baseline."""
     blind = {row.blind for row in rows} - {""}
     if own := [row.method for row in best if row.entry in blind]:
         return f"; {own[0]} is a blind baseline"
@@ -108,8 +109,8 @@ def _blind(best: Sequence[Row], rows: Sequence[Row]) -> str:
     lower = first.measure.lower_is_better
     bound = first.ci_high if lower else first.ci_low
     inside = bound is not None and (other.value <= bound if lower else other.value >= bound)
-    said = f"; the blind baseline {other.method} gets {shown_value(first.measure, other.value)}"
-    return f"{said}, inside the 95 % interval of the best" if inside else said
+    said = f"; the blind baseline {other.method} scores {shown_value(first.measure, other.value)}"
+    return f"{said}, within the 95 % interval of the best method" if inside else said
 
 
 def _missing(rows: Sequence[Row], filled: int) -> str:

@@ -1,4 +1,4 @@
-"""The layout of a table for a reader: panels as in the paper, what is missing, and what must be known to read it."""
+"""The layout of a table: panels as in the paper, the missing numbers, and the facts needed to read it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from stepline.tables.text import metric_text
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a cell of a laid-out table, with the statuses of its numbers."""
+    """The text of a cell in a laid-out table, and the status of its first number."""
 
     text: str
     status: Status | None
@@ -19,7 +19,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class PanelLine:
-    """A method's line in a laid-out table: ``sees`` says what it may see, ``oracle`` that this is too much."""
+    """A method's line in a laid-out table.
+
+    sees: the input that the method may use. oracle: whether this includes input that no real system would have.
+    """
 
     setting: str
     method: str
@@ -48,22 +51,22 @@ def context_name(context_s: float | None) -> str:
 
 
 def is_oracle(seen: Iterable[Sees]) -> bool:
-    """Return whether a method sees more than any system would have."""
+    """Return whether a method uses input that no real system would have."""
     return any(each.oracle for each in seen)
 
 
 def sees_text(seen: Iterable[Sees]) -> str:
-    """Return in words what a method may see; what no system would have is in capitals."""
+    """Return the inputs of a method as text; oracle inputs are in capitals."""
     return ", ".join(each.text.upper() if each.oracle else each.text for each in seen) or "nothing"
 
 
 def measures(rows: Iterable[Row]) -> dict[str, Metric]:
-    """Return the metrics of the rows by their keys, in the order of columns."""
+    """Return the metrics of the rows by key, in the order of columns."""
     return {row.metric: row.measure for row in sorted(rows, key=lambda row: row.column)}
 
 
 def panels(rows: Sequence[Row]) -> list[Panel]:
-    """Return the rows laid out: per table and release the paper's methods, then the additional ones."""
+    """Return the laid-out tables: for each table and release the paper's methods, then additional methods."""
     result = []
     for (table, release), part in groups(rows).items():
         name = f"Table {table}: {part[0].title}, release {release}"
@@ -78,7 +81,7 @@ def panels(rows: Sequence[Row]) -> list[Panel]:
 
 
 def groups(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
-    """Return the rows by (table, release), in their order."""
+    """Return the rows grouped by (table, release), in the original order."""
     grouped: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         grouped.setdefault((row.table, row.release), []).append(row)
@@ -137,7 +140,7 @@ def _cell_text(row: Row) -> str:
 
 @dataclass(frozen=True)
 class Missing:
-    """Numbers that wait for the same things: what they need, the command that fills them, and whose they are."""
+    """Numbers with the same missing inputs: what they need, the command that computes them, and their methods."""
 
     needs: str
     command: str
@@ -146,7 +149,7 @@ class Missing:
 
 
 def missing(rows: Sequence[Row]) -> list[Missing]:
-    """Return what the rows with status ``needs`` wait for, by what they need and the command that fills it."""
+    """Return the rows with status ``needs``, grouped by missing inputs and command."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.status == "needs":
@@ -165,7 +168,7 @@ def missing(rows: Sequence[Row]) -> list[Missing]:
 
 
 def facts(rows: Sequence[Row]) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Return, per table and release, what must be known to read its numbers: (table, release, [(term, text)])."""
+    """Return the facts needed to read each table and release: (table, release, [(term, text)])."""
     return [(table, release, _facts(part)) for (table, release), part in groups(rows).items()]
 
 
@@ -175,7 +178,7 @@ def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
         ("Release", rows[0].release),
         ("Split", _by_part(rows, lambda row: row.split)),
         ("Protocol", _by_method(done, lambda row: row.protocol)),
-        ("What a method may see", _by_method(done, lambda row: sees_text(row.sees))),
+        ("Input of a method", _by_method(done, lambda row: sees_text(row.sees))),
         ("Oracles", _methods([row for row in done if is_oracle(row.sees)]) or "none"),
         ("Videos evaluated / listed", _by_part(done, lambda row: _share(row.n_videos, row.n_listed, row.n_in_part))),
         ("Samples", _by_part(done, lambda row: _count(row.n_samples))),
@@ -187,7 +190,7 @@ def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
         ("[Re-run]", next((row.rerun_note for row in rows if row.rerun), "")),
         ("Selection", _by_method(done, lambda row: row.selection)),
         ("Options", _by_part(done, lambda row: row.options_text.replace(";", ", "))),
-        ("Subset", _by_method(rows, lambda row: row.subset) or "none: the whole split"),
+        ("Subset", _by_method(rows, lambda row: row.subset) or "none: the full split"),
     ]
     return [(term, text) for term, text in terms if text]
 
@@ -198,7 +201,10 @@ def _methods(rows: Iterable[Row]) -> str:
 
 
 def _by_method(rows: Sequence[Row], fact: Callable[[Row], str], named: Callable[[list[Row]], str] = _methods) -> str:
-    """Return a fact once where all rows share it, else with the methods, or what is ``named``, to which it applies."""
+    """Return a fact once if all rows share it; otherwise each value with the methods it applies to.
+
+    named: returns the text for a group of rows instead of their methods.
+    """
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(fact(row), []).append(row)
@@ -208,9 +214,9 @@ def _by_method(rows: Sequence[Row], fact: Callable[[Row], str], named: Callable[
 
 
 def _by_part(rows: Sequence[Row], fact: Callable[[Row], str]) -> str:
-    """Return a fact as ``_by_method`` does, with the metrics to which it applies where a score has others besides.
+    """Return a fact like ``_by_method``, with its metrics if it does not apply to all metrics of a score.
 
-    Where it applies to these metrics of every score, they stand without the methods.
+    If it applies to the same metrics of every score, the methods are omitted.
     """
 
     def of(row: Row) -> tuple[str, str, float | None]:

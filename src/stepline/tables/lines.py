@@ -1,4 +1,4 @@
-"""A line for each number, as a reader sees it: the paper's, ours, the difference, the status and the facts."""
+"""The printed line of each number: the paper's value, ours, the difference, the status and the facts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from stepline.tables.text import difference_text, metric_text, percent
 
 @dataclass(frozen=True, kw_only=True)
 class NumberLine:
-    """A number's cells as texts; empty where there is nothing to say. row: what they were made of.
+    """The cells of a number as text; "" for empty cells. row: the row they come from.
 
-    context: "" of all where no number has a window. ours: with its standard deviation over seeds. command: computes a
-    missing number; "" of any other.
+    context: "" if no number has a window. ours: includes the standard deviation over seeds. command: computes a missing
+    number; "" for other numbers.
     """
 
     row: Row
@@ -31,7 +31,7 @@ class NumberLine:
 
 
 def lines(rows: Sequence[Row]) -> list[NumberLine]:
-    """Return a line for each row."""
+    """Return one line per row."""
     windowed = any(row.context_s is not None for row in rows)
     return [_line(row, windowed) for row in rows]
 
@@ -62,12 +62,12 @@ def _interval(low: float | None, high: float | None) -> str:
 
 LINE_COLUMNS = (
     *("Method", "Setting", "Context", "Metric", "Paper", "Ours", "Difference", "Status"),
-    *("95 % interval", "Seeds", "It may see"),
+    *("95 % interval", "Seeds", "Input"),
 )
 
 
 def computed(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Return the computed numbers with what stands beside them, as texts in the order of ``LINE_COLUMNS``."""
+    """Return the lines of the computed numbers, as texts in the order of ``LINE_COLUMNS``."""
     return [
         (
             *(line.method, line.row.setting, line.context, line.metric, line.paper, line.ours, line.difference),

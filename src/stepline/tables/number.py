@@ -1,4 +1,4 @@
-"""A number that a table asks for."""
+"""A requested number of a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,16 +10,15 @@ from stepline.needs import Need
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """One entry on one release at one context by one metric.
+    """One metric of one entry on one release with one context length.
 
-    title: what the table is about. modality: such as ``L`` or ``V+L``, or empty or ``-`` where it has none. context_s:
-    None where it is unlimited. sees: what the method may see. options: by name; another value than the published one
-    cannot be compared. paper_release: the release on which the paper's numbers were made, empty where any will do.
-    score: the content of the score file, None where there is none; then ``needs`` says what is missing and ``command``
-    what fills it. A metric's own ``n_videos``, ``n_listed`` and ``n_samples`` win over those of the whole score.
-    blind: the entry that says what a method gets that sees nothing, in the same table, on the same release, at the same
-    context. reference: the number is copied from the paper. subset: what part of the split is evaluated, empty where
-    all of it.
+    title: the subject of the table. modality: such as ``L`` or ``V+L``; empty or ``-`` if there is none. context_s:
+    None if unlimited. sees: the inputs of the method. options: by name; a number is not comparable if an option differs
+    from the published value. paper_release: the release of the paper's numbers, empty if any release is comparable.
+    score: the content of the score file, None if there is none; then ``needs`` lists the missing inputs and ``command``
+    computes the number. ``n_videos``, ``n_listed`` and ``n_samples`` of a metric override those of the score. blind:
+    the entry of the blind baseline in the same table, on the same release, at the same context. reference: the number
+    is copied from the paper. subset: the evaluated part of the split, empty for the full split.
     """
 
     table: str

@@ -1,4 +1,4 @@
-"""The numbers that a paper prints, as its CSV file holds them."""
+"""The published numbers of a paper, read from its CSV file."""
 
 import csv
 from collections.abc import Container, Sequence
@@ -12,7 +12,7 @@ from stepline.tables.text import number_text
 
 
 class PaperKey(NamedTuple):
-    """What is unique in a paper's file. release: "" where the file has no such column."""
+    """The unique key of a number in a paper's file. release: "" if the file has no such column."""
 
     table: str
     method: str
@@ -26,12 +26,12 @@ class PaperKey(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A number of the paper, and by how much a rerun may miss it, with the source of that.
+    """A published number, with the tolerance for a rerun and the source of the tolerance.
 
-    printed: as printed, empty where it is not known; ``<0.01`` is a bound. split: on which it was made. rerun: what
-    the authors' later edition prints, made on a later release; empty where it has none. decimals: the digits after the
-    point in its table, of which some tables leave out last zeros. truncated: the paper cut the digits off where others
-    round. evidence: why it cannot be right. note: what else must be known of it.
+    printed: as printed, empty if unknown; ``<0.01`` is a bound. split: the split it was computed on. rerun: the number
+    in the authors' later edition, computed on a later release; empty if there is none. decimals: the number of decimals
+    in its table; some tables omit trailing zeros. truncated: the paper truncates digits instead of rounding. evidence:
+    why the number cannot be right. note: further information.
     """
 
     printed: str
@@ -46,17 +46,17 @@ class Published:
 
     @property
     def value(self) -> float | None:
-        """The number, in percent or a count; None of a bound."""
+        """The number, in percent or as a count; None for a bound."""
         return float(self.printed) if self.printed and self.bound is None else None
 
     @property
     def bound(self) -> float | None:
-        """Below what the number lies, where the paper prints no more."""
+        """The upper bound, if the paper prints only a bound."""
         return float(self.printed[1:]) if self.printed.startswith("<") else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Between what a rerun may lie: below a bound, or in the tolerance; None where nothing justifies one."""
+        """The accepted range of a rerun: below the bound, or within the tolerance; None if there is no tolerance."""
         if self.bound is not None:
             return -inf, self.bound
         if self.value is None or self.tolerance is None:
@@ -65,11 +65,11 @@ class Published:
 
 
 def read_paper(path: Path | str, metrics: Container[str]) -> dict[PaperKey, Published]:
-    """Return the paper's numbers in the file's order; ``metrics`` are the keys that the benchmark has.
+    """Return the paper's numbers in file order. metrics: the metric keys of the benchmark.
 
-    Without a column ``release`` a number stands beside ours of any. Numbers of one line on several splits are told by
-    the column ``split``. Raises ConfigError with the file and the line of an unknown metric, a missing cell, what is no
-    number, and equal keys.
+    Without a column ``release``, a number is compared with ours on any release. The column ``split`` distinguishes
+    numbers of one line on several splits. Raises ConfigError, with file and line, for an unknown metric, a missing
+    cell, an invalid number or a duplicate key.
     """
     published: dict[PaperKey, Published] = {}
     lines: dict[PaperKey, int] = {}
@@ -81,22 +81,24 @@ def read_paper(path: Path | str, metrics: Container[str]) -> dict[PaperKey, Publ
             try:
                 key, number = _read(columns, cells)
             except KeyError as error:
-                raise ConfigError(f"{where}: there is no column {error}: add it to the first line") from None
+                raise ConfigError(f"{where}: column {error} is missing: add it to the first line") from None
             except ValueError as error:
                 raise ConfigError(f"{where}: {error}") from None
             if key.metric not in metrics:
-                raise ConfigError(f"{where}: {key.metric!r} is no metric of this benchmark: correct or declare it")
+                raise ConfigError(f"{where}: {key.metric!r} is not a metric of this benchmark: correct or declare it")
             first = lines.setdefault(key, reader.line_num)
             if first != reader.line_num:
                 named = ", ".join(filter(None, (*key[:4], number_text(key.context_s), *key[5:])))
-                raise ConfigError(f"{path}, lines {first} and {reader.line_num}: equal keys ({named}): remove one")
+                raise ConfigError(
+                    f"{path}, lines {first} and {reader.line_num}: duplicate key ({named}): remove one line"
+                )
             published[key] = number
     return published
 
 
 def _read(columns: Sequence[str], cells: Sequence[str]) -> tuple[PaperKey, Published]:
     if len(cells) != len(columns):
-        raise ValueError(f"it has {len(cells)} cells, the first line {len(columns)}")
+        raise ValueError(f"it has {len(cells)} cells, but the first line has {len(columns)}: correct it")
     record = dict(zip(columns, cells, strict=True))
     values: dict[str, Any] = {"release": ""} | record
     values["context_s"] = float(record["context_s"]) if record["context_s"] else None

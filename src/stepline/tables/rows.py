@@ -1,4 +1,4 @@
-"""Rows of a table: the paper's number beside ours, one row per number, with a status."""
+"""Rows of a table: one row per number, with the paper's value, ours and a status."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ UNDECLARED = "add its encoder or context to config.yaml, or an entry to tables.y
 
 @dataclass(frozen=True, kw_only=True)
 class Row(Number):
-    """A row of the table; ``COLUMNS`` are its CSV form. None and "" are unknown.
+    """A row of the table; ``COLUMNS`` are its columns in CSV. None and "" mean unknown.
 
-    entry: "" of a number of the paper that nothing computes. rerun: the number of the paper's later edition, as
-    printed; rerun_note: what that is. n_in_part: how many of the videos are damaged. measure: the metric; column: its
-    place among the benchmark's. rank: of the setting, where a table is laid out. printed: the paper's number as
-    printed. beside: what the blind entry gets, where the status rests on it. selection: how the settings were chosen.
-    per_video: the value of each video. Values in percent, those of counts whole numbers.
+    entry: "" for a number of the paper that no entry computes. rerun: the number in the paper's later edition, as
+    printed. rerun_note: a description of that edition. n_in_part: the number of damaged videos. measure: the metric.
+    column: its index among the benchmark's metrics. rank: the position of the setting in a laid-out table. printed: the
+    paper's number as printed. beside: the score of the blind entry, if the status depends on it. selection: how the
+    settings were chosen. per_video: the value of each video. Values are in percent; counts are whole numbers.
     """
 
     value: float | None
@@ -62,12 +62,12 @@ class Row(Number):
 
     @property
     def options_text(self) -> str:
-        """The named options, sorted: ``key=value``, by semicolons."""
+        """The options, sorted by name: ``key=value``, separated by semicolons."""
         return ";".join(f"{key}={value_text(option.value)}" for key, option in sorted(self.options.items()))
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """What the method may see, as words."""
+        """The keywords of the method's inputs."""
         return tuple(each.word for each in self.sees)
 
 
@@ -79,19 +79,19 @@ def build(
     settings: Sequence[str] = (),
     rerun: str = "",
 ) -> list[Row]:
-    """Return the rows of a table from the ``numbers`` asked for and those of the paper in the CSV file ``paper``.
+    """Return the rows of a table for the requested ``numbers`` and the paper's numbers in the CSV file ``paper``.
 
-    metrics: the benchmark's by their keys; laid-out tables have their columns in this order. settings: those whose
-    lines come first in a laid-out table, in this order. rerun: what the numbers in the file's column ``rerun`` are.
+    metrics: the benchmark's metrics by key, in the order of columns. settings: the settings that are first in a
+    laid-out table, in this order. rerun: a description of the numbers in the file's column ``rerun``.
 
-    Ours of another split stands beside the paper's number and is not compared. A number of the paper that is not asked
-    for is added for each release that has numbers of its table: as a copy where it is a reference, as ``needs``
-    elsewhere. Rows are sorted by table, release (in the order of ``numbers``), method
-    (the paper's order, then ours), context and metric.
+    If our number is for another split than the paper's, both are in the row but are not compared. Numbers of the paper
+    that were not requested are added for each release with numbers of their table: a reference is copied, any other has
+    the status ``needs``. Rows are sorted by table, release (in the order of ``numbers``), method (the paper's order,
+    then ours), context and metric.
 
-    What can have no value is left out: a reference that the paper does not have, and a metric of which neither the
-    score nor the paper has a value (a method without class scores has no mAP). Raises StoreError where a score lacks a
-    number that the paper has.
+    Numbers that cannot have a value are omitted: a reference that is not in the paper, and a metric with a value in
+    neither the score nor the paper (a method without class scores has no mAP). Raises StoreError if a score has no
+    value for a number of the paper.
     """
     published = read_paper(paper, metrics) if paper else {}
     by_release = any(key.release for key in published)
@@ -126,9 +126,10 @@ def build(
 
 
 def _beside(numbers: Sequence[Number]) -> Callable[[Number], Blind | None]:
-    """Return what gives the blind entry's number beside one; None of a number without, and of that entry's own.
+    """Return a function from a number to the score of its blind entry; None for the blind entry itself or without one.
 
-    Its value is unknown where it was made otherwise than the number, or drawn once with an unknown deviation.
+    The score's value is unknown if its options differ from the number's, or if it is a single random draw with an
+    unknown standard deviation.
     """
     found = {_place(number, number.entry): number for number in numbers}
 
@@ -158,7 +159,7 @@ def _modality(number: Number) -> str:
 
 
 def _is_empty(number: Number) -> bool:
-    """Return whether a number that the paper does not have can have no value of ours either."""
+    """Return whether a number that is not in the paper cannot have a value of ours either."""
     if number.reference:
         return True
     score = number.score
@@ -166,7 +167,7 @@ def _is_empty(number: Number) -> bool:
 
 
 def _undeclared(key: PaperKey, beside: Sequence[Number]) -> Number:
-    """Return a number that the paper alone has. beside: those asked for of the same table and release."""
+    """Return a number that is only in the paper. beside: the requested numbers of the same table and release."""
     reference = key.setting == "reference"
     splits = (number.split for number in beside if number.metric == key.metric)
     here = {"release": beside[0].release, "split": key.split or next(splits, beside[0].split)}
@@ -176,7 +177,7 @@ def _undeclared(key: PaperKey, beside: Sequence[Number]) -> Number:
         entry="",
         paper_release=beside[0].paper_release,
         reference=reference,
-        note="" if reference else "nothing that is configured computes it",
+        note="" if reference else "no configured entry computes it",
         command="" if reference else UNDECLARED,
     )
 
@@ -237,7 +238,7 @@ def _measured(number: Number) -> Mapping[str, Any]:
     measured: Mapping[str, Any] = number.score["metrics"].get(number.metric) or {}
     if measured.get("value") is None:
         raise StoreError(
-            f"the scores of entry {number.entry!r} on {number.release} hold no {number.metric!r}: "
-            f"score it again, or leave {number.metric!r} out of its metrics in tables.yaml"
+            f"the scores of entry {number.entry!r} on {number.release} have no {number.metric!r}: "
+            f"score it again, or remove {number.metric!r} from its metrics in tables.yaml"
         )
     return measured

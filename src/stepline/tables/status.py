@@ -1,20 +1,20 @@
-"""The status of a number: the first of these that holds.
+"""The status of a number: the first in this list that applies.
 
 ==================  ====================================================================================================
 ``reference``       copied from the paper (humans, closed models); nothing is computed
-``needs``           no value yet: the note names the weights, videos or key, the command fills them
-``ours``            a value to which the paper has no number
-``inconsistent``    the paper's number cannot be right; the evidence stands in its CSV file and in the note
-``not comparable``  another release, split, protocol or option than the paper's, a subset, or videos that are missing
-                    or were read in part
+``needs``           no value yet: the note names missing weights, videos or keys, and the command computes the number
+``ours``            a value without a number in the paper
+``inconsistent``    the paper's number cannot be right; the evidence is in its CSV file and in the note
+``not comparable``  another release, split, protocol or option than the paper's, a subset, or missing or partly read
+                    videos
 ``exact``           the value rounds to the printed digits
-``within``          it lies in the tolerance, or below a printed bound such as ``<0.01``; tolerance and source stand in
-                    the paper's CSV file and in the note
-``inconclusive``    it does, but a method that sees nothing would too, more often than once in 20 draws
-``differs``         it does not, or no tolerance is justified
+``within``          the value is within the tolerance, or below a printed bound such as ``<0.01``; the tolerance and its
+                    source are in the paper's CSV file and in the note
+``inconclusive``    the value is within the tolerance, but a blind baseline would be too, in more than one of 20 draws
+``differs``         the value is outside the tolerance, or no tolerance is justified
 ==================  ====================================================================================================
 
-Only the last four can be compared, and only they have a ``difference``, though none from a bound.
+Only numbers with the last four statuses are compared with the paper and have a ``difference``, except from a bound.
 """
 
 from collections.abc import Mapping
@@ -44,13 +44,13 @@ MARKS: dict[Status, str] = {
 }
 MEANINGS: dict[Status, str] = {
     "exact": "our value rounds to the printed digits",
-    "within": "our value lies in the tolerance, whose source the note names, or below a printed bound",
-    "inconclusive": "our value lies in the tolerance, but a blind baseline would too, more often than once in 20 draws",
-    "differs": "our value lies outside the tolerance, or no tolerance is justified",
+    "within": "our value is within the tolerance (the note gives its source) or below a printed bound",
+    "inconclusive": "our value is within the tolerance, but so is a blind baseline in more than one of 20 draws",
+    "differs": "our value is outside the tolerance, or no tolerance is justified",
     "not comparable": "another release, split or option than the paper's, a subset, or missing videos",
-    "inconsistent": "the paper's number cannot be right; the note says why",
+    "inconsistent": "the paper's number cannot be right; the note explains why",
     "reference": "copied from the paper; nothing is computed",
-    "needs": "no value yet: the note names what is missing, the command fills it",
+    "needs": "no value yet: the note names the missing inputs, and the command computes the number",
     "ours": "the paper has no such number",
 }
 PARTIAL = (
@@ -58,16 +58,16 @@ PARTIAL = (
     ("n_queries", "queries_listed", "queries"),
     ("pool_used", "pool_listed", "pool"),
 )
-"""The counts that tell whether all was evaluated: of what was, of what there is, and what it is."""
+"""The counts that show whether everything was evaluated: the evaluated number, the total, and the unit."""
 CHANCE = 0.05
-"""How likely a method that sees nothing may lie in a tolerance that tells anything."""
+"""The highest probability of a blind baseline within the tolerance at which ``within`` is conclusive."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A number's status, its difference from the paper's, and what explains them.
+    """A number's status, its difference from the paper's number, and remarks that explain them.
 
-    beside: what a method gets that sees nothing, where there is an interval to lie in.
+    beside: the score of the blind baseline, if the paper's number has a tolerance or bound.
     """
 
     status: Status
@@ -79,13 +79,13 @@ class Judged:
 def judge(
     number: Number, value: float | None, paper: Published | None, counts: Mapping[str, Any], blind: Blind | None = None
 ) -> Judged:
-    """Return a number's status and what explains it.
+    """Return a number's status and its explanation.
 
-    counts: such as ``n_videos`` of ``n_listed`` that were evaluated, see `PARTIAL`, where they are known.
-    blind: what a method gets that sees nothing; None of that method itself, and where there is none.
+    counts: the known counts, such as ``n_videos`` evaluated of ``n_listed``, see `PARTIAL`. blind: the score of the
+    blind baseline; None for the baseline itself and if there is none.
     """
     if number.reference:
-        made = f", made on {number.paper_release}" if number.paper_release not in ("", number.release) else ""
+        made = f", computed on {number.paper_release}" if number.paper_release not in ("", number.release) else ""
         return Judged("reference", None, [f"copied from the paper{made}"])
     if value is None:
         return Judged("needs", None, [f"needs {';'.join(map(str, number.needs))}"] if number.needs else [])
@@ -97,12 +97,12 @@ def judge(
     other = partial + _other_protocol(number, paper)
     if other:
         return Judged("not comparable", None, other)
-    difference, source = None, "the paper prints a bound alone"
+    difference, source = None, "the paper prints only a bound"
     if paper.value is not None:
         difference, source = value - paper.value, f"tolerance ±{paper.tolerance or 0:g}: {paper.tolerance_source}"
         step = Decimal(1).scaleb(-paper.decimals)
         if paper.truncated and Decimal(repr(round(value, 8))).quantize(step, ROUND_DOWN) == Decimal(paper.printed):
-            return Judged("exact", difference, ["the paper cuts digits off where others round"])
+            return Judged("exact", difference, ["the paper truncates digits instead of rounding"])
         if round_half_up(value, step) == Decimal(paper.printed):
             return Judged("exact", difference)
     if paper.interval is None:
@@ -127,16 +127,16 @@ def _partial(number: Number, counts: Mapping[str, Any]) -> list[str]:
         if counts.get(used) is not None and counts.get(listed) is not None and counts[used] < counts[listed]:
             remarks.append(f"{what}: {counts[used]} of {counts[listed]} evaluated")
     if counts.get("n_in_part"):
-        remarks.append(f"videos: {counts['n_in_part']} read in part, {counts['absent_s']:.1f} s absent")
+        remarks.append(f"videos: {counts['n_in_part']} partly read, {counts['absent_s']:.1f} s missing")
     return remarks
 
 
 def _other_protocol(number: Number, paper: Published) -> list[str]:
     remarks = []
     if number.paper_release not in ("", number.release):
-        remarks.append(f"release {number.release}, the paper's numbers were made on {number.paper_release}")
+        remarks.append(f"release {number.release}, the paper's numbers are for {number.paper_release}")
     if paper.split != number.split:
-        remarks.append(f"split {number.split}, the paper's number is of {paper.split}")
+        remarks.append(f"split {number.split}, the paper's number is for {paper.split}")
     if number.protocol != "paper":
         remarks.append(f"protocol {number.protocol} the paper's")
     for key, option in sorted(number.options.items()):

@@ -1,4 +1,4 @@
-"""Values as the text of cells."""
+"""Formatting of values in cells."""
 
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
@@ -7,17 +7,17 @@ from stepline.benchmark.words import Metric
 
 
 def round_half_up(value: float, step: Decimal) -> Decimal:
-    """Return ``value`` with the digits of ``step``; halves go up, also those just below which a float lies."""
+    """Return ``value`` rounded half up to the digits of ``step``, tolerating float errors just below a half."""
     return Decimal(repr(round(value, 8))).quantize(step, ROUND_HALF_UP)
 
 
 def percent(value: float) -> str:
-    """Return a percentage with the 2 decimals of the papers."""
+    """Return a percentage with 2 decimals, as in the papers."""
     return str(round_half_up(value, Decimal("0.01")))
 
 
 def metric_text(metric: Metric, value: float) -> str:
-    """Return a metric's value as it is shown: a whole number of a count, else a percentage."""
+    """Return a metric's value as text: a whole number for a count, otherwise a percentage without unit."""
     return str(round_half_up(value, Decimal(1))) if metric.count else percent(value)
 
 
@@ -27,13 +27,13 @@ def shown_value(metric: Metric, value: float) -> str:
 
 
 def difference_text(metric: Metric, difference: float) -> str:
-    """Return a difference from the paper's value with its sign; none of what rounds to zero."""
+    """Return a difference from the paper's value with its sign, or without sign if it rounds to zero."""
     text = metric_text(metric, difference)
     return f"{'+' if difference > 0 else ''}{text}" if float(text) else text.removeprefix("-")
 
 
 def value_text(value: Any) -> str:
-    """Return an option's or a cell's value as text; lists are joined by a comma."""
+    """Return an option's or a cell's value as text; lists are joined with commas."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -46,5 +46,5 @@ def value_text(value: Any) -> str:
 
 
 def number_text(value: float | None) -> str:
-    """Return a number without needless zeros, empty where it is unknown."""
+    """Return a number without trailing zeros, "" if unknown."""
     return "" if value is None else f"{float(value)!r}".removesuffix(".0")

@@ -79,7 +79,7 @@ def test_miou_of_batches_cannot_be_compared(banks: None) -> None:
     transformer = found["Transformer-based", "T=3", "base_sr"]  # 26.27, tolerance 1
     assert transformer.status == "within"
     assert transformer.note.startswith("tolerance ±1: the paper's error bar over seeds")
-    assert "; Random gets 0.00, and lies there with probability 0.00; " in transformer.note
+    assert "; Random scores 0.00, in this range with probability 0.00; " in transformer.note
 
 
 def test_published_features_are_imported_by_their_own_verb() -> None:
