@@ -31,7 +31,7 @@ def came(shard: str, record: Record) -> None:
 def test_nothing_runs_and_nothing_is_done_in_an_empty_folder() -> None:
     graph = Graph(config())
     assert {state.word for state in states(graph, to_do(graph)).values()} == {"waiting"}
-    assert state("media", "001").reason == "datasets/mine/media/manifests/001.json is not there yet"
+    assert state("media", "001").reason == "datasets/mine/media/manifests/001.json does not exist yet"
 
 
 def test_a_job_runs_while_it_holds_its_log() -> None:
@@ -72,9 +72,9 @@ def test_a_job_is_done_whose_record_has_the_videos_that_are_listed_now() -> None
     write_manifest("datasets/mine/media/manifests/001.json", {"b": {"status": "gone", "reason": "removed"}})
     assert state("videos", "001") == state("media", "001") == State("done")
     write_manifest("datasets/mine/media/manifests/001.json", {"other": present | {"status": "failed"}})
-    assert state("media", "001") == State("waiting", "other videos are listed")
+    assert state("media", "001") == State("waiting", "the list of videos changed")
     write_manifest("datasets/mine/media/manifests/001.json", {"b": {"status": "failed", "reason": "", "revision": 1}})
-    assert state("media", "001") == State("waiting", "sound and scores were made by another revision")
+    assert state("media", "001") == State("waiting", "sound and scores are from another revision")
 
 
 def test_what_comes_after_a_job_that_is_not_done_is_not_done_either() -> None:
@@ -86,7 +86,7 @@ def test_a_record_whose_file_is_gone_makes_its_job_wait() -> None:
     came("001", Record(video="b", status="gone", reason="removed"))
     assert state("videos", "001").word == "done"
     Path("datasets/mine/videos/b.json").unlink()
-    assert state("videos", "001") == State("waiting", "datasets/mine/videos/b.json is gone")
+    assert state("videos", "001") == State("waiting", "datasets/mine/videos/b.json no longer exists")
     assert Path("datasets/mine/availability/001.json").exists()  # only a run removes it
 
 

@@ -52,7 +52,7 @@ def test_successes_and_failures_silence_and_reasons_are_said() -> None:
     assert text.count('<article class="success">') == 1
     assert '<article class="failure">' not in text
     assert "<h4>Failures</h4>" not in text
-    assert "Nothing is said." in text
+    assert "No speech." in text
     assert '<th scope="row">1: step 2, true</th><td class="number">0.5</td>' in text
     assert '<h3 id="b">None</h3>' in text
     assert "no scores" in text

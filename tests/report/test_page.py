@@ -129,7 +129,7 @@ def test_a_video_that_is_read_in_part_says_which_times_are_absent(pipeline: Pipe
     assert (a["status"], a["absent_s"], a["duration_s"], a["histogram"]) == ("partial", "3.5", "8.0", "40")
     assert a["reason"] == "2.000 to 3.500 s: damaged; 8.000 to 10.000 s: truncated"
     assert (b["status"], b["absent_s"]) == ("failed", "")
-    counted = "1 of 3 videos, 1 of them in part (3.5 s absent), 0.1 minutes, 2 shots, 1 sentences, 3 words; 2 failed."
+    counted = "1 of 3 videos, 1 of them partly (3.5 s missing), 0.1 minutes, 2 shots, 1 sentences, 3 words; 2 failed."
     assert counted in Path("results/mine/videos.md").read_text()
 
 
@@ -179,11 +179,13 @@ def test_what_a_recogniser_is_missing_stands_with_its_command(pipeline: Pipeline
     assert made.command == "export DEEPGRAM_API_KEY=..."
     assert made.rows[0]["sentences"] == ""
     write_page(wanting, PAGE)
-    needed = "The rest needs key:DEEPGRAM_API_KEY: <code>export DEEPGRAM_API_KEY=...</code>, then the same run again."
+    needed = (
+        "The rest needs key:DEEPGRAM_API_KEY: run <code>export DEEPGRAM_API_KEY=...</code>, then the workflow again."
+    )
     assert needed in PAGE.read_text()
     write_summary(wanting)
     last = Path("results/mine/videos.md").read_text().splitlines()[-1]
-    assert last == "The rest needs key:DEEPGRAM_API_KEY: `export DEEPGRAM_API_KEY=...`, then the same run again."
+    assert last == "The rest needs key:DEEPGRAM_API_KEY: run `export DEEPGRAM_API_KEY=...`, then the workflow again."
 
 
 def test_what_was_heard_stays_where_the_recogniser_is_missing_something_since(

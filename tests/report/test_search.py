@@ -49,7 +49,7 @@ def found(*matches: Match, **more: object) -> Found:
     values = {
         "text": "cut the bread",
         "backbone": "minilm",
-        "what": "what is said, by minilm on the pocketsphinx transcripts",
+        "what": "speech, by minilm on the pocketsphinx transcripts",
         "similarity": "cosine",
         "searched": 2,
         "listed": 3,
@@ -141,7 +141,7 @@ def test_without_the_video_the_nearest_picture_says_its_time_and_none_is_said_so
     page = write_page(pipeline, found(*matches, videos=(NOWHERE,)))
     assert pictures(page) == [GREY, GREY, b""]
     notes = [card["note"] for card in cards(page)]
-    assert notes == ["the picture is of 0:10", "", "no picture: the video is not there any more"]
+    assert notes == ["picture at 0:10", "", "no picture: the video file no longer exists"]
     assert data(page)["videos"]["a_b"] | {"pictures": []} == dict.fromkeys(("file", "path", "address")) | {
         "pictures": []
     }
@@ -184,7 +184,7 @@ def test_the_page_knows_the_file_or_an_address_without_secrets(pipeline: Pipelin
             shown.locator("a.picture").first.get_attribute("href")
             == "https://www.youtube.com/watch?v=xxxxxxxxxxx&t=3715s"
         )
-        assert "not kept, so nothing can be played" in shown.locator("[data-video=secret]").inner_text()
+        assert "not kept and cannot be played" in shown.locator("[data-video=secret]").inner_text()
 
 
 def test_the_page_is_escaped_and_needs_nothing_else_and_is_the_same_again(pipeline: Pipeline) -> None:
@@ -193,8 +193,10 @@ def test_the_page_is_escaped_and_needs_nothing_else_and_is_the_same_again(pipeli
     page = write_page(pipeline, hostile, f"stepline search {HOSTILE}")
     content = page.read_bytes()
     assert b"<script>alert" not in content
-    assert b"minilm does not know, or does not read that far: &lt;script&gt;" in content.replace(b"Minilm", b"minilm")
-    assert b"its score higher than all less than 10 s away" in content
+    assert b"minilm does not know these words, or truncates the text before them: &lt;script&gt;" in content.replace(
+        b"Minilm", b"minilm"
+    )
+    assert b"with the highest score within 10 s in its video" in content
     with opened(page) as shown:
         assert shown.locator("h1").inner_text() == f"“{HOSTILE}”"
         assert HOSTILE in shown.locator("#results").inner_text()
@@ -253,7 +255,7 @@ def test_a_click_plays_the_moment_until_its_end(pipeline: Pipeline) -> None:
         shown.wait_for_function("document.querySelector('video').paused")
         time_s, _ = shown.evaluate(playing)
         assert 11.6 <= time_s < 12.3
-        shown.get_by_role("button", name="Go on from here").click()
+        shown.get_by_role("button", name="Continue from here").click()
         shown.wait_for_function("document.querySelector('video').currentTime > 12.4")
         box = shown.locator("button.curve").bounding_box()
         shown.mouse.click(box["x"] + box["width"] * 0.75, box["y"] + 10)
@@ -385,8 +387,11 @@ def test_a_corpus_that_does_not_fit_has_the_command(searchable: Pipeline, monkey
     assert searcher.embedded is None
     with opened(page) as shown:
         form = shown.locator("form").inner_text()
-        assert "cannot search words: a page holds the transcripts of up to 200 videos, 4 MB." in form
-        assert "“More like this” is a command: a page holds the vectors of up to 200 videos, 4 MB." in form
+        assert "cannot search words: a page can contain the transcripts of up to 200 videos, 4 MB." in form
+        assert (
+            "“More like this” shows a command to run: a page can contain the features of up to 200 videos, 4 MB."
+            in form
+        )
         shown.locator("summary", has_text="More like this").first.click()
         assert re.search(r"stepline search mine --like (a_b|c)@\d", shown.locator("#results").inner_text())
 
@@ -394,10 +399,10 @@ def test_a_corpus_that_does_not_fit_has_the_command(searchable: Pipeline, monkey
 def test_what_does_not_stand_out_is_said() -> None:
     weak = found(Match("a", 1.0, 0.2), spread=Spread(rows=1000, best=0.2, usual=0.1, expected=0.25), unsaid=("foo",))
     unsaid, weak_score = hints(weak)
-    assert unsaid == "no transcript has the words: foo"
+    assert unsaid == "no transcript contains the words: foo"
     assert weak_score == (
-        "nothing stands out: the best score, 0.200, is within the spread of all 1,000 (median 0.100; up to 0.250 is "
-        "usual where nothing answers the question)"
+        "no clear match: the best score, 0.200, is within the spread of all 1,000 (median 0.100; scores up to 0.250 "
+        "are usual without a match)"
     )
     assert hints(found(Match("a", 1.0, 0.5))) == []
 
@@ -407,7 +412,7 @@ def test_the_terminal_has_videos_with_moment_and_steps_and_a_table_of_matches() 
     steps = Step(3590.0, 3605.0, "cut"), Step(3605.0, 3660.0)
     videos = ranked("a", 3600.0, *steps, score=0.4567), ranked("kitchen-2", 30.0, score=-0.1)
     assert list(lines(found(*matches, videos=videos))) == [
-        "what is said, by minilm on the pocketsphinx transcripts; cosine; 2 of 3 videos",
+        "speech, by minilm on the pocketsphinx transcripts; cosine; 2 of 3 videos",
         "moment: half of the sentences",
         "",
         "rank  video         score",
@@ -424,7 +429,7 @@ def test_the_terminal_has_videos_with_moment_and_steps_and_a_table_of_matches() 
         "",
     ]
     seen = list(lines(found(Match("a", 1.0, 104.5), unseen=("foo", "bar"), backbone="s3d-oepp")))
-    assert seen[1] == "s3d-oepp does not know, or does not read that far: foo, bar"
+    assert seen[1] == "s3d-oepp does not know these words, or truncates the text before them: foo, bar"
     assert seen[-3:-1] == ["rank  video     score      time", "   1  a       104.500      0:01"]
 
 

@@ -93,7 +93,7 @@ def test_of_many_values_the_highest_is_said(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(study, "VALUES_SAID", 2)
     asked = [number(method=str(value), score=score(value)) for value in (10.0, 30.0, 20.0)]
     assert alts(page(tmp_path, build(asked, None))) == [
-        "Acc in percent: 3 values, which the tables below hold; the highest is 30.0 L zero-shot 1 min 30.00."
+        "Acc in percent: 3 values, listed in the tables below; the highest is 30.0 L zero-shot 1 min 30.00."
     ]
 
 

@@ -129,11 +129,13 @@ def test_pictures_outlive_their_video_and_others_say_why_they_are_not_there(clip
     cut(0, 0.5, 0.7, 1.0)
     assert list(write()) == [0, 2]
     reasons = read_thumbnails("mine", ["000"]).reasons
-    assert reasons == {"a": f"no pictures of 1 shots: {clip} is gone: run `snakemake`, which brings it again"}
+    assert reasons == {
+        "a": f"no pictures for 1 shots: {clip} no longer exists: run `snakemake`, which fetches it again"
+    }
     write_availability(clip.with_suffix(".json"), [replace(record, kept=False)])
     write()
     reasons = read_thumbnails("mine", ["000"]).reasons
-    assert reasons == {"a": "no pictures of 1 shots: the video was deleted after use"}
+    assert reasons == {"a": "no pictures for 1 shots: the video was deleted after use"}
     assert len(list((FOLDER / "a").iterdir())) == 2
 
 

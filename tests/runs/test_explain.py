@@ -45,7 +45,7 @@ def test_what_became_of_inputs_is_said(made: Tiny) -> None:
     release.write_text("{}")
     assert f"{release}  (changed since)" in explain(TABLE, "three", "all", "first")
     release.unlink()
-    assert f"{release}  (gone)" in explain(TABLE, "three", "all", "first")
+    assert f"{release}  (deleted)" in explain(TABLE, "three", "all", "first")
 
 
 def test_a_line_of_another_window_is_that_of_its_job(made: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_a_record_in_another_form_is_one_line(made: Tiny, change: Callable[[Any]
     for verb in (lambda: explain(TABLE, "three", "all", "first"), lambda: accept(type(made), "tiny", "constant")):
         with pytest.raises(StoreError, match=rf"^{path} is damaged or of another version of Stepline \({why}") as error:
             verb()
-        assert str(error.value).endswith(f"again by `snakemake --cores 8 {predictions} --forcerun {predictions}`")
+        assert str(error.value).endswith(f"again with `snakemake --cores 8 {predictions} --forcerun {predictions}`")
     assert list(made.stale()) == []
 
 
@@ -125,11 +125,11 @@ def test_a_metric_without_a_value_says_once_what_it_needs(made: Tiny) -> None:
 
 
 def test_what_no_table_has_is_one_line(made: Tiny) -> None:
-    with pytest.raises(ConfigError, match="^results/tiny/table1.csv has no line of 'x' on 'first'; its entries"):
+    with pytest.raises(ConfigError, match="^results/tiny/table1.csv has no line for 'x' on 'first'; its entries"):
         explain(TABLE, "x", "all", "first")
     with pytest.raises(
-        ConfigError, match="^results/tiny/table1.csv has no line of 'drawn' on 'v9'; its releases are first$"
+        ConfigError, match="^results/tiny/table1.csv has no line for 'drawn' on 'v9'; its releases are first$"
     ):
         explain(TABLE, "drawn", "all", "v9")
-    with pytest.raises(MissingError, match="^results/tiny/table9.csv is not there: run `snakemake"):
+    with pytest.raises(MissingError, match="^results/tiny/table9.csv does not exist: run `snakemake"):
         explain(Path("results/tiny/table9.csv"), "x", "all", "first")

@@ -49,7 +49,7 @@ def test_of_an_entry_its_lowest_seed_is_shown(made: Tiny) -> None:
     assert [(each.end_s, each.verdict) for each in track.spans] == [(2.0, "hit")]
 
 
-@pytest.mark.parametrize(("video", "note"), [("a", "the predictions are of test"), ("h", "have no times")])
+@pytest.mark.parametrize(("video", "note"), [("a", "the predicted splits are test"), ("h", "have no times")])
 def test_where_there_are_no_spans_a_note_says_why(made: Tiny, video: str, note: str) -> None:
     (track,) = predicted(made, made.dataset("first"), video, "three", "first")
     assert note in track.note
@@ -58,7 +58,7 @@ def test_where_there_are_no_spans_a_note_says_why(made: Tiny, video: str, note: 
 
 def test_what_was_not_predicted_is_one_line(made: Tiny) -> None:
     dataset = made.dataset("first")
-    with pytest.raises(ConfigError, match="has no predictions of nobody on first"):
+    with pytest.raises(ConfigError, match="has no predictions for nobody on first"):
         predicted(made, dataset, "e", "nobody", "first")
     with pytest.raises(ConfigError, match="release 'third' of first is not configured; choose from first"):
         predicted(made, dataset, "e", "three", "third")

@@ -172,12 +172,12 @@ class TestAbout:
 
     def test_those_of_another_configuration_are_one_line(self) -> None:
         with pytest.raises(
-            StoreError, match="^p.parquet was made by another configuration: run `stepline predict` again$"
+            StoreError, match="^p.parquet was written with another configuration: run `stepline predict` again$"
         ):
             read_predictions(self.write("abd"), Everything, "abc")
 
     def test_an_absent_file_is_one_line(self) -> None:
-        with pytest.raises(StoreError, match="^p.parquet is not there: run `stepline predict`$"):
+        with pytest.raises(StoreError, match="^p.parquet does not exist: run `stepline predict`$"):
             read_predictions(Path("p.parquet"), Everything, "abc")
 
     @pytest.mark.parametrize("keep", [0, 100, -4])

@@ -190,11 +190,13 @@ class TestScore:
 
     def test_a_metric_that_is_not_declared_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Tiny, "values", lambda self, inputs, made: {"eror": values([1], "a")})
-        with pytest.raises(ConfigError, match="values: 'eror' is no metric; choose from error, near, n"):
+        with pytest.raises(ConfigError, match="values: 'eror' is not a metric; choose from error, near, n"):
             self.scored(self.inputs(tmp_path), self.guesses(2))
 
     def test_predictions_of_another_configuration_are_not_scored(self, tmp_path: Path) -> None:
         self.scored(self.inputs(tmp_path), self.guesses(1))
         other = tiny(tmp_path, entries={"drawn": {"seeds": [9]}})
-        with pytest.raises(StoreError, match="^p was made by another configuration: run `stepline predict` again$"):
+        with pytest.raises(
+            StoreError, match="^p was written with another configuration: run `stepline predict` again$"
+        ):
             score(other.inputs(job(other, "drawn")), Path("p"), Path("s.json"))

@@ -108,9 +108,9 @@ class TestFit:
         assert read_json(paths.scores(*PLACE))["status"] == "needs"
 
     def test_what_cannot_be_fitted_is_one_line(self, verbs: Verbs) -> None:
-        with pytest.raises(ConfigError, match="^entry 'three' is not fitted$"):
+        with pytest.raises(ConfigError, match="^entry 'three' is not trained$"):
             verbs.fit("first", "three", "all", 0)
-        with pytest.raises(ConfigError, match=r"^config: tiny.head.seeds: 7 is not one of them; add it, or fit"):
+        with pytest.raises(ConfigError, match=r"^config: tiny.head.seeds: 7 is not in the list; add it, or use"):
             verbs.fit(*PLACE[1:], 7)
         with pytest.raises(ConfigError, match="^tiny has no entry 'five' on 'first' at 'all'$"):
             verbs.fit("first", "five", "all", 0)
@@ -127,7 +127,9 @@ class TestPredict:
 
     def test_a_seed_that_is_left_out_is_one_line(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Drawn, "predict", lambda self, inputs, fits: [guess(seed=1)])
-        with pytest.raises(ConfigError, match=r"^the method of drawn made predictions for the seeds \[1\]; its entry"):
+        with pytest.raises(
+            ConfigError, match=r"^the method of drawn returned predictions for the seeds \[1\]; its entry"
+        ):
             verbs.predict("first", "drawn", "all")
 
     def test_a_value_of_another_type_is_one_line(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,11 +154,11 @@ class TestPredict:
 
 class TestScore:
     def test_predictions_must_be_there_and_of_this_configuration(self, verbs: Verbs, tmp_path: Path) -> None:
-        with pytest.raises(StoreError, match="all.parquet is not there: run `stepline predict`"):
+        with pytest.raises(StoreError, match="all.parquet does not exist: run `stepline predict`"):
             verbs.score("first", "drawn", "all")
         verbs.predict("first", "drawn", "all")
         other = Verbs(tiny(tmp_path, entries={"drawn": {"seeds": [3]}}))
-        with pytest.raises(StoreError, match="all.parquet was made by another configuration"):
+        with pytest.raises(StoreError, match="all.parquet was written with another configuration"):
             other.score("first", "drawn", "all")
 
 

@@ -270,7 +270,7 @@ def test_what_is_said_is_found_and_each_sentence_is_encoded_once(words: None) ->
     say(pipeline, {"a": lines, "b": [("boil the big potatoes", 7.0)]})
     Words.encoded = 0
     found = find(pipeline, "boil water")
-    assert found.what == "what is said, by minilm on the pocketsphinx transcripts"
+    assert found.what == "speech, by minilm on the pocketsphinx transcripts"
     assert (found.matches[0].sentence, found.matches[0].time_s) == ("boil the water", 31.5)
     assert places(found.matches) == [("a", 31.5), ("b", 7.0), ("a", 4.0)]
     assert ranked(found) == ["a", "b"]
@@ -326,7 +326,7 @@ def test_released_transcripts_are_searched_where_they_are_configured(
     monkeypatch.setattr(Study, "load", lambda self, name: SimpleNamespace(recordings={"09122021": None}))
     monkeypatch.setattr(Study, "release_file", lambda self, name, path: Path(name, Path(path).name))
     found = find(pipeline, "the airlock", backbone="minilm")
-    assert found.what == "what is said, by minilm on the released transcripts"
+    assert found.what == "speech, by minilm on the released transcripts"
     assert (found.searched, found.listed) == (1, 18)
     assert (found.matches[0].sentence, found.matches[0].time_s) == ("Open the airlock", 60.0)
 
@@ -343,7 +343,7 @@ def test_hirests_released_transcripts_are_searched_by_their_times(words: None, m
     }
     monkeypatch.setattr(hirest, "subtitles", lambda videos: subtitles)
     found = find(pipeline, "the jar", backbone="minilm")
-    assert found.what == "what is said, by minilm on the released transcripts"
+    assert found.what == "speech, by minilm on the released transcripts"
     assert [(match.sentence, match.time_s) for match in found.matches] == [("fill the jar", 60.0), ("hello", 1.0)]
     assert ranked(found) == ["j1"]
 
@@ -351,7 +351,7 @@ def test_hirests_released_transcripts_are_searched_by_their_times(words: None, m
 @pytest.mark.parametrize(
     ("text", "more", "line"),
     [
-        (" ", {}, "a text to search for has 1 to 500 characters that can be printed, not 0"),
+        (" ", {}, "the search text must have 1 to 500 printable characters, not 0"),
         ("a" * 501, {}, "has 1 to 500 characters that can be printed, not 501"),
         ("a\x07", {}, "characters that can be printed"),
         ("caf\udce9", {}, "characters that can be printed"),
@@ -361,7 +361,7 @@ def test_hirests_released_transcripts_are_searched_by_their_times(words: None, m
         ("red", {"backbone": "colors"}, "backbone 'colors' is not known; did you mean 'colours'?"),
         ("red", {"backbone": "histogram"}, "backbone histogram has no text tower"),
         ("red", {"backbone": "colours"}, "mine has no features of colours: add it to its backbones"),
-        ("red", {"backbone": "minilm"}, "mine has no transcripts in which something is said"),
+        ("red", {"backbone": "minilm"}, "mine has no transcripts with speech"),
         (
             "red",
             {},
@@ -377,7 +377,7 @@ def test_what_cannot_be_searched_is_one_line(text: str, more: dict[str, Any], li
 
 
 def test_where_no_speech_is_wanted_the_line_says_how_to_want_it() -> None:
-    with pytest.raises(MissingError, match="for transcripts name `speech` in its `stages` and run `snakemake`"):
+    with pytest.raises(MissingError, match="for transcripts add `speech` to its `stages` and run `snakemake`"):
         find(configured("histogram", stages=["features"]), "red")
 
 
@@ -389,7 +389,7 @@ def test_the_verb_prints_and_writes_the_same_each_time(words: None, capsys: pyte
     said = capsys.readouterr()
     assert said.err == ""
     first, *_, last = said.out.splitlines()
-    assert first == "what is said, by minilm on the pocketsphinx transcripts; cosine; 2 of 2 videos"
+    assert first == "speech, by minilm on the pocketsphinx transcripts; cosine; 2 of 2 videos"
     assert "   1  a         0.577   1:01:11  boil the water" in said.out.splitlines()
     page = Path(last.removeprefix("Page: "))
     assert page.parent == Path("results/mine/search")
@@ -507,7 +507,7 @@ def test_transcripts_of_another_recogniser_are_searched_where_the_configured_one
     whisper = validate({"datasets": {"mine": {"videos": "clips"}}, "asr": {"engine": "whisper"}})
     pipeline = Pipeline.of(whisper, "mine")
     found = find(pipeline, "boil")
-    assert found.what == "what is said, by minilm on the pocketsphinx transcripts"
+    assert found.what == "speech, by minilm on the pocketsphinx transcripts"
     assert found.matches[0].sentence == "boil the water"
     paths.manifest(paths.transcripts("mine", "pocketsphinx"), "000").unlink()
     with pytest.raises(MissingError, match=r"run `stepline fetch weights/.*` and run `snakemake`, as whisper needs it"):

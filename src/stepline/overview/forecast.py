@@ -1,4 +1,4 @@
-"""Hours of work and disk of the jobs that are not done, before they run."""
+"""Estimates of the hours and disk space of the jobs that are not done."""
 
 import os
 import shutil
@@ -21,22 +21,22 @@ from stepline.pipeline import Pipeline
 from stepline.spec import ClipSpec, Spec
 
 Basis = Literal["measured", "typical", "at most"]
-"""Of a forecast: earlier runs in this work folder; `TYPICAL`; what a scheduler is asked for."""
+"""The basis of an estimate: earlier runs in this work folder; `TYPICAL`; the time requested from a scheduler."""
 TYPICAL = {"media": 0.10, "decode": 0.16}
-"""Seconds of a core for a second of 1280x720 at 30 frames a second, with sound, and without (perf/README.md)."""
+"""Core seconds per second of 1280x720 video at 30 frames per second, with audio and without (perf/README.md)."""
 FRAME_S = {"s3d": 0.029, "videoclip": 0.029, "timesformer": 0.62, "egovlp": 0.69}
-"""Seconds of a core for a frame of 224 x 224 that a network of the family sees, by perf/networks.py."""
+"""Core seconds per 224 x 224 frame for each network family, from perf/networks.py."""
 BYTES_PER_S = {"media": 33_000, "shots": 60, "transcripts": 200, "thumbnails": 800}
-"""What a second of video takes on disk: 16 kHz sound with scores; pictures of shots of five seconds."""
+"""Bytes on disk per second of video, for 16 kHz audio with content scores and shots of five seconds."""
 DOWNLOAD_BYTES_PER_S = 400_000
-"""Of a download of 720 lines, at most; where videos of the data set came, what these take."""
+"""Upper bound for downloads in 720p; if some videos of the data set exist, their rate is used instead."""
 UNKNOWN = ("videos", "encode", "fit", "predict", "score")
-"""Rules whose jobs may take long, and of which no forecast of time is made."""
+"""Rules whose jobs can be slow and whose time is not estimated."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Hours, and what they follow from."""
+    """Hours and the basis of the estimate."""
 
     hours: float
     basis: Basis
@@ -44,7 +44,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Work:
-    """Work on so many hours of video. cpu: by one job. gpu: None where none helps."""
+    """Work on some hours of video. cpu: hours of one job. gpu: None if a GPU does not help."""
 
     what: str
     video_hours: float
@@ -54,7 +54,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Disk:
-    """What a folder takes in bytes at the most; None where it is not known. here: whether it is on this disk."""
+    """The maximum bytes of a folder; None if unknown. here: whether it is on this disk."""
 
     folder: str
     bytes: int | None
@@ -63,7 +63,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Videos:
-    """A data set's videos: how many are listed, of how many hours; guessed: of how many a length is a guess."""
+    """The number of listed videos of a data set and their hours. guessed: the number of guessed lengths."""
 
     name: str
     listed: int
@@ -73,9 +73,9 @@ class Videos:
 
 @dataclass(frozen=True)
 class Described:
-    """What is left of the features of a backbone and a data set.
+    """The features of a backbone on a data set that are not computed yet.
 
-    rows: how many; None where what lists the clips that they describe is not there yet.
+    rows: the number of rows; None if the list of clips does not exist yet.
     """
 
     pipeline: Pipeline
@@ -85,12 +85,12 @@ class Described:
 
     @property
     def frames(self) -> float:
-        """How many frames a network sees."""
+        """The number of frames that a network processes."""
         return (self.rows or 0) * getattr(self.spec, "num_frames", 1)
 
     @property
     def disk(self) -> Disk:
-        """What the rows take."""
+        """The disk space of the rows."""
         value = 2 if getattr(self.spec, "dtype", "float32") == "float16" else 4
         row = value * getattr(self.spec, "dimension", 0)
         folder = f"features/{self.spec.name}/{self.spec.id}/{self.pipeline.name}"
@@ -99,10 +99,10 @@ class Described:
 
 
 class Forecast:
-    """What the jobs that are not done will take."""
+    """Estimates for the jobs that are not done."""
 
     def __init__(self, graph: Graph, jobs: Iterable[Job]) -> None:
-        """jobs: those that are not done."""
+        """Store the jobs that are not done."""
         self.graph = graph
         self.jobs = [job for job in jobs if hasattr(job.by, "shard")]
         self.encode = [job for job in jobs if job.rule == "encode"]
@@ -111,7 +111,7 @@ class Forecast:
 
     @cached_property
     def lengths(self) -> Mapping[str, Lengths]:
-        """How long the videos of each data set are."""
+        """The lengths of the videos of each data set."""
         shards: dict[str, dict[str, None]] = {}
         for job in self.sharded:
             shards.setdefault(job.by.dataset, {})[job.by.shard] = None
@@ -119,7 +119,7 @@ class Forecast:
 
     @property
     def videos(self) -> list[Videos]:
-        """The videos that jobs read, done or not."""
+        """The videos that done and remaining jobs read."""
         return [
             Videos(name, len(each.seconds), sum(each.seconds.values()) / 3600, len(each.guessed))
             for name, each in self.lengths.items()
@@ -127,25 +127,25 @@ class Forecast:
 
     @cached_property
     def left_s(self) -> Mapping[Job, Mapping[str, float]]:
-        """The seconds of each video that a job of a shard still has to work on."""
+        """The remaining seconds of each video for each job of a shard."""
         found = {}
         for job in self.jobs:
             seconds = self.lengths[job.by.dataset].seconds
             left = remaining(self.pipelines[job.by.dataset], job)
-            running = progress(job) if job.rule == "extract" else None  # others leave a record of each video
+            running = progress(job) if job.rule == "extract" else None  # other jobs record each finished video
             share = running.left if running else 1.0
             found[job] = {video: share * seconds[video] for video in left if video in seconds}
         return found
 
     @cached_property
     def work(self) -> list[Work]:
-        """Decoding, each network and the recogniser, where something is left of it."""
+        """The remaining work of decoding, of each network and of the speech recogniser."""
         return [work for work in (*self._decoding(), *self._networks(), *self._speech()) if work.video_hours]
 
     def stage_hours(self, stage: str) -> float | None:
-        """Return how long the jobs of a stage take one after the other, 0 for seconds; None where it is not forecast.
+        """Return the hours of a stage's jobs one after the other, 0 for seconds; None if they are not estimated.
 
-        Decoding counts once: as that of sound and scores where those are made too.
+        Decoding counts once: if audio and content scores are also computed, it is part of their stage.
         """
         heard, seen = self._decoding()
         match stage:
@@ -158,11 +158,11 @@ class Forecast:
         return None if stage in UNKNOWN else 0.0
 
     def _here(self, work: Iterable[Work]) -> float:
-        """Return the hours of work on what this machine has."""
+        """Return the hours of work with the hardware of this machine."""
         return sum((each.gpu if self.graph.gpu and each.gpu else each.cpu).hours for each in work)
 
     def _decoding(self) -> tuple[Work, Work]:
-        """Return the passes that make sound and scores, and those for features alone: each video is decoded once."""
+        """Return the passes for audio and content scores, and those only for features; each video is decoded once."""
         heard, seen = (
             {
                 (job.by.dataset, video): s
@@ -180,7 +180,7 @@ class Forecast:
         )
 
     def _networks(self) -> Iterable[Work]:
-        """Yield the work of each network; what is computed while decoding is part of that."""
+        """Yield the work of each network; features computed while decoding count as decoding."""
         by_name: dict[str, list[Described]] = {}
         for each in self._described:
             if isinstance(each.spec, ClipSpec):
@@ -197,7 +197,7 @@ class Forecast:
 
     @cached_property
     def _described(self) -> "list[Described]":
-        """What is left of the features of each backbone and data set."""
+        """The remaining features of each backbone and data set."""
         found = []
         for pipeline in self.pipelines.values():
             for backbone in pipeline.features.computed:
@@ -222,7 +222,7 @@ class Forecast:
 
     @property
     def total(self) -> tuple[Estimate, Estimate]:
-        """The hours of all work without a GPU, and those of GPUs where there is one."""
+        """The hours of all work without a GPU, and the GPU hours with one."""
         on_gpu = [work.gpu for work in self.work if work.gpu]
         return _sum(work.cpu for work in self.work), _sum(on_gpu)
 
@@ -230,7 +230,7 @@ class Forecast:
 
     @cached_property
     def disk(self) -> list[Disk]:
-        """What the jobs write, by folder."""
+        """The bytes that the jobs write, by folder."""
         found: list[Disk] = []
         for name, pipeline in self.pipelines.items():
             found.append(self._downloads(name, pipeline))
@@ -249,19 +249,19 @@ class Forecast:
 
     @property
     def peak_bytes(self) -> int:
-        """What is added to this disk at its fullest, as far as it is known."""
+        """The maximum number of bytes added to this disk at any time, as far as known."""
         return sum(each.bytes or 0 for each in self.disk if each.here)
 
     @property
     def free_bytes(self) -> int:
-        """What is free on the disk of the work folder."""
+        """The free bytes on the disk of the work folder."""
         return shutil.disk_usage(".").free
 
     def _left_s(self, name: str, rule: str) -> float:
         return sum(sum(self.left_s[job].values()) for job in self.jobs if job.by.dataset == name and job.rule == rule)
 
     def _downloads(self, name: str, pipeline: Pipeline) -> Disk:
-        """Return what downloads take; of videos that are not kept one shard's at a time, the largest one's."""
+        """Return the size of downloads; if videos are not kept, the size of the largest shard."""
         by_shard, came = [], dict[str, Record]()
         for job in self.jobs:
             if job.by.dataset == name and job.rule == "videos":
@@ -276,7 +276,7 @@ class Forecast:
         return Disk(os.fspath(paths.videos(name)), round(video_s * per_s))
 
     def _texts(self) -> Iterable[Disk]:
-        """Yield what embeddings of texts take, by those that are there."""
+        """Yield the size of text embeddings, estimated from existing ones."""
         by_folder: dict[Path, int] = {}
         for job in self.encode:
             folder = Path("features", job.by.encoder, job.by.spec, job.by.study, "texts")
@@ -288,7 +288,7 @@ class Forecast:
 
 
 def _rows(pipeline: Pipeline, backbone: str, spec: Spec, left: Mapping[str, float]) -> float | None:
-    """Return how many rows a backbone makes of so many seconds of each video, see ``Described``."""
+    """Return the number of feature rows for the remaining seconds of each video, see ``Described``."""
     if not left or not pipeline.features.describes_clips(backbone):
         hop = spec.hop if isinstance(spec, ClipSpec) else 1
         return sum(left.values()) * getattr(spec, "fps", 1) / hop
@@ -313,7 +313,7 @@ def _estimate(work: str, video_s: float, most_per_s: float) -> Estimate:
 
 
 def _sum(estimates: Iterable[Estimate]) -> Estimate:
-    """Return the sum, as good as the least certain of its parts."""
+    """Return the sum, with the least certain basis of its parts."""
     order: tuple[Basis, ...] = ("measured", "typical", "at most")
     found = [each for each in estimates if each.hours]
     basis: Basis = max((each.basis for each in found), key=order.index, default="measured")

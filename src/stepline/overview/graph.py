@@ -1,4 +1,4 @@
-"""The jobs that lead to a target, found backwards from it as Snakemake finds them."""
+"""The jobs that a target requires, determined backwards from the target like in Snakemake."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from stepline.plans import benchmarks, configured
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A job of a rule. by: its wildcards. makes: its outputs. log: its file. after: the jobs that make its inputs."""
+    """A job of a rule. by: its wildcards. makes: its outputs. log: its log. after: the jobs that write its inputs."""
 
     rule: str
     by: Words
@@ -29,7 +29,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What tells it from the others of its rule: the values of its wildcards."""
+        """The values of its wildcards, which identify it among the jobs of its rule."""
         return " ".join(vars(self.by).values())
 
     @property
@@ -41,12 +41,12 @@ class Job:
 
 
 class Graph:
-    """The jobs of a configuration that lead to targets, each after those that it waits for."""
+    """The jobs of a configuration that the targets require, each after its dependencies."""
 
     def __init__(self, config: Config, targets: Sequence[str] = ()) -> None:
-        """targets: files, or names of studies and data sets; none is all that is configured.
+        """targets: files, or names of studies and data sets; empty means the whole configuration.
 
-        Raises ConfigError where no job makes a target, and what an impossible configuration raises.
+        Raises ConfigError if no job writes a target or if the configuration is invalid.
         """
         known = benchmarks(config)
         asked = (target.removeprefix("results/").split("/")[0] for target in targets)
@@ -58,18 +58,18 @@ class Graph:
         for path in self.targets:
             if self._job(path) is None and not os.path.exists(path):
                 raise ConfigError(
-                    f"nothing makes {path!r}: name a file such as results/STUDY/table2.csv, or one of "
+                    f"no job writes {path!r}: name a file such as results/STUDY/table2.csv, or one of "
                     f"{', '.join(self._all)}"
                 )
 
     @property
     def jobs(self) -> list[Job]:
-        """All jobs, each once, after those that make what it reads."""
+        """All jobs, each once and after its dependencies."""
         return list(dict.fromkeys(job for job in self._jobs.values() if job))
 
     @property
     def gpu(self) -> bool:
-        """Whether networks run on a GPU here."""
+        """Whether networks run on a GPU on this machine."""
         return devices.wanted(self.config["features"]["device"])
 
     @cached_property
@@ -81,14 +81,14 @@ class Graph:
         return {**self.helpers.pipelines, **self.helpers.plans}
 
     def _files(self, target: str) -> Iterator[str]:
-        """Yield the files that a name stands for; a file stands for itself."""
+        """Yield the files of a study or data set, or the file itself."""
         if target not in self._made:
             yield target.rstrip("/")
             return
         yield from (f"results/{target}/{file}" for file in self._made[target].targets or ["videos.csv"])
 
     def _job(self, path: str) -> Job | None:
-        """Return the job that makes a file, None where none does."""
+        """Return the job that writes a file, None if there is none."""
         if path not in self._jobs:
             self._jobs[path] = None
             for rule, pattern in self._patterns:
@@ -103,13 +103,13 @@ class Graph:
         words = vars(by)
         makes = tuple(path.format(**words) for path in RULES[rule].makes)
         job = Job(rule, by, makes, RULES[rule].log.format(**words), tuple(after))
-        for path in makes:  # in the order of the work: those before have been added
+        for path in makes:  # in execution order: earlier jobs have been added
             self._jobs.pop(path, None)
             self._jobs[path] = job
 
     @cached_property
     def _patterns(self) -> list[tuple[str, re.Pattern[str]]]:
-        """The patterns of outputs; those without wildcards first, as Snakemake prefers them."""
+        """The patterns of outputs; patterns without wildcards are first, because Snakemake prefers them."""
         plans, pipelines = self.helpers.plans, self.helpers.pipelines
         be: dict[str, Iterable[str]] = {
             "study": self._known,

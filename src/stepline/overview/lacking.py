@@ -1,4 +1,4 @@
-"""What is missing before the lines of tables, and the stages of data sets, can be computed: each thing once."""
+"""The missing inputs of table lines and of data set stages, each listed once."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from stepline.pipeline import Pipeline, how_to_fill
 
 @dataclass
 class Lack:
-    """A need, and the command that fills it; "" where none does.
+    """A missing input, and the command that provides it; "" if there is none.
 
-    lines: how many lines of tables wait for it. entries: theirs. others: what else waits, in words.
+    lines: the number of table lines that need it. entries: the entries of these lines. others: what else needs it.
     """
 
     need: Need
@@ -25,7 +25,7 @@ class Lack:
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a file of tables: how many there are, and of how many the numbers are computed or copied."""
+    """The number of lines of a table file, and of lines whose numbers can be computed or copied."""
 
     table: str
     total: int
@@ -33,7 +33,7 @@ class Lines:
 
 
 def tables(graph: Graph) -> list[Lines]:
-    """Return how many lines of the target's tables will have numbers."""
+    """Return the number of lines with numbers for each of the targets' tables."""
     found = []
     for study, file in _tables(graph):
         plan = _plan(graph, study)
@@ -43,7 +43,7 @@ def tables(graph: Graph) -> list[Lines]:
 
 
 def lacking(graph: Graph) -> list[Lack]:
-    """Return what the target's tables and data sets are missing, the needs of most lines first."""
+    """Return the missing inputs of the targets' tables and data sets, sorted by number of lines, descending."""
     found: dict[Need, Lack] = {}
     for study, file in _tables(graph):
         plan = _plan(graph, study)
@@ -67,7 +67,7 @@ def _add(found: dict[Need, Lack], need: Need, command: str, of: str) -> None:
 
 
 def _of_pipeline(pipeline: Pipeline) -> Iterator[tuple[Need, str]]:
-    """Yield what the stages of a data set of the user's own are missing, with the stage or the backbone."""
+    """Yield the missing inputs of a user's data set, each with its stage or backbone."""
     if "speech" in pipeline.demand.stages:
         yield from ((need, "speech") for need in pipeline.speech.missing)
     for backbone in pipeline.features.configured:
@@ -79,14 +79,14 @@ def _tables(graph: Graph) -> Iterable[tuple[str, str]]:
 
 
 def _pipelines(graph: Graph) -> Mapping[str, Pipeline]:
-    """Return the pipelines of the user's own data sets that the target has, studies aside."""
+    """Return the pipelines of the user's data sets in the targets, without studies."""
     names = {job.data for job in graph.jobs if job.rule in ("page", "summary")}
     own = graph.helpers.pipelines.items()
     return {name: each for name, each in own if name in names and name not in graph.helpers.plans}
 
 
 def _lines(plan: Any, file: str) -> Iterator[tuple[Any, str, float | None]]:
-    """Yield the lines of a file of tables, each at each window length."""
+    """Yield the lines of a table file for each window length."""
     for table, line, release in plan.lines(file):
         for context_s, _ in plan.contexts(table, line):
             yield line, release, context_s

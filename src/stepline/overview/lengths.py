@@ -1,4 +1,4 @@
-"""How long videos are: by their records, the list, or the headers of files; else guessed."""
+"""The lengths of videos: from records, the list or file headers, otherwise guessed."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,19 +14,19 @@ from stepline.overview.records import available
 from stepline.pipeline import Pipeline
 
 READ = 24
-"""Of how many files the headers are read at most; of the others the length follows from their size."""
+"""Maximum number of files whose headers are read; the length of other files is estimated from their size."""
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """The seconds that are read of each video that is there or may come; guessed: the videos of which it is a guess."""
+    """The seconds read from each video that exists or may be downloaded. guessed: the videos with a guessed length."""
 
     seconds: Mapping[str, float]
     guessed: frozenset[str]
 
 
 def lengths(pipeline: Pipeline, shards: Sequence[str]) -> Lengths:
-    """Return how long the videos of some shards are."""
+    """Return the lengths of the videos in the given shards."""
     seconds: dict[str, float] = {}
     unknown: list[Video] = []
     spans = _spans(pipeline)
@@ -53,17 +53,17 @@ def lengths(pipeline: Pipeline, shards: Sequence[str]) -> Lengths:
 
 
 def _may_come(record: Record, video: Video) -> bool:
-    """Return whether a video is there, or a download of it is tried again."""
+    """Return whether a video exists or its download will be tried again."""
     return record.status == "present" or (record.status == "failed" and bool(video.url))
 
 
 def _spans(pipeline: Pipeline) -> Mapping[str, Sequence[Sequence[float]]]:
-    """Return the spans that are read of each video, where all that lists them is there."""
+    """Return the spans that are read from each video, if all files that list them exist."""
     return pipeline.videos.spans() if all(path.exists() for path in pipeline.videos.inputs) else {}
 
 
 def _by_files(places: Mapping[str, Path], limits: Limits) -> Lengths:
-    """Return how long files are by the headers of some of them, and of others by their size."""
+    """Return the lengths of files, from the headers of some and the sizes of the others."""
     if not places:
         return Lengths({}, frozenset())
     read: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""What is left of the jobs of a shard: the videos of which nothing is kept yet."""
+"""The remaining videos of a shard's job: those without a result."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from stepline.pipeline import Pipeline
 
 
 def remaining(pipeline: Pipeline, job: Job) -> list[str]:
-    """Return the videos of a job's shard that it still has to work on, of those that are there or may come."""
+    """Return the videos of its shard that a job still has to process and that exist or may be downloaded."""
     name, shard = pipeline.name, job.by.shard
     came = available(pipeline, shard)
     wanted = [video.id for video in pipeline.videos.members(shard) if not video.lost]
@@ -32,6 +32,6 @@ def remaining(pipeline: Pipeline, job: Job) -> list[str]:
 
 
 def _described(manifest: Path) -> set[str]:
-    """Return the videos with rows of features, by the record of the last job."""
+    """Return the videos with feature rows, from the record of the last job."""
     made = read_manifest(manifest) if manifest.exists() else {}
     return {video for video, of in made.items() if of.get("n_rows")}

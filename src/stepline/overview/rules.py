@@ -1,6 +1,6 @@
-"""The workflow's rules as data: what each makes, where it logs, and what it reads. `workflow/rules/` has the same.
+"""The workflow's rules as data: outputs, logs and inputs of each rule, as in `workflow/rules/`.
 
-A test holds the jobs that follow from them to those of ``snakemake -n``.
+A test compares the resulting jobs with those of ``snakemake -n``.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,14 +17,14 @@ from stepline.datasets.release import REBUILT
 from stepline.helpers import Helpers
 
 Words = SimpleNamespace
-"""The parts of a path by name, as Snakemake's wildcards."""
+"""The named parts of a path, like Snakemake's wildcards."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What the jobs of a rule make, the first of which is the record that it is done; where they log; what they read.
+    """The outputs, log and inputs of the jobs of a rule. The first output is the record of a done job.
 
-    Paths have names of wildcards in braces.
+    Paths contain wildcards in braces.
     """
 
     makes: tuple[str, ...]
@@ -190,4 +190,4 @@ RULES: dict[str, Rule] = {
         _by_activity,
     ),
 }
-"""By name, in the order of the way of the data."""
+"""The rules by name, in the order of the data flow."""

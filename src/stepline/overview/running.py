@@ -1,4 +1,4 @@
-"""Which jobs run, and how far they say that they are."""
+"""Running jobs and their progress."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from stepline.progress import record_of
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a running job is in what it does now. what: "" where it does not say. total: 0 where it is not known."""
+    """The progress of a running job in its current task. what: the task, "" if unknown. total: 0 if unknown."""
 
     what: str = ""
     unit: str = ""
@@ -21,29 +21,29 @@ class Progress:
     total: float = 0.0
 
     def __str__(self) -> str:
-        """Return it in words; "" where the job does not say."""
+        """Return the progress as text; "" if unknown."""
         total = f" of {self.total:.0f}" if self.total else ""
         return f"{self.what}: {self.done:.0f}{total} {self.unit}" if self.what else ""
 
     @property
     def left(self) -> float:
-        """The share that is left; 1 where it is not known."""
+        """The remaining fraction; 1 if unknown."""
         return max(0.0, 1 - self.done / self.total) if self.total else 1.0
 
 
 def progress(job: Job) -> Progress | None:
-    """Return how far a job is, see ``stepline.progress``; None where no process holds the lock of its log."""
+    """Return the progress of a job, see ``stepline.progress``; None if no process holds the lock of its log."""
     if not held(Path(job.log)):
         return None
     try:
         said = read_json(record_of(job.log))
         return Progress(said["what"], said["unit"], said["done"], said["total"] or 0.0)
-    except (OSError, SteplineError, KeyError, TypeError):  # removed meanwhile, or of another version
+    except (OSError, SteplineError, KeyError, TypeError):  # removed in the meantime, or from another version
         return Progress()
 
 
 def held(lock: Path) -> bool:
-    """Return whether a process holds a lock for itself alone."""
+    """Return whether a process holds an exclusive lock."""
     try:
         descriptor = os.open(lock, os.O_RDONLY)
     except OSError:

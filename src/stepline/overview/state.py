@@ -1,4 +1,4 @@
-"""How far a run is: which jobs are done, running, failed or waiting, and what became of the videos."""
+"""The state of a run: done, running, failed and waiting jobs, and the status of each video."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ from stepline.pipeline import Pipeline
 Word = Literal["done", "running", "failed", "waiting"]
 WORDS: tuple[Word, ...] = ("done", "running", "failed", "waiting")
 ERROR, STOPPED = " ERROR error: ", "ended by SIGTERM"
-"""In the last line of the log of a job that failed, and what follows where it was asked to end."""
+"""The marker in the last log line of a failed job, and the text after it if the job was terminated."""
 
 
 @dataclass(frozen=True)
 class State:
-    """The state of a job. reason: why it failed or is not done; how far it is, where it says so while it runs."""
+    """The state of a job. reason: why it failed or is not done, or its progress while it runs."""
 
     word: Word
     reason: str = ""
 
 
 def states(graph: Graph, left: Mapping[Job, str]) -> dict[Job, State]:
-    """Return the state of each job. left: those that are not done, with the reason.
+    """Return the state of each job. left: the jobs that are not done, with the reason.
 
     running: a process holds the lock of its log. failed: the log ends with an error.
     """
@@ -45,7 +45,7 @@ def _state(job: Job, left: Mapping[Job, str]) -> State:
 
 
 def _error(log: Path) -> str:
-    """Return the error with which a log ends; "" where it does not."""
+    """Return the error in the last line of a log; "" if there is none."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
     return lines[-1].partition(ERROR)[2] if lines else ""
 
@@ -55,14 +55,14 @@ def _error(log: Path) -> str:
 
 @dataclass(frozen=True)
 class Became:
-    """What became of a video. status: of its record, ``partial``, or ``waiting`` where it was not looked for."""
+    """The status of a video: the status of its record, ``partial``, or ``waiting`` if it has not been fetched."""
 
     status: str
     reason: str = ""
 
 
 def videos(pipeline: Pipeline) -> dict[str, Became]:
-    """Return what became of each listed video, by the records that there are."""
+    """Return the status of each listed video, from the existing records."""
     found: dict[str, Became] = {}
     for shard in pipeline.videos.all_shards:
         came = available(pipeline, shard)
@@ -78,10 +78,10 @@ def videos(pipeline: Pipeline) -> dict[str, Became]:
 
 
 def _made(pipeline: Pipeline, shard: str) -> dict[str, Became]:
-    """Return what the stages made of the videos that are there.
+    """Return the results of the stages for the existing videos.
 
-    The first stage that reads them says how far each can be read: sound and scores, else features. The others add what
-    failed.
+    The first stage that reads the videos (audio and scores, otherwise features) determines whether a video is readable.
+    Later stages add their failures.
     """
     name, features = pipeline.name, pipeline.features
     listed = {"media": paths.manifest(paths.media(name), shard)} if pipeline.demand.media else {}

@@ -1,4 +1,4 @@
-"""Pages: HTML files that can be read anywhere, and the figures in them."""
+"""Reports: self-contained HTML pages and their figures."""
 
 import base64
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from stepline.io import write_text
 
 @dataclass(frozen=True)
 class Picture:
-    """An image for the page: its data address, what it shows in words, its caption, and a command that shows more."""
+    """An image of a page: its data URL, alternative text, caption, and a command that shows details."""
 
     source: str
     alt: str
@@ -19,7 +19,7 @@ class Picture:
 
 
 def write_html(path: Path | str, template: str, **values: Any) -> None:
-    """Fill a template of this package with ``values``, in which all text is escaped, and write the page to ``path``."""
+    """Render a template of this package with ``values``, which are escaped, and write the page to ``path``."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader(__name__, "")
@@ -30,12 +30,12 @@ def write_html(path: Path | str, template: str, **values: Any) -> None:
 
 
 def svg_address(figure: Any) -> str:
-    """Return an address that is the drawn figure itself."""
+    """Return a data URL of a figure as SVG."""
     from stepline.report import figures
 
     return data_address("image/svg+xml", figures.render(figure))
 
 
 def data_address(kind: str, content: bytes) -> str:
-    """Return an address that is the content itself."""
+    """Return a data URL with the content."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -1,4 +1,4 @@
-"""The moments that a search found, as files."""
+"""Export of search results as video files."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from stepline.search.searcher import Ranked
 
 
 def kept_files(pipeline: Pipeline) -> dict[str, Path]:
-    """Return the files of the videos of a data set that are there."""
+    """Return the existing video files of a data set, by video."""
     records: dict[str, Record] = {}
     for shard in pipeline.videos.all_shards:
         if (path := paths.availability(pipeline.name, shard)).exists():
@@ -24,7 +24,7 @@ def kept_files(pipeline: Pipeline) -> dict[str, Path]:
 
 
 def write_clips(pipeline: Pipeline, moments: Sequence[Ranked], folder: Path) -> Iterator[str]:
-    """Write each moment as ``<video>-<start>-<end>.mp4`` and yield a line of each: the file, or why there is none."""
+    """Write each moment as ``<video>-<start>-<end>.mp4`` and yield a line per moment: the file or the reason."""
     files = kept_files(pipeline)
     for moment in moments:
         clip = folder / f"{moment.video}-{short(moment.start_s)}-{short(moment.end_s)}.mp4"
@@ -40,5 +40,5 @@ def write_clips(pipeline: Pipeline, moments: Sequence[Ranked], folder: Path) -> 
 
 
 def short(time_s: float) -> str:
-    """Return seconds with up to three decimals."""
+    """Return a time in seconds with up to three decimals."""
     return f"{time_s:.3f}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""Times as people read them."""
+"""Formatting of times."""
 
 
 def clock(seconds: float) -> str:

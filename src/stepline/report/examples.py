@@ -1,4 +1,4 @@
-"""The page of examples: what methods get right and wrong, each with what is said, shown and answered."""
+"""The page of examples: correct and wrong predictions, each with transcript, frames and answers."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -13,10 +13,10 @@ TOKEN = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, kw_only=True)
 class Clip:
-    """A window of a recording: what it is, what is said in it, and pictures of it or why there are none.
+    """A window of a recording with its title, transcript and pictures.
 
-    said: pieces of the text, each with how it is marked: ``true``, ``false``, ``both`` or "". pictures: address and
-    what it is of. verdict: what is said of a candidate.
+    said: pieces of the transcript, each with its mark: ``true``, ``false``, ``both`` or "". pictures: URL and time of
+    each picture. note: why there are no pictures. verdict: the verdict on a candidate.
     """
 
     title: str
@@ -28,7 +28,7 @@ class Clip:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A step, with its rank in the title, and the method's score of it; caption and narration as pieces."""
+    """A step with the method's score; the title contains the rank, caption and narration are in pieces."""
 
     title: str
     caption: Sequence[tuple[str, str]]
@@ -39,9 +39,9 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A sample with what the method answers: the best steps by score, and the true one; none in retrieval.
+    """A sample with the method's answers: the best steps by score and the true step; empty for retrieval.
 
-    command: makes the timeline of its video; "" where the video is not there.
+    command: writes the timeline of its video; "" if the video is missing.
     """
 
     title: str
@@ -53,7 +53,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """A method's examples. reason: why it has none."""
+    """The examples of a method. reason: why it has none."""
 
     title: str
     anchor: str
@@ -65,7 +65,7 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class Examples:
-    """The page: by task its rule and its methods, and what is missing: a method, its needs, the command."""
+    """The content of the page: each task with its rule and methods, and missing methods with needs and command."""
 
     title: str
     note: str
@@ -74,12 +74,12 @@ class Examples:
 
 
 def write_examples(page: Examples, path: Path | str) -> None:
-    """Write the page as one self-contained HTML file: no network, same inputs same bytes."""
+    """Write the page as one self-contained HTML file without network access. Equal inputs produce equal bytes."""
     write_html(path, "examples.html.j2", page=page)
 
 
 def words(text: str) -> frozenset[str]:
-    """Return the words of a text in lower case that say something: no stop words, no single letters."""
+    """Return the lower-case words of a text without stop words and single letters."""
     return frozenset(token for token in map(str.lower, TOKEN.findall(text)) if len(token) > 1) - _stop_words()
 
 
@@ -91,7 +91,7 @@ def _stop_words() -> frozenset[str]:
 
 
 def marked(text: str, true: Collection[str], false: Collection[str] = ()) -> list[tuple[str, str]]:
-    """Return a text in pieces: words of ``true``, of ``false``, of ``both``, and what is between them with ""."""
+    """Return a text in pieces, each with a mark: ``true``, ``false`` or ``both`` for words in these sets, else ""."""
     pieces: list[tuple[str, str]] = []
     for piece, kind in _pieces(text, true, false):
         if pieces and pieces[-1][1] == kind == "":

@@ -1,4 +1,4 @@
-"""Figures of planning: methods against the length of a plan, and plans of windows below the true ones."""
+"""Figures of planning: scores against plan length, and predicted plans below the true plans."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,14 @@ from stepline.report.figures import COLOURS, MARKERS, STYLE, draw_curves, draw_l
 from stepline.tables import Row, measures
 
 HORIZON = "T="
-"""What the settings of rows begin with that have a horizon: its number of actions follows."""
+"""Prefix of the setting of rows with a horizon; the number of actions follows."""
 
 
 def horizons(rows: Sequence[Row], metric: str) -> Figure:
-    """Draw a metric of a table's rows against the horizon, a curve per method and modality.
+    """Draw a metric of a table's rows against the horizon, one curve per method and modality.
 
-    Filled markers are ours with the 95 % interval, hollow ones the paper's; a bound of the paper (``<0.01``) has none.
+    Filled markers are our values with 95 % intervals. Hollow markers are the paper's values; bounds such as ``<0.01``
+    are not drawn.
     """
     part = [
         replace(row, method=" ".join(filter(None, [row.method, row.modality])), entry="", context_s=_horizon(row))
@@ -46,13 +47,13 @@ def horizons(rows: Sequence[Row], metric: str) -> Figure:
 
 
 def _horizon(row: Row) -> float:
-    """Return the horizon of a row, which stands on the axis of the curves where others have a window length."""
+    """Return the horizon of a row, which replaces the window length on the axis of the curves."""
     return float(row.setting.removeprefix(HORIZON))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedWindow:
-    """A window's true actions, T, and by method those it planned, T each; None: it named no action of the pool."""
+    """The T true actions of a window and the T predicted actions of each method; None: not in the action pool."""
 
     title: str
     true: tuple[str, ...]
@@ -60,27 +61,27 @@ class PlannedWindow:
 
     @property
     def said(self) -> str:
-        """The same as text."""
+        """The plans as text."""
         named = (f"{name}: {', '.join(map(str, steps))}" for name, steps in self.plans.items())
         return "; ".join([f"{self.title}: {', '.join(self.true)}", *named])
 
 
 WIDTH, NAMES, GAP = 10.0, 1.5, 0.06
-"""Inches: the figure's width, the column of the methods' names, and what lies between two boxes."""
+"""Inches: the width of the figure, the width of the method names, and the gap between boxes."""
 FONT = 8
 LINE, CHARACTER = 1.35 * FONT / 72, 0.68 * FONT / 72
-"""Inches: the height of a line of text, and the width of a broad letter."""
+"""Inches: the height of a line of text, and the width of a wide letter."""
 SIGN = 0.2
-"""Inches: the column of a box with the sign of a right or a wrong step."""
+"""Inches: the width of the sign of a correct or wrong step in a box."""
 TRUE, RIGHT, WRONG = ("", "#e8e8e8", "#222222"), ("✓", "#d3efe5", "#00694d"), ("✗", "#fbe3d3", "#a04600")
-"""Sign, fill and colour of a box; the fills are tints of COLOURS."""
+"""Sign, fill and text colour of a box; fills are tints of COLOURS."""
 
 
 def plans(shown: Sequence[PlannedWindow]) -> Figure:
-    """Draw windows: the true plan as a row of boxes, a step each, and below it each method's plan.
+    """Draw windows: the true plan as a row of boxes, one per step, and each method's plan below it.
 
-    A step is right where the same step of the true plan has its action: its box is green with a tick, others are orange
-    with a cross.
+    A step is correct if the true plan has the same action at this step. Boxes of correct steps are green with a tick,
+    others are orange with a cross.
     """
     steps = max((len(window.true) for window in shown), default=1)
     box = (WIDTH - NAMES) / steps

@@ -1,4 +1,4 @@
-"""Methods' scores by one metric, a line per method."""
+"""Figure of one metric with a line per method."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from stepline.tables import Row, is_oracle, measures
 
 
 def scores(rows: Sequence[Row], metric: str) -> Figure:
-    """Draw a metric of a table's rows on one release, a line per method: ours with its interval, hollow the paper's."""
+    """Draw a metric of rows on one release, a line per method: ours filled with interval, the paper's hollow."""
     shown = [row for row in rows if row.metric == metric and has_number(row)]
     with matplotlib.rc_context({**STYLE, "axes.grid.axis": "x"}):
         figure = Figure(figsize=(8.4, 0.34 * len(shown) + 1.2), layout="constrained")

@@ -1,4 +1,4 @@
-"""Segments over a video's time."""
+"""Figure of segments over time."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,9 +9,9 @@ from stepline.report.figures import COLOURS, STYLE
 
 
 def segments(duration_s: float, tracks: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
-    """Draw segments over a video's time, in seconds: a strip per track, in its order, each segment with its number.
+    """Draw segments over the time of a video in seconds: one strip per track, with numbered segments.
 
-    A segment stands on the first level of its strip on which none overlaps it.
+    Each segment is on the first level of its strip without overlap.
     """
     with matplotlib.rc_context({**STYLE, "axes.grid": False}):
         figure = Figure(figsize=(10, 0.45 * len(tracks) + 0.9), layout="constrained")

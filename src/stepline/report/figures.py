@@ -1,4 +1,4 @@
-"""What all figures share, drawn with matplotlib: colours, curves, a legend. Same rows, same bytes."""
+"""Shared parts of matplotlib figures: colours, curves and legend. Equal rows produce equal bytes."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from stepline.tables import Row
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; seven colours and eight markers never pair twice.
+# Okabe and Ito's colour-blind safe palette; each of the 7 x 8 pairs of colour and marker occurs once.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 STYLE: Any = {
@@ -29,7 +29,7 @@ STYLE: Any = {
 
 
 def render(figure: Figure) -> bytes:
-    """Return the figure as SVG, without a date or the name of a program version."""
+    """Return the figure as SVG without date and program version."""
     content = io.BytesIO()
     with matplotlib.rc_context(STYLE):
         figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None}, facecolor="white")
@@ -37,14 +37,14 @@ def render(figure: Figure) -> bytes:
 
 
 def has_number(row: Row) -> bool:
-    """Return whether there is a value to draw, ours or the paper's."""
+    """Return whether a row has a value to draw, ours or the paper's."""
     return row.value is not None or row.paper is not None
 
 
 def draw_curves(
     axes: Axes, rows: Sequence[Row], styles: Mapping[str, tuple[str, str]], contexts: Sequence[float]
 ) -> None:
-    """Draw value against context, a curve per method: filled markers are ours, hollow ones the paper's."""
+    """Draw values against context, one curve per method: filled markers are ours, hollow markers the paper's."""
     for index, (method, (colour, marker)) in enumerate(styles.items()):
         shift = 0.5 * ((index + 0.5) / len(styles) - 0.5)
         style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5}
@@ -64,7 +64,7 @@ def draw_curves(
 
 
 def draw_legend(figure: Figure, curves: Sequence[Row], styles: Mapping[str, tuple[str, str]], height: float) -> None:
-    """Draw below all axes what stands for which method. height: of the figure, in inches."""
+    """Draw the legend of methods below all axes. height: the height of the figure in inches."""
     computed = {row.method for row in curves if row.value is not None}
     handles = [
         Line2D(

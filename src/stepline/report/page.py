@@ -1,4 +1,4 @@
-"""The page of a data set: its videos in a table, each with its timeline."""
+"""The report of a data set: a table of its videos with links to their timelines."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -18,13 +18,13 @@ from stepline.search.sources import tower
 from stepline.search.transcripts import Transcripts
 
 TIMELINES = 100
-"""Of a larger data set, the first videos have a picture, a strip and a timeline; the table has them all."""
+"""Maximum number of videos with picture, strip and timeline; the table contains all videos."""
 ASIDE = ("video", "status", "reason", "source", "needs", "command")
-"""Columns that the page's table shows otherwise."""
+"""Columns that the page's table shows in another form."""
 
 
 def write_page(pipeline: Pipeline, path: Path) -> None:
-    """Write the page, and the timelines that it links to: self-contained HTML, no network, same inputs same bytes."""
+    """Write the page and the linked timelines as self-contained HTML. Equal inputs produce equal bytes."""
     made = summarise(pipeline)
     shown = {row["video"] for row in made.used[:TIMELINES]}
     found = read_thumbnails(pipeline.name, pipeline.videos.all_shards if _has(pipeline, "pictures") else [])
@@ -70,13 +70,13 @@ def _end_s(row: dict[str, Any]) -> float:
 
 
 def _searched(pipeline: Pipeline) -> bool:
-    """Return whether there is something to search: what is said, or what a network with a text tower sees."""
+    """Return whether the data set can be searched: by its transcripts or by a network with a text tower."""
     seen = any(tower(pipeline, name) for name in pipeline.features.computed)
     return seen or (_has(pipeline, "speech") and bool(Transcripts(pipeline).videos))
 
 
 def _remove_stale(dataset: str, videos: set[str]) -> None:
-    """Remove the timelines of videos that are not listed any more."""
+    """Remove the timelines of videos that are no longer listed."""
     for file in page_of(dataset, "a").parent.glob("*.html"):
         if file.stem not in videos:
             with suppress(FileNotFoundError):

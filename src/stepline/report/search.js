@@ -1,5 +1,5 @@
 "use strict";
-// The page of a search. `data` has what was found, `embedded` the rows and sentences that the page can search itself.
+// The page of a search. `data` contains the results, `embedded` the rows and sentences that the page can search.
 const read = (id) => JSON.parse(document.getElementById(id)?.textContent ?? "null");
 const data = read("data");
 const embedded = read("embedded") ?? {};
@@ -46,7 +46,7 @@ function command(text) {
   return element("div", { class: "command" }, code, button);
 }
 
-/** The ffmpeg command that cuts a moment out, at its exact start, as `--cut` does. */
+/** The ffmpeg command that extracts a moment from its exact start, like `--cut`. */
 function cutting(id, start, end) {
   const name = `${id}-${short(start)}-${short(end)}.mp4`;
   const path = data.videos[id].path;
@@ -55,7 +55,7 @@ function cutting(id, start, end) {
 }
 const plain = (path) => (path.startsWith("-") ? `./${path}` : path);
 
-/** The picture of a card, which becomes the player. */
+/** The picture of a card, which is replaced by the player. */
 class Player {
   constructor(id, picture, note, end) {
     const video = data.videos[id];
@@ -63,8 +63,8 @@ class Player {
     this.shown = picture ? element("img", { src: picture, alt: `${id}, a frame` }) : element("span", { class: "none" }, note || "no picture");
     this.place = element("div", { class: "player" });
     this.said = element("p", { class: "note", role: "status" }, picture ? note : "");
-    this.on = element("button", { type: "button", hidden: true, click: () => this.goOn() }, "Go on from here");
-    if (!this.file && !video.address) this.said.append(" The video is not kept, so nothing can be played.");
+    this.on = element("button", { type: "button", hidden: true, click: () => this.goOn() }, "Continue from here");
+    if (!this.file && !video.address) this.said.append(" The video is not kept and cannot be played.");
   }
 
   /** Show the picture as a button that plays a moment. */
@@ -76,7 +76,7 @@ class Player {
     return this;
   }
 
-  /** Play from a time on, until the end of the moment if it has one. */
+  /** Play from a time to the end of the moment, if it has one. */
   play(start, stop) {
     for (const other of document.querySelectorAll("video")) other.pause();
     [this.stop, this.on.hidden] = [stop, true];
@@ -113,20 +113,20 @@ class Player {
     const path = data.videos[this.id].path;
     const name = path.replace(/^.*\//, "").replace(/\.[^.]*$/, "") + "-copy.mp4";
     this.said.replaceChildren(
-      "This browser cannot play the file, or it has been moved. A copy that all browsers play:",
+      "This browser cannot play the file, or the file was moved. To write a copy that all browsers play, run:",
       command(`ffmpeg -i ${quoted(plain(path))} -c:v libx264 -pix_fmt yuv420p -c:a aac -movflags +faststart ${quoted(plain(name))}`),
     );
   }
 }
 
-/** Children as a link to the video's address at a time, where it has one. */
+/** Children as a link to the video's URL at a time, if it has one. */
 function link(id, time, ...children) {
   const address = data.videos[id].address;
   if (!address) return element("span", { class: "picture" }, ...children);
   return element("a", { class: "picture", href: address[0] + Math.floor(time) + address[1], rel: "noreferrer" }, ...children);
 }
 
-/** What plays a part of a video when it is pressed, or is its address, or text alone. */
+/** A button that plays a part of a video, a link to it, or only text. */
 function part(player, start, end, text) {
   if (player.file) return element("button", { type: "button", class: "at", click: () => player.play(start, end) }, text);
   return Object.assign(link(player.id, start, text), { className: "at" });
@@ -160,7 +160,7 @@ function sparkline(player, curve, [low, high], moment) {
   return element("div", {}, frame, element("div", { class: "axis", "aria-hidden": "true" }, element("span", {}, "0:00"), element("span", {}, `highest ${best[2].toFixed(3)} at ${clock(best[0])}`), element("span", {}, clock(player.end))));
 }
 
-/** What can be done with a part of a video: moments like it, and cutting it out. */
+/** The actions for a part of a video: similar moments, and a command that cuts it out. */
 function more(id, time, start, end) {
   const like = embedded.rows?.ids.includes(id)
     ? element("button", { type: "button", click: () => showLike(id, time) }, "More like this")
@@ -174,7 +174,7 @@ function nearest(id, time) {
   return inside?.[3] ?? null;
 }
 
-/** One video: its moment, where it has one, and its matches. */
+/** One video: its moment, if it has one, and its matches. */
 function card(result, place, range) {
   const { video: id, moment, matches, curve } = result;
   const first = moment ? { time: result.peak, picture: result.picture, note: result.note } : matches[0];
@@ -204,7 +204,7 @@ function card(result, place, range) {
   return element("li", { "data-video": id }, element("div", { class: "side" }, player.place, player.on, player.said), body);
 }
 
-/** Show results under a line that says what they are. */
+/** Show results below a line that describes them. */
 function show(results, said, isFirst) {
   const scores = results.flatMap((result) => result.curve.map((piece) => piece[2]));
   const range = [scores.reduce((a, b) => Math.min(a, b), Infinity), scores.reduce((a, b) => Math.max(a, b), -Infinity)];
@@ -222,7 +222,7 @@ function filter() {
   document.querySelector("#again code").textContent = words.join(" ");
 }
 
-/** Which rows are matches: those that no better one of the same video, less than the window away, comes before. */
+/** The rows that are matches: no row of the same video within the window has a better score. */
 function matching(scores, corpus, own) {
   const { video, spans, ids } = corpus;
   const order = new Map([...ids].sort().map((id, place) => [id, place]));
@@ -244,7 +244,7 @@ function placed(corpus) {
   return corpus;
 }
 
-/** The best matches, a result for each video that has some. */
+/** The best matches, as one result per video with matches. */
 function grouped(scores, corpus, rows) {
   const results = new Map();
   for (const row of rows.slice(0, data.top)) {
@@ -270,7 +270,7 @@ function curveOf(scores, corpus, number) {
 
 const rounded = (scores) => Array.from(scores, (score) => Math.round(score * 1e6) / 1e6);
 
-/** The cosine of each row with one of them. */
+/** The cosine similarity of each row with a given row. */
 function cosines(own) {
   const corpus = embedded.rows;
   if (!corpus.numbers) {
@@ -291,7 +291,7 @@ function cosines(own) {
 
 const wordsOf = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
 
-/** BM25 of each sentence, as `stepline.search.words` has it. */
+/** BM25 of each sentence, as in `stepline.search.words`. */
 function bm25(text) {
   const corpus = embedded.lines;
   corpus.words ??= corpus.texts.map(wordsOf);
@@ -318,7 +318,7 @@ function showLike(id, time) {
   const rows = [...corpus.video.keys()].filter((row) => corpus.ids[corpus.video[row]] === id);
   const own = rows.findLast((row) => corpus.spans[row][0] <= time) ?? rows[0];
   const scores = cosines(own);
-  show(grouped(scores, corpus, within(corpus, matching(scores, corpus, own))), `Most like ${id} at ${clock(time)}, by the cosine of its row with all others:`, false);
+  show(grouped(scores, corpus, within(corpus, matching(scores, corpus, own))), `Most similar to ${id} at ${clock(time)}, by cosine similarity:`, false);
   document.getElementById("results-head").scrollIntoView();
 }
 
@@ -326,8 +326,8 @@ function showWords(text) {
   const corpus = placed(embedded.lines);
   const [scores, unknown] = bm25(text);
   const rows = within(corpus, matching(scores, corpus).filter((row) => scores[row] > 0));
-  const absent = unknown.length ? ` No transcript has the words: ${unknown.join(", ")}.` : "";
-  const said = rows.length ? `Sentences with the words of “${text}” (BM25, ${corpus.engine} transcripts).` : `No sentence has a word of “${text}”.`;
+  const absent = unknown.length ? ` No transcript contains the words: ${unknown.join(", ")}.` : "";
+  const said = rows.length ? `Sentences with words of “${text}” (BM25, ${corpus.engine} transcripts).` : `No sentence contains a word of “${text}”.`;
   show(grouped(scores, corpus, rows), said + absent, false);
 }
 

@@ -1,4 +1,4 @@
-"""What a search found, as lines for a terminal and as a page with pictures."""
+"""Search results as lines for the terminal and as a page with pictures."""
 
 import os
 import re
@@ -24,19 +24,19 @@ from stepline.search.words import LENGTH, SATURATION
 from stepline.spec import digest
 
 NEAR_S = 5.0
-"""How far from a match the picture of its shot may be, where another can be had."""
+"""Maximum distance in seconds of a match from its shot's picture; beyond it, the frame itself is used if possible."""
 
 
 MATCH_S = 10.0
-"""How long a match is played, from its time on."""
+"""Seconds for which a match plays."""
 
 
-NO_LINES = f"a page holds the transcripts of {LIMIT}"
-NO_ROWS = f"a page holds the vectors of {LIMIT}"
+NO_LINES = f"a page can contain the transcripts of {LIMIT}"
+NO_ROWS = f"a page can contain the features of {LIMIT}"
 
 
 class Picture(NamedTuple):
-    """A small picture, JPEG, of a video at a time. shot: start and end of the shot that it is of."""
+    """A JPEG thumbnail of a video at a time in seconds. shot: start and end of its shot."""
 
     time_s: float
     shot: tuple[float, float]
@@ -44,7 +44,7 @@ class Picture(NamedTuple):
 
 
 def lines(found: Found) -> Iterator[str]:
-    """Yield what is printed: how was searched, the videos with their moments and steps, and the matches."""
+    """Yield the printed lines: a description of the search, videos with moments and steps, and matches."""
     yield f"{found.what}; {found.similarity}; {found.searched} of {found.listed} videos"
     yield from hints(found)
     yield f"moment: {found.moments_by}"
@@ -68,22 +68,22 @@ def lines(found: Found) -> Iterator[str]:
 
 
 def clock(time_s: float) -> str:
-    """Return a time as ``m:ss``, or ``h:mm:ss`` from an hour on."""
+    """Return a time as ``m:ss``, or ``h:mm:ss`` from one hour."""
     hours, rest = divmod(int(time_s), 3600)
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
 def span(part: Ranked | Step) -> str:
-    """Return start and end of a moment or a step, each as ``clock`` has it."""
+    """Return start and end of a moment or step in the format of ``clock``."""
     return f"{clock(part.start_s)}–{clock(part.end_s)}"
 
 
 def write_page(searcher: Searcher, found: Found, again: str) -> Path:
-    """Write the page, ``results/<data set>/search/<text and 8 hex>.html``: equal inputs give equal bytes; return it.
+    """Write the page ``results/<data set>/search/<text and 8 hex>.html`` and return its path.
 
-    again: the command of the search without its question. The picture of a match, or of the best time of a moment, is
-    that of its shot where this is at most 5 s away, else the frame at the time, else, of a video that is not kept, the
-    nearest that there is.
+    Equal inputs produce equal bytes. again: the search command without its query. The picture of a match or a moment is
+    the thumbnail of its shot if that is at most 5 s away; otherwise the frame at the time; otherwise, if the video is
+    not kept, the nearest thumbnail.
     """
     pipeline = searcher.pipeline
     words = re.sub(r"[^a-z0-9]+", "-", found.text.lower())[:60].strip("-") or "search"
@@ -126,7 +126,7 @@ def write_page(searcher: Searcher, found: Found, again: str) -> Path:
         hints=hints(found),
         embedded=embedded,
         no_lines=NO_LINES if searcher.transcripts.videos else "there are no transcripts",
-        no_rows=NO_ROWS if found.similarity != "BM25" else "words have no vectors",
+        no_rows=NO_ROWS if found.similarity != "BM25" else "a word search has no features",
         data=script(data),
         code=resources.files("stepline.report").joinpath("search.js").read_text(encoding="utf-8"),
     )
@@ -134,24 +134,26 @@ def write_page(searcher: Searcher, found: Found, again: str) -> Path:
 
 
 def hints(found: Found) -> list[str]:
-    """Return what a reader should know of a weak result, a line each."""
+    """Return the warnings about weak results, one line each."""
     said = []
     if found.unseen:
-        said.append(f"{found.backbone} does not know, or does not read that far: {', '.join(found.unseen)}")
+        said.append(
+            f"{found.backbone} does not know these words, or truncates the text before them: {', '.join(found.unseen)}"
+        )
     if found.unsaid:
-        said.append(f"no transcript has the words: {', '.join(found.unsaid)}")
+        said.append(f"no transcript contains the words: {', '.join(found.unsaid)}")
     if not found.spread.stands_out:
         spread = found.spread
         said.append(
-            f"nothing stands out: the best score, {spread.best:.3f}, is within the spread of all {spread.rows:,} "
-            f"(median {spread.usual:.3f}; up to {spread.expected:.3f} is usual where nothing answers the question)"
+            f"no clear match: the best score, {spread.best:.3f}, is within the spread of all {spread.rows:,} "
+            f"(median {spread.usual:.3f}; scores up to {spread.expected:.3f} are usual without a match)"
         )
     return said
 
 
 @dataclass(frozen=True)
 class _Video:
-    """What there is of a video. kept: its file. pictures: of its shots. shown: the same for the page."""
+    """The files of a video. kept: the video file. pictures: thumbnails of shots. shown: the data for the page."""
 
     kept: Path | None
     pictures: tuple[Picture, ...]
@@ -159,7 +161,7 @@ class _Video:
 
 
 def _videos(pipeline: Pipeline, videos: Collection[str], folder: Path) -> Iterator[tuple[str, _Video]]:
-    """Yield what there is of each of some videos; addresses in the page are as seen from ``folder``."""
+    """Yield the files of each video; paths in the page are relative to ``folder``."""
     files = kept_files(pipeline)
     addresses = {video.id: video.url for video in pipeline.dataset.videos()}
     made = read_thumbnails(pipeline.name, pipeline.videos.all_shards).pictures
@@ -185,7 +187,7 @@ def _from(folder: Path, file: Path) -> str:
 
 
 def _cards(matches: Sequence[Match], videos: Mapping[str, _Video]) -> dict[Match, dict[str, Any]]:
-    """Return the picture of each match, and what is to be said of it."""
+    """Return the picture and the note of each match."""
     of: dict[str, list[Match]] = {}
     for match in sorted({*matches}, key=lambda match: match.time_s):
         of.setdefault(match.video, []).append(match)
@@ -200,17 +202,17 @@ def _cards(matches: Sequence[Match], videos: Mapping[str, _Video]) -> dict[Match
 def _pictures(
     matches: Sequence[Match], there: Sequence[Picture], kept: Path | None
 ) -> Iterator[tuple[bytes | None, str]]:
-    """Yield a picture of each match in one video, and what is to be said of it. matches: ascending in time."""
+    """Yield the picture and the note of each match in one video. matches: in ascending order of time."""
     near = [_of_shot(match.time_s, there) for match in matches]
     times_s = [match.time_s for match, picture in zip(matches, near, strict=True) if picture is None]
     cut = iter(thumbnails(kept, times_s) if kept else [None] * len(times_s))
     for match, picture in zip(matches, near, strict=True):
         frame = picture.file.read_bytes() if picture else next(cut)
         if frame or not there:
-            yield frame, "" if frame else "no picture: the video is not there any more" if not kept else "no picture"
+            yield frame, "" if frame else "no picture: the video file no longer exists" if not kept else "no picture"
         else:
             nearest = min(there, key=lambda picture: abs(picture.time_s - match.time_s))
-            yield nearest.file.read_bytes(), f"the picture is of {clock(nearest.time_s)}"
+            yield nearest.file.read_bytes(), f"picture at {clock(nearest.time_s)}"
 
 
 def _of_shot(time_s: float, there: Sequence[Picture]) -> Picture | None:
@@ -219,7 +221,7 @@ def _of_shot(time_s: float, there: Sequence[Picture]) -> Picture | None:
 
 
 def _address(address: str) -> tuple[str, str] | None:
-    """Return what stands before and after whole seconds in the address of a video at a time; None where it has none."""
+    """Return the parts of a URL before and after the whole seconds of a time; None if the URL cannot contain a time."""
     if not address.startswith(("http://", "https://")) or shown(address) != address:
         return None
     if (urlsplit(address).hostname or "").endswith(("youtube.com", "youtu.be")):

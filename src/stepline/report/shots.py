@@ -1,4 +1,4 @@
-"""Shots as a report shows them."""
+"""Shots in reports."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ SHOTS_SHOWN = 24
 
 
 def read_shots(path: Path) -> list[tuple[float, float]]:
-    """Return start and end of each shot, in seconds; none where there is no such file."""
+    """Return start and end of each shot in seconds; [] if the file does not exist."""
     if not path.exists():
         return []
     table = read_table(path, columns=["start_s", "end_s"])
@@ -16,5 +16,5 @@ def read_shots(path: Path) -> list[tuple[float, float]]:
 
 
 def spread(n: int, most: int) -> list[int]:
-    """Return at most ``most`` of the numbers 0..n-1, as evenly spread as can be."""
+    """Return at most ``most`` of the numbers 0..n-1, evenly spaced."""
     return list(range(n)) if n <= most else [round(i * (n - 1) / (most - 1)) for i in range(most)]

@@ -1,4 +1,4 @@
-"""What the stages before the tables made of each video, for a study's page."""
+"""The results of the video stages in a study's report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ SENTENCES_SHOWN = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
-    """What the stages before the tables made, by video.
+    """The results of the video stages, by video.
 
-    availability: what became of the listed videos. shots: (start, end) in seconds. pictures: of shots, by their index,
-    as ``write_thumbnails`` leaves them; without_pictures: why there are not all. transcripts: what was recognised;
-    scripts: what was said, where it is known.
+    availability: the records of the listed videos. shots: (start, end) in seconds. pictures: thumbnails by shot index,
+    as written by ``write_thumbnails``. without_pictures: why pictures are missing. transcripts: the recognised
+    sentences. scripts: the true sentences, if known.
     """
 
     availability: Sequence[Record] = ()
@@ -31,7 +31,7 @@ class Stages:
 
 
 def stage_values(stages: Stages) -> dict[str, Any]:
-    """Return the stages as the page's template reads them."""
+    """Return the values of the stages for the page's template."""
     return {
         "availability": stages.availability,
         "shots": {
@@ -53,7 +53,7 @@ def stage_values(stages: Stages) -> dict[str, Any]:
 def _shown(
     shots: Sequence[tuple[float, float]], pictures: Mapping[int, Path]
 ) -> list[tuple[int, tuple[float, float], str]]:
-    """Return the number, the times and the picture's address of each shot that is shown."""
+    """Return the number, the times and the picture URL of each displayed shot."""
     shown = []
     for shot in spread(len(shots), SHOTS_SHOWN):
         there = shot in pictures and pictures[shot].exists()
@@ -62,7 +62,7 @@ def _shown(
 
 
 def _speech(sentences: Sequence[Sentence], script: Sequence[Sentence]) -> list[tuple[Sentence, str]]:
-    """Return each sentence with what the script says in the same time."""
+    """Return each sentence with the script's text at the same time."""
     return [
         (said, " ".join(line.text for line in script if line.start_s < said.end_s and line.end_s > said.start_s))
         for said in sentences[:SENTENCES_SHOWN]

@@ -1,4 +1,4 @@
-"""The page of a study: its tables, figures of them, and examples."""
+"""The report of a study: tables, figures and examples."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     Figures = Callable[[Sequence[Row]], Mapping[str, Figure]]
 
 VALUES_SAID = 40
-"""Values of a figure that its text lists; of more it says the highest."""
+"""Maximum number of values listed in a figure's text; with more values, it states only the highest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A table on one release: pictures of it, its lines, each with the command that explains it, and its panels."""
+    """A table on one release: its figures, its lines with the commands that explain them, and its panels."""
 
     title: str
     pictures: Sequence[Picture]
@@ -41,14 +41,14 @@ def write_study(
     stages: Stages | None = None,
     **shown: Any,
 ) -> None:
-    """Write the page as one self-contained HTML file: no network, same inputs same bytes.
+    """Write the page as one self-contained HTML file without network access. Equal inputs produce equal bytes.
 
-    rows: of all tables. figures: returns the figures of a table on one release by the metric that each is about; it is
-    asked where there are numbers to draw, the paper's or ours. explain: returns the command that prints what stands
-    behind a row, "" of a row without. spreads: figures of single videos' values. shown: ``title``, ``how_to_read``;
-    ``examples``, figures of single videos, ``examples_title``, ``how_to_read_examples``.
+    rows: the rows of all tables. figures: returns the figures of a table on one release by metric; it is called if
+    there are numbers to draw, ours or the paper's. explain: returns the command that explains a row, or "". spreads:
+    figures of per-video values. shown: ``title`` and ``how_to_read``; ``examples`` (figures of single videos),
+    ``examples_title`` and ``how_to_read_examples``.
 
-    The first table that has a figure stands first, on its last release.
+    The page begins with the first table that has a figure, on its last release.
     """
     statuses = [row.status for row in rows]
     groups, drawn = tables.groups(rows), _drawn(rows, figures)
@@ -89,7 +89,7 @@ def _part(rows: Sequence[Row], pictures: Sequence[Picture], explain: Callable[[R
 
 
 def write_figure(path: Path, rows: Sequence[Row], figures: "Figures") -> None:
-    """Write the first of the figures of ``rows`` as SVG, an empty one where nothing can be drawn."""
+    """Write the first figure of ``rows`` as SVG, or an empty figure if there is nothing to draw."""
     from matplotlib.figure import Figure
 
     from stepline.report.figures import render
@@ -98,7 +98,7 @@ def write_figure(path: Path, rows: Sequence[Row], figures: "Figures") -> None:
 
 
 def _drawn(rows: Sequence[Row], figures: "Figures") -> "dict[tuple[str, str, str], Figure]":
-    """Return figures by table, release and metric."""
+    """Return the figures by table, release and metric."""
     from stepline.report.figures import has_number
 
     return {
@@ -121,14 +121,14 @@ def _pictures(
 
 
 def _said(rows: Sequence[Row], metric: str) -> str:
-    """Return the computed values of a metric in words."""
+    """Return the computed values of a metric as text."""
     measure = tables.measures(rows)[metric]
     computed = [row for row in rows if row.metric == metric and row.status != "reference"]
     known = [(row.value, row) for row in computed if row.value is not None]
     values = [f"{_name(row)} {tables.metric_text(measure, value)}" for value, row in known]
     if len(values) > VALUES_SAID:
         _, best = max(zip(known, values, strict=True), key=lambda each: each[0][0])
-        values = [f"{len(values)} values, which the tables below hold; the highest is {best}"]
+        values = [f"{len(values)} values, listed in the tables below; the highest is {best}"]
     return f"{measure.title}{'' if measure.count else ' in percent'}: {'; '.join(values) or 'nothing computed yet'}."
 
 

@@ -1,4 +1,4 @@
-"""The table of a data set: what the stages made of each video."""
+"""The table of a data set: the results of the stages for each video."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,21 +19,21 @@ COLUMNS = (
     *("video", "status", "reason", "source", "duration_s", "absent_s", "fps", "width", "height", "codec", "frames"),
     *("audio", "shots", "sentences", "words"),
 )
-"""Columns of ``videos.csv``; after them one per backbone (rows of its features), ``needs`` and ``command``."""
+"""Columns of ``videos.csv``, followed by one per backbone (number of feature rows), ``needs`` and ``command``."""
 OF = {"shots": ("shots",), "speech": ("sentences", "words")}
-"""The columns that are there only where a stage is wanted."""
+"""The columns that exist only if a stage is configured."""
 OF_MEDIA = ("frames", "audio")
-"""Those that are there only where sound and scores are made."""
+"""The columns that exist only if audio and content scores are computed."""
 USED = ("present", "partial")
-"""The statuses of videos that were read, whole or in part."""
+"""The statuses of completely or partly read videos."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Lines by column, in the listed order; what recogniser and backbones are missing, with its command.
+    """The rows in the listed order, and the missing inputs of recogniser and backbones with the command.
 
-    A line has besides its ``gaps``. features: the folders of those that are configured and miss nothing. note: the
-    pipeline's.
+    Each row also contains its ``gaps``. features: the folders of the configured backbones that can be computed. note:
+    the note of the pipeline.
     """
 
     columns: tuple[str, ...]
@@ -45,16 +45,16 @@ class Summary:
 
     @property
     def used(self) -> list[dict[str, Any]]:
-        """The lines of videos that were read, whole or in part."""
+        """The rows of completely or partly read videos."""
         return [row for row in self.rows if row["status"] in USED]
 
 
 def summarise(pipeline: Pipeline) -> Summary:
-    """Return what the stages made of each listed video.
+    """Return the results of the stages for each listed video.
 
-    status: ``present`` where the video was read whole, ``partial`` where it is damaged and the rest was read. reason:
-    why it was not, and what else went wrong or was left out. absent_s: how many seconds of a damaged video are absent.
-    Empty is what there is not.
+    status: ``present`` if the video was read completely, ``partial`` if it is damaged and the rest was read. reason:
+    why it was not read, and other errors or omissions. absent_s: the missing seconds of a damaged video. Missing values
+    are "".
     """
     rows: dict[str, dict[str, Any]] = {}
     for shard in pipeline.videos.all_shards:
@@ -73,7 +73,7 @@ def summarise(pipeline: Pipeline) -> Summary:
 
 
 def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
-    """Return the lines of a shard's videos, by video; none of a shard whose videos were not looked for yet."""
+    """Return the rows of a shard's videos, by video; {} if the shard has not been fetched yet."""
     if not paths.availability(pipeline.name, shard).exists():
         return {}
     name, stages = pipeline.name, pipeline.demand.stages
@@ -125,12 +125,12 @@ def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]
 
 
 def unread(video: str, reason: str) -> dict[str, Any]:
-    """Return the line of a video that is not there."""
+    """Return the row of a missing video."""
     return dict.fromkeys(COLUMNS, "") | {"video": video, "status": "absent", "reason": reason, "gaps": []}
 
 
 def _said(pipeline: Pipeline, shard: str, media: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return what the recogniser, or the one read in its place, made of a shard's videos as they are now."""
+    """Return the recogniser's records of a shard, or those of its replacement, for the current video files."""
     folder, own = pipeline.speech.readable.folder, pipeline.speech.readable is pipeline.speech
     path = paths.manifest(folder, shard)
     if not path.exists() or (own and not pipeline.speech.record.items() <= read_json(path).items()):
@@ -166,7 +166,9 @@ def write_summary(pipeline: Pipeline) -> None:
     if made.note:
         parts.append(made.note)
     if made.needs:
-        parts.append(f"The rest needs {', '.join(map(str, made.needs))}: `{made.command}`, then the same run again.")
+        parts.append(
+            f"The rest needs {', '.join(map(str, made.needs))}: run `{made.command}`, then the workflow again."
+        )
     write_text(folder / "videos.md", "\n\n".join(parts) + "\n")
     write_lines(
         folder / "videos.csv", made.columns, ([(row | needs)[column] for column in made.columns] for row in made.rows)
@@ -174,14 +176,14 @@ def write_summary(pipeline: Pipeline) -> None:
 
 
 def headline(made: Summary) -> str:
-    """Return in a line how many videos there are, of what length, and what became of the others."""
+    """Return one line with the number and length of the videos, and the status of the others."""
     counts = Counter(row["status"] for row in made.rows)
     others = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()) if status not in USED)
     hours = sum(row["duration_s"] or 0 for row in made.used) / 3600
     absent = sum(row["absent_s"] or 0 for row in made.used)
     parts = [
         f"{len(made.used)} of {len(made.rows)} videos",
-        *([f"{counts['partial']} of them in part ({absent:.1f} s absent)"] if counts["partial"] else []),
+        *([f"{counts['partial']} of them partly ({absent:.1f} s missing)"] if counts["partial"] else []),
         f"{hours:.2f} hours" if hours >= 1 else f"{60 * hours:.1f} minutes",
     ]
     totals = {column: sum(row[column] or 0 for row in made.used) for column in ("shots", "sentences", "words")}

@@ -1,4 +1,4 @@
-"""Small pictures of a video at given times."""
+"""Thumbnails of a video at given times."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -19,16 +19,15 @@ from stepline.report.shots import read_shots
 
 WIDTH = 160
 SAMPLES_PER_S = 4
-"""Of how many moments of a second a picture may be: few enough to keep all of a video until its shots are known."""
+"""Possible thumbnails per second, few enough to keep them all until the shots of a video are known."""
 
 
 def write_thumbnails(availability: Path, shots: Path, folder: Path, manifest: Path) -> None:
-    """Write a picture of each shot of each present video and say in ``manifest`` which: ``pictures``, shot -> file.
+    """Write a thumbnail of each shot of each present video and record it in ``manifest``: ``pictures``, shot -> file.
 
-    They are ``folder/<video>/<8 hex of the video's sha256>-<time in ms>.jpg``, where the 8 digits stand for the sha256
-    in what the upright video is known by. A shot's time is the quarter of a second that is nearest to its middle, of
-    two the earlier, or the middle where that lies in another shot. Pictures that stand there are kept, so they outlive
-    their video.
+    Files are ``folder/<video>/<8 hex of the sha256>-<time in ms>.jpg``; the sha256 identifies the upright video. The
+    time of a shot is the quarter second nearest to its middle (the earlier of two), or the exact middle if that quarter
+    second is in another shot. Existing thumbnails are kept, so they remain after their video is deleted.
     """
     videos: dict[str, dict[str, Any]] = {}
     records = read_availability(availability)
@@ -49,7 +48,7 @@ def _write(record: Record, shots: Sequence[tuple[float, float]], folder: Path) -
             if picture is not None:
                 write_bytes(file, picture)
     elif absent:
-        reason = f"no pictures of {len(absent)} shots: {_why_gone(record)}"
+        reason = f"no pictures for {len(absent)} shots: {_why_gone(record)}"
     there = {str(shot): str(file) for shot, (_, file) in files.items() if file.exists()}
     for other in folder.glob("*.jpg") if folder.is_dir() else ():
         if str(other) not in there.values():
@@ -58,7 +57,7 @@ def _write(record: Record, shots: Sequence[tuple[float, float]], folder: Path) -
 
 
 def files_of(record: Record, shots: Sequence[tuple[float, float]], folder: Path) -> dict[int, tuple[float, Path]]:
-    """Return time and file of the picture of each shot, by its number. shots: start and end, in s."""
+    """Return time and file of each shot's thumbnail, by shot number. shots: start and end in seconds."""
     source = record.identity("upright").replace(record.sha256, record.sha256[:8])
     times_s = {shot: _shown_at(*span) for shot, span in enumerate(shots)}
     return {shot: (time_s, folder / f"{source}-{round(1000 * time_s):08d}.jpg") for shot, time_s in times_s.items()}
@@ -72,23 +71,27 @@ def _shown_at(start_s: float, end_s: float) -> float:
 
 
 def _why_gone(record: Record) -> str:
-    """Return why a video is not there, as its own record says, which knows what came after the shard's."""
+    """Return why a video is missing, from its own record, which is newer than the shard's."""
     path = Path(record.path)
     own = path.with_suffix(".json")
     last = read_availability(own).get(record.video, record) if own.exists() else record
-    return f"{path} is gone: run `snakemake`, which brings it again" if last.kept else "the video was deleted after use"
+    return (
+        f"{path} no longer exists: run `snakemake`, which fetches it again"
+        if last.kept
+        else "the video was deleted after use"
+    )
 
 
 @dataclass(frozen=True)
 class Thumbnails:
-    """Of a data set's videos: pictures by the index of their shot, and why there are not all."""
+    """The thumbnails of a data set's videos by shot index, and the reasons for missing ones."""
 
     pictures: dict[str, dict[int, Path]]
     reasons: dict[str, str]
 
 
 def read_thumbnails(study: str, shards: Sequence[str]) -> Thumbnails:
-    """Return what the records of some shards list; nothing of a shard that has none."""
+    """Return the thumbnails in the records of these shards; shards without a record are skipped."""
     found = Thumbnails({}, {})
     for path in (paths.manifest(paths.thumbnails(study), shard) for shard in shards):
         for video, made in read_manifest(path).items() if path.exists() else ():
@@ -100,10 +103,10 @@ def read_thumbnails(study: str, shards: Sequence[str]) -> Thumbnails:
 
 
 def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
-    """Return a JPEG, 160 pixels wide and upright, for each time: of the last frame at or before it.
+    """Return an upright JPEG, 160 pixels wide, of the last frame at or before each time.
 
-    times_s: ascending, in seconds. None stands for each time in a gap or after the video's end, and for all of a video
-    that cannot be read.
+    times_s: ascending, in seconds. The result is None for times in a gap or after the end, and for all times if the
+    video cannot be read.
     """
     if not times_s:
         return []
@@ -122,21 +125,21 @@ def thumbnails(video: Path, times_s: Sequence[float]) -> list[bytes | None]:
 
 
 class Samples:
-    """A tap of the media's pass: of each quarter of a second, k / 4 s, it yields (k, the JPEG of ``thumbnails``)."""
+    """A tap of the media pass: yields (k, JPEG as in ``thumbnails``) for each time k / 4 s."""
 
     def begin(self, _: Path) -> Iterator[tuple[int, bytes]]:
-        """Begin a video."""
+        """Start a video."""
         self._last: DecodedFrame | None = None
         self._next = 0
         yield from ()
 
     def take(self, frame: DecodedFrame) -> Iterator[tuple[int, bytes]]:
-        """Yield what is shown up to the frame."""
+        """Yield the samples before this frame."""
         yield from self._shown_before(frame.t_s)
         self._last = frame
 
     def end(self) -> Iterator[tuple[int, bytes]]:
-        """Yield what is shown up to the end."""
+        """Yield the remaining samples."""
         if self._last is not None:
             yield from self._shown_before(self._last.end_s)
 

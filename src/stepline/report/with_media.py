@@ -1,4 +1,4 @@
-"""Shots and pictures of a video, made right after its media, from the same pass."""
+"""Shots and thumbnails of a video, computed in the same pass as its media."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +15,14 @@ from stepline.report.thumbnails import SAMPLES_PER_S, Samples, files_of
 from stepline.shots import Detection, detect_in
 
 HELD = 16 << 20
-"""Bytes of samples that wait in memory for the shots; what is beyond them waits on disk."""
+"""Bytes of samples kept in memory until the shots are known; more are kept on disk."""
 
 
 @dataclass
 class ShotsAndPictures:
-    """What the stages of shots and of pictures find done. A time that is no sample is left to theirs.
+    """Computes shots and thumbnails, so that their stages find them done.
 
-    media, shots, pictures: the folders of the data set.
+    Thumbnails at times without a sample are left to the stage. media, shots, pictures: the folders of the data set.
     """
 
     record: Record
@@ -34,17 +34,17 @@ class ShotsAndPictures:
     _places: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Hold no sample."""
+        """Open an empty buffer of samples."""
         self._file = cast(IO[bytes], SpooledTemporaryFile(HELD))  # noqa: SIM115 - `end` closes it
 
     def take(self, item: tuple[int, bytes]) -> None:
-        """Hold a sample until the shots are known."""
+        """Keep a sample until the shots are known."""
         number, jpeg = item
         self._places[number] = self._file.tell(), len(jpeg)
         self._file.write(jpeg)
 
     def end(self, made: dict[str, Any]) -> None:
-        """Find the shots, and write the samples that show them."""
+        """Detect the shots and write the samples at their times."""
         video = self.record.video
         shots = detect_in(made, self.media / video, self.shots / f"{video}.parquet", self.detection)
         with self._file:
@@ -56,7 +56,7 @@ class ShotsAndPictures:
 
 
 def media_of(config: Config, dataset: str) -> Media:
-    """Return the media of a data set's videos; shots and pictures follow where they are wanted and read upright."""
+    """Return the media of a data set, with shots and thumbnails if these are configured and videos are upright."""
     shown = config["media"]["orientation"] == "upright" and "pictures" in configured_stages(config, dataset)
     folder, detection = paths.media(dataset), Detection(**config["shots"])
 

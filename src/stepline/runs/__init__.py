@@ -1,1 +1,1 @@
-"""What the verbs `fit`, `predict`, `score`, `table`, `report` and `explain` do, on any benchmark."""
+"""The implementation of the verbs `fit`, `predict`, `score`, `table`, `report` and `explain` for all benchmarks."""

@@ -1,4 +1,4 @@
-"""Predictions and scores that stay as they are though their source changed."""
+"""Acceptance of existing predictions and scores after a source change."""
 
 import os
 from pathlib import Path
@@ -12,10 +12,10 @@ from stepline.runs.record import read_record
 
 
 def accept(benchmark: type[Benchmark[Any]], study: str, what: str) -> int:
-    """Note that a kind's source, or that of ``scores``, gives the same as it is now, and return for how many files.
+    """Record that the current source of a kind, or of ``scores``, gives the same results; return the number of files.
 
-    Beside predictions, and in scores, stays the source that made them. Raises ConfigError where nothing of that kind is
-    predicted, StoreError where a record is damaged.
+    The records keep the source that computed the results. Raises ConfigError if no entry of that kind has predictions,
+    StoreError if a record is damaged.
     """
     if what == SCORES:
         return _accept_scores(benchmark.scoring_source(), study)
@@ -37,6 +37,6 @@ def _accept_scores(source: str, study: str) -> int:
         score, times = read_score(path), path.stat()
         if score.get("source") not in (None, source):
             write_sealed(path, score | {"accepted": source})
-            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # tables stay
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # tables stay up to date
             accepted += 1
     return accepted

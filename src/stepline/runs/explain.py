@@ -1,4 +1,4 @@
-"""What stands behind one line of a table, from the outputs alone: the table, the score, and the record beside it."""
+"""The provenance of one line of a table, read only from outputs: the table, the score and the record."""
 
 import csv
 import json
@@ -17,11 +17,10 @@ Cells = Mapping[str, str]
 
 
 def explain(table: Path, entry: str, context: str, release: str) -> str:
-    """Return, as text, all that is known of the numbers of one entry at one window length on one release.
+    """Return, as text, the provenance of the numbers of one entry at one window length on one release.
 
-    table: ``results/<study>/<file>.csv``. context: as in paths, such as ``180s``, or ``all``. Raises ConfigError where
-    the table has no such line, MissingError where it has one that was not computed, StoreError where a record or the
-    score is damaged.
+    table: ``results/<study>/<file>.csv``. context: as in paths, such as ``180s``, or ``all``. Raises ConfigError if the
+    table has no such line, MissingError if the line was not computed, StoreError if a record or the score is damaged.
     """
     study = table.parent.name
     rows = _rows(table)
@@ -30,7 +29,7 @@ def explain(table: Path, entry: str, context: str, release: str) -> str:
         releases = sorted({row["release"] for row in rows if row["entry"] == entry})
         known = releases or sorted({row["entry"] for row in rows if row["entry"]})
         what = "releases are" if releases else "entries are"
-        raise ConfigError(f"{table} has no line of {entry!r} on {release!r}; its {what} {', '.join(known)}")
+        raise ConfigError(f"{table} has no line for {entry!r} on {release!r}; its {what} {', '.join(known)}")
     if not any(row["spec"] or row["status"] == "needs" for row in lines):
         raise ConfigError(
             f"{entry} on {release} has no predictions: its numbers are the paper's, or counts of the release"
@@ -50,7 +49,7 @@ def explain(table: Path, entry: str, context: str, release: str) -> str:
 
 def _rows(table: Path) -> list[dict[str, str]]:
     if not table.is_file():
-        raise MissingError(f"{table} is not there: run `snakemake --cores 8 {table}`")
+        raise MissingError(f"{table} does not exist: run `snakemake --cores 8 {table}`")
     with open(table, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -60,7 +59,7 @@ def _context(row: Cells) -> str:
 
 
 def _record(study: str, release: str, entry: str, context: str, lines: Sequence[Cells]) -> dict[str, Any] | None:
-    """Return the record of the job at the window length, or of the job that a line prints at that length."""
+    """Return the record of the job with this window length, or of the job whose numbers a line shows at this length."""
     specs = {row["spec"] for row in lines if _context(row) == context}
     for path in sorted(paths.predictions(study, release, entry, context).parent.glob("*.json")):
         found = read_record(path)
@@ -76,7 +75,7 @@ def _why(study: str, table: Path, release: str, entry: str, context: str, lines:
     if not predictions.exists():
         return f"has no line; choose a window length from {', '.join(dict.fromkeys(map(_context, lines)))}"
     again = "--forcerun", str(predictions)
-    return f"has predictions without a record: make them again by `{current().command(str(table), {}, *again)}`"
+    return f"has predictions without a record: compute them again with `{current().command(str(table), {}, *again)}`"
 
 
 def _number(row: Cells) -> Iterator[str]:
@@ -104,16 +103,16 @@ def _made_by(study: str, table: Path, release: str, entry: str, record: Mapping[
     yield f"options: {json.dumps(record['options'], sort_keys=True, ensure_ascii=False)}"
     accepted = f", the same as {record['method']['accepted']}" if "accepted" in record["method"] else ""
     yield f"method: {record['method']['module']}, source {record['method']['source']}{accepted}"
-    yield f"Stepline {record['stepline']['version']} at commit {record['stepline']['commit'] or 'not known'}"
+    yield f"Stepline {record['stepline']['version']} at commit {record['stepline']['commit'] or 'unknown'}"
     yield "versions: " + ", ".join(f"{name} {number}" for name, number in record["versions"].items())
     for name, release_files in record["releases"].items():
-        yield f"release {name}: {release_files['origin'] or 'no public address'}"
+        yield f"release {name}: {release_files['origin'] or 'no public URL'}"
         yield from (f"  {sha256}  {path}" for path, sha256 in release_files["files"].items())
     yield f"samples: each row of {paths.predictions(*place)}, scored in {paths.scores(*place)}"
-    yield "read, with the sha256 that it had and what became of it:"
+    yield "inputs, with their sha256 at that time and their state now:"
     for name, sha256 in record["inputs"].items():
         now = sha256_file(name) if Path(name).is_file() else ""
-        yield f"  {sha256}  {name}{'' if now == sha256 else '  (changed since)' if now else '  (gone)'}"
+        yield f"  {sha256}  {name}{'' if now == sha256 else '  (changed since)' if now else '  (deleted)'}"
     started = Invocation(**record["invocation"])
-    yield "to compute it again:"
+    yield "to compute the number again:"
     yield f"  {started.command(str(table), {}, '--forcerun', str(paths.predictions(*place)))}"

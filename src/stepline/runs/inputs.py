@@ -1,4 +1,4 @@
-"""What methods and scores read: one release under one configuration, as an entry sees it."""
+"""The inputs of methods and scores: one release with one configuration, for one entry."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Stage = Literal["fit", "predict"]
 
 @dataclass(frozen=True)
 class Inputs(Generic[AnyBenchmark]):
-    """What a job reads; a benchmark's own class says what its truth is."""
+    """The inputs of a job. Each benchmark's subclass defines the ground truth."""
 
     benchmark: AnyBenchmark
     job: Job
@@ -41,18 +41,18 @@ class Inputs(Generic[AnyBenchmark]):
 
     @property
     def options(self) -> Config:
-        """The benchmark's part of the configuration."""
+        """The benchmark's section of the configuration."""
         return self.benchmark.options
 
     @property
     def spec(self) -> str:
-        """The 8 hex digits of what decides the entry's predictions."""
+        """The cache key of the entry's predictions, 8 hex digits."""
         return self.benchmark.spec(self.job)
 
     # Truth
 
     def load(self, split: str) -> Iterable[Any]:
-        """Return the annotated units of a split, each with a ``video``; a benchmark's own class says which."""
+        """Return the annotated units of a split, each with a ``video``. Subclasses define the type of a unit."""
         raise NotImplementedError
 
     def truth(self, split: str) -> Sequence[Any]:
@@ -66,24 +66,24 @@ class Inputs(Generic[AnyBenchmark]):
         return {}
 
     def used(self, split: str) -> list[Any]:
-        """Return the units of the subset's videos of which all that the entry reads is there."""
+        """Return the units of the subset's videos for which all inputs of the entry exist."""
         units = [unit for unit in self.chosen(split) if self.has(unit)]
         for bank in self.banks if units else ():
             bank.fetch(unit.video for unit in units)
         return units
 
     def chosen(self, split: str) -> list[Any]:
-        """Return the units of the subset's videos, the released ones where there is no subset."""
+        """Return the units of the subset's videos, or all released units if there is no subset."""
         return [unit for unit in self.truth(split) if self._is_chosen(unit.video)]
 
     def has(self, unit: Any) -> bool:
-        """Return whether all that the entry reads of a unit is there."""
+        """Return whether all inputs of the entry exist for a unit."""
         if self.entry.kind.decoded and self.video_file(unit.video) is None:
             return False
         return all(unit.video in bank for bank in self.banks)
 
     def video_file(self, video: str) -> Path | None:
-        """Return the file of a video, None where it is not there."""
+        """Return the file of a video, None if it does not exist."""
         record = self._availability.get(video)
         there = record is not None and record.status == "present" and Path(record.path).exists()
         return Path(record.path) if record is not None and there else None
@@ -102,13 +102,13 @@ class Inputs(Generic[AnyBenchmark]):
         return benchmark.chosen(benchmark.datasets.get(benchmark.dataset(self.release), benchmark.released))
 
     def splits(self, stage: Stage) -> list[str]:
-        """Return the splits that a stage reads: where predictions are evaluated, and those that the entry sees."""
+        """Return the splits that a stage reads: the evaluated splits and those that the entry uses."""
         evaluated = [] if stage == "fit" else list(self.entry.splits)
         seen = [each.split for each in self.benchmark.seen(self.entry) if each.split]
         return list(dict.fromkeys([*evaluated, *seen, *(["val"] if self.entry.trained else [])]))
 
     def missing(self, stage: Stage) -> tuple[Need, ...]:
-        """Return what keeps a stage from computing: a split that the subset, or what is absent, leaves empty."""
+        """Return the needs that block a stage: a split is empty because of the subset or missing inputs."""
         splits = self.splits(stage)
         if empty := [split for split in splits if not self.chosen(split)]:
             return tuple(Need("split", split) for split in empty)
@@ -116,9 +116,9 @@ class Inputs(Generic[AnyBenchmark]):
         return self.absent(without) if without else ()
 
     def absent(self, splits: Sequence[str]) -> tuple[Need, ...]:
-        """Return what is missing where no unit of some splits has all that is read.
+        """Return the missing inputs if no unit of these splits has all inputs.
 
-        It is videos, or the release's videos in an imported bank.
+        These are videos, or the release's videos in an imported bank.
         """
         listed = {unit.video for split in splits for unit in self.truth(split)}
         banks = dict(zip(self.benchmark.features(self.entry), self.banks, strict=True))
@@ -128,7 +128,7 @@ class Inputs(Generic[AnyBenchmark]):
 
     @property
     def device(self) -> str:
-        """Where models run, ``cpu`` or ``cuda``; raise StoreError where ``features.device`` is not there."""
+        """The device of models, ``cpu`` or ``cuda``; raises StoreError if ``features.device`` is not available."""
         from stepline.features.network import device_of
 
         return device_of(self.benchmark.config["features"]).type
@@ -146,29 +146,29 @@ class Inputs(Generic[AnyBenchmark]):
         return [self.open_bank(name) for name in self.benchmark.features(self.entry)]
 
     def open_bank(self, name: str) -> Bank:
-        """Return the bank of features by their name; in a gap of a damaged video stand the nearest rows."""
+        """Return the bank with this name; gaps of damaged videos are filled with the nearest rows."""
         return open_named(self.footage, name).fill()
 
     @property
     def read(self) -> Iterable[Bank]:
-        """The banks that predictions are made from."""
+        """The banks that the predictions depend on."""
         return self.banks
 
     @cached_property
     def in_part(self) -> dict[str, float]:
-        """The seconds that are absent of each damaged video; a method that reads videos themselves adds its own."""
+        """The missing seconds of each damaged video. Methods that read videos add their own."""
         return {video: absent_s(damaged.gaps) for bank in self.read for video, damaged in bank.damaged.items()}
 
     @property
     def imported(self) -> list[str]:
-        """Those of the entry's features that are imported banks, not backbones."""
+        """The names of the entry's features that are imported banks, not backbones."""
         return [name for name in self.benchmark.features(self.entry) if not self.footage.is_backbone(name)]
 
     def resized(self, video: str, length: int) -> NDArray[np.float32]:
-        """Return the (length, D) features of a video: each bank's rows resized, then put side by side."""
+        """Return the (length, D) features of a video: the rows of each bank resized, then concatenated."""
         return np.concatenate([resize(bank[video], length) for bank in self.banks], axis=1, dtype=np.float32)
 
     @property
     def dimension(self) -> int:
-        """D of the features, all banks together."""
+        """The dimension D of the concatenated features."""
         return sum(bank.dimension for bank in self.banks)

@@ -1,4 +1,4 @@
-"""Differences between the predictions of two entries, by bootstrap over the videos that both have."""
+"""Differences between two entries, with bootstrap intervals over their common videos."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,20 +18,20 @@ COLUMNS = (
 )
 HEAD = ("First", "Second", "Metric", "Difference", "95 % interval", "Above 0", "Ahead in")
 READ = (
-    "Difference: the first's value less the second's, in points of percent, the mean over the videos of both. "
-    "Interval: 95 % of the bootstrap over videos, drawn for both at once; of more seeds, of the mean over seeds. "
-    "Above 0: the share of resamples with a difference above 0. Ahead in: the videos in which the first is higher. "
-    "A star marks a method that sees more than any system would have."
+    "Difference: the first value minus the second, in percentage points, averaged over the common videos. "
+    "Interval: 95 %, by a paired bootstrap over videos; with several seeds, of the mean over seeds. "
+    "Above 0: the fraction of resamples with a difference above 0. Ahead in: the videos with a higher first value. "
+    "A star marks a method with input that no real system would have."
 )
 LEVEL = 0.05
-"""Of a test."""
+"""Significance level."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Two sides by one metric. ahead: in how many of ``n`` videos the first is higher.
+    """Two sides and one metric. ahead: the number of the ``n`` videos in which the first side is higher.
 
-    difference: None where a side has no value; then ``needs`` says what is missing and ``command`` what fills it.
+    difference: None if a side has no value; then ``needs`` lists the missing inputs, and ``command`` computes it.
     """
 
     first: Side
@@ -45,12 +45,12 @@ class Pair:
 
     @property
     def panel(self) -> tuple[str, str]:
-        """The table and the release that it is shown under."""
+        """The table and the release of the pair's heading."""
         return self.first.table.name, self.first.job.release
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """A line of the CSV file: points with 4 decimals, what is not known empty."""
+        """A line of the CSV file: percentage points with 4 decimals, unknown values empty."""
         jobs = [side.job for side in (self.first, self.second)]
         sides = [text for job in jobs for text in (job.entry.id, "" if job.context_s is None else f"{job.context_s:g}")]
         found: tuple[str, ...] = ("",) * 6
@@ -61,7 +61,7 @@ class Pair:
 
 
 def compare(benchmark: Benchmark[Any]) -> Iterator[Pair]:
-    """Yield the pairs by every metric that both sides have, in the order of declaration."""
+    """Yield the pairs for each metric of both sides, in the order of declaration."""
     drawn = benchmark.options["metrics"]
     for first, second in pairs(benchmark):
         scores = [_score(benchmark, side.job) for side in (first, second)]
@@ -116,25 +116,25 @@ def _markdown(benchmark: Benchmark[Any], found: Sequence[Pair]) -> str:
     if gaps := [pair for pair in found if pair.needs]:
         lines = dict.fromkeys(
             (
-                f"{_name(benchmark, pair.first)}, less {_name(benchmark, pair.second)}",
+                f"{_name(benchmark, pair.first)}, minus {_name(benchmark, pair.second)}",
                 "; ".join(map(str, pair.needs)),
                 f"`{pair.command}`" if pair.command else "",
             )
             for pair in gaps
         )
-        parts += ["## What is missing", markdown_table(("Pair", "Needs", "Filled by"), lines)]
+        parts += ["## What is missing", markdown_table(("Pair", "Needs", "Command"), lines)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _few(n: int) -> str:
-    """Return how little differences over ``n`` videos can say; "" where two of them could pass a corrected test."""
+    """Return a warning about few videos; "" if two pairs over ``n`` videos could pass a corrected test."""
     if 2 * (least := 2 / 2**n) < LEVEL:
         return ""
     return (
-        f"Videos are few: these are descriptions, not tests. Were all differences of {n} videos of one sign, a "
-        f"two-sided sign test would give 2/{2**n} = {least:.3f}, and nothing smaller is possible; so of two or more "
-        f"pairs none stays below {LEVEL:g} once corrected for their number (Holm). The bootstrap of so few videos is "
-        "too narrow."
+        f"There are too few videos for significance tests. Even if all differences of {n} videos had the same sign, a "
+        f"two-sided sign test would give p = 2/{2**n} = {least:.3f}, the smallest possible value. With two or more "
+        f"pairs, none stays below {LEVEL:g} after correction for multiple tests (Holm). Bootstrap intervals over so "
+        "few videos are too narrow."
     )
 
 

@@ -1,4 +1,4 @@
-"""Predictions as Parquet: the columns follow from the fields of a benchmark's class of predictions."""
+"""Predictions as Parquet files; the columns follow from the fields of a benchmark's prediction class."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,13 +32,13 @@ def write_predictions(
     selection: str,
     in_part: Mapping[str, float] | None = None,
 ) -> None:
-    """Write a row per prediction.
+    """Write one row per prediction.
 
     A field is an ``int``, ``float``, ``str`` or ``bool``; a tuple of one of these, or of such tuples; an array of one
-    dimension, ``NDArray[T]``, or of two, ``np.ndarray[tuple[int, int], np.dtype[T]]`` (one without rows is read as
-    (0, 0)); or any of these or None. A module that does not import NumPy has the types of arrays as text. spec: of the
-    job; needs: what was missing; selection: how settings were chosen; in_part: the seconds that are absent of each
-    damaged video that was read, if some were. These stand in the file's metadata.
+    dimension, ``NDArray[T]``, or two, ``np.ndarray[tuple[int, int], np.dtype[T]]`` (an array without rows is read back
+    with shape (0, 0)); or any of these or None. A module that does not import NumPy can give array types as text.
+    The file's metadata contains the other arguments. spec: the cache key of the job. needs: the missing inputs.
+    selection: how settings were chosen. in_part: the missing seconds of each damaged video that was read.
     """
     about: dict[str, Any] = {"spec": spec, "needs": list(map(str, needs)), "selection": selection}
     about |= {"in_part": dict(in_part)} if in_part else {}
@@ -49,19 +49,19 @@ def write_predictions(
 
 
 def read_predictions(path: Path, kind: type[AnyPrediction], spec: str) -> tuple[list[AnyPrediction], Mapping[str, Any]]:
-    """Return what `write_predictions` wrote, and ``needs``, ``selection`` and, where there are some, ``in_part``.
+    """Return the predictions of a file, and its ``needs``, ``selection`` and, if present, ``in_part``.
 
-    Raises StoreError where the file is absent, damaged or made by another configuration than that of ``spec``.
+    Raises StoreError if the file is missing or damaged, or if its spec differs from ``spec``.
     """
     if not path.exists():
-        raise StoreError(f"{path} is not there: run `stepline predict`")
+        raise StoreError(f"{path} does not exist: run `stepline predict`")
     try:
         check(path)
         with pq.ParquetFile(path) as file:
             table = file.read()
         about = json.loads(table.schema.metadata[b"about"])
         if about["spec"] != spec:
-            raise StoreError(f"{path} was made by another configuration: run `stepline predict` again")
+            raise StoreError(f"{path} was written with another configuration: run `stepline predict` again")
         hints = _hints(kind)
         columns = [_values(table[name].combine_chunks(), hint) for name, hint in hints.items()]
         made = [kind(**dict(zip(hints, row, strict=True))) for row in zip(*columns, strict=True)]
@@ -84,7 +84,7 @@ def _without_none(hint: Any) -> Any:
 
 
 def _array(hint: Any) -> tuple[Any, int] | None:
-    """Return the NumPy type and the number of dimensions of an array's type; None of anything else."""
+    """Return the NumPy type and the number of dimensions of an array type; None for other types."""
     if get_origin(hint) is not np.ndarray:
         return None
     shape, dtype = get_args(hint)

@@ -1,4 +1,4 @@
-"""What made a file of predictions: a JSON beside it, which no job reads."""
+"""The provenance record of a predictions file: a JSON file next to it, which no job reads."""
 
 import os
 import platform
@@ -43,11 +43,11 @@ FORM: Schema = {
         },
     },
 }
-"""What is read of a record."""
+"""The schema of the parts of a record that are read."""
 
 
 def write_record(inputs: Inputs[Any], method: Method[Any, Any]) -> None:
-    """Write what made the predictions of a job: spec, method, inputs by sha256, releases, options, versions."""
+    """Write the provenance of a job's predictions: spec, method, inputs with sha256, releases, options, versions."""
     benchmark, job = inputs.benchmark, inputs.job
     shown = benchmark.named_options(job.entry, job.release)
     write_json(
@@ -67,14 +67,12 @@ def write_record(inputs: Inputs[Any], method: Method[Any, Any]) -> None:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Return a record; raise StoreError where it is damaged, or where another version wrote it in another form."""
+    """Return a record; raise StoreError if it is damaged or was written in another format by another version."""
     made: dict[str, Any] = read_json(path)
     if error := wrong(made, FORM):
         predictions = str(path.with_suffix(".parquet"))
         again = current().command(predictions, {}, "--forcerun", predictions)
-        raise StoreError(
-            f"{path} is damaged or of another version of Stepline ({error}): make the predictions again by `{again}`"
-        )
+        raise StoreError(f"{path} is damaged or from another version of Stepline ({error}): run `{again}`")
     return made
 
 
@@ -94,13 +92,13 @@ def _versions() -> dict[str, str]:
 
 
 def _conda() -> str:
-    """Return the folder of the conda environment that Snakemake made, by the digest of its file; "no" without one."""
+    """Return the folder of Snakemake's conda environment, named by the digest of its file; "no" without one."""
     return Path(os.environ.get("CONDA_PREFIX", "")).name if os.environ.get("STEPLINE_CONDA") else "no"
 
 
 @cache
 def _commit() -> str:
-    """Return the commit of a checkout, with ``-dirty`` where files are changed; "" of an installed package."""
+    """Return the commit of a checkout, with ``-dirty`` if files are changed; "" for an installed package."""
     folder = Path(stepline.__file__).parents[2]
     if not (folder / ".git").exists() or not shutil.which("git"):
         return ""

@@ -1,4 +1,4 @@
-"""The page of a benchmark, and a table as a picture."""
+"""The report of a benchmark, and figures of tables."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_report(benchmark: Benchmark[Any], path: Path) -> None:
-    """Write the page to look at: the benchmark's tables, pictures of them, and examples."""
+    """Write the report of a benchmark: tables, figures and examples."""
     of_files = {file: table_rows(benchmark, file) for file in benchmark.report_tables}
     rows = [row for part in of_files.values() for row in part]
     files = {(row.table, row.entry): file for file, part in of_files.items() for row in part}
@@ -34,14 +34,14 @@ def write_report(benchmark: Benchmark[Any], path: Path) -> None:
 
 
 def explanation(table: Path, row: Row) -> str:
-    """Return the command that prints what stands behind a row of a table, "" where it has no predictions."""
+    """Return the command that explains a row of a table, "" if it has no predictions."""
     if not row.spec or row.status == "needs":
         return ""
     return shlex.join(["stepline", "explain", str(table), row.entry, paths.context_label(row.context_s), row.release])
 
 
 def write_picture(benchmark: Benchmark[Any], file: str) -> None:
-    """Write ``results/<study>/<file>.svg``: the first table of the file on the last release that it has."""
+    """Write ``results/<study>/<file>.svg``: a figure of the first table of the file on its last release."""
     rows = table_rows(benchmark, file)
     first = [row for row in rows if row.table == rows[0].table]
     shown = [row for row in first if row.release == first[-1].release]
@@ -49,7 +49,7 @@ def write_picture(benchmark: Benchmark[Any], file: str) -> None:
 
 
 def figures(benchmark: Benchmark[Any], rows: Sequence[Row]) -> "Mapping[str, Figure]":
-    """Return the pictures of a table on one release, by metric: the benchmark's, else a line per method.
+    """Return the figures of a table on one release, by metric: the benchmark's own, otherwise one line per method.
 
     Counts are not drawn.
     """

@@ -1,4 +1,4 @@
-"""Scores of a file of predictions: means, seeds, intervals by videos, denominators, the value of each video."""
+"""Scores of a predictions file: means, seeds, intervals over videos, denominators and per-video values."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -18,15 +18,15 @@ from stepline.runs.predictions import read_predictions
 
 
 def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
-    """Write the metrics of a file of predictions, in percent or counts, with what is missing where it has none.
+    """Write the metrics of a predictions file, in percent or as counts, or the missing inputs if there are none.
 
-    A value is the mean over seeds of the (weighted) mean over units, or of what the units have together where they say
-    it; a seed all of whose units are left out is 0.
-    ``ci`` is the 95 % bootstrap interval over videos, each with all its units, of the mean over seeds; ``sd`` the
-    standard deviation over seeds, null of one; ``draw_sd`` that of guesses that count with their expectation.
-    ``per_video`` is each video's mean over its units and seeds, ``weights`` what it counts, ``n_videos`` the number of
-    those that are not left out. Where damaged ones are among them, or in the pool of a ranking, ``n_in_part`` is their
-    number and ``absent_s`` the seconds that are absent of them.
+    A value is the mean over seeds of the (weighted) mean over units, or of the joint value of the units if they define
+    one; a seed whose units are all left out counts as 0. ``ci`` is the 95 % bootstrap interval of the mean over seeds;
+    videos are resampled with all their units. ``sd`` is the standard deviation over seeds, null for one seed.
+    ``draw_sd`` is the standard deviation of random guesses, which count with their expectation. ``per_video`` is the
+    mean of each video over its units and seeds, ``weights`` its weight, and ``n_videos`` the number of videos that are
+    not left out. If some of them, or of the pool of a ranking, are damaged, ``n_in_part`` is the number of damaged
+    videos and ``absent_s`` their missing seconds.
     """
     benchmark = inputs.benchmark
     read, about = read_predictions(predictions, benchmark.prediction, inputs.spec)
@@ -37,10 +37,10 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
     for metric in first:
         if metric not in benchmark.metrics:
             known = ", ".join(benchmark.metrics)
-            raise ConfigError(f"{type(benchmark).__name__}.values: {metric!r} is no metric; choose from {known}")
+            raise ConfigError(f"{type(benchmark).__name__}.values: {metric!r} is not a metric; choose from {known}")
         if any(list(each[metric].videos) != list(first[metric].videos) for each in by_seed.values()):
             raise ConfigError(
-                f"{type(benchmark).__name__}.values: the units of {metric!r} of {inputs.entry.id} differ between "
+                f"{type(benchmark).__name__}.values: the units of {metric!r} for {inputs.entry.id} differ between "
                 "seeds: return a value for every unit, NaN to leave one out"
             )
     scored = [metric for metric in first if inputs.entry.kind.scores(metric)]
@@ -64,7 +64,7 @@ def score(inputs: Inputs[Any], predictions: Path, path: Path) -> None:
 
 
 def _in_part(result: Mapping[str, Any], absent_s: Mapping[str, float]) -> dict[str, Any]:
-    """Return how many videos of a result are damaged, and what is absent of them; a ranking has all in its pool."""
+    """Return the number of damaged videos of a result and their missing seconds; a ranking's pool has all videos."""
     ranked = result["n_videos"] is None
     absent = [seconds for video, seconds in absent_s.items() if ranked or video in result["per_video"]]
     return {"n_in_part": len(absent), "absent_s": sum(absent)} if absent else {}
@@ -107,7 +107,7 @@ def _summary(by_seed: Mapping[int, Values], options: Config, *, drawn: bool) -> 
 
 
 def _mean(table: NDArray[np.float64], weights: NDArray[np.float64], *, axis: int) -> NDArray[np.float64]:
-    """Return weighted means of what is there; NaN where nothing is."""
+    """Return weighted means, ignoring NaN; NaN if all values are NaN."""
     there = np.where(np.isnan(table), 0, weights)
     total = there.sum(axis=axis)
     return np.asarray((np.nan_to_num(table) * there).sum(axis=axis) / np.where(total > 0, total, np.nan))
@@ -116,7 +116,7 @@ def _mean(table: NDArray[np.float64], weights: NDArray[np.float64], *, axis: int
 def _by_video(
     videos: Sequence[str], units: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> tuple[dict[str, float], list[float]]:
-    """Return each video's mean over the units that are not left out, and what it weighs."""
+    """Return each video's mean over the units that are not left out, and its weight."""
     kept = ~np.isnan(units)
     place: dict[str, int] = {}
     of = [place.setdefault(video, len(place)) for video, here in zip(videos, kept, strict=True) if here]

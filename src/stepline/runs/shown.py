@@ -1,4 +1,4 @@
-"""Predictions of single videos, as pages show them."""
+"""Predictions of single videos for reports."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -11,11 +11,11 @@ from stepline.report import Picture, svg_address
 from stepline.runs.predictions import read_predictions
 
 SHOWN = 3
-"""Videos that are drawn of each release."""
+"""Number of videos drawn per release."""
 
 
 def lowest_seed(benchmark: Benchmark[Any], release: str, entries: Iterable[str]) -> dict[str, list[Any]]:
-    """Return the predictions of some entries on a release by their lowest seed, by id, as far as they are there."""
+    """Return the existing predictions of these entries on a release with their lowest seed, by entry id."""
     found: dict[str, list[Any]] = {}
     for job in benchmark.jobs():
         file = benchmark.predictions(job)
@@ -27,9 +27,9 @@ def lowest_seed(benchmark: Benchmark[Any], release: str, entries: Iterable[str])
 
 
 def timeline_command(dataset: str, video: str, *options: str) -> str:
-    """Return the command that makes the timeline of a video, with options of ``stepline show``.
+    """Return the command that writes the timeline of a video, "" if the video is missing.
 
-    It is empty where the video is not there.
+    options: options of ``stepline show``.
     """
     record = paths.videos(dataset) / f"{video}.json"
     there = record.exists() and read_availability(record)[video].status == "present"
@@ -43,10 +43,10 @@ def timelines(
     *,
     most: int | None = None,
 ) -> list[Picture]:
-    """Return pictures of the first predicted videos of each release: annotated segments, and below them predicted ones.
+    """Return pictures of the first predicted videos of each release: annotated segments above predicted segments.
 
     tracks: the names of entries whose predictions have ``segments``, by id. annotated: returns the videos of a release
-    by id, each with ``duration_s`` and ``segments``. most: of the predicted segments, the first; None is all of them.
+    by id, each with ``duration_s`` and ``segments``. most: maximum number of predicted segments; None means all.
     """
     from stepline.report.figure_segments import segments
 

@@ -1,4 +1,4 @@
-"""Tables: declared lines, scores and the paper's numbers -> CSV and Markdown."""
+"""Tables as CSV and Markdown, from declared lines, scores and the paper's numbers."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from stepline.tables import Number, Row, build, write_csv, write_markdown
 
 
 def table_rows(benchmark: Benchmark[Any], file: str) -> list[Row]:
-    """Return the rows of a file of tables from the scores at hand."""
+    """Return the rows of a table file from the existing scores."""
     numbers = [
         number
         for table, line, release in benchmark.lines(file)

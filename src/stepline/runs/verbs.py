@@ -1,4 +1,4 @@
-"""The verbs on the jobs of a benchmark, each by its release, entry and window length such as ``180s``, or ``all``."""
+"""The verbs for a benchmark's jobs. A job has a release, an entry and a window length such as ``180s``, or ``all``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,20 +25,20 @@ class Verbs:
     benchmark: Benchmark[Any]
 
     def fit(self, release: str, entry: str, context: str, seed: int) -> None:
-        """Fit with one seed; the checkpoint is empty where something is missing.
+        """Train with one seed; the checkpoint is empty if an input is missing.
 
-        Raises ConfigError where the entry is not fitted, or not with that seed.
+        Raises ConfigError if the entry is not trained, or not with that seed.
         """
         job = self.benchmark.job(release, entry, context)
         if not job.entry.trained:
-            raise ConfigError(f"entry {entry!r} is not fitted")
+            raise ConfigError(f"entry {entry!r} is not trained")
         if seed not in job.entry.seeds:
             key = f"{self.benchmark.name}.{job.entry.kind.options}.seeds"
-            raise ConfigError(f"config: {key}: {seed} is not one of them; add it, or fit with one of them")
+            raise ConfigError(f"config: {key}: {seed} is not in the list; add it, or use a seed of the list")
         fit(self.benchmark.inputs(job), seed, paths.fit(self.benchmark.name, release, entry, context, seed))
 
     def predict(self, release: str, entry: str, context: str) -> None:
-        """Predict, by all fits where the entry is fitted. A file without rows says what is missing."""
+        """Write predictions, with all checkpoints if the entry is trained. A file without rows lists missing inputs."""
         job = self.benchmark.job(release, entry, context)
         fits = self.benchmark.fits(job) if job.entry.trained else []
         inputs = self.benchmark.inputs(job)
@@ -50,31 +50,31 @@ class Verbs:
         score(self.benchmark.inputs(job), self.benchmark.predictions(job), self.benchmark.scores(job))
 
     def table(self, file: str) -> None:
-        """Write a file of tables; raise ConfigError where it is not configured."""
+        """Write a table file; raise ConfigError if it is not configured."""
         self.benchmark.check_table(file)
         write_table(self.benchmark, file)
 
     def picture(self, file: str) -> None:
-        """Write a file of tables as a figure; raise ConfigError where it is not configured."""
+        """Write a table file as a figure; raise ConfigError if it is not configured."""
         self.benchmark.check_table(file)
         write_picture(self.benchmark, file)
 
     def pairs(self) -> None:
-        """Write the differences that the benchmark declares."""
+        """Write the declared differences between entries."""
         write_pairs(self.benchmark)
 
     def examples(self) -> None:
-        """Write the benchmark's page of examples; raise ConfigError where it has none."""
+        """Write the benchmark's page of examples; raise ConfigError if it has none."""
         self.benchmark.write_examples()
 
     def results(self) -> None:
-        """Write the sha256 of all results, as ``sha256sum --check`` reads it."""
+        """Write the sha256 of all results for ``sha256sum --check``."""
         lines = [f"{sha256_file(path)}  {path}\n" for path in self.benchmark.results]
         write_text(paths.all_results(self.benchmark.name), "".join(lines))
 
 
 def fit(inputs: Inputs[Any], seed: int, path: Path) -> None:
-    """Write the checkpoint of one seed; an empty one where something is missing."""
+    """Write the checkpoint of one seed, or an empty file if an input is missing."""
     if inputs.missing("fit"):
         write_bytes(path, b"")
     else:
@@ -82,9 +82,9 @@ def fit(inputs: Inputs[Any], seed: int, path: Path) -> None:
 
 
 def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any, Prediction]:
-    """Write predictions, and return the method that made them. A file without rows says what is missing.
+    """Write predictions and return their method. A file without rows lists the missing inputs.
 
-    Raises ConfigError where the method predicted with other seeds than those of its entry.
+    Raises ConfigError if the method's predictions have other seeds than its entry.
     """
     method, needs, made = _method(inputs.job), inputs.missing("predict"), list[Prediction]()
     if not needs:
@@ -95,7 +95,7 @@ def predict(inputs: Inputs[Any], fits: Sequence[Path], path: Path) -> Method[Any
     seeds, known = {each.seed for each in made}, {*inputs.entry.seeds}
     if made and seeds != known:
         raise ConfigError(
-            f"the method of {inputs.entry.id} made predictions for the seeds {sorted(seeds)}; its entry has "
+            f"the method of {inputs.entry.id} returned predictions for the seeds {sorted(seeds)}, but its entry has "
             f"{sorted(known)}"
         )
     about: dict[str, Any] = {"selection": method.selection, "in_part": inputs.in_part} if made else {"selection": ""}

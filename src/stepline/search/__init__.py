@@ -1,1 +1,1 @@
-"""Search: the videos of a data set that are most like a text, in each of them the moment, and the moment's steps."""
+"""Search for the videos of a data set that best match a text, with the best moment in each video and its steps."""

@@ -1,4 +1,4 @@
-"""The rows of all videos, and what of them is most like a vector: the numeric part of a search."""
+"""The numeric part of a search: the rows of all videos and their similarity to a query vector."""
 
 import sys
 from bisect import bisect_left
@@ -22,23 +22,23 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 AT_ONCE = 1024
-"""Rows that are compared together."""
+"""Number of rows per block of a comparison."""
 SMALL = 4096
-"""Up to so many rows are all compared exactly, for which torch is not imported."""
+"""Up to this number of rows, all scores are computed exactly and torch is not imported."""
 FIRST_LOOK = 64
-"""Rows for each match that is asked for, whose scores are computed exactly at first."""
+"""Number of rows per requested match whose exact scores are computed first."""
 
 
 @dataclass(frozen=True)
 class Corpus:
     """N rows of V videos.
 
-    videos: their ids. parts: arrays (n, D) that hold the rows one after the other, each those of whole videos; they may
-    be mapped files. lengths: (V,), how many rows a video has, at least one. spans_s: (N, 2), start and end of what a
-    row stands for, in seconds. similarity: ``cosine`` or ``dot product``. pooled_rows: of how many of its rows a video
-    is the mean, see ``stepline.models.moments.pooled``; 0 is all.
+    videos: the video ids. parts: arrays (n, D) with consecutive rows, each with the rows of complete videos; they can
+    be memory-mapped. lengths: (V,), the number of rows of each video, at least one. spans_s: (N, 2), start and end of
+    each row in seconds. similarity: ``cosine`` or ``dot product``. pooled_rows: the number of rows in the mean of a
+    video, see ``stepline.models.moments.pooled``; 0 means all.
 
-    Scores have six decimals, so that an order does not hang on how sums are rounded.
+    Scores are rounded to six decimals, so that the order does not depend on the rounding of sums.
     """
 
     videos: Sequence[str]
@@ -49,28 +49,28 @@ class Corpus:
     pooled_rows: int
 
     least: ClassVar[float] = -inf
-    """What is found has a higher score."""
+    """Results must have a higher score."""
 
     def __post_init__(self) -> None:
-        """Compute what all questions need."""
+        """Compute the values that all queries share."""
         _ = self._means, self._names, self._starts, self._is_large and self._scales
 
     def ranking(self, query: Floats, top: int) -> list[tuple[int, float]]:
-        """Return the ``top`` videos by the similarity of their means, with it; of equal ones the first id."""
+        """Return the ``top`` videos and their scores, by the similarity of their means; ties are sorted by id."""
         length = float(np.linalg.norm(query)) if self.similarity == "cosine" else 1.0
         scores = (_products(self._means, query) / (length or 1.0)).round(6)
         order = np.lexsort((self._names, -scores))[:top]
         return list(zip(order.tolist(), scores[order].tolist(), strict=True))
 
     def whole(self, query: Floats) -> Floats:
-        """Return the (N,) similarities of all rows; of more than 4,096 rows in single precision, see ``_error``."""
+        """Return the (N,) similarities of all rows, in single precision for more than 4,096 rows (see ``_error``)."""
         return self._rough(query) if self._is_large else self.scores(np.arange(len(self.spans_s)), query)
 
     def matches(self, query: Floats, whole: Floats, top: int, window_s: float) -> list[tuple[int, float]]:
-        """Return the ``top`` rows that none less than ``window_s`` away in the same video exceeds, with their scores.
+        """Return the ``top`` matches with their scores: rows without a better row within ``window_s`` in their video.
 
-        whole: see the method. Of equal ones in a window the earlier counts. Of equal matches the earlier comes first,
-        then that of the video whose id does.
+        whole: the result of the method ``whole``. Of equal rows in a window, the earlier one is the match. Equal
+        matches are sorted by time, then by video id.
         """
         rows, count = np.arange(len(whole)), FIRST_LOOK * top
         if not self._is_large:
@@ -85,12 +85,12 @@ class Corpus:
         return self._apart(rows, self.scores(rows, query), window_s, top, -inf)
 
     def scores(self, rows: Places, query: Floats) -> Floats:
-        """Return the similarities of some rows."""
+        """Return the exact similarities of the given rows."""
         blocks = (self._taken(rows[first : first + AT_ONCE]) for first in range(0, len(rows), AT_ONCE))
         return np.concatenate([_scores(block, query, self.similarity) for block in blocks])
 
     def numbers(self, video: int) -> Places:
-        """Return the numbers of a video's rows."""
+        """Return the indices of a video's rows."""
         return np.arange(self._offsets[video], self._offsets[video + 1])
 
     def rows(self, video: int) -> NDArray[np.floating]:
@@ -100,12 +100,12 @@ class Corpus:
         return self.parts[part][first : first + self.lengths[video]]
 
     def is_each_second(self, video: int) -> bool:
-        """Return whether a video's rows stand for its seconds, from 0 on."""
+        """Return whether a video has one row per second, starting at 0 s."""
         starts_s = self.spans_s[self.numbers(video), 0]
         return bool((starts_s == np.arange(len(starts_s))).all())
 
     def at(self, video: str, time_s: float) -> int:
-        """Return the number of the last row of a video that starts at or before a time, else of its first."""
+        """Return the index of the last row of a video that starts at or before a time, or of its first row."""
         numbers = self.numbers(self.videos.index(video))
         before = np.flatnonzero(self.spans_s[numbers, 0] <= time_s)
         return int(numbers[before[-1] if len(before) else 0])
@@ -116,7 +116,7 @@ class Corpus:
         return vector
 
     def only(self, videos: Collection[str]) -> Self:
-        """Return the corpus of some of the videos."""
+        """Return the corpus of the given videos."""
         chosen = [number for number, video in enumerate(self.videos) if video in videos]
         return replace(
             self,
@@ -127,12 +127,12 @@ class Corpus:
         )
 
     def place(self, row: int) -> tuple[str, int]:
-        """Return the video of a row, and which of its rows it is."""
+        """Return the video of a row, and the index of the row in the video."""
         video = int(np.searchsorted(self._offsets, row, side="right")) - 1
         return self.videos[video], int(row - self._offsets[video])
 
     def _apart(self, rows: Places, scores: Floats, window_s: float, top: int, sure: float) -> list[tuple[int, float]]:
-        """Return the matches among rows that hold all whose score is ``sure`` or more, and of those alone."""
+        """Return the matches among the rows with a score of at least ``sure``; ``rows`` must contain all such rows."""
         videos = np.searchsorted(self._offsets, rows, side="right") - 1
         order = np.lexsort((self._names[videos], self.spans_s[rows, 0], -scores))
         order = order[scores[order] >= sure]
@@ -151,7 +151,7 @@ class Corpus:
         return found
 
     def _rough(self, query: Floats) -> Floats:
-        """Return the (N,) similarities in single precision, ``_error`` or less from the exact ones."""
+        """Return the (N,) similarities in single precision, which differ from the exact ones by at most ``_error``."""
         import torch
 
         vector = torch.from_numpy(query.astype(np.float32))
@@ -167,7 +167,7 @@ class Corpus:
         return array
 
     def _error(self, query: Floats) -> float:
-        """Return what a rough score and the exact one differ by at most: D roundings of the product of lengths."""
+        """Return the largest difference between rough and exact scores: D roundings of the product of the norms."""
         longest = 1.0 if self.similarity == "cosine" else float(self._norms.max() * np.linalg.norm(query))
         return 2.0**-23 * (len(query) + 8) * longest + 1e-6
 
@@ -175,7 +175,7 @@ class Corpus:
         return (part[first : first + AT_ONCE] for part in self._tensors for first in range(0, len(part), AT_ONCE))
 
     def _taken(self, rows: Places) -> Floats:
-        """Return some rows in double precision."""
+        """Return the given rows in double precision."""
         part = np.searchsorted(self._starts, rows, side="right") - 1
         taken = np.empty((len(rows), self.parts[0].shape[1]))
         for each in np.unique(part):
@@ -192,7 +192,7 @@ class Corpus:
         import torch
 
         with catch_warnings():
-            simplefilter("ignore", UserWarning)  # mapped files cannot be written to, and are not
+            simplefilter("ignore", UserWarning)  # mapped files are read-only and are only read
             return [torch.from_numpy(part) for part in self.parts]
 
     @cached_property
@@ -221,13 +221,13 @@ class Corpus:
 
     @cached_property
     def _names(self) -> Places:
-        """The place of each video in the order of ids."""
+        """The rank of each video in the order of ids."""
         return np.argsort(np.argsort(np.array(self.videos)))
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch, where it is imported, use one thread: more gain little in milliseconds, and wait for each other."""
+    """Limit torch, if it is imported, to one thread: for tasks of milliseconds, more threads mostly wait."""
     if "torch" not in sys.modules:
         yield
         return
@@ -242,7 +242,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _scores(rows: Floats, query: Floats, similarity: str) -> Floats:
-    """Return the (n,) similarities of (n, D) rows and a (D,) vector; the cosine with a row of zeros is 0."""
+    """Return the (n,) similarities of (n, D) rows and a (D,) vector; the cosine with a zero row is 0."""
     scores = _products(rows, query)
     if similarity == "cosine":
         lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(query)
@@ -251,6 +251,6 @@ def _scores(rows: Floats, query: Floats, similarity: str) -> Floats:
 
 
 def _products(rows: Floats, query: Floats) -> Floats:
-    """Return the (n,) products, without the threads of a BLAS; see ``one_thread``. rows: sparse ones too."""
+    """Return the (n,) products without BLAS threads; see ``one_thread``. rows: dense or sparse."""
     products: Floats = np.einsum("nd,d->n", rows, query) if isinstance(rows, np.ndarray) else rows @ query
     return products

@@ -1,4 +1,4 @@
-"""What of a search its page can do by itself: the rows and the sentences of a small data set, as text for a page."""
+"""The rows and sentences of a small data set, encoded so that the search page can search them itself."""
 
 import base64
 import json
@@ -13,13 +13,13 @@ from stepline.search.transcripts import Transcripts
 from stepline.search.words import WordCorpus
 
 EMBEDDED_MB, EMBEDDED_VIDEOS = 4, 200
-"""The most that a page holds: millions of bytes of rows, and of sentences, and videos of either."""
+"""The limits of a page: MB of rows and of sentences, and number of videos."""
 LIMIT = f"up to {EMBEDDED_VIDEOS} videos, {EMBEDDED_MB} MB"
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """rows, lines: whether rows, and sentences, are there. videos: of both. data: JSON for a script element."""
+    """rows, lines: whether rows and sentences are included. videos: their videos. data: JSON for a script element."""
 
     rows: bool
     lines: bool
@@ -28,10 +28,10 @@ class Embedded:
 
 
 def embed(source: Source, transcripts: Transcripts) -> Embedded | None:
-    """Return the rows of a source in float16 and the sentences of the transcripts, each where it fits; None of neither.
+    """Return the rows of a source in float16 and the sentences, each if it fits; None if neither fits.
 
-    Rows of networks are float16 already. Of others a cosine differs by less than 0.001, as each number is within
-    2**-11 of itself.
+    Rows of networks are stored as float16. For other rows, the relative rounding error of 2**-11 changes a cosine by
+    less than 0.001.
     """
     rows = _rows(source.corpus)
     lines = _lines(transcripts)
@@ -44,7 +44,7 @@ def embed(source: Source, transcripts: Transcripts) -> Embedded | None:
 
 
 def script(value: Any) -> str:
-    """Return a value as JSON that can stand in a script element."""
+    """Return a value as JSON that is safe inside a script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

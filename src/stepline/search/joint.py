@@ -1,4 +1,4 @@
-"""Steps with captions by the released joint model of HiREST (Zala et al., CVPR 2023, Sec. 4.2), where it is at hand."""
+"""Captioned steps by HiREST's released joint model (Zala et al., CVPR 2023, Sec. 4.2), if its files are available."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from stepline.models.hirest_joint import Joint
 
 WEIGHTS, SENTENCES = "hirest-joint", "minilm"
-"""The model, and the encoder of what it hears."""
+"""The model, and the encoder of its transcript input."""
 FRAMES = ("eva_clip-hirest", "eva_clip-hirest-unnormalised")
-"""The backbones of the frames that it sees; it is given rows of length 1."""
+"""The backbones of its frame features, which are normalised to unit length."""
 
 
 def joint_file(backbone: str) -> Path | None:
-    """Return the model's weights; None where a backbone's features are not those that it sees, or files are absent.
+    """Return the file of the model's weights; None if the backbone does not fit the model or files are missing.
 
-    Raises StoreError where the file is another one.
+    Raises StoreError if the file has unexpected content.
     """
     files = locate(WEIGHTS) if backbone in FRAMES and model_files(SENTENCES) else None
     return next(iter(files.values())) if files else None
 
 
 def load_joint(backbone: str) -> "Joint | None":
-    """Return the model; None where ``joint_file`` is."""
+    """Return the model; None if ``joint_file`` returns None."""
     path = joint_file(backbone)
     if path is None:
         return None
@@ -45,7 +45,7 @@ def load_joint(backbone: str) -> "Joint | None":
 
 
 def raw_query(encoder: TextEncoder, text: str) -> NDArray[np.float32]:
-    """Return the vector of a text as the model sees it: not normalised."""
+    """Return the model's embedding of a text, which is not normalised."""
     from stepline.backbones.clip_text import CausalTextEncoder
 
     assert isinstance(encoder, CausalTextEncoder), "EVA-CLIP's"
@@ -61,10 +61,10 @@ def joint_steps(
     start_s: float,
     end_s: float,
 ) -> tuple[Step, ...]:
-    """Return the steps of a moment with their captions; none where the video has more rows than the model has places.
+    """Return the captioned steps of a moment; () if the video has more rows than the model has positions.
 
-    rows: (T, 1024) of the whole video, one a second from 0 s on. query: see ``raw_query``. lines, vectors: its
-    sentences, and (N, 384) of them. The steps fill the moment, as HiREST's evaluation has it.
+    rows: (T, 1024) features of the whole video, one per second from 0 s. query: see ``raw_query``. lines, vectors: the
+    sentences of the video and their (N, 384) embeddings. The steps cover the moment, as in HiREST's evaluation.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""A search: loaded once, it answers texts with videos, the moment in each of them, and the moment's steps."""
+"""A searcher, which is loaded once and returns the videos, moments and steps for each query."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from stepline.models.hirest_joint import Joint
 
 LONGEST = 500
-"""Characters of a text that is searched for."""
+"""Maximum number of characters of a query."""
 FRAMES = 32
-"""Rows of a video among which its moment is looked for, where it is seen."""
+"""Number of rows among which the moment of a video is chosen, for frame features."""
 PIECES = 240
-"""Of a curve, at most."""
+"""Maximum number of pieces of a curve."""
 TAIL = 1.25
-"""How much further than the maximum of normal variables unrelated scores may reach."""
+"""Factor by which unrelated scores may exceed the expected maximum of normal variables."""
 FEW = 10
-"""Of fewer rows nothing is said of how far the best one stands out."""
+"""With fewer rows, the significance of the best one is not assessed."""
 SEEN = "the most similar of 32 evenly spaced frames, with up to 8 on each side"
 SAID = "the most similar sentence, with up to a quarter of all sentences on each side"
 """How moments are found."""
@@ -43,7 +43,7 @@ CAPTIONED, SPOKEN, EQUAL = "captions by hirest-joint", "from what is said", "equ
 
 @dataclass(frozen=True)
 class Match:
-    """A time of a video and how like the question it is. sentence: what is said, where that was searched."""
+    """A time of a video and its similarity to the query. sentence: the sentence, if transcripts were searched."""
 
     video: str
     time_s: float
@@ -52,14 +52,14 @@ class Match:
 
 
 Curve = tuple[tuple[float, float, float], ...]
-"""Similarity over time: of each piece of a video its start and end in seconds, and its highest score."""
+"""Similarity over time: start and end in seconds and highest score of each piece of a video."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranked:
-    """A video, how like the question it is as a whole, its moment [start_s, end_s], and the moment's steps.
+    """A video with its overall similarity to the query, its moment [start_s, end_s], and the moment's steps.
 
-    peak_s: where in the moment it is most like the question. steps_by: how the steps were found.
+    peak_s: the time of the highest similarity in the moment. steps_by: how the steps were found.
     """
 
     video: str
@@ -73,11 +73,11 @@ class Ranked:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """The scores of all rows beside the best one; ``usual`` is their median.
+    """The best score compared with the scores of all rows; ``usual`` is their median.
 
-    expected: what the highest of as many unrelated rows may be: median + 1.25 x deviation x sqrt(2 ln N). Without the
-    1.25 it is the asymptote of the maximum of N normal variables; scores have a heavier upper tail. The deviation is
-    that of the lower half, from the 15.87th percentile to the median, so rows that answer the question do not widen it.
+    expected: the expected maximum of as many unrelated rows: median + 1.25 x deviation x sqrt(2 ln N). Without the
+    factor 1.25 this is the asymptotic maximum of N normal variables; scores have a heavier upper tail. The deviation is
+    the distance from the 15.87th percentile to the median, so that rows that match the query do not increase it.
     """
 
     rows: int
@@ -94,19 +94,19 @@ class Spread:
 
     @property
     def stands_out(self) -> bool:
-        """Whether the best row is further from the others than chance explains."""
+        """Whether the best score is higher than expected by chance."""
         return self.best > self.expected or self.rows < FEW
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a search found, best first: videos with their moments, and matches, wherever they are.
+    """The results of a search, best first: videos with their moments, and matches in all videos.
 
-    text: the question; of one that is a moment (``is_like``), ``VIDEO@SECONDS``. among: the videos that the question
-    names, if it does. backbone: what compared, by ``similarity``, the question with ``what`` of ``searched`` of the
-    ``listed`` videos. unseen: words of the text that make no difference to it. unsaid: words that no transcript has,
-    where transcripts are searched. moments_by: how the moments were found. top: how many were asked for. window_s: how
-    far apart matches of a video are. curves: of each video that was found.
+    text: the query, or ``VIDEO@SECONDS`` if the query is a moment (``is_like``). among: the videos that the search was
+    limited to, if any. backbone: the model that compared the query with ``what`` by ``similarity``, in ``searched`` of
+    the ``listed`` videos. unseen: words of the query that do not affect its vector. unsaid: words that occur in no
+    transcript, if transcripts were searched. moments_by: how moments were found. top: the requested number of results.
+    window_s: the minimum distance of matches in a video. curves: the curve of each video in the results.
     """
 
     text: str
@@ -130,7 +130,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Searcher:
-    """A search that is loaded. listed: how many videos the data set has."""
+    """A loaded search. listed: the number of videos in the data set."""
 
     pipeline: Pipeline
     transcripts: Transcripts
@@ -139,24 +139,23 @@ class Searcher:
 
     @classmethod
     def open(cls, pipeline: Pipeline, backbone: str | None = None, *, needs_text: bool = True) -> "Searcher":
-        """Load what questions are compared with, and what encodes texts.
+        """Load the features or transcripts to search and the text encoder.
 
-        backbone: a network with a text tower, of whose features there are some, a sentence encoder, or ``words``; None
-        is the first such network of the data set, else the first such encoder, else the words. Without ``needs_text``
-        it is any backbone, and ``like`` alone can be asked. Raises ConfigError or MissingError where there is nothing
-        to search.
+        backbone: a network with a text tower and existing features, a sentence encoder, or ``words``. None means the
+        first such network of the data set, otherwise the first installed sentence encoder, otherwise ``words``. Without
+        ``needs_text`` any backbone is allowed, but only ``like`` can be used. Raises ConfigError or MissingError if
+        there is nothing to search.
         """
         transcripts = Transcripts(pipeline)
         found = source(pipeline, backbone, transcripts, needs_text=needs_text)
         return cls(pipeline, transcripts, found, len(pipeline.dataset.videos()))
 
     def ask(self, text: str, *, top: int = 10, window_s: float = 10.0, videos: Sequence[str] = ()) -> Found:
-        """Return the ``top`` videos and matches that are most like ``text``: equal inputs give equal results.
+        """Return the ``top`` videos and matches that are most similar to ``text``. Equal inputs give equal results.
 
-        A video ranks by the mean of its rows; of equal ones the one whose id is first comes first. A match is a row
-        that none less than ``window_s`` away in its video exceeds, see ``Corpus.matches``. videos: those that are
-        searched, all where none is named. Raises ConfigError where the text, a video or an option is not allowed, or
-        where the encoder knows no word of the text.
+        Videos are ranked by the mean of their rows, ties by id. A match is a row without a better row within
+        ``window_s`` in its video, see ``Corpus.matches``. videos: the videos to search, all if empty. Raises
+        ConfigError if the text, a video or an option is not allowed, or if the encoder knows no word of the text.
         """
         text = checked(text, top, window_s)
         assert self.source.encoder is not None, "opened for texts"
@@ -170,9 +169,9 @@ class Searcher:
     def like(
         self, video: str, time_s: float, *, top: int = 10, window_s: float = 10.0, videos: Sequence[str] = ()
     ) -> Found:
-        """Return the ``top`` videos and matches that are most like a moment, by the cosine with its row.
+        """Return the ``top`` videos and matches that are most similar to a moment, by the cosine with its row.
 
-        The row is the last one that starts at or before ``time_s``; it is no match of itself. Otherwise as ``ask``.
+        The row is the last one that starts at or before ``time_s``; it is not a match itself. Otherwise like ``ask``.
         """
         checked("like", top, window_s)
         whole = self.source.corpus
@@ -198,24 +197,24 @@ class Searcher:
 
     @cached_property
     def embedded(self) -> Embedded | None:
-        """What pages can search by themselves."""
+        """The data that pages can search themselves."""
         return embed(self.source, self.transcripts)
 
     @cached_property
     def vectors(self) -> Vectors | None:
-        """What makes the vectors of sentences; None where no sentence encoder is installed."""
+        """The embedding function of sentences; None if no sentence encoder is installed."""
         name = sentence_encoder()
         return self.source.vectors or (Vectors(name, self.pipeline.name) if name else None)
 
     @cached_property
     def joint(self) -> "Joint | None":
-        """HiREST's joint model; None where it is not at hand, or sees other features than are searched."""
+        """HiREST's joint model; None if it is not available or needs other features than the searched ones."""
         return load_joint(self.source.name)
 
 
 @dataclass(frozen=True)
 class _Question:
-    """text: "" where a moment is asked for, which is then the ``own`` row's video and start."""
+    """text: "" if the query is a moment; the moment is then the video and start of the ``own`` row."""
 
     searcher: Searcher
     corpus: Corpus
@@ -225,7 +224,7 @@ class _Question:
 
     @cached_property
     def heard(self) -> Floats:
-        """The vector of the text among those of sentences."""
+        """The vector of the text in the space of sentence embeddings."""
         vectors = self.searcher.vectors
         assert vectors is not None
         return self.query if self.searcher.source.vectors else encoded(vectors.encoder, self.text)
@@ -242,7 +241,7 @@ class _Question:
         return self.corpus.whole(self.query)
 
     def found(self, top: int, window_s: float, **values: Any) -> Found:
-        """Return what is found, with further ``values``."""
+        """Return the results with further ``values``."""
         source, corpus = self.searcher.source, self.corpus
         videos = tuple(self.ranked(*each) for each in corpus.ranking(self.query, top) if each[1] > corpus.least)
         best = corpus.matches(self.query, self.whole, top + (self.own is not None), window_s)
@@ -266,7 +265,7 @@ class _Question:
         )
 
     def curve(self, number: int) -> Curve:
-        """Return the similarity of a video over its time, in at most 240 pieces of equally many rows."""
+        """Return the similarity of a video over time, in at most 240 pieces with equal numbers of rows."""
         numbers = self.corpus.numbers(number)
         spans_s, scores = self.corpus.spans_s[numbers], self.whole[numbers]
         firsts = np.arange(0, len(numbers), ceil(len(numbers) / PIECES))
@@ -314,17 +313,17 @@ class _Question:
 
 
 def checked(text: str, top: int, window_s: float) -> str:
-    """Return the text with single spaces; raise ConfigError where it or an option is not allowed."""
+    """Return the text with single spaces; raise ConfigError if it or an option is not allowed."""
     text = " ".join(text.split())
     if not 0 < len(text) <= LONGEST or not text.isprintable():
-        raise ConfigError(f"a text to search for has 1 to {LONGEST} characters that can be printed, not {len(text)}")
+        raise ConfigError(f"the search text must have 1 to {LONGEST} printable characters, not {len(text)}")
     if top < 1 or not 0 <= window_s < inf:
         raise ConfigError(f"top must be at least 1 and window not negative, not {top} and {window_s:g}")
     return text
 
 
 def encoded(encoder: TextEncoder | Vocabulary, text: str) -> Floats:
-    """Return the vector of a text, which nobody keeps."""
+    """Return the vector of a text without storing it."""
     with one_thread():
         if isinstance(encoder, Vocabulary):
             return encoder.query(text)
@@ -333,7 +332,7 @@ def encoded(encoder: TextEncoder | Vocabulary, text: str) -> Floats:
 
 
 def _unseen(encoder: TextEncoder | Vocabulary, text: str) -> tuple[str, ...]:
-    """Return the words without which the encoder sees the same: unknown to it, or beyond what it can take."""
+    """Return the words that do not affect the encoding: they are unknown or after the maximum text length."""
     words, tokens = text.split(), encoder.tokens(text)
     without = (" ".join([*words[:place], *words[place + 1 :]]) for place in range(len(words)))
     return tuple(word for word, rest in zip(words, without, strict=True) if encoder.tokens(rest) == tokens)

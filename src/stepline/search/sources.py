@@ -1,4 +1,4 @@
-"""What can be searched of a data set: what is seen, by a network's features, or what is said, by transcripts."""
+"""The searchable content of a data set: frames, by a network's features, or speech, by transcripts."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -21,15 +21,15 @@ from stepline.search.words import Vocabulary, WordCorpus, vocabulary
 from stepline.spec import ClipSpec, TextSpec
 
 POOLED = 20
-"""Rows whose mean stands for a video that is seen: the best number in HiREST's Table 2."""
+"""Number of rows in the mean of a video's frame features, the best number in HiREST's Table 2."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What questions are compared with, and by what. name: of the backbone. what: both, in words.
+    """The content that queries are compared with. name: the backbone. what: a description of content and backbone.
 
-    encoder: of texts, None where there is none. said: whether rows are sentences. vectors: where sentences are compared
-    by a sentence encoder, what makes their vectors.
+    encoder: the text encoder, None if there is none. said: whether rows are sentences. vectors: the embedding function
+    of sentences, if a sentence encoder compares them.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Source:
 
 
 def source(pipeline: Pipeline, name: str | None, transcripts: Transcripts, *, needs_text: bool = True) -> Source:
-    """Return a backbone's features, or the transcripts by a sentence encoder or by their words.
+    """Return the features of a backbone, or the transcripts with a sentence encoder or by words.
 
-    name: None is the first backbone of the data set that has a text tower and features, else the first sentence encoder
-    that is installed, else the words. Without ``needs_text`` a backbone needs no text tower. Raises ConfigError or
-    MissingError where there is nothing to search.
+    name: None means the first backbone of the data set with a text tower and features, otherwise the first installed
+    sentence encoder, otherwise words. Without ``needs_text`` a backbone needs no text tower. Raises ConfigError or
+    MissingError if there is nothing to search.
     """
     name = name or _first(pipeline, transcripts, needs_text)
     if name == words.NAME or name in MODELS:
@@ -54,7 +54,7 @@ def source(pipeline: Pipeline, name: str | None, transcripts: Transcripts, *, ne
 
 
 def sentence_encoder() -> str | None:
-    """Return the first sentence encoder whose files are there."""
+    """Return the first installed sentence encoder, None if there is none."""
     return next((name for name in MODELS if model_files(name)), None)
 
 
@@ -66,19 +66,19 @@ def _first(pipeline: Pipeline, transcripts: Transcripts, needs_text: bool) -> st
         features = "features of a backbone with a text tower" if needs_text else "features"
         raise MissingError(
             f"{pipeline.name} has neither transcripts nor {features}: for transcripts {transcripts.bring}; for "
-            "features name a backbone that docs/search.md lists in its `backbones` and run `snakemake`"
+            "features add a backbone from docs/search.md to its `backbones` and run `snakemake`"
         )
     return sentence_encoder() or words.NAME
 
 
 def tower(pipeline: Pipeline, name: str) -> TextSpec | None:
-    """Return the text tower of a network of the data set, None where it has none; raise ConfigError of a wrong name."""
+    """Return the text tower of a network of the data set, None if it has none; raise ConfigError if it is unknown."""
     spec = pipeline.features.spec_of(name)
     return tower_of(spec, own_file(name, pipeline.config)) if isinstance(spec, ClipSpec) else None
 
 
 def stores(pipeline: Pipeline, name: str) -> list[Location]:
-    """Return the stores that are there; the remote ones of which there is a record."""
+    """Return the existing local stores, or the recorded remote stores."""
     features = pipeline.features
     shards = zip(features.manifests(name), features.stores(name), strict=True)
     return [store for record, store in shards if (store if isinstance(store, Path) else record).exists()]
@@ -88,8 +88,8 @@ def _seen(pipeline: Pipeline, name: str, needs_text: bool) -> Source:
     spec, text = pipeline.features.spec_of(name), tower(pipeline, name)
     if text is None and needs_text:
         raise ConfigError(
-            f"backbone {name} has no text tower: use `--like VIDEO@TIME`, which needs none, choose a network that "
-            f"has one, see docs/search.md, or search what is said by one of {', '.join([*MODELS, words.NAME])}"
+            f"backbone {name} has no text tower: use `--like VIDEO@TIME`, which needs none, choose a network with a "
+            f"text tower (docs/search.md), or search transcripts with one of {', '.join([*MODELS, words.NAME])}"
         )
     bank = Bank.open(stores(pipeline, name), spec)
     videos = [video for video in bank if bank.length(video)]
@@ -109,11 +109,11 @@ def _seen(pipeline: Pipeline, name: str, needs_text: bool) -> Source:
         similarity=similarity(spec),
         pooled_rows=POOLED,
     )
-    return Source(name, f"what is seen, by {name}", encoder, corpus)
+    return Source(name, f"frames, by {name}", encoder, corpus)
 
 
 def _spans(bank: Bank, video: str) -> Floats:
-    """Return start and end of what each row stands for, (T, 2): of a listed clip its own, else a hop."""
+    """Return the (T, 2) start and end of each row: the times of a listed clip, otherwise one hop."""
     if video in bank.clips:
         return np.array(list(bank.clips[video]))
     starts = [block.t0_s + block.hop_s * np.arange(block.length) for block in bank.blocks[video]]
@@ -124,7 +124,7 @@ def _spans(bank: Bank, video: str) -> Floats:
 def _said(pipeline: Pipeline, name: str, transcripts: Transcripts) -> Source:
     spoken = {video: lines for video in sorted(transcripts.videos) if (lines := transcripts(video))}
     if not spoken:
-        raise MissingError(f"{pipeline.name} has no transcripts in which something is said: {transcripts.bring}")
+        raise MissingError(f"{pipeline.name} has no transcripts with speech: {transcripts.bring}")
     said = [line for lines in spoken.values() for line in lines]
     texts = [line.text for line in said]
     shape: dict[str, Any] = {
@@ -133,7 +133,7 @@ def _said(pipeline: Pipeline, name: str, transcripts: Transcripts) -> Source:
         "spans_s": np.array([(line.start_s, line.end_s) for line in said]),
         "pooled_rows": 0,
     }
-    what = f"what is said, by {name} on the {transcripts.source} transcripts"
+    what = f"speech, by {name} on the {transcripts.source} transcripts"
     if name == words.NAME:
         known = vocabulary(texts)
         corpus: Corpus = WordCorpus(**shape, parts=[words.rows(texts, known)], similarity="BM25")

@@ -1,4 +1,4 @@
-"""What a search is loaded from: one that stays open compares it before each question."""
+"""The state of a search's input files, which the search prompt compares before each query."""
 
 import os
 from collections.abc import Iterator
@@ -18,17 +18,17 @@ from stepline.spec import digest
 
 
 def state(pipeline: Pipeline, backbone: str | None) -> str:
-    """Return a digest of all that ``Searcher.open`` reads; where it is equal, so are the answers.
+    """Return a digest of all inputs of ``Searcher.open``; equal digests mean equal answers.
 
-    Files count by inode, size and times. Of a store on object storage its record counts. Raises ConfigError and
-    StoreError where ``Searcher.open`` does.
+    The digest contains inode, size and times of files, and the records of stores on object storage. Raises ConfigError
+    and StoreError like ``Searcher.open``.
     """
     files = sorted({file for place in _places(pipeline, backbone) for file in _below(place)})
     return digest([pipeline.config, [video.id for video in pipeline.dataset.videos()], seen(files)[0]])
 
 
 def _places(pipeline: Pipeline, backbone: str | None) -> Iterator[Path]:
-    """Yield files and folders: of transcripts, releases, benchmarks of the user's own, features and weights."""
+    """Yield the files and folders of transcripts, releases, the user's benchmarks, features and weights."""
     yield from transcript_folders(pipeline)
     yield from Path("datasets", pipeline.name).glob("*/release.json")
     for name in pipeline.config["benchmarks"]:

@@ -1,4 +1,4 @@
-"""The steps of a moment without a model that captions them."""
+"""The steps of a moment without a captioning model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from stepline.asr.transcript import Sentence
 from stepline.models.moments import APART_S, topic_boundaries
 
 STEPS = 7
-"""At most so many steps: HiREST's moments have 7.6 on average."""
+"""Maximum number of steps; HiREST's moments have 7.6 on average."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """[start_s, end_s) of a video, and what is done there; "" where nobody says."""
+    """A span [start_s, end_s) of a video with a label, "" if there is none."""
 
     start_s: float
     end_s: float
@@ -24,7 +24,7 @@ class Step:
 
 
 def equal_parts(start_s: float, end_s: float) -> tuple[Step, ...]:
-    """Return seven equal parts of a moment, fewer where they would be shorter than 5 s."""
+    """Return seven equal parts of a moment, or fewer if they would be shorter than 5 s."""
     count = min(max(int((end_s - start_s) / APART_S), 1), STEPS)
     return tuple(Step(*span) for span in pairwise(np.linspace(start_s, end_s, count + 1).tolist()))
 
@@ -36,10 +36,11 @@ def said_steps(
     start_s: float,
     end_s: float,
 ) -> tuple[Step, ...]:
-    """Return up to seven steps of a moment by what is said in it; none where nothing is.
+    """Return up to seven steps of a moment from its sentences; () if there are none.
 
-    lines: the sentences of the video, by their starts. vectors: (N, D) of them. query: (D,) of the text that was asked.
-    The label of a step is the sentence that starts in it and is most like the text, of equal ones the first.
+    lines: the sentences of the video, ordered by start. vectors: (N, D) embeddings of the sentences. query: (D,)
+    embedding of the query. The label of a step is the sentence that starts in it and is most similar to the query; of
+    equally similar sentences the first.
     """
     times_s = np.array([line.start_s for line in lines])
     if not ((times_s >= start_s) & (times_s < end_s)).any():

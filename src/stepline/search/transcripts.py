@@ -1,4 +1,4 @@
-"""What is said in the videos of a data set: the sentences of its transcripts, and their vectors."""
+"""The transcripts of a data set: sentences and their embeddings."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -31,11 +31,11 @@ class Transcripts:
     """The transcripts of a data set's videos.
 
     source: the recogniser, see ``Speech.readable``, or ``released`` if the authors' own transcripts are configured.
-    bring: what to do for transcripts, as a clause. videos: those with a transcript.
+    bring: a clause that says how to get transcripts. videos: the videos with a transcript.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
-        """Look which transcripts there are; a file is read when its video is asked for."""
+        """List the existing transcripts. A file is read when its video is requested."""
         if _are_released(pipeline):
             self.source, self.bring = "released", _fetch(pipeline)
             self.videos, self._lines = _released(pipeline)
@@ -45,7 +45,7 @@ class Transcripts:
         self._read: dict[str, tuple[Sentence, ...]] = {}
 
     def __call__(self, video: str) -> tuple[Sentence, ...]:
-        """Return the sentences of a video that have words, by their starts; () where there is no transcript."""
+        """Return the non-empty sentences of a video, ordered by start; () if there is no transcript."""
         if video not in self._read:
             lines = self._lines(video) if video in self.videos else ()
             texts = (replace(line, text=" ".join(line.text.split())) for line in lines)
@@ -74,13 +74,13 @@ def _fetch(pipeline: Pipeline) -> str:
 
 def _how_to_transcribe(pipeline: Pipeline) -> str:
     if "speech" not in configured_stages(pipeline.config, pipeline.name):
-        return "name `speech` in its `stages` and run `snakemake`"
+        return "add `speech` to its `stages` and run `snakemake`"
     engine, needs = pipeline.speech.engine, pipeline.speech.missing
     if not needs:
         return "run `snakemake`"
     fill = {"package": "install {0}", "key": "set {0}", "weights": "run `{1}`"}
     steps = [fill[need.kind].format(need.what, how_to_get(need.what)) for need in needs]
-    return f"{', '.join(steps)} and run `snakemake`, as {engine} needs it, or set `asr.engine: pocketsphinx`"
+    return f"{', '.join(steps)} and run `snakemake`, because {engine} needs it, or set `asr.engine: pocketsphinx`"
 
 
 def _present(pipeline: Pipeline, engine: str) -> frozenset[str]:
@@ -95,7 +95,7 @@ def _recognised(pipeline: Pipeline, engine: str) -> tuple[frozenset[str], Callab
 
 
 def _released(pipeline: Pipeline) -> tuple[frozenset[str], Callable[[str], Lines]]:
-    """Return those of the first of a study's configured releases that is there, or of HiREST's archive."""
+    """Return the transcripts of a study's first existing release, or of HiREST's archive."""
     dataset = pipeline.dataset
     if isinstance(dataset, Study):
         names = pipeline.config[dataset.name]["releases"]
@@ -111,16 +111,16 @@ def _released(pipeline: Pipeline) -> tuple[frozenset[str], Callable[[str], Lines
 
 
 class Vectors:
-    """The vectors of sentences by one encoder; each is computed once for all searches of the data set."""
+    """The embeddings of sentences by one encoder, each computed once for all searches of the data set."""
 
     def __init__(self, name: str, dataset: str) -> None:
-        """name: of a sentence encoder. Raises MissingError where its files are absent."""
+        """Open the store. name: a sentence encoder. Raises MissingError if its files are missing."""
         self.encoder = SentenceEncoder(name)
         self._folder = paths.spec_record(self.encoder.spec).parent / dataset / "search" / "sentences"
         self._store: TextStore | None = None
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the (N, D) vectors of ``texts``; those that the store lacks are computed."""
+        """Return the (N, D) embeddings of ``texts``; missing ones are computed and stored."""
         with suppress(StoreError):
             if self._store:
                 return self._store(texts)

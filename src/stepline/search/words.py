@@ -1,4 +1,4 @@
-"""Sentences by their words, without a model: BM25 (Robertson and Zaragoza, 2009). The search page computes the same."""
+"""Word search in sentences with BM25 (Robertson and Zaragoza, 2009). The search page computes the same scores."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ from stepline.search.corpus import Corpus, Floats, Places
 
 NAME = "words"
 SATURATION, LENGTH = 1.2, 0.75
-"""k1 and b of BM25, the usual values."""
+"""The usual values of k1 and b of BM25."""
 WORD = re.compile(r"\w+")
 
 
@@ -25,32 +25,32 @@ def words(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words of N sentences. A text becomes the inverse frequency of each of its words among the sentences.
+    """The words of N sentences. The vector of a text contains the inverse document frequency of each of its words.
 
-    weights: (K,), ln(1 + (N - n + 0.5) / (n + 0.5)) of a word in n sentences.
+    weights: (K,), ln(1 + (N - n + 0.5) / (n + 0.5)) for a word in n sentences.
     """
 
     number: dict[str, int]
     weights: Floats
 
     def tokens(self, text: str) -> list[int]:
-        """Return the numbers of the words of ``text`` that are said."""
+        """Return the indices of the known words of ``text``."""
         return [self.number[word] for word in words(text) if word in self.number]
 
     def query(self, text: str) -> Floats:
-        """Return the (K,) vector of a text; a word counts once."""
+        """Return the (K,) vector of a text; repeated words count once."""
         vector = np.zeros(len(self.number))
         chosen = [*{*self.tokens(text)}]
         vector[chosen] = self.weights[chosen]
         return vector
 
     def unknown(self, text: str) -> tuple[str, ...]:
-        """Return the words of ``text`` that are not said."""
+        """Return the words of ``text`` that occur in no sentence."""
         return tuple(dict.fromkeys(word for word in words(text) if word not in self.number))
 
 
 class WordCorpus(Corpus):
-    """A corpus of sparse rows, of which those without a word of the question are not found."""
+    """A corpus of sparse rows; rows without a word of the query are not returned."""
 
     least = 0.0
 
@@ -78,7 +78,7 @@ class WordCorpus(Corpus):
 
 
 def vocabulary(texts: Sequence[str]) -> Vocabulary:
-    """Return the vocabulary of sentences, in the order in which its words come."""
+    """Return the vocabulary of sentences, in order of first occurrence."""
     frequency = Counter(word for text in texts for word in dict.fromkeys(words(text)))
     counts = np.array([*frequency.values()], np.float64)
     number = {word: place for place, word in enumerate(frequency)}
@@ -86,7 +86,7 @@ def vocabulary(texts: Sequence[str]) -> Vocabulary:
 
 
 def rows(texts: Sequence[str], known: Vocabulary) -> Any:
-    """Return a sparse (N, K) matrix: how often a sentence says a word, saturated, and scaled by the length."""
+    """Return a sparse (N, K) matrix: the frequency of each word in a sentence, saturated and scaled by length."""
     from scipy.sparse import csr_matrix
 
     counted = [Counter(words(text)) for text in texts]

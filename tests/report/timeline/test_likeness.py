@@ -51,4 +51,4 @@ def test_a_gap_is_absent() -> None:
 
 def test_where_there_is_nothing_to_compare_it_says_so() -> None:
     assert strip(bank(rows_of(0)), "a") == "the video is too short to be compared with itself"
-    assert strip(Bank.open([Path("features")], SPEC), "b") == "there are no features of this video"
+    assert strip(Bank.open([Path("features")], SPEC), "b") == "there are no features for this video"

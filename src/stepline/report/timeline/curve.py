@@ -10,7 +10,7 @@ from stepline.search.transcripts import Transcripts
 
 @dataclass(frozen=True)
 class Curve:
-    """The similarity to a text. times_s: (N,) of what is compared; values: (N,). by: what compares."""
+    """The similarity to a text over time. times_s, values: (N,). by: the model used for the comparison."""
 
     by: str
     times_s: list[float]
@@ -18,9 +18,9 @@ class Curve:
 
 
 def curves(pipeline: Pipeline, video: str, text: str) -> list[Curve]:
-    """Return the similarity to a text by each network with a text tower and, for the transcript, a sentence encoder.
+    """Return the similarity to a text for each network with a text tower and for a sentence encoder on the transcript.
 
-    Raises ConfigError or MissingError as ``stepline search`` does where nothing can be compared with a text.
+    Raises ConfigError or MissingError, like ``stepline search``, if nothing can be compared with a text.
     """
     text = checked(text, 1, 0)
     transcripts = Transcripts(pipeline)

@@ -1,4 +1,4 @@
-"""What a timeline shows: lanes on one time axis, as the page's script reads them."""
+"""The data of a timeline: lanes on one time axis, in the form that the page's script reads."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from stepline.report.timeline.track import Track
 from stepline.search.transcripts import Transcripts
 
 PICTURE_BYTES = 8_000_000
-"""Of all pictures on a page; of a video with more, some are left out, evenly over time."""
+"""Maximum bytes of all pictures on a page; if a video has more, an evenly spaced subset is used."""
 
 Lane = dict[str, Any]
 
@@ -44,18 +44,21 @@ def shot_lane(pipeline: Pipeline, video: str) -> Lane | None:
 
 
 def _pictures(pipeline: Pipeline, video: str, n_shots: int) -> tuple[Mapping[int, Path], str]:
-    """Return the pictures that fit into a page, by the index of their shot, and what is to be said of the others."""
+    """Return the pictures that fit into a page, by shot index, and a note about missing pictures."""
     if "pictures" not in pipeline.demand.stages:
-        return {}, "no pictures: `stages` of the data set leaves them out"
+        return {}, "no pictures: `stages` of the data set does not include them"
     found = read_thumbnails(pipeline.name, [pipeline.videos.shards[video]])
     there = [(n, file) for n, file in found.pictures.get(video, {}).items() if n < n_shots and file.exists()]
     size = sum(file.stat().st_size for _, file in there)
     fit = int(len(there) * PICTURE_BYTES / size) if size > PICTURE_BYTES else len(there)
     kept = dict(there[place] for place in spread(len(there), fit))
     if len(kept) < len(there):
-        return kept, f"{len(kept)} of {n_shots} shots have a picture here: a page holds {PICTURE_BYTES / 1e6:g} MB"
+        return (
+            kept,
+            f"{len(kept)} of {n_shots} shots have a picture here: the limit per page is {PICTURE_BYTES / 1e6:g} MB",
+        )
     if len(kept) < n_shots:
-        why = found.reasons.get(video, "remove the records of the pictures, then run `snakemake` again, for all")
+        why = found.reasons.get(video, "for all pictures, remove their records and run `snakemake` again")
         return kept, f"{len(kept)} of {n_shots} shots have a picture ({why})"
     return kept, ""
 
@@ -69,7 +72,7 @@ def sound_lane(pipeline: Pipeline, video: str) -> Lane | None:
 
 
 def sentences(pipeline: Pipeline, video: str) -> Sequence[Sentence]:
-    """Return what is said in a video; () where there is no transcript, or none is wanted."""
+    """Return the sentences of a video; () if there is no transcript or none is configured."""
     transcripts = Transcripts(pipeline)
     wanted = "speech" in pipeline.demand.stages or transcripts.source == "released"
     return transcripts(video) if wanted else ()
@@ -82,13 +85,13 @@ def speech_lane(said: Sequence[Sentence]) -> Lane | None:
 
 
 def own_segments(pipeline: Pipeline, video: str) -> list[Track]:
-    """Return the segments that the user gives."""
+    """Return the user's segments."""
     given = pipeline.dataset.segments
     if not given:
         return []
     listed = read_segments(pipeline.name, given, {each.id for each in pipeline.dataset.videos()}).get(video, [])
     spans = [Timed(each.start_s, each.end_s, each.label or "segment") for each in listed]
-    return [Track(name="Segments", spans=spans, note="" if spans else "none of this video")]
+    return [Track(name="Segments", spans=spans, note="" if spans else "none for this video")]
 
 
 def track_lane(track: Track) -> Lane:
@@ -113,11 +116,11 @@ def curve_lanes(pipeline: Pipeline, video: str, text: str) -> Iterator[Lane]:
 
 
 def strip_lanes(pipeline: Pipeline, video: str) -> Iterator[Lane]:
-    """Yield the similarity of each moment to earlier ones, by each backbone whose features are there."""
+    """Yield the similarity of each moment to earlier moments, for each backbone with features."""
     for name in pipeline.features.computed:
         store = pipeline.features.store(name, pipeline.videos.shards[video])
         if not isinstance(store, Path) or not store.exists():
-            note = "no features yet" if isinstance(store, Path) else f"not drawn, as the features are at {store}"
+            note = "no features yet" if isinstance(store, Path) else f"not drawn, because the features are at {store}"
             yield {"kind": "strip", "name": name, "values": "", "note": note}
             continue
         found = strip(Bank.open([store], pipeline.features.spec_of(name)), video)

@@ -1,4 +1,4 @@
-// What is drawn on a lane: only what is in view.
+// Drawing of lanes, limited to the visible range.
 const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8a00"]; // Okabe and Ito's
 const MARKS = {"hit": "✓", "false positive": "✕", "wrong label": "≠", "miss": "○"};
 const ERRORS = ["false positive", "wrong label", "miss"];
@@ -35,7 +35,7 @@ function drawShots(lane, context, width, high) {
     const image = high > 20 && x >= free && picture(lane, place);
     if (image) {
       const shown = Math.min((high - 12) * image.naturalWidth / image.naturalHeight, room);
-      const wide = shown / (high - 12) * image.naturalHeight; // of a narrow shot the middle of its picture
+      const wide = shown / (high - 12) * image.naturalHeight; // a narrow shot shows the middle of its picture
       context.drawImage(image, (image.naturalWidth - wide) / 2, 0, wide, image.naturalHeight, x, 0, shown, high - 12);
       free = x + shown;
     }
@@ -119,7 +119,7 @@ function hatch(context, colour, left, top, wide, kind) {
   context.restore();
 }
 
-// From dark to light as cividis, so that order is seen without colour.
+// From dark to light like cividis, so that the order is visible without colour.
 const RAMP = [[0, 32, 76], [58, 75, 107], [124, 123, 120], [187, 174, 110], [255, 234, 70]];
 function shade(part) {
   const place = Math.min(part * (RAMP.length - 1), RAMP.length - 1.001), low = Math.floor(place);
@@ -146,7 +146,7 @@ function drawCurve(lane, context, width, high) {
   context.strokeStyle = "#0072b2";
   context.lineWidth = 1.5;
   context.beginPath();
-  const stride = Math.max(1, Math.floor((last - first) / width / 2)); // of several in a pixel the highest
+  const stride = Math.max(1, Math.floor((last - first) / width / 2)); // the highest of several values in a pixel
   for (let place = first; place < last; place += stride) {
     let best = place;
     for (let i = place; i < Math.min(place + stride, last); i++) if (lane.values[i] > lane.values[best]) best = i;

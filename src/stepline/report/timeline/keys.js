@@ -1,4 +1,4 @@
-// Pointers, wheel, keys and buttons.
+// Pointer, wheel, keys and buttons.
 const STEPS = {s: "shot", t: "sentence", g: "segment", p: "predicted", e: "error"};
 const pointers = new Map();
 let dragging = false, pinched = 0, mapped = false;
@@ -87,7 +87,7 @@ async function copy() {
     await navigator.clipboard.writeText(text);
     byId("copied").textContent = `copied ${text}`;
   } catch {
-    byId("copied").textContent = `${text}: the browser does not let the page copy`;
+    byId("copied").textContent = `${text}: the browser does not allow copying`;
   }
 }
 byId("copy").addEventListener("click", copy);
@@ -102,7 +102,7 @@ byId("filter").hidden = data.labels.length < 2;
 select.append(...data.labels.map(label => element("option", {value: label, textContent: label.slice(0, 60)})));
 select.addEventListener("change", () => { chosen = select.value; redraw(); });
 if (lanes.some(lane => lane.rule))
-  byId("key").textContent = "In predicted lanes: ✓ hit, ✕ false positive, ≠ wrong label, ○ miss, a true step that is not found. "
+  byId("key").textContent = "In predicted lanes: ✓ hit, ✕ false positive, ≠ wrong label, ○ miss (a true step that was not found). "
     + [...new Set(lanes.map(lane => lane.rule).filter(Boolean))].map(rule => `${rule[0].toUpperCase()}${rule.slice(1)}.`).join(" ");
 
 const asked = () => { const found = /^#t=([\d.]+)/.exec(location.hash); if (found) seek(Number(found[1])); };

@@ -1,4 +1,4 @@
-"""The similarity of each moment of a video to earlier ones, by a backbone's features."""
+"""The similarity of each moment of a video to earlier moments in a backbone's features."""
 
 from dataclasses import dataclass
 
@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 from stepline.features.bank import Bank
 
 LAGS = (1, 2, 4, 8, 16, 32, 64)
-"""Rows from a row back to the one that it is compared with."""
+"""Distances, in rows, to the earlier rows with which a row is compared."""
 LONGEST = 14_400
-"""Rows that are drawn; those of a longer video are means of several."""
+"""Maximum number of drawn rows; in longer videos, each drawn row is the mean of several rows."""
 ABSENT = 255
-"""In place of a similarity, where one of the two rows is absent."""
+"""The value if one of the two rows is missing."""
 
 
 @dataclass(frozen=True)
 class Strip:
-    """The cosine of each row and earlier ones.
+    """The cosine similarity of each row with earlier rows.
 
-    values: (len(LAGS), T), 0 stands for ``low``, 254 for ``high``; or ABSENT. hop_s: seconds from row to row.
+    values: (len(LAGS), T), from 0 for ``low`` to 254 for ``high``, or ABSENT. hop_s: seconds between rows.
     """
 
     hop_s: float
@@ -29,11 +29,11 @@ class Strip:
 
 
 def strip(bank: Bank, video: str) -> Strip | str:
-    """Return a video's similarity to itself, or why there is none."""
+    """Return a video's similarity to itself, or the reason why there is none."""
     if video not in bank or not bank.length(video):
-        return "there are no features of this video"
+        return "there are no features for this video"
     if video in bank.clips:
-        return "the features are of listed clips"
+        return "the features are for listed clips"
     blocks, hop_s = bank.blocks[video], bank.hop_s
     starts = [round(block.t0_s / hop_s) for block in blocks]
     rows = np.full((starts[-1] + blocks[-1].length, bank.dimension), np.nan, np.float32)

@@ -1,4 +1,4 @@
-// What there is at a time, beside the player and under the pointer.
+// The content at a time, shown next to the player and under the pointer.
 function at(lane, time) {
   if (lane.kind === "wave") return "";
   if (lane.kind === "strip") {

@@ -1,4 +1,4 @@
-"""Spans over a video's time as one path of an SVG, for print, for pages without script and for lists."""
+"""Spans over time as one SVG path, for print, for pages without scripts and for lists."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ HEIGHT = 20
 
 
 def path(spans: Iterable[tuple[float, float]], end_s: float) -> str:
-    """Return spans, start and end in seconds, as rectangles in a box of WIDTH by HEIGHT, with a gap after each."""
+    """Return spans (start and end in seconds) as rectangles in a box of WIDTH by HEIGHT, with gaps between them."""
     scale = WIDTH / end_s if end_s else 0.0
     boxes = ((round(start_s * scale, 1), round((end - start_s) * scale, 1)) for start_s, end in spans)
     return "".join(

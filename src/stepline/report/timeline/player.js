@@ -1,4 +1,4 @@
-// The time: that of the player, or of the page's own clock where the file cannot be played.
+// The current time: the player's, or the page's own clock if the file cannot be played.
 const video = byId("video"), poster = byId("poster");
 let now = 0, playing = false, usable = Boolean(video), since = 0;
 
@@ -48,7 +48,7 @@ if (video) {
     video.addEventListener(each, () => { if (usable && !dragging && !video.seeking) now = video.currentTime, tell(); });
 }
 
-// The picture that stands for a time: of its shot, else the nearest that there is.
+// The picture for a time: of its shot if available, otherwise the nearest picture.
 function pictureAt(time) {
   if (!shotLane) return "";
   const at = Math.max(above(shotLane.spans, time) - 1, 0);

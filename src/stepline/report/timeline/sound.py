@@ -1,4 +1,4 @@
-"""The waveform of a video's sound."""
+"""The waveform of a video's audio."""
 
 import wave
 from dataclasses import dataclass
@@ -7,23 +7,23 @@ from pathlib import Path
 import numpy as np
 
 BARS = 240_000
-"""At most so many peaks of a video: 33 a second of two hours."""
+"""Maximum number of peaks per video: 33 per second for two hours."""
 FINEST = 100
-"""Peaks of a second, at most."""
+"""Maximum number of peaks per second."""
 AT_ONCE = 4096
-"""Peaks whose samples are in memory together."""
+"""Number of peaks whose samples are in memory at once."""
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """The largest amplitude in each ``hop_s`` seconds, 0 to 255, where 255 is the loudest of all."""
+    """The largest amplitude in each interval of ``hop_s`` seconds, 0 to 255; 255 is the maximum of the video."""
 
     hop_s: float
     values: bytes
 
 
 def peaks(wav: Path) -> Peaks | None:
-    """Return the peaks of a mono file of 16-bit samples; None where it is absent or empty."""
+    """Return the peaks of a mono file of 16-bit samples; None if it is missing or empty."""
     if not wav.exists():
         return None
     with wave.open(str(wav)) as file:

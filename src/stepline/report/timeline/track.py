@@ -1,4 +1,4 @@
-"""Labelled spans of a video under one name."""
+"""Named tracks of labelled spans in a video."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from stepline.benchmark.timed import Timed
 
 @dataclass(frozen=True, kw_only=True)
 class Track:
-    """Spans in the order of their starts. note: why there are none. rule: what an error is. predicted: not true."""
+    """Spans ordered by start. note: why there are none. rule: the definition of errors. predicted: not ground truth."""
 
     name: str
     spans: Sequence[Timed] = ()

@@ -1,4 +1,4 @@
-// The data, the part of the video that is shown, and the lanes on the page.
+// The data, the visible part of the video, and the lanes on the page.
 const data = JSON.parse(document.getElementById("data").textContent);
 const END = data.end, LEAST = Math.min(1, END);
 const byId = id => document.getElementById(id);
@@ -31,7 +31,7 @@ function zoom(factor, at = inView(now) ? now : (view.start + view.end) / 2) {
 const inView = time => time >= view.start && time <= view.end;
 const pan = part => show(view.start + part * (view.end - view.start), view.end - view.start);
 
-// The first place in ascending numbers, or spans, whose start is above a time.
+// The first index in ascending numbers, or spans, whose start is after a time.
 function above(spans, time) {
   let low = 0, high = spans.length;
   while (low < high) {
@@ -41,7 +41,7 @@ function above(spans, time) {
   return low;
 }
 
-// The places of the spans that overlap [start, end], in their order.
+// The indices of the spans that overlap [start, end], in order.
 function visible(lane, start, end) {
   const found = [];
   for (let place = above(lane.spans, start - lane.longest); place < lane.spans.length && lane.spans[place][0] <= end; place++)
@@ -52,7 +52,7 @@ function visible(lane, start, end) {
 const bytes = text => Uint8Array.from(atob(text), each => each.charCodeAt(0));
 const ROWS = 5;
 
-// Spans that overlap stand in rows one below the other, as far as there are rows.
+// Overlapping spans are in separate rows, as far as there are rows.
 function packed(spans) {
   const ends = [];
   return spans.map(([start, end]) => {

@@ -32,15 +32,16 @@ SCRIPTS = ("view", "draw", "player", "moment", "keys")
 
 
 def page_of(dataset: str, video: str) -> Path:
-    """Return where the timeline of a video is."""
+    """Return the path of a video's timeline."""
     return Path("results", dataset, "videos", f"{video}.html")
 
 
 def write_timeline(pipeline: Pipeline, row: dict[str, Any], tracks: Sequence[Track] = (), text: str = "") -> Path:
-    """Write the timeline of a video as one self-contained HTML file and return it: same inputs, same bytes.
+    """Write the timeline of a video as one self-contained HTML file and return its path.
 
-    row: of the video in ``stepline.report.summary``. tracks: true and predicted steps. text: what the video is compared
-    with; "" is nothing. Raises ConfigError or MissingError where there is a text and nothing to compare with it.
+    Equal inputs produce equal bytes. row: the video's row in ``stepline.report.summary``. tracks: true and predicted
+    steps. text: a text to compare the video with, or "". Raises ConfigError or MissingError if a text is given and
+    nothing can be compared with it.
     """
     video, page = row["video"], page_of(pipeline.name, row["video"])
     shots, said = shot_lane(pipeline, video), sentences(pipeline, video)
@@ -93,13 +94,13 @@ def write_timeline(pipeline: Pipeline, row: dict[str, Any], tracks: Sequence[Tra
 
 
 def _overview(spans: Sequence[Sequence[Any]], end_s: float) -> tuple[str, str]:
-    """Return what is no error, and what is, as paths."""
+    """Return the correct spans and the errors as paths."""
     errors = [span for span in spans if span[3] in ERRORS]
     return path([(s[0], s[1]) for s in spans if s not in errors], end_s), path([(s[0], s[1]) for s in errors], end_s)
 
 
 def _safe(data: dict[str, Any]) -> Any:
-    """Return data as JSON that stands in a page: no ``<`` in it can end the script."""
+    """Return data as JSON that is safe inside a script element: it contains no ``<``."""
     from markupsafe import Markup
 
     return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))
