@@ -85,7 +85,9 @@ def test_a_record_in_another_form_is_one_line(made: Tiny, change: Callable[[Any]
     change(record)
     write_json(path, record)
     for verb in (lambda: explain(TABLE, "three", "all", "first"), lambda: accept(type(made), "tiny", "constant")):
-        with pytest.raises(StoreError, match=rf"^{path} is damaged or of another version of Stepline \({why}") as error:
+        with pytest.raises(
+            StoreError, match=rf"^{path} is damaged or from another version of Stepline \({why}"
+        ) as error:
             verb()
         assert str(error.value).endswith(f"again with `snakemake --cores 8 {predictions} --forcerun {predictions}`")
     assert list(made.stale()) == []

@@ -95,7 +95,7 @@ def test_a_pair_without_a_value_says_what_it_needs_and_has_no_difference(tmp_pat
     assert [each["difference"] for each in lines()] == ["", ""]
     assert all("results/tiny/pairs.csv" in each["command"] for each in lines())
     assert "No pair has values." in text()
-    assert text().count("| Drawn, less Fitted | videos:first; features:net/first | `stepline fetch first/videos") == 1
+    assert text().count("| Drawn, minus Fitted | videos:first; features:net/first | `stepline fetch first/videos") == 1
 
 
 def test_a_metric_that_is_missing_something_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_few_videos_are_no_test(tmp_path: Path, n: int, least: str | None) -> No
     for entry in ("three", "drawn"):
         write_score(entry, {"error": dict.fromkeys(VIDEOS[:n], 1.0)})
     write_pairs(planned(tmp_path, THREE + DRAWN))
-    assert ("descriptions, not tests" in text()) == (least is not None)
+    assert ("too few videos for significance tests" in text()) == (least is not None)
     assert least is None or f"differences of {n} videos of one sign, a two-sided sign test would give {least}" in text()
 
 

@@ -185,7 +185,7 @@ class TestScore:
 
     def test_seeds_of_other_units_are_one_line(self, tmp_path: Path) -> None:
         made = [each for each in self.guesses(2, 4) if (each.seed, each.video) != (4, "f")]
-        with pytest.raises(ConfigError, match="the units of 'error' of drawn differ between seeds: return a value"):
+        with pytest.raises(ConfigError, match="the units of 'error' for drawn differ between seeds: return a value"):
             self.scored(self.inputs(tmp_path), made)
 
     def test_a_metric_that_is_not_declared_is_one_line(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ class TestPredict:
     def test_a_seed_that_is_left_out_is_one_line(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Drawn, "predict", lambda self, inputs, fits: [guess(seed=1)])
         with pytest.raises(
-            ConfigError, match=r"^the method of drawn returned predictions for the seeds \[1\]; its entry"
+            ConfigError, match=r"^the method of drawn returned predictions for the seeds \[1\], but its entry"
         ):
             verbs.predict("first", "drawn", "all")
 

@@ -72,7 +72,9 @@ def read_record(path: Path) -> dict[str, Any]:
     if error := wrong(made, FORM):
         predictions = str(path.with_suffix(".parquet"))
         again = current().command(predictions, {}, "--forcerun", predictions)
-        raise StoreError(f"{path} is damaged or from another version of Stepline ({error}): run `{again}`")
+        raise StoreError(
+            f"{path} is damaged or from another version of Stepline ({error}): compute it again with `{again}`"
+        )
     return made
 
 
