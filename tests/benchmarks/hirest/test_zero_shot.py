@@ -105,7 +105,7 @@ class TestVideoRetrieval:
     def test_more_frames_than_a_video_has_are_refused(self, banks: None) -> None:
         of = inputs("clip-4", entries={"clip-4": {"settings": {"frames": 33}}})
         with pytest.raises(
-            ConfigError, match=r"^config: hirest.entries.clip-4.settings.frames: 33 is not allowed; a v"
+            ConfigError, match=r"^config: hirest.entries.clip-4.settings.frames: 33 is greater than the m"
         ):
             predicted(of)
 
