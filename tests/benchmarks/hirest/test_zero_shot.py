@@ -111,9 +111,7 @@ class TestVideoRetrieval:
 
     def test_a_tower_of_another_size_is_refused(self, releases: None, tmp_path: Path) -> None:
         bank(tmp_path, dict.fromkeys(hirest.pool(), np.ones((40, 8))))
-        with pytest.raises(
-            ConfigError, match=r"features.clip.text: tower-text has vectors of 32 numbers, but the f"
-        ):
+        with pytest.raises(ConfigError, match=r"features.clip.text: tower-text has vectors of 32 numbers, but the f"):
             predicted(inputs("clip-32"))
 
     @pytest.mark.parametrize(

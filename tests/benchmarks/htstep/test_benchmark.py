@@ -445,7 +445,7 @@ class TestTables:
         notes = {
             (row.entry, row.metric): row.note for row in table_rows(made, "table2") if row.entry in ("aft", "vina")
         }
-        said = "the labels are withheld: results/htstep/submissions/aft/test_seen.csv is what EvalAI's challenge 2205"
+        said = "the labels are withheld: submit results/htstep/submissions/aft/test_seen.csv to EvalAI's challenge 2205"
         assert said in notes["aft", "test_seen_map"]
         assert "withheld" not in notes["aft", "val_seen_map"]
         assert "withheld" not in notes["vina", "test_seen_map"]

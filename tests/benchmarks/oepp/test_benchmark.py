@@ -276,7 +276,7 @@ def test_what_decodes_videos_reads_which_there_are(releases: None) -> None:
         ),
         (
             {"features": {"videoclip": {"text": "./own.json"}}},
-            "config: oepp.features.videoclip.text: 'own.json' is not there; give a JSON file",
+            "config: oepp.features.videoclip.text: 'own.json' does not exist; give a JSON file",
         ),
         ({"features": {"clip": {}}}, "config: oepp.features.clip: unknown key; .* allowed: mil-nce, videoclip"),
         (
