@@ -61,7 +61,7 @@ class TestDoor:
             ),
             ({"files": {"aft": "."}}, "files: 'aft' is not allowed; choose from vina"),
             ({"files": {"vina": "nowhere"}}, "files.vina: 'nowhere' is not a folder; give one with predictions"),
-            ({"texts": {"mpnet": "planted"}}, "texts.mpnet: 'planted' encodes no texts; name one of minilm, "),
+            ({"texts": {"mpnet": "planted"}}, "texts.mpnet: 'planted' is not a text encoder; name one of minilm, "),
             ({"features": {"s3d": ["one", "two"]}}, "features.s3d: 2 names are not allowed; give one"),
             ({"features": {"s3d": []}}, "features.s3d"),
             (

@@ -144,7 +144,7 @@ class Htstep(Benchmark[Entry]):
         return str(entry.settings.get("data", "htstep")) if entry.trained else ""
 
     def parts(self, entry: Entry) -> Sequence[Entry]:
-        """Return the entry, followed by the chain of entries whose checkpoints it predicts with or is trained from.
+        """Return the entry, then the chain of entries whose checkpoints it uses to predict or to start training.
 
         Raises ConfigError if the chain is a cycle.
         """
@@ -297,7 +297,7 @@ class Htstep(Benchmark[Entry]):
 
     @property
     def by_activity(self) -> list[Job]:
-        """The jobs shown in Table 7: the jobs of the configured tables on HT-Step itself."""
+        """The jobs in Table 7, which are the jobs of the configured tables on HT-Step itself."""
         return [job for job in self.jobs() if job.release == "v1" and job.entry.id in self.shown]
 
     # Missing inputs

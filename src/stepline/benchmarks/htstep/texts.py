@@ -43,8 +43,8 @@ def check(benchmark: "Htstep") -> None:
         if not known:
             listed = ", ".join([*MODELS, *towers()])
             raise ConfigError(
-                f"config: htstep.texts.{key}: {name!r} encodes no texts; name one of {listed}, or a network with a "
-                "text tower"
+                f"config: htstep.texts.{key}: {name!r} is not a text encoder; name one of {listed}, or a network "
+                "with a text tower"
             )
 
 

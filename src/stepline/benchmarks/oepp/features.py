@@ -25,7 +25,7 @@ ALIKE = {
     "videoclip": ("videoclip-oepp", "videoclip-oepp-as-released", "videoclip-released"),
     "mil-nce": ("s3d-oepp", "s3d-oepp-as-released", "s3d-p3iv"),
 }
-"""Features whose numbers are comparable with the paper's: presets with its recipe, and its own files by these names."""
+"""Features with numbers comparable to the paper's: presets of its recipe, and its files imported under these names."""
 
 
 def check_text(name: str, where: str) -> None:

@@ -46,10 +46,10 @@ def conversation(pool: Sequence[str], n_actions: int, start: Sequence[bytes], en
 def read_plan(answer: str, pool: Sequence[str], n_actions: int) -> tuple[int, ...]:
     """Return ``n_actions`` indices into ``pool``, from the numbered list in an answer, on separate lines or in one.
 
-    Only text after ``</think>`` counts. If there are several lists, the last one counts, because a model may reason
-    first. Names are compared without case, repeated spaces, and surrounding characters such as quotes or a full stop.
-    If names are then equal, the lower index counts. NO_ACTION replaces unknown names and missing actions; surplus
-    actions are dropped.
+    If the answer contains ``</think>``, only the text after it counts. Of several lists, the last one counts, because a
+    model may reason first. Names are compared ignoring case, repeated spaces, and surrounding characters such as quotes
+    or a full stop. If several names then match, the lower index counts. NO_ACTION replaces unknown names and missing
+    actions; surplus actions are dropped.
     """
     indices: dict[str, int] = {}
     for index, action in enumerate(pool):

@@ -34,9 +34,7 @@ def add(verbs: "SubParsers") -> None:
     action.add_argument("--name", required=True, help="the name of the bank, such as videoclip-released or s3d-p3iv")
     action.set_defaults(run=_import)
 
-    action = actions.add_parser(
-        "cluster", help="cluster candidate events by their texts, the stage before manual selection"
-    )
+    action = actions.add_parser("cluster", help="cluster candidate events by text, the stage before manual review")
     action.add_argument("--encoder", required=True, help="the sentence encoder, such as minilm")
     action.add_argument("--threshold", type=float, default=THRESHOLD, help="the minimum cosine; default: %(default)g")
     action.set_defaults(run=_cluster)

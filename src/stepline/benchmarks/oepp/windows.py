@@ -65,8 +65,8 @@ def observation_rows(start: Step, end: Step, n_rows: int, rule: Rule) -> tuple[i
     ends or up to the last row. They can be outside the steps; -1 represents a row outside the features, a vector of
     zeros.
     ``within``: the first rows of ``start`` and the last rows of ``end``. A step has the rows of the seconds that it
-    touches, at least one; with fewer than three, the last row of ``start`` or the first row of ``end`` is repeated. Raises
-    ValueError if a step begins after the last row.
+    touches, at least one; with fewer than three, the last row of ``start`` or the first row of ``end`` is repeated.
+    Raises ValueError if a step begins after the last row.
     """
     if rule == "released":
         first, last = int(start.start_s), min(int(end.end_s), n_rows - 1)

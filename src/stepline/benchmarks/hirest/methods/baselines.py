@@ -26,7 +26,7 @@ class RandomRanking(Method[HirestInputs, Found]):
 
 
 class Middle(Method[HirestInputs, Found]):
-    """The middle ``percent`` of each video, a setting. Among multiples of ten, 70 is best on train."""
+    """The middle of each video. The setting ``percent`` is its share; 70 is the best multiple of 10 on train."""
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield the middle of each video."""
@@ -36,7 +36,7 @@ class Middle(Method[HirestInputs, Found]):
 
 
 class Uniform(Method[HirestInputs, Found]):
-    """Equal parts of the moment: ``parts`` of them, or as many as make each part about ``part_s`` seconds long."""
+    """Equal parts of the moment: ``parts`` of them, or as many as fit parts of about ``part_s`` seconds."""
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield the parts of each moment whose steps are annotated."""

@@ -201,7 +201,7 @@ def _batches(numbers: Sequence[int], size: int, what: str) -> Iterator[list[int]
 
 
 def _weights(name: str) -> Path:
-    """Return the file of weights that consist of one file."""
+    """Return the path of weights that are a single file."""
     (path,) = (locate(name) or {}).values()
     return path
 

@@ -39,7 +39,7 @@ class Ssim(Method[HirestInputs, Found]):
         threshold, pairs, made = inputs.entry.settings["percent"] / 100, stepped(inputs), 0
         for pair, (start_s, end_s) in progress(pairs, what=inputs.entry.id, unit="videos", total=len(pairs)):
             path = inputs.video_file(pair.video)
-            assert path is not None, f"{pair.video} is missing, but missing videos are left out before"
+            assert path is not None, f"{pair.video} is missing and should have been left out"
             try:
                 seconds, similar, lost_s = compared(path, pair.duration_s)
             except MediaError as error:

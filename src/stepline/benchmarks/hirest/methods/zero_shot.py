@@ -25,7 +25,7 @@ RULES: Mapping[str, Callable[[NDArray[np.float64]], tuple[int, int]]] = {
 
 
 class VideoRetrieval(Method[HirestInputs, Found]):
-    """The pool by similarity with the query. A video is the mean of ``frames`` of its 32 frames, a setting.
+    """The pool by similarity with the query. The setting ``frames`` is how many of a video's 32 frames are averaged.
 
     The similarity is the dot product if the network's own code uses it; otherwise, and for imported banks, the cosine.
     """

@@ -2,7 +2,7 @@
 
 An observation is the mean of its 3 rows. The first action is the nearest to the start, the last the nearest to the end.
 The T - 2 actions between are those nearest to the mean of both, by descending similarity, and can repeat the first or
-last action. The paper does not specify the mean or the order. The lowest id wins a tie.
+last action. The paper specifies neither their order nor whether they can repeat. The lowest id wins a tie.
 """
 
 from collections.abc import Sequence

@@ -71,7 +71,7 @@ def _conversations(
     n_videos = len({window.video for window in windows})
     for video, group in progress(by_video, what="pictures", unit="videos", total=n_videos):
         path, places = inputs.video_file(video), list(group)
-        assert path is not None, f"{video} is missing, but windows of missing videos are left out before"
+        assert path is not None, f"{video} is missing, and its windows should have been left out"
         times_s = [observed_s(windows[place], images) for place in places]
         try:
             seen, absent_s = pictures(path, chain(*chain(*times_s)))
