@@ -113,7 +113,7 @@ def test_windows_of_each_kind_of_context() -> None:
         ),
         (
             {"contexts": "unlimited"},
-            "contexts: 'unlimited' is not allowed; give windows or different lengths in s, up to 86400",
+            "contexts: 'unlimited' is not allowed; give windows or distinct lengths in seconds, up to 86400",
         ),
         ({"contexts": []}, "contexts: [] is not allowed"),
         ({"contexts": [0]}, "contexts: [0] is not allowed"),
