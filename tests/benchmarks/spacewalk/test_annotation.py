@@ -54,7 +54,7 @@ def test_the_worked_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, error) == (0, "")
     assert lines == [
         "datasets/mine/release: 1 recordings, 3 segments of 4 labelled clips",
-        "results/mine/annotation/agreement.md: 3.00 labels a clip, pairs agree on 58.3%, alpha 0.500",
+        "results/mine/annotation/agreement.md: 3.00 labels per clip, annotator pairs agree on 58.3%, alpha 0.500",
     ]
     shown = re.findall(r"```json\n(.*?)\n```", PAGE, re.DOTALL)
     assert [(RELEASE / "data/annotation.json").read_text()] == shown
@@ -151,7 +151,7 @@ def test_labels_in_an_animation_are_told(capsys: pytest.CaptureFixture[str]) -> 
     with open("labels.csv", "a", encoding="utf-8") as file:
         file.write("tea,0,ann,1\n")
     _, lines, _ = build(capsys)
-    assert lines[-1] == "1 labelled clips overlap an animation: models would see there what they are told"
+    assert lines[-1] == "1 labelled clips overlap an animation, which models are given as a step"
 
 
 @pytest.mark.parametrize(

@@ -126,11 +126,11 @@ def _build(parsed: argparse.Namespace) -> None:
     *_, whole = write_agreement(results, recordings, title=f"Agreement on {name}")
     print(f"{folder}: {len(recordings)} recordings, {whole.segments} segments of {whole.clips} labelled clips")
     print(
-        f"{results}/agreement.md: {whole.annotations_per_clip:.2f} labels a clip, "
-        f"pairs agree on {whole.pairwise:.1%}, alpha {whole.alpha:.3f}"
+        f"{results}/agreement.md: {whole.annotations_per_clip:.2f} labels per clip, "
+        f"annotator pairs agree on {whole.pairwise:.1%}, alpha {whole.alpha:.3f}"
     )
     if whole.in_animation:
-        print(f"{whole.in_animation} labelled clips overlap an animation: models are given that video as a step")
+        print(f"{whole.in_animation} labelled clips overlap an animation, which models are given as a step")
 
 
 def _listed_split(data: "Dataset", clips: set[str]) -> "dict[Split, list[str]]":

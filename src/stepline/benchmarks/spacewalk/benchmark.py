@@ -1,4 +1,4 @@
-"""Spacewalk-18: step recognition and intra-video retrieval (Krishnan et al., 2024), on any study in its format."""
+"""Spacewalk-18: step recognition and intra-video retrieval (Krishnan et al. 2024), on any study in its format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -170,9 +170,10 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return super().contexts(table, line)
 
     def stands(self, table: Table, line: Line, release: str) -> bool:
-        """Return whether the table of a release has the line: the paper's study shows all lines of the paper.
+        """Return whether the table of a release has the line.
 
-        Other lines need a configured encoder, and those of a language model a configured model.
+        The study `spacewalk` has all lines of the paper and of language models. Any other line needs its encoder, or a
+        language model, to be configured.
         """
         has_task = table.task in self.released.tasks[release]
         return has_task and super().stands(table, line, release) and all(map(self._is_listed, self._parts_of(line)))
@@ -227,7 +228,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
 
     @cached_property
     def wanted(self) -> Mapping[str, SpacewalkEntry]:
-        """The entries, including parts, that the configured tables compute now or once their needs are met, by id."""
+        """The entries to compute for the configured tables, now or once their needs are met, and their parts, by id."""
         computed = [entry for entry in self.shown.values() if entry.kind.method]
         kept = [each for each in computed if not any(need.kind == "config" for need in self.missing_anywhere(each))]
         return {part.id: part for entry in kept for part in self.parts(entry)}

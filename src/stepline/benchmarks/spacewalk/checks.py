@@ -67,7 +67,7 @@ def _is_blind(encoder: str, blocks: str) -> bool:
 def _check_line(plan: "Spacewalk", table: Table, line: Line) -> None:
     entry, contexts = plan.entries[line.entry], line.contexts
     key, windowed = f"entries.{entry.id}", entry.kind.windowed
-    _require(plan, table.task == entry.task, f"{key}.table", table.name, f"{entry.id} is of another task")
+    _require(plan, table.task == entry.task, f"{key}.table", table.name, f"{entry.id} belongs to another task")
     words = ("windows",) if windowed else ("windows", "unlimited", "repeated")
     lengths = contexts == (None,) or (
         not isinstance(contexts, str)

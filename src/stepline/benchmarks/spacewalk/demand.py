@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 SLACK_S = 1.0
-"""The margin that is read around the spans that samples see: frame numbers of releases are rounded times."""
+"""The margin around the spans that samples see, because the releases' frame numbers are rounded times."""
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ A5 = ("dataset", "measure", "of", "release", "value_s", "paper_s", "difference_s
 def published() -> list[Measured]:
     """Return the numbers of Table A5 that are copied: other data sets, and the temporal certificate.
 
-    The certificate is measured with human annotators.
+    The certificate is measured with human viewers.
     """
     return [
         Measured(record["dataset"], measure, "as published", "", None, record[key], "reference", "")
@@ -238,7 +238,7 @@ def _a5(title: str, constants: Sequence[Measured], counts: Sequence[tuple[int, M
     parts = [f"# {title}: Table A5, temporal certificates"]
     if constants:
         listed = {record["dataset"]: list(record.values()) for record in _records("tableA5")}
-        parts += ["The paper's numbers, in seconds. They are copied, because the certificate is measured with people."]
+        parts += ["The paper's numbers, in seconds. They are copied: the certificate is measured with human viewers."]
         parts += [markdown_table(("Data set", *MEASURES.values()), listed.values())]
     parts += ["The numbers that can be computed from the releases, in seconds, with the paper's in parentheses."]
     head = ("Release", "Of", "Segments", MEASURES["clip_s"], "Duration", "Hours")

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 TEXT_ENCODERS = ("tfidf", *MODELS)
-"""The encoders of text alone; any other is a video backbone."""
+"""The text encoders; any other encoder is a video backbone."""
 BLOCKS = {
     STEP_RECOGNITION: {"V": "V", "T": "T", "C": "C", "L": "TC", "V+L": "VTC"},
     RETRIEVAL: {"V": "V", "T": "T", "L": "T", "V+T": "VT"},
 }
-"""By task and modality, the blocks of a feature: video, transcript against narration, transcript against caption."""
+"""By task and modality, the blocks of features: V (video), T and C (transcript, compared with narration or caption)."""
 METRICS = {"accuracy": Metric(title="Acc"), "map": Metric(title="mAP", options=("average_precision",))}
 SEES = (
     Sees("window", "its window"),
@@ -30,7 +30,7 @@ SEES = (
     TRAIN,
     VAL,
     DURATION,
-    Sees("preview_end", "where the preview ends"),
+    Sees("preview_end", "the end of the preview"),
     Sees("sample_list", "the sample list", oracle=True),
     Sees("annotated_span", "the annotated span", oracle=True),
 )
@@ -119,7 +119,7 @@ class SpacewalkEntry(Entry):
 
     @cached_property
     def sees(self) -> tuple[str, ...]:
-        """The keywords of all inputs it may see; a threshold is chosen on val."""
+        """The keywords of all inputs it may see, including val if a threshold is chosen on it."""
         return tuple(dict.fromkeys([*super().sees, *(["val"] if self.thresholded else [])]))
 
 

@@ -65,7 +65,10 @@ def read_step(answer: str, n_steps: int) -> int:
 
 
 def read_candidate(answer: str) -> int:
-    """Return 0 for an answer that begins with the letter A, 1 for B; ``NO_ANSWER`` if it is a word of a sentence."""
+    """Return 0 for an answer that begins with the letter A, 1 for B, otherwise ``NO_ANSWER``.
+
+    A letter that is the first word of a sentence does not count.
+    """
     found = re.match(r"""[\s*"'(\[]*([AB])(?![\w'])(?!\s+\w)""", _after_thoughts(answer))
     return LETTERS.index(found[1]) if found else NO_ANSWER
 

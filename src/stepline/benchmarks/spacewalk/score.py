@@ -80,9 +80,10 @@ def _mean_average_precision(inputs: SpacewalkInputs, made: Choice, labels: NDArr
 
 
 def select(inputs: SpacewalkInputs, made: Sequence[Choice]) -> tuple[Sequence[Choice], str]:
-    """Return predictions with Irrelevant if the best score is below the threshold, and a description of the thresholds.
+    """Return the predictions with low scores changed to Irrelevant, and a description of the thresholds.
 
-    Other entries' predictions are returned unchanged.
+    A score is low if it is below the threshold with the best F1 on val. Predictions of entries without a threshold are
+    returned unchanged.
     """
     if not made or not inputs.entry.thresholded:
         return made, ""
@@ -92,9 +93,9 @@ def select(inputs: SpacewalkInputs, made: Sequence[Choice]) -> tuple[Sequence[Ch
 
 
 def apply_thresholds(made: Sequence[Choice], labels: Labels, *, f1: Any) -> tuple[list[Choice], list[float]]:
-    """Return predictions with Irrelevant if the best score is below the threshold, and each seed's threshold.
+    """Return the predictions with scores below the threshold changed to Irrelevant, and each seed's threshold.
 
-    labels: of val. The threshold of a seed has the best F1 on the seed's predictions on val.
+    labels: of val. The threshold of a seed has the best F1 on the seed's predictions for val.
     """
     thresholds = {}
     for seed in sorted({each.seed for each in made}):

@@ -92,7 +92,7 @@ class RecordingText:
         return self.texts([(second, second + length_s) for second in range(math.ceil(self.recording.duration_s))])
 
     def step_texts(self) -> list[tuple[str, str]]:
-        """Return (transcript, caption) of the labels 0..K; both are the description for Irrelevant."""
+        """Return (transcript, caption) of the labels 0..K; for Irrelevant, both are its description."""
         irrelevant = self.recording.steps[0].transcript
         texts = [(irrelevant, irrelevant)]
         for step in self.recording.steps[1:]:

@@ -30,7 +30,7 @@ from stepline.progress import progress
 from stepline.spec import ClipSpec
 
 CLIPS, TEXTS = 4, 64
-"""Windows per training step, and texts per prediction step, if ``features.batch_size`` is not set."""
+"""Windows per forward pass in training, and texts in prediction, if ``features.batch_size`` is not set."""
 LARGEST_SCALE = 100
 """A learned scale of cosines is clamped to this value after each update, as in InternVideo's code."""
 

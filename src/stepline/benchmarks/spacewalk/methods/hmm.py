@@ -44,7 +44,7 @@ standardised score of the states before and after.
 SEEN: tuple[Split, ...] = ("train", "val")
 """The splits on which parameters are chosen."""
 LEAST = -10_000.0
-"""The lowest score, which keeps the scores of impossible labels finite."""
+"""The minimum score; it keeps the scores of impossible labels finite."""
 Setting = dict[str, float]
 Array = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ class LateFusion(SpacewalkMethod):
 
 
 class _Fusion:
-    """Fusion with the weight of the highest mean accuracy over val's recordings; ties go to the lowest weight."""
+    """Fusion with the weight of vision that has the highest mean accuracy over val's recordings; ties: the lowest."""
 
     def __init__(self, inputs: SpacewalkInputs, context_s: float | None) -> None:
         self.text, self.video = (chooser(part, context_s) for part in inputs.parts[1:])

@@ -1,4 +1,4 @@
-"""Long-term feature bank: a window is its 12 s segments, with frozen features (paper Eq. 5 to 8, Appendix E.3).
+"""Long-term feature bank: frozen features of a window's 12 s segments (paper Eq. 5 to 8, Appendix E.3).
 
 The setting ``head`` is ``avg``, ``cat``, ``nl`` or ``tf``. ``steps`` names the entry that provides the features of the
 steps. Options that are not in ``OPTIONS`` equal those of last-layer fine-tuning, as in the paper.
