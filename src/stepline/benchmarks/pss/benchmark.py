@@ -135,7 +135,7 @@ class Pss(Benchmark[Entry]):
         return made, f"nothing predicted for {silent} of {len(made)} videos and seeds: {missing}" if silent else ""
 
     def in_time(self, inputs: "PssInputs", video: str, made: Segmentation | None) -> InTime | None:
-        """Return the truth of a video and what a prediction says of it over time."""
+        """Return the ground truth and a prediction of a video over time."""
         from stepline.benchmarks.pss.in_time import in_time
 
         return in_time(inputs, video, made)

@@ -370,7 +370,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return select(inputs, made)
 
     def in_time(self, inputs: "SpacewalkInputs", video: str, made: Choice | None) -> InTime | None:
-        """Return the truth of a video and what a prediction says of it over time."""
+        """Return the ground truth and a prediction of a video over time."""
         from stepline.benchmarks.spacewalk.in_time import in_time
 
         return in_time(inputs, video, made)
