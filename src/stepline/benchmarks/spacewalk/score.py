@@ -51,7 +51,7 @@ def values(inputs: SpacewalkInputs, made: Sequence[Choice]) -> Mapping[str, Valu
 
 
 def _draw_sd(expected: Sequence[float | None], made: Sequence[Choice]) -> float:
-    """Return the standard deviation, in percent, of the mean accuracy over recordings of drawn answers.
+    """Return the standard deviation, in percent, of drawn answers' mean accuracy over recordings.
 
     expected: expected accuracies in percent.
     """

@@ -1,4 +1,4 @@
-"""All-layer fine-tuning of InternVideo: both towers train, steps' features are fixed (Sec. 5.1, 5.2, App. E.2)."""
+"""All-layer fine-tuning of InternVideo: both towers are trained, step features are fixed (Sec. 5.1, 5.2, App. E.2)."""
 
 import hashlib
 import shutil

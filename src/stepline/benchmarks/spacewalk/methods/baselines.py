@@ -50,7 +50,7 @@ def linear_after_preview(recording: Recording, items: list[Item]) -> NDArray[np.
 def sample_rank(recording: Recording, items: list[Item]) -> NDArray[np.int64]:
     """Return (N,) steps from a sample's rank in the list alone: 1 + floor(rank K / N).
 
-    The list has equally many samples of each label, in time order, so the rank leaks where labels change.
+    The list has the same number of samples for each label, in time order, so the rank leaks where labels change.
     """
     rank = np.arange(len(items))
     steps: NDArray[np.int64] = 1 + rank * recording.n_steps // len(items)

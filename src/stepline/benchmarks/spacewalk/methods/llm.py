@@ -1,7 +1,7 @@
 """A language model, prompted with the transcript to choose the step or the candidate (paper Appendix E.5).
 
 Five examples from training recordings, with their answers, precede each question. The paper prints one example for each
-task and does not say how they were chosen. Our example i, for i in 0..4, has windows with text:
+task and does not say how it was chosen. Our example i, for i in 0..4, has windows with text:
 
 - recording: number ``floor(i n / 5)`` of the n training recordings, in the release's order;
 - step recognition: the middle of the longest segment of step ``1 + floor((2 i + 1) K / 10)``, or of the nearest step;
