@@ -2,16 +2,15 @@
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
-
 from stepline import __version__
 from stepline.cli import _parser
+
+ROOT = Path(__file__).parents[1]
 
 project = "Stepline"
 author = "The Stepline developers"
@@ -20,9 +19,18 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 
 # The source folder is the repository, so that a link between two pages is the same on the site and on a code host.
 root_doc = "docs/index"
-include_patterns = ["docs/**.md", "config/README.md", "perf/README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+include_patterns = [
+    "docs/**.md",
+    "config/README.md",
+    "perf/README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+]
 READ = {"docs", "config", "perf"}
-exclude_patterns = [path.name for path in Path(__file__).parents[1].iterdir() if path.is_dir() and path.name not in READ]
+exclude_patterns = [
+    path.name for path in Path(__file__).parents[1].iterdir() if path.is_dir() and path.name not in READ
+]
 
 myst_heading_anchors = 4
 nitpicky = True
@@ -54,7 +62,7 @@ def _help(parser: argparse.ArgumentParser, level: int) -> str:
     return section + "".join(_help(below, level + 1) for below in _verbs(parser).values())
 
 
-def _fill_commands(app: Sphinx, docname: str, source: list[str]) -> None:
+def _fill_commands(_: Sphinx, docname: str, source: list[str]) -> None:
     if docname == COMMANDS:
         os.environ["COLUMNS"] = "100"  # the width that argparse writes in
         source[0] += _help(_parser(), 2)
