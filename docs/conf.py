@@ -19,18 +19,9 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 
 # The source folder is the repository, so that a link between two pages is the same on the site and on a code host.
 root_doc = "docs/index"
-include_patterns = [
-    "docs/**.md",
-    "config/README.md",
-    "perf/README.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-]
+include_patterns = ["docs/**.md", "config/README.md", "perf/README.md", "*.md"]
 READ = {"docs", "config", "perf"}
-exclude_patterns = [
-    path.name for path in Path(__file__).parents[1].iterdir() if path.is_dir() and path.name not in READ
-]
+exclude_patterns = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name not in READ]
 
 myst_heading_anchors = 4
 nitpicky = True

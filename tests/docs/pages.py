@@ -7,6 +7,7 @@ The words after a block's language say what the tests do with it:
 - ``sh check``: needs what the tests do not have (a network, weights, a cluster). Verbs and options are parsed.
 - ``python``: executed. An expression must have the value in the comment behind or below it.
 - ``python check``: compiled.
+- ``yaml``: a valid configuration. ``yaml profile`` is a profile of Snakemake.
 
 A block below ``<!-- file: NAME -->`` is written to that file.
 """

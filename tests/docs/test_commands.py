@@ -15,9 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from snakemake.cli import get_argument_parser
 
+from stepline import config
 from stepline.cli import _parser
+from tests import forked
 from tests.conftest import ROOT, made_once, snakemake
 from tests.docs.pages import PAGES, Block, blocks, commands, inline
 from tests.workflow import conda_standin
@@ -26,13 +29,18 @@ NOBODY = "http://127.0.0.1:9"
 """A proxy that is not there: no page reaches the network."""
 ELSEWHERE = "docs/own-benchmark.md"
 """Its commands are run by test_own_benchmark.py."""
+CHECKOUT = (
+    *("Makefile", "Snakefile", "config.demo.yaml", "config.yaml", "constraints.txt"),
+    *("envs", "profiles", "pyproject.toml", "src", "workflow"),
+)
+"""The files of a checkout that commands read."""
 KINDS = {"sh", "sh plan", "sh check", "python", "python check", "python snakefile"}
 BLOCKS = [block for page in PAGES for block in blocks(page) if not block.place.startswith(ELSEWHERE)]
 
 
 def environment(**other: str) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("STEPLINE_", "MAKE"))}
-    path = f"{sys.prefix}/bin{os.pathsep}{kept['PATH']}"
+    path = os.pathsep.join([str(forked.programs()), f"{sys.prefix}/bin", kept["PATH"]])
     return kept | {"PATH": path, "HTTPS_PROXY": NOBODY, "HTTP_PROXY": NOBODY, "HF_HUB_OFFLINE": "1"} | other
 
 
@@ -43,21 +51,32 @@ def execute(text: str, folder: Path) -> str:
     return done.stdout
 
 
+def cut(source: Path, target: Path, *, seconds: int) -> None:
+    """Copy the packets of a video's first seconds."""
+    import av
+
+    with av.open(source) as whole, av.open(target, "w") as part:
+        streams = {stream.index: part.add_stream_from_template(stream) for stream in whole.streams}
+        for packet in whole.demux():
+            if packet.dts is not None and packet.dts * packet.time_base < seconds:
+                packet.stream = streams[packet.stream.index]
+                part.mux(packet)
+
+
 @pytest.fixture(scope="session")
 def checkout(demo_run: Path, demo_mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which `make demo` has run, with a folder of two videos."""
+    pytest.importorskip("torch")
 
     def make(folder: Path) -> None:
         shutil.copytree(demo_run, folder, symlinks=True, dirs_exist_ok=True)
-        for path in ROOT.iterdir():
-            if not (folder / path.name).exists() and path.name not in {".git", ".snakemake"}:
-                (folder / path.name).symlink_to(path)
-        (folder / ".venv").unlink(missing_ok=True)
+        for name in CHECKOUT:
+            (folder / name).symlink_to(ROOT / name)
         (folder / ".venv").symlink_to(sys.prefix)
         shutil.copytree(demo_mirror, folder / ".stepline/demo", dirs_exist_ok=True)
         (folder / "videos").mkdir()
         for name in ("garden", "soup"):
-            (folder / f"videos/{name}.mp4").symlink_to(folder / f".stepline/demo/demo/videos/{name}.mp4")
+            cut(demo_mirror / f"demo/videos/{name}.mp4", folder / f"videos/{name}.mp4", seconds=20)
         execute("make demo", folder)
 
     return made_once(tmp_path_factory, "checkout", make)
@@ -129,7 +148,7 @@ def assert_same(printed: str, value: Any, place: str) -> None:
     """Compare a value with its printed form, whose numbers may be rounded; words behind it do not count."""
     number = r"(?<!\w)-?\d+\.?\d*(?:e-?\d+)?"
     text = re.sub(r"np\.float64\((.*?)\)", r"\1", repr(value.item() if isinstance(value, np.generic) else value))
-    pattern = re.sub(re.escape("NUMBER"), f"({number})", re.escape(re.sub(number, "NUMBER", text)))
+    pattern = re.escape(re.sub(number, "NUMBER", text)).replace("NUMBER", f"({number})")
     match = re.match(pattern, printed)
     assert match, f"{place}: {printed} is {text}"
     for shown, real in zip(match.groups(), re.findall(number, text), strict=True):
@@ -154,6 +173,11 @@ def test_verbs_and_options_exist(block: Block) -> None:
 @pytest.mark.parametrize("block", of("python check"))
 def test_python_that_is_not_executed_is_python(block: Block) -> None:
     compile(block.text, block.place, "exec")
+
+
+@pytest.mark.parametrize("block", [pytest.param(block, id=block.place) for block in BLOCKS if block.kind == "yaml"])
+def test_a_configuration_is_valid(block: Block) -> None:
+    config.validate(yaml.safe_load(block.text))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
