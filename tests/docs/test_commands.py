@@ -13,7 +13,6 @@ from pathlib import Path
 from tokenize import COMMENT, generate_tokens
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from snakemake.cli import get_argument_parser
@@ -149,7 +148,8 @@ def evaluate(block: Block, names: dict[str, Any]) -> None:
 def assert_same(printed: str, value: Any, place: str) -> None:
     """Compare a value with its printed form, whose numbers may be rounded; words behind it do not count."""
     number = r"(?<!\w)-?\d+\.?\d*(?:e-?\d+)?"
-    text = re.sub(r"np\.float64\((.*?)\)", r"\1", repr(value.item() if np.ndim(value) == 0 and hasattr(value, "item") else value))
+    single = value.item() if getattr(value, "ndim", None) == 0 else value
+    text = re.sub(r"np\.float64\((.*?)\)", r"\1", repr(single))
     pattern = re.escape(re.sub(number, "NUMBER", text)).replace("NUMBER", f"({number})")
     match = re.match(pattern, printed)
     assert match, f"{place}: {printed} is {text}"
