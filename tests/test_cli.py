@@ -1,3 +1,4 @@
+import argparse
 import json
 import os
 import re
@@ -12,15 +13,17 @@ import pytest
 from stepline import __version__, cli, paths
 from stepline.availability import read_manifest
 from stepline.backbones.histogram import HistogramSpec
+from stepline.cli import fetch
+from stepline.cli.parser import make_parser
 from tests import forked
 from tests.conftest import ROOT
 
-VERBS = [
-    *("demo", "fetch", "media", "shots", "transcribe", "extract", "thumbnails", "drop", "fit"),
-    *("predict", "score", "table", "picture", "pairs", "examples", "results", "explain", "accept"),
-    *("summary", "report", "search", "bank", "verify", "backbone", "head", "weights", "samples"),
-    *("encode", "figures", "durations", "annotation", "oepp", "htstep"),
+STAGES = [
+    *("media", "shots", "transcribe", "extract", "thumbnails", "drop", "summary", "fit", "predict", "score", "table"),
+    *("picture", "pairs", "examples", "results", "samples", "encode", "figures", "durations"),
 ]
+ACTIONS = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
+SHOWN = [each.dest for each in ACTIONS._get_subactions()]
 NOBODY = "http://127.0.0.1:9"
 """A proxy that is not there: no test reaches the network."""
 
@@ -42,14 +45,39 @@ def refused(*arguments: str, mirror: Path | None = None) -> str:
     return done.stderr.removeprefix("error: ").removesuffix("\n")
 
 
-def test_the_help_reads_as_the_pipeline() -> None:
-    done = stepline("--help")
-    assert done.returncode == 0
-    assert re.findall(r"^    ([a-z]+) ", done.stdout, re.MULTILINE) == VERBS
-    assert "The verbs are the stages, in their order" in " ".join(done.stdout.split())
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_the_help_fits_on_a_screen_and_has_every_verb(arguments: list[str]) -> None:
+    done = stepline(*arguments)
+    assert (done.returncode, done.stderr) == (0 if arguments else 2, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 45
+    assert max(map(len, lines)) <= 80
+    assert re.findall(r"^  ([a-z]+)  +[a-z]", done.stdout, re.MULTILINE) == SHOWN
+    stages = done.stdout.partition("stages, which the workflow calls")[2].partition("options:")[0]
+    assert stages.split()[3:] == STAGES
+    assert {*SHOWN, *STAGES} == {*ACTIONS.choices}
 
 
-@pytest.mark.parametrize("verb", VERBS)
+def test_the_workflow_calls_verbs_that_are_there() -> None:
+    rules = "".join(path.read_text() for path in sorted((ROOT / "workflow").rglob("*.smk")))
+    called = set(re.findall(r"python -m stepline --log {log} ([a-z]+)", rules))
+    assert called >= {*STAGES}
+    assert called <= {*ACTIONS.choices}
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("serach", "verb 'serach' is not known: did you mean `stepline search`?"),
+        ("bank exprt", "action 'exprt' is not known: did you mean `stepline bank export`?"),
+        ("xyzzy", "verb 'xyzzy' is not known: `stepline --help` lists them"),
+    ],
+)
+def test_an_unknown_verb_gets_the_nearest_one(line: str, hint: str) -> None:
+    assert refused(*line.split()) == hint
+
+
+@pytest.mark.parametrize("verb", ACTIONS.choices)
 def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         cli.main([verb, "--help"])
@@ -62,7 +90,7 @@ def test_the_version_is_printed() -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"stepline {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["media", "demo"], ["fit", "demo", "--seed", "x"]])
+@pytest.mark.parametrize("arguments", [["media", "demo"], ["fit", "demo", "--seed", "x"]])
 def test_a_wrong_command_line_exits_with_2(arguments: list[str]) -> None:
     done = stepline(*arguments)
     assert done.returncode == 2
@@ -194,7 +222,7 @@ def test_a_log_holds_one_run_and_its_warnings() -> None:
 
 
 def test_an_unexpected_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "_fetch", lambda _: 1 / 0)
+    monkeypatch.setattr(fetch, "_fetch", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         cli.main(["fetch", "weights/clip"])
 

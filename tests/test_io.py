@@ -267,7 +267,7 @@ def test_an_output_that_takes_nothing_is_one_line() -> None:
 PRINTS = """
 import sys
 from stepline import cli
-cli._fetch_each = lambda items: print("x")
+cli.fetch._fetch_each = lambda items: print("x")
 open("config.yaml", "w").write("demo: {}")
 sys.exit(cli.main(["fetch"]))
 """

@@ -165,7 +165,7 @@ def test_what_may_pass_is_asked_again(serve: Callable[..., Server], failing: Rep
 
 def test_a_service_that_asks_for_too_long_is_left(serve: Callable[..., Server]) -> None:
     server = serve(Reply(status=429, headers={"Retry-After": "3600"}))
-    with pytest.raises(DownloadError, match="HTTP 429: .*, asks to wait 3600 s"):
+    with pytest.raises(DownloadError, match="HTTP 429: .*, requests a wait of 3600 s"):
         ask(service(server.url), talk("a"), STORE, what="x")
     assert len(server.requests) == 1
 

@@ -88,24 +88,41 @@ def sweep(folder: Path) -> None:
     with suppress(FileNotFoundError), os.scandir(where) as entries:
         for part in [Path(entry.path) for entry in entries if entry.name.startswith(PREFIX)]:
             with suppress(OSError):  # another process is removing it, or this account may not
-                _sweep(part)
+                remove_left(part)
 
 
-def _sweep(part: Path) -> None:
-    there = [part, *part.rglob("*")]
-    known = not {*_HOST}.isdisjoint(part.name.removeprefix(PREFIX).split("-"))
-    if not known and time.time() - max(path.lstat().st_mtime for path in there) < ABANDONED_S:
-        return
-    lock = _opened(part)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
+def is_left(part: Path) -> bool:
+    """Return whether the writer of a hidden file or folder has ended."""
+    with suppress(OSError):
+        if (lock := _lock_of_left(part)) is not None:
+            os.close(lock)
+            return True
+    return False
+
+
+def remove_left(part: Path) -> None:
+    """Remove a hidden file or folder whose writer has ended; what it had moved aside is put back first."""
+    if (lock := _lock_of_left(part)) is None:
         return
     for old in (part / OLD).glob("*"):
         if not (part.parent / old.name).exists():
             old.rename(part.parent / old.name)
     _remove(part, lock)
+
+
+def _lock_of_left(part: Path) -> int | None:
+    """Return the descriptor of the lock of a hidden file or folder, now held; None where its writer may hold it."""
+    there = [part, *part.rglob("*")]
+    known = not {*_HOST}.isdisjoint(part.name.removeprefix(PREFIX).split("-"))
+    if not known and time.time() - max(path.lstat().st_mtime for path in there) < ABANDONED_S:
+        return None
+    lock = _opened(part)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
 
 
 def _opened(part: Path) -> int:

@@ -32,3 +32,9 @@ class ParityError(SteplineError):
     """A network whose outputs are not the reference implementation's."""
 
     code = 1
+
+
+class SetupError(SteplineError):
+    """Something broken that the configuration needs."""
+
+    code = 1

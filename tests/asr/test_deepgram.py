@@ -228,7 +228,7 @@ def test_a_wait_of_hours_is_left_to_another_run(tmp_path: Path, scripted: Script
     failed = run(tmp_path, server.url)["a"]
     assert failed["status"] == "failed"
     assert "HTTP 429" in failed["reason"]
-    assert "asks to wait 3" in failed["reason"]
+    assert "requests a wait of 3" in failed["reason"]
 
 
 def test_after_three_retries_the_video_is_a_record_and_the_others_go_on(tmp_path: Path, scripted: Script) -> None:

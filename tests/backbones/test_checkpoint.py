@@ -176,7 +176,9 @@ def test_lightnings_layout_and_its_other_parts(tmp_path: Path) -> None:
     path = save(lightning, tmp_path / "InternVideo-MM-L-14.ckpt")
     assert equal(state(path, inside=("state_dict",), prefix="clip."), TENSORS)
     assert equal(state(path, inside=("state_dict",)), held)
-    with pytest.raises(StoreError, match="holds no tensors whose names begin with 'visual.'; it looks like no model"):
+    with pytest.raises(
+        StoreError, match="holds no tensors whose names begin with 'visual.'; it looks like no known model"
+    ):
         state(path, inside=("state_dict",), prefix="visual.")
 
 
@@ -212,7 +214,7 @@ def test_programs_are_read_as_their_tensors(tmp_path: Path) -> None:
         state(tmp_path / "ViT-L-14.pt")
 
 
-NONE = "is no checkpoint of PyTorch, or only the beginning of one: get it again"
+NONE = "is not a PyTorch checkpoint, or is incomplete: get it again"
 NO_CHECKPOINTS = {
     b"": "is empty: get it again",
     b" \n\t": "is empty: get it again",
@@ -289,7 +291,7 @@ def test_extras_are_allowed_by_pattern_only() -> None:
     load(into, tensors, model="the model", path=Path("a.pt"), ignore=("head.*", "head2.*"))
     assert torch.equal(into.fc.weight, tensors["fc.weight"])
     with pytest.raises(
-        StoreError, match=r"^a.pt is not the model: 1 unexpected \(head2.bias\); it looks like no model"
+        StoreError, match=r"^a.pt is not the model: 1 unexpected \(head2.bias\); it looks like no known model"
     ):
         fill(tensors, ("head.*",))
 
@@ -356,8 +358,8 @@ LOOKS: dict[str, Any] = {
     "CLIP4Caption": CLIP4CAPTION,
     "BERT": WORDS | of(encoder__layer__0__attention__self__query__weight=(768, 768)),
     "DistilBERT": WORDS | of(transformer__layer__0__attention__q_lin__weight=(768, 768)),
-    "no model that is known here (its first name is 'x')": of(x=(3,)),
-    "no model that is known here (its first name is 'absent')": [1, 2],
+    "no known model (its first name is 'x')": of(x=(3,)),
+    "no known model (its first name is 'absent')": [1, 2],
 }
 
 

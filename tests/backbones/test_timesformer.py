@@ -151,7 +151,7 @@ def test_a_checkpoint_loads_in_each_public_form(
 
 def test_the_other_public_network_of_howto100m_is_named(published: dict[str, torch.Tensor], tmp_path: Path) -> None:
     other = published | {"head.weight": torch.zeros(1059, 48), "head.bias": torch.zeros(1059)}
-    with pytest.raises(StoreError, match="tells 1059 classes apart, not the 10588 steps of distant supervision"):
+    with pytest.raises(StoreError, match="with 1059 classes, not the 10588 steps of distant supervision"):
         load(HTSTEP, _saved({"model_state": {f"model.{name}": each for name, each in other.items()}}, tmp_path))
 
 

@@ -54,7 +54,7 @@ def test_fetched_weights_that_changed_are_one_line() -> None:
     assert locate("timesformer") is not None
     path.write_bytes(b"as it never was")
     line = (
-        f"{path} is not what was fetched: sha256 {sha256_file(path)}, expected {first}: "
+        f"{path} is not the file that was downloaded: sha256 {sha256_file(path)}, expected {first}: "
         "remove weights/timesformer and run `stepline fetch weights/timesformer`"
     )
     with pytest.raises(StoreError, match=f"^{re.escape(line)}$"):
@@ -101,9 +101,9 @@ def test_each_file_has_an_address_or_there_is_a_way_by_hand(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "..", ".hidden", "a/b", "../a", "/a", "a b", "a\n", "-rf"])
 def test_a_name_is_no_path(name: str) -> None:
-    with pytest.raises(ConfigError, match="is not the name of a file or folder"):
+    with pytest.raises(ConfigError, match="is not a file or folder name"):
         Weights(name=name, files=(), origin="", licence="")
-    with pytest.raises(ConfigError, match="is not the name of a file or folder"):
+    with pytest.raises(ConfigError, match="is not a file or folder name"):
         Weights(name="a", files=(File(name=name),), origin="", licence="")
 
 

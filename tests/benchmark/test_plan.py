@@ -379,7 +379,7 @@ class TestScores:
     def test_a_damaged_one_is_one_line(self, tmp_path: Path, content: Any) -> None:
         made = tiny(tmp_path)
         write_json(paths.scores("tiny", "first", "three", "all"), content)
-        with pytest.raises(StoreError, match=r"three/all.json is no score: remove it and run the same again$"):
+        with pytest.raises(StoreError, match=r"three/all.json is not a score: remove it and run the same again$"):
             made.read_score(job(made, "three"))
 
 
@@ -399,8 +399,8 @@ class TestStale:
         self.write(made, **other)
         (line,) = made.stale()
         assert line == (
-            f"1 of the predictions of tiny, {path}, were made by other source of the kind 'constant': where numbers "
-            "change, raise its revision; where they do not, run `stepline accept tiny constant`"
+            f"1 of the predictions of tiny, {path}, were made by other source of the kind 'constant': if the numbers "
+            "change, raise its revision; if they do not, run `stepline accept tiny constant`"
         )
         Invocation(configfiles=("/c.yaml",)).keep()
         (line,) = made.stale()
@@ -420,8 +420,8 @@ class TestStale:
         write_json(score, {"needs": [], "metrics": {}, "source": "00000000"})
         (line,) = made.stale()
         assert line == (
-            f"1 of the scores of tiny, {score}, were made by other scoring code: where numbers change, raise "
-            "`OwnTiny.revision`; where they do not, run `stepline accept tiny scores`"
+            f"1 of the scores of tiny, {score}, were made by other scoring code: if the numbers change, raise "
+            "`OwnTiny.revision`; if they do not, run `stepline accept tiny scores`"
         )
         write_json(score, {"needs": [], "metrics": {}, "source": "00000000", "accepted": made.scoring_source()})
         assert [*made.stale()] == []

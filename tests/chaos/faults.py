@@ -176,7 +176,7 @@ class Campaign:
             known = read_availability(kept) if kept.exists() else {}
             self.holds(known == {trial.video.id: record}, "another record is kept", trial, record)
             if trial.spans:
-                whole = record.reason.startswith("the whole was fetched: ")
+                whole = record.reason.startswith("the whole file was downloaded: ")
                 wanted = (self.contents if whole else self.cuts)[trial.version]
             else:
                 wanted = self.contents[trial.version]

@@ -198,7 +198,7 @@ def waits(monkeypatch: pytest.MonkeyPatch, server: FileServer) -> list[float]:
 
 def test_a_server_that_asks_for_hours_is_not_waited_for(server: FileServer, waits: list[float]) -> None:
     server.next["/a"] = [("later", "3600")]
-    assert refused(server) == f"{server.url}/a: HTTP 429, asks to wait 3600 s"
+    assert refused(server) == f"{server.url}/a: HTTP 429, requests a wait of 3600 s"
     assert waits == []
     assert "is left alone until the next run: " in refused(server)
     assert len(server.gets) == 1
@@ -296,7 +296,7 @@ def test_a_body_without_end_is_cut_off(server: FileServer, size: int, monkeypatc
 
 def test_more_than_the_disk_holds_is_not_begun(server: FileServer) -> None:
     server.next["/a"] = [("says", 10**18)]
-    assert "1000000000000000000 bytes, more than the disk holds" in refused(server)
+    assert "1000000000000000000 bytes, more than the disk can hold" in refused(server)
     assert len(server.gets) == 1
 
 

@@ -51,7 +51,7 @@ def test_what_the_server_asks_for_is_waited_and_never_less_than_without_it() -> 
 
 def test_a_server_that_asks_for_longer_is_left_alone() -> None:
     client = Client(WorthRetryingError("busy", 61))
-    with pytest.raises(EnoughError, match="^host: busy, asks to wait 61 s$"):
+    with pytest.raises(EnoughError, match="^host: busy, requests a wait of 61 s$"):
         client.retried()
     assert client.waits == []
 

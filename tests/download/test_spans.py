@@ -117,7 +117,7 @@ def test_a_listed_sha256_brings_the_whole(server: FileServer, long_clips: Path) 
 @pytest.mark.parametrize(
     ("name", "how", "why"),
     [
-        ("a.mp4", "whole", "its server sends no parts of files"),
+        ("a.mp4", "whole", "its server does not support range requests"),
         ("a.ts", None, "its container leads to no key frame before"),
     ],
 )
@@ -126,7 +126,7 @@ def test_where_spans_cannot_be_had_the_whole_comes(server: FileServer, name: str
         server.next[f"/{name}"] = [how]
     record = fetch_video(wanted(server, name))
     assert record.status == "present"
-    assert record.reason.startswith(f"the whole was fetched: {why}")
+    assert record.reason.startswith(f"the whole file was downloaded: {why}")
     assert Path(record.path).read_bytes() == server.files[f"/{name}"]
     assert names() == ["a.json", name]
 
@@ -147,7 +147,7 @@ def test_a_busy_server_and_a_cut_are_met_with_another_request(
         ([503] * 3, "failed", "HTTP 503 (3 attempts)"),
         ([404], "gone", "HTTP 404"),
         ([403], "failed", "HTTP 403"),
-        ([("later", "99")], "failed", "HTTP 429, asks to wait 99 s"),
+        ([("later", "99")], "failed", "HTTP 429, requests a wait of 99 s"),
         ([("cut", 50_000)] + [503] * 3, "failed", "HTTP 503 (3 attempts)"),
     ],
 )

@@ -169,7 +169,7 @@ def test_what_is_no_video_is_failed_and_stays(tmp_path: Path, clips: Path, name:
 
 def test_what_is_nowhere_is_missing() -> None:
     record = fetch_video(video(path=""))
-    assert (record.status, record.reason, record.attempts) == ("missing", "it has no address", 0)
+    assert (record.status, record.reason, record.attempts) == ("missing", "it is listed without an address", 0)
 
 
 # Direct files

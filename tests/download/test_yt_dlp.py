@@ -178,7 +178,7 @@ def test_what_an_account_may_see_is_failed_and_names_the_option(youtube: FileSer
     assert record.status == "failed"
     (said,) = answer.values()
     assert record.reason.startswith(f"[youtube+played] {ID}: {said.rstrip('.')}")
-    assert "; an account's cookies may help: download.cookies" in record.reason
+    assert "; cookies of an account may help: set download.cookies" in record.reason
     assert "--cookies" not in record.reason
 
 

@@ -18,6 +18,7 @@ from stepline.fetch import fetch_release
 from stepline.io import read_json, write_json
 from stepline.runs.table import table_rows
 from stepline.runs.verbs import Verbs
+from tests.ledger import assert_in_ledger
 
 pytestmark = pytest.mark.slow
 D, NOISE = 64, 0.5
@@ -66,6 +67,7 @@ def test_random_lines_are_within_where_the_paper_drew_from_the_right_pool(releas
         computed(plan, entry)
     rows = [row for row in table_rows(plan, "table2") if row.method == "Random"]
     assert len(rows) == 2 * 6
+    assert_in_ledger(rows)
     for row in rows:
         drawn_from_base = row.split == "test novel" and row.metric != "novel_sr"
         assert row.status == ("inconsistent" if drawn_from_base else "within"), row
@@ -73,7 +75,9 @@ def test_random_lines_are_within_where_the_paper_drew_from_the_right_pool(releas
 
 
 def test_statistics_clusters_and_renamed_actions_are_the_papers(released: None) -> None:
-    assert {row.status for row in table_rows(study(), "table8")} == {"exact"}
+    rows = table_rows(study(), "table8")
+    assert {row.status for row in rows} == {"exact"}
+    assert_in_ledger(rows)
     write_listings()
     for table, lines in ((9, 43), (10, 28)):
         with open(f"results/oepp/table{table}.csv", newline="") as file:

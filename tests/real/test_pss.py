@@ -12,6 +12,7 @@ from stepline.fetch import fetch_release
 from stepline.runs.table import table_rows
 from stepline.tables import Row
 from tests.benchmarks.pss.test_table import compute
+from tests.ledger import assert_in_ledger
 
 
 @pytest.fixture
@@ -47,7 +48,9 @@ def uniform(made: Pss, target: str) -> list[Row]:
 
 
 def test_nine_numbers_are_exact_and_the_others_differ_in_the_second_digit(made: Pss) -> None:
-    found = {(row.method, row.metric): row for row in uniform(made, "table1") if row.printed}
+    computed = uniform(made, "table1")
+    assert_in_ledger(computed)
+    found = {(row.method, row.metric): row for row in computed if row.printed}
     assert len(found) == 3 * 5
     for (_, metric), row in found.items():
         near = metric in ("miou_1fps", "mjaccard_1fps")
@@ -61,6 +64,7 @@ def test_nine_numbers_are_exact_and_the_others_differ_in_the_second_digit(made: 
 
 def test_tasty_is_reproduced_on_more_videos_than_the_paper_says(made: Pss) -> None:
     rows = [row for row in uniform(made, "table3") if row.release == "tasty"]
+    assert_in_ledger(row for row in rows if row.split == "test")
     assert {row.status for row in rows if row.split == "test"} == {"differs"}
     assert {row.status for row in rows if row.split == "val+test"} == {"ours"}
     assert all("averaged over another set" in row.note for row in rows if row.split == "test")

@@ -94,7 +94,7 @@ def test_a_record_in_another_form_is_one_line(made: Tiny, change: Callable[[Any]
 def test_a_damaged_score_is_one_line(made: Tiny) -> None:
     path = paths.scores("tiny", "first", "three", "all")
     write_json(path, {"needs": []})
-    with pytest.raises(StoreError, match=f"^{path} is no score: remove it"):
+    with pytest.raises(StoreError, match=f"^{path} is not a score: remove it"):
         explain(TABLE, "three", "all", "first")
 
 

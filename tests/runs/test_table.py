@@ -129,7 +129,7 @@ class TestMissing:
 
     def test_a_damaged_score_is_one_line(self, tmp_path: Path) -> None:
         write_text(paths.scores("tiny", "first", "three", "all"), "[]")
-        with pytest.raises(StoreError, match=r"three/all.json is no score: remove it"):
+        with pytest.raises(StoreError, match=r"three/all.json is not a score: remove it"):
             table_rows(tiny(tmp_path, **FIRST), "table1")
 
     def test_a_score_without_a_number_that_the_table_asks_for_is_one_line(self, tmp_path: Path) -> None:

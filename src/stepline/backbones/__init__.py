@@ -1,4 +1,4 @@
-"""Backbones: one file per family; each holds the frozen specs of its encoders."""
+"""Backbones: one module per family of networks. The specs of the published networks are in ``presets``."""
 
 CHECKED = ("s3d", "timesformer", "internvideo", "eva_clip", "egovlp", "videoclip")
-"""The families whose networks ``parity`` compares with the reference."""
+"""The families with a parity check against their reference implementation."""

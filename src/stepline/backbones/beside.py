@@ -1,4 +1,4 @@
-"""What a user's Python file imports from beside itself: the code that it is known by, and how it finds it."""
+"""The local imports of a user's Python file: their digest, and an import system that finds them."""
 
 import ast
 import hashlib
@@ -18,31 +18,32 @@ from stepline.remembered import remembered
 from stepline.syntax import code_text, imported
 
 Code = tuple[tuple[str, str], ...]
-"""(name, sha256) of files; a name is that seen from the folder of the first."""
+"""(name, sha256) of files; names are relative to the folder of the first file."""
 
 
 class _Module(TypedDict):
-    """A file's sha256 without comments, docstrings and layout, and what it imports."""
+    """A file's sha256 without comments, docstrings and layout, and the names it imports."""
 
     sha256: str
     imports: list[str]
 
 
 def code_sha256(path: Path) -> Code:
-    """Return the sha256 of a Python file, and of all files beside it, or in packages there, that it imports.
+    """Return the sha256 of a Python file and of every file that it imports from its own folder, directly or not.
 
-    Imports within functions count, and those of what is imported; a module of the file's own name is an installed one.
-    The sha256 is that of the code without comments, docstrings and layout; docstrings count where the code names
-    ``__doc__``. Of a file that is no Python code, such as a compiled module, all bytes count.
+    Imports inside functions count too. A module with the file's own name is taken to be an installed one. The sha256
+    covers the code without comments, docstrings and layout; docstrings count if the code uses ``__doc__``. All bytes
+    count for a file that is not Python code, such as a compiled module.
     """
     return tuple((name, made["sha256"]) for name, made in sorted(_files(path).items()))
 
 
 @contextmanager
 def importing(path: Path) -> Iterator[Code]:
-    """Let a Python file import what its ``code_sha256`` names, before others of these names; yield that.
+    """Make the files named by ``code_sha256`` importable, before installed modules of the same names, and yield them.
 
-    At the end of the context they are forgotten: the file keeps what it imported, another one finds what is beside it.
+    They are removed from ``sys.modules`` at the end of the context. The file keeps the modules it imported, and another
+    file finds the modules in its own folder.
     """
     code = code_sha256(path)
     finder = _Finder(str(path.parent.absolute()), {name.partition("/")[0].partition(".")[0] for name, _ in code})
@@ -59,7 +60,7 @@ def importing(path: Path) -> Iterator[Code]:
 
 @dataclass
 class _Finder:
-    """Finds modules of some names in a folder."""
+    """Finds a fixed set of modules in a folder."""
 
     folder: str
     names: set[str]
@@ -69,12 +70,12 @@ class _Finder:
 
 
 def _taken(names: set[str]) -> dict[str, ModuleType]:
-    """Take the modules of these names, and those in them, out of the interpreter's list and return them."""
+    """Remove these modules and their submodules from ``sys.modules`` and return them."""
     return {name: sys.modules.pop(name) for name in [*sys.modules] if name.partition(".")[0] in names}
 
 
 def _files(path: Path) -> dict[str, _Module]:
-    """Return a file and those below its folder that it imports, by their names as seen from there."""
+    """Return a file and the files below its folder that it imports, by their names relative to that folder."""
     found, seen = {path.name: _read(path, "")}, set[str]()
     waiting = [*found[path.name]["imports"]]
     while waiting:
@@ -107,7 +108,7 @@ def _read(file: Path, package: str) -> _Module:
 def _parsed(file: Path, package: str) -> _Module:
     source = code = file.read_bytes() if file.is_file() and os.access(file, os.R_OK) else b""
     imports = list[str]()
-    with suppress(SyntaxError, ValueError, RecursionError):  # importing the file says what is wrong
+    with suppress(SyntaxError, ValueError, RecursionError):  # importing the file reports the error
         imports = sorted({*imported(ast.parse(source), package)})
         code = source if b"__doc__" in source else code_text(source).encode()
     return {"sha256": hashlib.sha256(code).hexdigest(), "imports": imports}

@@ -1,4 +1,4 @@
-"""Checkpoints: read without running code, checked against the network they are for."""
+"""Checkpoints: read without executing code and checked against the network."""
 
 import pickle
 import struct
@@ -31,7 +31,7 @@ _STORAGES = {
 }
 _NO_CHECKPOINTS = {
     b"<": "a web page (Google Drive sends one instead of a large file): open its address in a browser, save the file",
-    b"version https://git-lfs": "a Git LFS pointer: get the file that it stands for",
+    b"version https://git-lfs": "a Git LFS pointer: download the file that it refers to",
 }
 _DAMAGE = (
     ArithmeticError,
@@ -48,14 +48,14 @@ _DAMAGE = (
     struct.error,
     zipfile.BadZipFile,
 )
-"""What reading a damaged or hostile file raises."""
+"""The errors that reading a damaged or hostile file can raise."""
 
 
 class Stub:
-    """What stands for an object of a class that a checkpoint names and that is not loaded: it keeps the state."""
+    """A placeholder for an object whose class is not imported. It keeps the object's state."""
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
-        """Make one of whatever the arguments are."""
+        """Accept any arguments."""
         made = super().__new__(cls)
         made.state = {}
         return made
@@ -87,7 +87,7 @@ class _Dict(dict[Any, Any]):
 
 
 class _Tensor(Stub):
-    """Stands for ``torch._utils._rebuild_tensor_v2``: a view of a buffer of one data type, within its bounds."""
+    """Replaces ``torch._utils._rebuild_tensor_v2``: a view of a buffer of one data type, within its bounds."""
 
     def __new__(cls, storage: Any, offset: int, size: Any, stride: Any, *_: Any) -> Any:
         import torch
@@ -98,7 +98,7 @@ class _Tensor(Stub):
 
 
 class _Parameter(Stub):
-    """Stands for ``torch._utils._rebuild_parameter``: the tensor."""
+    """Replaces ``torch._utils._rebuild_parameter``: returns the tensor."""
 
     def __new__(cls, tensor: Any, *_: Any) -> Any:
         return tensor
@@ -113,9 +113,10 @@ _ALLOWED = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads dictionaries, lists, numbers, texts and tensors; any other class or function is a ``Stub`` of its name.
+    """Reads dictionaries, lists, numbers, texts and tensors. Any other class or function becomes a ``Stub``.
 
-    archive: the zip file with the tensors' bytes and their folder in it; without one, they follow the object.
+    archive: the zip file that contains the bytes of the tensors, and their folder in it. Without an archive the bytes
+    follow the object.
     """
 
     def __init__(self, file: BinaryIO, archive: tuple[zipfile.ZipFile, str] | None = None) -> None:
@@ -135,7 +136,7 @@ class _Unpickler(pickle.Unpickler):
             return saved[1]
         _, dtype, key, _, count, *view = saved
         if any(view):
-            raise ValueError("a tensor's storage is part of another")
+            raise ValueError("the storage of a tensor is part of another storage")
         if key not in self.buffers:
             size = count * dtype.itemsize
             if self.archive is None:
@@ -152,8 +153,8 @@ class _Unpickler(pickle.Unpickler):
 def read(path: Path) -> Any:
     """Return the object in a checkpoint (.pt, .pth, .bin, .ckpt, .safetensors), its tensors on the CPU.
 
-    Nothing that the file names is imported or called: of a class or function that tensors do not need there is a
-    ``Stub``. Raises StoreError where the file is damaged or no checkpoint.
+    No class or function named in the file is imported or called; those that tensors do not need become a ``Stub``.
+    Raises StoreError if the file is damaged or is not a checkpoint.
     """
     import torch
     from safetensors import SafetensorError
@@ -190,14 +191,14 @@ def _read_zip(path: Path) -> Any:
 
 
 def _read_legacy(path: Path) -> Any:
-    """Return the object of a file of before PyTorch 1.6: magic number, version, system, object, keys, buffers."""
+    """Return the object of a file written before PyTorch 1.6: magic number, version, system, object, keys, buffers."""
     with open(path, "rb") as file:
         try:
             magic = _Unpickler(file).load()
         except _DAMAGE:
             magic = None
         if magic != _LEGACY_MAGIC:
-            raise StoreError(f"{path} is no checkpoint of PyTorch, or only the beginning of one: get it again")
+            raise StoreError(f"{path} is not a PyTorch checkpoint, or is incomplete: get it again")
         for _ in ("version", "system"):
             _Unpickler(file).load()
         unpickler = _Unpickler(file)
@@ -211,10 +212,10 @@ def _read_legacy(path: Path) -> Any:
 
 
 def state(path: Path, *, inside: Sequence[str] = (), prefix: str = "") -> Tensors:
-    """Return a checkpoint's tensors by name: those that begin with ``prefix``, without it.
+    """Return the tensors of a checkpoint whose names begin with ``prefix``, by name without the prefix.
 
-    inside: the keys under which a checkpoint may hold them; the first that it has is followed, again and again. Raises
-    what ``read`` raises, and StoreError where there is none.
+    inside: keys that may contain the tensors; the first one present is followed, repeatedly. Raises the errors of
+    ``read``, and StoreError if there are no such tensors.
     """
     import torch
 
@@ -234,10 +235,10 @@ def state(path: Path, *, inside: Sequence[str] = (), prefix: str = "") -> Tensor
 
 
 def load(network: "torch.nn.Module", tensors: Tensors, *, model: str, path: Path, ignore: Sequence[str] = ()) -> None:
-    """Load the tensors into the network, as the floats that it computes in.
+    """Load the tensors into the network, converted to the floating-point type of its parameters.
 
-    Raises StoreError where a name is missing, is not the network's and fits none of the patterns ``ignore``, or has
-    another shape or kind.
+    Raises StoreError if a name is missing, if a name is unknown to the network and matches no pattern in ``ignore``, or
+    if a shape or kind differs.
     """
     wanted = network.state_dict()
     ours = {name: value for name, value in tensors.items() if name in wanted}
@@ -266,19 +267,19 @@ def _form(tensor: "torch.Tensor") -> str:
 
 
 def looks_like(held: Any) -> str:
-    """Return which public model a checkpoint looks like, by its names and shapes, as the end of an error's line."""
+    """Return which public model a checkpoint resembles by its names and shapes, as the end of an error message."""
     shapes = dict(_shapes(held, "", set()))
     for model, wanted in _MODELS:
         if all(any(_fits(name, shape, *each) for name, shape in shapes.items()) for each in wanted.items()):
             return f"it looks like {model}"
-    return f"it looks like no model that is known here (its first name is {next(iter(shapes), 'absent')!r})"
+    return f"it looks like no known model (its first name is {next(iter(shapes), 'absent')!r})"
 
 
 _Shape = tuple[int | None, ...]
 
 
 def _shapes(held: Any, name: str, seen: set[int]) -> Iterator[tuple[str, _Shape]]:
-    """Yield the name, with those of all that it is inside of, and the shape of each tensor."""
+    """Yield the full name and the shape of each tensor."""
     import torch
 
     if isinstance(held, torch.Tensor):
@@ -364,4 +365,4 @@ _MODELS: tuple[tuple[str, dict[str, _Shape]], ...] = (
         {"embeddings.word_embeddings.weight": (None, 768), "transformer.layer.0.attention.q_lin.weight": (768, 768)},
     ),
 )
-"""Public models by names and shapes that tell them apart, the more particular first; None is any size."""
+"""Public models with names and shapes that identify them, most specific first. None matches any size."""

@@ -1,4 +1,4 @@
-"""CLIP's text tower, as open_clip builds it, and its byte pair encoding. Its names are those of the checkpoints."""
+"""CLIP's text tower as in open_clip, and its byte pair encoding. Parameters are named as in the checkpoints."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from stepline.spec import TextSpec
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The dimensions of a tower for 77 tokens. quick_gelu: OpenAI's approximation instead of the exact GELU."""
+    """The dimensions of a tower for 77 tokens. quick_gelu: use OpenAI's approximation instead of the exact GELU."""
 
     dimension: int
     width: int = 768
@@ -25,7 +25,7 @@ class Config:
 
 
 def tower(config: Config) -> nn.Module:
-    """Return the tower, its values undefined until ``checkpoint.load``: (B, 77) token ids -> (B, dimension)."""
+    """Return the tower, (B, 77) token ids -> (B, dimension), uninitialised until ``checkpoint.load``."""
     make_importable()
     from open_clip.transformer import QuickGELU, TextTransformer
 
@@ -43,7 +43,7 @@ def tower(config: Config) -> nn.Module:
 
 
 def tokenize(text: str) -> list[int]:
-    """Return the 77 token ids of ``text``, lower-cased: start, at most 75 pieces, end, zeros."""
+    """Return the 77 token ids of the lower-cased ``text``: start, at most 75 pieces, end, zeros."""
     make_importable()
     from open_clip import tokenizer
 
@@ -52,10 +52,10 @@ def tokenize(text: str) -> list[int]:
 
 
 class TextEncoder:
-    """A text tower with its tokenizer; it sees one text at a time."""
+    """A text tower with its tokenizer. It encodes one text at a time."""
 
     def __init__(self, spec: TextSpec, tokens: Callable[[str], list[int]], tower: Callable[[Tensor], Tensor]) -> None:
-        """tokens: the ids that the tower sees of a text. tower: (1, ids) -> (1, D)."""
+        """tokens: returns the token ids of a text. tower: (1, ids) -> (1, D)."""
         self.spec = spec
         self.tokens = tokens
         self._tower = tower
@@ -74,14 +74,14 @@ class TextEncoder:
 
 
 class CausalTextEncoder(TextEncoder):
-    """A ``tower`` with its tokenizer. Tokens see those before them alone, and a vector is that of the end token."""
+    """A ``tower`` with its tokenizer. Attention is causal, and the embedding is the output at the end token."""
 
     def __init__(self, spec: TextSpec, network: nn.Module) -> None:
         super().__init__(spec, tokenize, network)
         self.network: Any = network
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """Return the (D,) embedding of a text that nobody keeps, up to rounding that of ``encode``, in less time."""
+        """Return the (D,) embedding of a query, faster than ``encode`` and equal to it up to rounding."""
         tokens = self.tokens(text)
         return self._run(self._unpadded, tokens[: tokens.index(max(tokens)) + 1])
 

@@ -1,6 +1,6 @@
 """EgoVLP (Lin et al., 2022): the video transformer of Frozen in Time (Bain et al., 2021), with DistilBERT for texts.
 
-The names of the parameters are those of both published checkpoints, of showlab/EgoVLP and m-bain/frozen-in-time.
+Parameters are named as in both published checkpoints, showlab/EgoVLP and m-bain/frozen-in-time.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ TABLE = "video_model.temporal_embed"
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The dimensions of both towers, by default the published ones. frames: of the table of times."""
+    """The dimensions of both towers; the defaults are the published ones. frames: length of the temporal embedding."""
 
     image_size: int = 224
     patch_size: int = 16
@@ -42,7 +42,7 @@ class Config:
 
 
 class Attention(nn.Module):
-    """Attention of each patch to those of its frame, or of its place, and to the class token; of that one to all."""
+    """Each patch attends to the class token and to the patches of its frame or position; the class token to all."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -51,13 +51,13 @@ class Attention(nn.Module):
         self.proj = nn.Linear(width, width)
 
     def forward(self, x: Tensor, frames: int, *, over_time: bool) -> Tensor:
-        """Return what the (B, 1 + frames x places, D) tokens attend to: the class token, then frame after frame."""
+        """Return the attention output of (B, 1 + frames x places, D) tokens: the class token, then frame by frame."""
         batch, length, width = x.shape
         query, key, value = self.qkv(x).reshape(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         first = functional.scaled_dot_product_attention(query[:, :, :1], key, value)
 
         def grouped(part: Tensor) -> Tensor:
-            """Return the patches as (B x groups, heads, patches of a group, d)."""
+            """Return the patches as (B x groups, heads, patches per group, d)."""
             patches = part[:, :, 1:].reshape(batch, self.heads, frames, -1, width // self.heads)
             return (patches.transpose(2, 3) if over_time else patches).transpose(1, 2).flatten(0, 1)
 
@@ -73,7 +73,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention over time, then over space, whose result is added to what came in before both; then two layers."""
+    """Attention over time, then over space, added to the input of the block; then an MLP."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Block(nn.Module):
         self.norm3 = nn.LayerNorm(width, eps=1e-6)
 
     def forward(self, x: Tensor, frames: int) -> Tensor:
-        """Return the tokens that the block makes of ``x``, of the same shape."""
+        """Return the output tokens for ``x``, with the same shape."""
         seen = x + self.timeattn(self.norm3(x), frames, over_time=True)
         x = x + self.attn(self.norm1(seen), frames, over_time=False)
         added: Tensor = self.mlp["fc2"](functional.gelu(self.mlp["fc1"](self.norm2(x))))
@@ -93,7 +93,7 @@ class Block(nn.Module):
 
 
 class SpaceTimeTransformer(nn.Module):
-    """The video transformer: (B, 3, T, H, W) clips, T at most the table's length -> (B, width), the class token."""
+    """The video transformer: (B, 3, T, H, W) clips, T up to the embedding's length -> (B, width), the class token."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class SpaceTimeTransformer(nn.Module):
 
 
 class VideoTower(nn.Module):
-    """The video transformer, projected: (B, 3, T, H, W) -> (B, dimension), L2-normalised where ``normalise``."""
+    """The video transformer with its projection: (B, 3, T, H, W) -> (B, dimension), L2-normalised if ``normalise``."""
 
     def __init__(self, config: Config, *, normalise: bool = False) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class VideoTower(nn.Module):
 
 
 class TextTower(nn.Module):
-    """DistilBERT, projected: (B, L) token ids, none of them padding -> (B, dimension), as ``VideoTower``'s."""
+    """DistilBERT with its projection: (B, L) token ids without padding -> (B, dimension), as in ``VideoTower``."""
 
     def __init__(self, config: Config, *, normalise: bool = False) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class TextTower(nn.Module):
         self.txt_proj = nn.Sequential(nn.ReLU(), nn.Linear(config.text_width, config.dimension))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the embeddings of the texts, of the first token's last hidden state."""
+        """Return the embeddings of the texts, from the last hidden state of the first token."""
         embedding: Tensor = self.txt_proj(self.text_model(input_ids=tokens).last_hidden_state[:, 0])
         return functional.normalize(embedding, dim=1) if self.normalise else embedding
 
@@ -165,18 +165,18 @@ NOT_OF = {
     VideoTower: ("text_model.*", "txt_proj.*"),
     TextTower: ("video_model.*", "vid_proj.*", "text_model.embeddings.position_ids"),
 }
-"""The checkpoint's parameters that a tower does without."""
+"""The parameters of the checkpoint that a tower does not use."""
 
 
 def fill(tower: VideoTower | TextTower, tensors: checkpoint.Tensors, path: Path) -> None:
-    """Load the checkpoint's tensors into a tower; raise StoreError where they are not EgoVLP's."""
+    """Load the tensors of the checkpoint into a tower; raise StoreError if they are not EgoVLP's."""
     checkpoint.load(tower, tensors, model="EgoVLP", path=path, ignore=NOT_OF[type(tower)])
 
 
 def resized(tensors: checkpoint.Tensors, frames: int) -> checkpoint.Tensors:
-    """Return the tensors with a table of that many times: its first ones, with zeros after its last, as the reference.
+    """Return the tensors with a temporal embedding of ``frames`` rows, truncated or padded with zeros.
 
-    That is ``_inflate_positional_embeds`` of showlab/EgoVLP's model/model.py.
+    Source: ``_inflate_positional_embeds`` in showlab/EgoVLP's model/model.py.
     """
     if TABLE not in tensors:
         return tensors
@@ -195,7 +195,7 @@ def _tensors(path: Path) -> checkpoint.Tensors:
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> VideoTower:
-    """Return the video tower with the published weights; raise StoreError where the file holds another network."""
+    """Return the video tower with the published weights; raise StoreError if the file contains another network."""
     path = _checkpoint(files)
     tower = VideoTower(replace(Config(), frames=spec.num_frames), normalise=spec.normalise)
     fill(tower, resized(_tensors(path), spec.num_frames), path)
@@ -206,7 +206,7 @@ class TextEncoder:
     """The text tower with DistilBERT's tokenizer. Each text is encoded alone and unpadded."""
 
     def __init__(self, spec: TextSpec, tower: TextTower, tokenizer: Path) -> None:
-        """Read the ``tokenizer``, a tokenizer.json; raise StoreError where its tokens are not the network's."""
+        """Read the ``tokenizer``, a tokenizer.json; raise StoreError if its vocabulary does not fit the network."""
         from tokenizers import Tokenizer
 
         self.spec = spec
@@ -234,7 +234,7 @@ class TextEncoder:
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> TextEncoder:
-    """Return the text tower with the published weights; raise StoreError where a file holds something else."""
+    """Return the text tower with the published weights; raise StoreError if a file contains something else."""
     tower, path = TextTower(Config(), normalise=spec.normalise), _checkpoint(files)
     fill(tower, _tensors(path), path)
     return TextEncoder(spec, tower.eval(), files[TOKENIZER])

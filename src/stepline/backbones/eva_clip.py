@@ -1,6 +1,6 @@
 """EVA-01-CLIP ViT-g/14 (Sun et al., 2023): timm's vision transformer and open_clip's text tower, as ``EVA01-g-14``.
 
-The names are those of eva_clip_psz14.pt, of baaivision/EVA, after ``visual.`` and ``text.``.
+Parameters are named as in eva_clip_psz14.pt of baaivision/EVA, without ``visual.`` and ``text.``.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Config:
 
 
 class ImageTower(nn.Module):
-    """The image tower, its values undefined until ``fill``."""
+    """The image tower, uninitialised until ``fill``."""
 
     def __init__(self, config: Config, *, normalise: bool = False) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class ImageTower(nn.Module):
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> ImageTower:
-    """Return the network of ``spec`` with the published weights; what raises is said in ``checkpoint``."""
+    """Return the network of ``spec`` with the published weights; raises the errors of ``checkpoint``."""
     (path,) = files.values()
     network = ImageTower(Config(), normalise=spec.normalise)
     fill(network.trunk, state(path), "visual.", path)
@@ -71,7 +71,7 @@ def load(spec: ClipSpec, files: Mapping[str, Path]) -> ImageTower:
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> clip_text.CausalTextEncoder:
-    """Return the text tower with the published weights; what raises is said in ``checkpoint``."""
+    """Return the text tower with the published weights; raises the errors of ``checkpoint``."""
     (path,) = files.values()
     tower = clip_text.tower(Config().text)
     fill(tower, state(path), "text.", path)
@@ -79,13 +79,13 @@ def load_text(spec: TextSpec, files: Mapping[str, Path]) -> clip_text.CausalText
 
 
 def state(path: Path) -> checkpoint.Tensors:
-    """Return the tensors of a checkpoint, with or without what training wraps around them."""
+    """Return the tensors of a checkpoint, with or without the wrappers that training adds."""
     held = checkpoint.state(path, inside=("model", "module", "state_dict"))
     return {name.removeprefix("module."): value for name, value in held.items()}
 
 
 def fill(network: nn.Module, tensors: checkpoint.Tensors, prefix: str, path: Path) -> None:
-    """Give a tower its values, those of ``tensors`` under ``prefix``, and make it ready for inference."""
+    """Load the tensors under ``prefix`` into a tower and prepare it for inference."""
     own = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
     checkpoint.load(network, own, model="eva_clip", path=path, ignore=("logit_scale",))
     network.eval().requires_grad_(False)

@@ -1,6 +1,6 @@
-"""A model by file: a user's own Python file that says what a network sees, and loads it.
+"""A model by file: a user's Python file that declares the input of a network and loads the network.
 
-The file is the user's code and runs: once where its ``SPEC`` is read, again where it computes.
+The file is the user's code and is executed: once to read its ``SPEC``, and again in the process that computes.
 """
 
 import sys
@@ -19,44 +19,44 @@ AnySpec = TypeVar("AnySpec", ClipSpec, TextSpec)
 
 
 def spec(name: str, path: Path) -> ClipSpec:
-    """Return the file's ``SPEC`` under the configured name, with the sha256 of its code among those of its weights.
+    """Return the file's ``SPEC`` under the configured name, with the sha256 of its code next to those of its weights.
 
-    The code is that of the file and of what it imports from beside itself, see ``code_sha256``.
-
-    Raises ConfigError where the file is absent, cannot be imported or has no such ``SPEC`` or no ``load``.
+    The code includes the local imports of the file, see ``code_sha256``. Raises ConfigError if the file is absent,
+    cannot be imported, or has no valid ``SPEC`` or no ``load``.
     """
     found = _named(name, path, "SPEC", ClipSpec, "load")
     if not fixed_size(found.steps):
         raise ConfigError(
-            f"{path}: the steps of SPEC, {found.steps}, leave pictures whose size is the video's: end them with one of "
+            f"{path}: the steps of SPEC, {found.steps}, keep the size of the video: end them with one of "
             '("exact", width, height, METHOD) or ("centre_crop", size, ROUNDING)'
         )
     return found
 
 
 def text_spec(name: str, path: Path) -> TextSpec:
-    """Return the file's ``TEXT``, the spec of its text tower, as ``<name>-text``; raise what ``spec`` raises."""
+    """Return the file's ``TEXT``, the spec of its text tower, as ``<name>-text``; raises the errors of ``spec``."""
     return _named(f"{name}-text", path, "TEXT", TextSpec, "load_text")
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> Callable[..., Any]:
-    """Return what the file's ``load(spec, files)`` gives, a ``torch.nn.Module`` or a function of arrays.
+    """Return the result of the file's ``load(spec, files)``: a ``torch.nn.Module`` or a function of arrays.
 
-    files: those of its weights, and the Python file itself. Raises ConfigError where that fails or is neither.
+    files: the files of its weights and the Python file itself. Raises ConfigError if the call fails or returns anything
+    else.
     """
     path = _python(files)
     made = _called(path, "load", spec, files)
     if not callable(made):
         raise ConfigError(
-            f"{path}: load(spec, files) gave a {type(made).__name__}, neither a torch.nn.Module nor a function"
+            f"{path}: load(spec, files) returned a {type(made).__name__}: return a torch.nn.Module or a function"
         )
     return made  # type: ignore[no-any-return]
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> Any:
-    """Return what the file's ``load_text(spec, files)`` gives, a ``stepline.features.text.TextEncoder``.
+    """Return the result of the file's ``load_text(spec, files)``, a ``stepline.features.text.TextEncoder``.
 
-    Raises ConfigError where that fails.
+    Raises ConfigError if the call fails.
     """
     return _called(_python(files), "load_text", spec, files)
 
@@ -94,15 +94,17 @@ def _defined(module: ModuleType, path: Path, name: str) -> Any:
 def _imported(path: Path) -> ModuleType:
     found = spec_from_file_location(f"stepline_file_{path.stem}", path)
     if not path.is_file() or found is None or found.loader is None:
-        raise ConfigError(f"{path} is no Python file: `path` of a backbone names one, as seen from the work folder")
+        raise ConfigError(
+            f"{path} is not a Python file: `path` of a backbone must name one, relative to the work folder"
+        )
     module = module_from_spec(found)
-    sys.modules[module.__name__] = module  # dataclasses look their module up
+    sys.modules[module.__name__] = module  # dataclasses look up their module
     try:
         found.loader.exec_module(module)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     except (Exception, SystemExit) as error:
-        hint = "; import what only computing needs inside load()" if isinstance(error, ImportError) else ""
+        hint = "; move imports that only the computation needs into load()" if isinstance(error, ImportError) else ""
         raise ConfigError(f"{path} cannot be imported: {_line(error)}{hint}") from error
     return module
 

@@ -1,4 +1,4 @@
-"""The image models of Hugging Face's transformers: the pooled features, or both towers of a CLIP."""
+"""Image models of Hugging Face transformers: the pooled features, or both towers of a CLIP."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -22,9 +22,9 @@ from stepline.spec import ClipSpec, Step, TextSpec
 
 FILES = ("config.json", "model.safetensors", "preprocessor_config.json")
 TOKENIZER = "#tokenizer"
-"""Ends the name of the weights that hold a text tower's tokenizer."""
+"""The suffix of weights names for the tokenizer of a text tower."""
 METHODS = {2: "pil_bilinear", 3: "pil_bicubic"}
-"""By the numbers that Pillow gives them."""
+"""Resampling methods by their number in Pillow."""
 
 transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -34,7 +34,7 @@ def weights(name: str, model: str) -> Weights:
     """Return the repository's files at the revision."""
     repository, at, revision = model.removesuffix(TOKENIZER).partition("@")
     if not (at and revision and repository.count("/") == 1):
-        raise ConfigError(f"backbone {name!r} is not known: a model of the hub is hf:<owner>/<name>@<revision>")
+        raise ConfigError(f"backbone {name!r} is not known: name a model of the hub as hf:<owner>/<name>@<revision>")
     files = ("tokenizer.json",) if model.endswith(TOKENIZER) else FILES
     origin = f"{HUB}/{repository}"
     return Weights(
@@ -46,7 +46,7 @@ def weights(name: str, model: str) -> Weights:
 
 
 def describe(name: str, model: str, files: Mapping[str, Path]) -> tuple[ClipSpec, TextSpec | None]:
-    """Return the specs of the model, pictures prepared as its processor does."""
+    """Return the specs of the model, with the preprocessing of its own processor."""
     config = _config(name, files)
     try:
         steps, mean, std, shape = _prepared(name, files["preprocessor_config.json"].parent)
@@ -56,7 +56,7 @@ def describe(name: str, model: str, files: Mapping[str, Path]) -> tuple[ClipSpec
         _, dimension = _image(network, output)(pictures).shape
     except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise ConfigError(f"{name} is no model of single pictures that can be used by name: {reason}") from None
+        raise ConfigError(f"{name} is not an image model that can be used by name: {reason}") from None
     clip = ClipSpec(
         name=slug(name),
         label=output,
@@ -96,7 +96,7 @@ def load(spec: ClipSpec, files: Mapping[str, Path]) -> Still:
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> TextEncoder:
-    """Return the text tower with its weights; SigLIP sees padded texts, as it was trained."""
+    """Return the text tower with its weights. SigLIP gets padded texts, as in its training."""
     network = _loaded(spec.weights[0], files)
     tokenizer = Tokenizer.from_file(str(files["tokenizer.json"]))
     tokenizer.enable_truncation(max_length=spec.max_tokens)
@@ -137,7 +137,7 @@ def _loaded(name: str, files: Mapping[str, Path]) -> Any:
 
 
 def _output(network: Any, pictures: torch.Tensor, path: Path) -> str:
-    """Return which output is the vector: a pooled one, unless the file lacks what pools; else the first token."""
+    """Return the output used as features: the pooled output, or the first token if the file has no pooler."""
     if hasattr(network, "get_image_features"):
         return "image_embed"
     poolers = [name for name, _ in network.named_parameters() if name.startswith("pooler.")]
@@ -148,7 +148,7 @@ def _output(network: Any, pictures: torch.Tensor, path: Path) -> str:
 
 
 def _image(network: Any, output: str) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return what gives that output of (B, 3, H, W) pictures."""
+    """Return a function from (B, 3, H, W) images to that output."""
     return {
         "image_embed": lambda pictures: network.get_image_features(pixel_values=pictures).pooler_output,
         "pooler_output": lambda pictures: network(pixel_values=pictures).pooler_output.flatten(1),
@@ -157,7 +157,7 @@ def _image(network: Any, output: str) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 def _prepared(name: str, folder: Path) -> tuple[tuple[Step, ...], Any, Any, tuple[int, ...]]:
-    """Return the processor's steps, mean, deviation and shape of pictures, as tried on a picture of noise."""
+    """Return the processor's steps, mean, deviation and output shape, verified on an image of noise."""
     try:
         processor: Any = AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
             folder, local_files_only=True, trust_remote_code=False, backend="pil"
@@ -175,11 +175,11 @@ def _prepared(name: str, folder: Path) -> tuple[tuple[Step, ...], Any, Any, tupl
         ours = ((pixels / 255 - np.array(mean)) / np.array(std)).transpose(2, 0, 1)
         if ours.shape == theirs.shape and np.allclose(ours, theirs, atol=1e-5):
             return steps, tuple(mean), tuple(std), theirs.shape
-    raise ConfigError(f"{name} prepares pictures in a way that is not known here: write it as a model by file")
+    raise ConfigError(f"the preprocessing of {name} is not supported: write it as a model by file")
 
 
 def _candidates(processor: Any) -> Iterator[tuple[Step, ...]]:
-    """Yield what a processor may do by its settings."""
+    """Yield the preprocessing steps that the processor's settings allow."""
     method, size = METHODS.get(processor.resample), processor.size
     if method is None or not processor.do_resize:
         return

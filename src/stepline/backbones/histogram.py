@@ -1,4 +1,4 @@
-"""A frame descriptor without weights: colours and edge directions, cell by cell."""
+"""A frame descriptor without weights: histograms of colours and edge directions per cell."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,12 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class HistogramSpec(FrameSpec):
-    """What decides the descriptor.
+    """The parameters of the descriptor.
 
-    width, height: pixels to which the
-    frame is resized (area). rows, columns: cells. hues, saturations, values: bins of a cell's colour histogram.
-    directions: bins of its edges' directions, without sign. edge: the least gradient of an edge, in 8-bit levels per
-    pixel.
+    width, height: the size in pixels to which a frame is resized (area interpolation). rows, columns: the grid of
+    cells. hues, saturations, values: bins of the colour histogram of a cell. directions: bins of edge directions,
+    without sign. edge: the smallest gradient of an edge, in 8-bit levels per pixel.
     """
 
     name: str = "histogram"
@@ -44,9 +43,10 @@ class HistogramSpec(FrameSpec):
 def describe(frame_rgb: "NDArray[np.uint8]", spec: HistogramSpec) -> "NDArray[np.float32]":
     """Return the (D,) descriptor of a (height, width, 3) RGB frame.
 
-    Each cell gives a joint histogram of hue, saturation and value, and one of the directions of its edges with a last
-    bin for pixels on no edge. Both count pixels. The square roots of all counts, scaled to length 1: so the dot product
-    of two descriptors is the mean Bhattacharyya coefficient of their histograms, in [0, 1], and 1 for equal frames.
+    Each cell has a joint histogram of hue, saturation and value, and a histogram of edge directions whose last bin
+    counts the pixels that are not on an edge. The descriptor is the square root of all counts, scaled to unit length.
+    The dot product of two descriptors is therefore the mean Bhattacharyya coefficient of their histograms: in [0, 1],
+    and 1 for equal frames.
     """
     import cv2
     import numpy as np

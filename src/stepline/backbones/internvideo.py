@@ -1,6 +1,6 @@
 """InternVideo MM-L-14 (Wang et al., 2022): CLIP's ViT-L/14 on each frame, and attention from one token to all frames.
 
-The names of the parameters are those of the published checkpoints, of OpenGVLab/InternVideo, after ``clip.``.
+Parameters are named as in the published checkpoints of OpenGVLab/InternVideo, without ``clip.``.
 """
 
 from collections import OrderedDict
@@ -17,15 +17,15 @@ from stepline.errors import StoreError
 from stepline.spec import ClipSpec, TextSpec
 
 TEXT = ("token_embedding.*", "positional_embedding", "transformer.*", "ln_final.*", "text_projection")
-"""The names of the text tower."""
+"""Parameter names of the text tower."""
 VIDEO = ("visual.*", "visual_ln_post.*", "visual_proj")
-"""The names of the video tower."""
+"""Parameter names of the video tower."""
 UNUSED = ("logit_scale", "text_mask_embedding")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The dimensions. extractors: the blocks after which the video's token looks at all frames."""
+    """The dimensions. extractors: the blocks after which the video token attends to all frames."""
 
     dimension: int = 768
     width: int = 1024
@@ -46,7 +46,7 @@ class QuickGELU(nn.Module):
 
 
 class Block(nn.Module):
-    """A layer of a transformer with the norms before; ``keys`` where it looks at other tokens than its own."""
+    """A pre-norm transformer layer. keys: it attends to other tokens than its own."""
 
     def __init__(self, width: int, heads: int, *, keys: bool = False) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Block(nn.Module):
             self.ln_3 = nn.LayerNorm(width)
 
     def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
-        """Return the (B, N, width) tokens after they looked at ``tokens``, (B, M, width), or at each other."""
+        """Return the (B, N, width) tokens after attention to ``tokens``, (B, M, width), or to each other."""
         query = self.ln_1(x)
         key = query if tokens is None else self.ln_3(tokens)
         x = x + self.attn(query, key, key, need_weights=False)[0]
@@ -67,7 +67,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """ViT's blocks on each frame, and after some of them the extractors."""
+    """The ViT blocks, applied to each frame, with extractors after some of them."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Transformer(nn.Module):
 
 
 class Visual(nn.Module):
-    """Patches, their positions and the transformer."""
+    """Patch embedding, positional embedding and transformer."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class Visual(nn.Module):
 
 
 class VideoTower(nn.Module):
-    """The video tower, its values undefined until ``checkpoint.load``."""
+    """The video tower, uninitialised until ``checkpoint.load``."""
 
     def __init__(self, config: Config, *, normalise: bool = False) -> None:
         super().__init__()
@@ -130,13 +130,13 @@ class VideoTower(nn.Module):
         self.to_empty(device="cpu")
 
     def forward(self, clips: Tensor) -> Tensor:
-        """Return the (B, D) vectors of normalised (B, 3, T, H, W) clips of any T."""
+        """Return the (B, D) vectors of normalised (B, 3, T, H, W) clips, for any T."""
         x: Tensor = self.visual_ln_post(self.visual(clips)) @ self.visual_proj
         return functional.normalize(x, dim=1) if self.normalise else x
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> VideoTower:
-    """Return the network of ``spec`` with the published weights; what raises is said in ``checkpoint``."""
+    """Return the network of ``spec`` with the published weights; raises the errors of ``checkpoint``."""
     (path,) = files.values()
     network = VideoTower(Config(), normalise=spec.normalise)
     fill(network, state(path), path)
@@ -144,7 +144,7 @@ def load(spec: ClipSpec, files: Mapping[str, Path]) -> VideoTower:
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> clip_text.CausalTextEncoder:
-    """Return the text tower with the published weights and its tokenizer; what raises is said in ``checkpoint``."""
+    """Return the text tower with the published weights and its tokenizer; raises the errors of ``checkpoint``."""
     return clip_text.CausalTextEncoder(spec, load_text_tower(files))
 
 
@@ -158,23 +158,23 @@ def load_text_tower(files: Mapping[str, Path]) -> nn.Module:
 
 @dataclass(frozen=True)
 class Towers:
-    """Both towers, to be trained. logit_scale: the logarithm of what the model multiplies its cosines by."""
+    """Both towers for training. logit_scale: the logarithm of the factor on the cosines."""
 
     video: VideoTower
     text: nn.Module
     logit_scale: nn.Parameter
 
     def parameters(self, *, video: bool, text: bool, scale: bool) -> dict[str, nn.Parameter]:
-        """Return the parameters of one tower or both, and the scale, by their names in the published checkpoints."""
+        """Return the selected parameters by their names in the published checkpoints."""
         towers = [self.video] * video + [self.text] * text
         found = {f"clip.{name}": value for tower in towers for name, value in tower.named_parameters()}
         return found | ({"clip.logit_scale": self.logit_scale} if scale else {})
 
 
 def trainable(files: Mapping[str, Path], device: torch.device) -> Towers:
-    """Return both towers with the published weights, to be trained on a device; what raises is said in ``checkpoint``.
+    """Return both towers with the published weights for training on a device; raises the errors of ``checkpoint``.
 
-    A safetensors file of their parameters is one that ``load`` and ``load_text`` read.
+    ``load`` and ``load_text`` can read a safetensors file of their parameters.
     """
     (path,) = files.values()
     tensors = state(path)
@@ -188,12 +188,12 @@ def trainable(files: Mapping[str, Path], device: torch.device) -> Towers:
 
 
 def state(path: Path) -> checkpoint.Tensors:
-    """Return the tensors of a checkpoint: the pre-trained one has them, among others, in ``state_dict``."""
+    """Return the tensors of a checkpoint. The pre-trained checkpoint has them under ``state_dict``."""
     return checkpoint.state(path, inside=("state_dict",), prefix="clip.")
 
 
 def fill(network: nn.Module, tensors: checkpoint.Tensors, path: Path) -> None:
-    """Give the tower its values among ``tensors`` and make it ready for inference."""
+    """Load the tower's tensors from ``tensors`` and prepare it for inference."""
     other = TEXT if isinstance(network, VideoTower) else VIDEO
     checkpoint.load(network, tensors, model="internvideo", path=path, ignore=(*other, *UNUSED))
     network.eval().requires_grad_(False)

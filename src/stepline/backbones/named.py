@@ -1,7 +1,7 @@
-"""Any model by name: ``timm:<name>``, ``open_clip:<name>/<tag>`` and ``hf:<repository>@<revision>``.
+"""Models by name: ``timm:<name>``, ``open_clip:<name>/<tag>`` and ``hf:<repository>@<revision>``.
 
-A model sees one picture at a time, one each second where nothing else is asked for, prepared as its own configuration
-says. That comes from the library, whose import takes seconds: what was found is kept in ``.stepline/named``.
+A model gets one image at a time, by default one per second, with the preprocessing of its own configuration. That
+configuration comes from the library, whose import takes seconds, so it is cached in ``.stepline/named``.
 """
 
 import dataclasses
@@ -29,38 +29,36 @@ if TYPE_CHECKING:
 
 CACHE = Path(".stepline/named")
 REVISION = 1
-"""Counts the changes of what is kept there."""
+"""The version of the cached content."""
 HUB = "https://huggingface.co"
 LIBRARIES = {
     "timm": ("timm", "timm_models"),
     "open_clip": ("open_clip_torch", "open_clip_models"),
     "hf": ("transformers", "hf_models"),
 }
-"""The distribution, and the module here, behind each prefix."""
+"""Prefix -> the distribution and the module of this package."""
 
 
 def spec(name: str) -> ClipSpec:
-    """Return the spec of a model's pictures.
+    """Return the spec of an image model.
 
-    Raises ConfigError where the name is unknown or the model is none of single pictures, MissingError where its library
-    is not installed, or its configuration, which stands beside the weights of ``hf``, is absent.
+    Raises ConfigError if the name is unknown or the model is not an image model. Raises MissingError if its library is
+    not installed or, for ``hf``, if its configuration, which is stored with the weights, is absent.
     """
     clip, _ = _specs(name)
     return clip
 
 
 def text_spec(name: str) -> TextSpec:
-    """Return the spec of a model's text tower; raise what ``spec`` raises, and ConfigError where it has none."""
+    """Return the spec of a model's text tower; raises the errors of ``spec``, and ConfigError if it has none."""
     _, text = _specs(name)
     if text is None:
-        raise ConfigError(
-            f"{name} has no text tower with a tokenizer that is at hand: choose a CLIP, or a SigLIP of hf"
-        )
+        raise ConfigError(f"{name} has no text tower with an available tokenizer: choose a CLIP, or a SigLIP from hf")
     return text
 
 
 def weights(name: str) -> Weights:
-    """Return which files a model needs; raise ConfigError where it is unknown, MissingError without its library."""
+    """Return the weights of a model; raise ConfigError if it is unknown, MissingError without its library."""
     if name in NAMED:
         return NAMED[name][2]
     found = _kept("weights", name, (), lambda module, model: dataclasses.asdict(module.weights(name, model)))
@@ -68,24 +66,24 @@ def weights(name: str) -> Weights:
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> "torch.nn.Module":
-    """Return the network of ``spec``; raise StoreError where the files are not the model's."""
+    """Return the network of ``spec``; raise StoreError if the files do not belong to the model."""
     network: torch.nn.Module = _module(spec.architecture).load(spec, files)
     return network
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> "TextEncoder":
-    """Return the text tower of ``spec``; raise StoreError where the files are not the model's."""
+    """Return the text tower of ``spec``; raise StoreError if the files do not belong to the model."""
     encoder: TextEncoder = _module(spec.architecture).load_text(spec, files)
     return encoder
 
 
 def slug(name: str) -> str:
-    """Return the name as that of a folder."""
+    """Return the name in a form that is valid as a folder name."""
     return re.sub(r"[^a-z0-9_.]+", "-", name.lower()).strip("-.")
 
 
 def unknown(name: str, prefix: str, known: Iterable[str]) -> ConfigError:
-    """Return the error that ``name`` is none of ``known``, which follow ``prefix``."""
+    """Return the error for a ``name`` that is not in ``known``; known names lack the ``prefix``."""
     close = difflib.get_close_matches(name.removeprefix(prefix), list(known), n=3)
     hint = f"did you mean {' or '.join(prefix + each for each in close)}?" if close else "no known name is close"
     return ConfigError(f"backbone {name!r} is not known: {hint}")
@@ -109,7 +107,7 @@ def _specs(name: str) -> tuple[ClipSpec, TextSpec | None]:
 
 
 def _kept(kind: str, name: str, digests: Iterable[str], make: Callable[[Any, str], Any]) -> Any:
-    """Return what ``make`` gives of the library's module and the name within it, from the file where it is kept."""
+    """Return the result of ``make`` for the library's module and the name within it, from the cache if possible."""
     prefix, _, model = name.partition(":")
     if prefix not in LIBRARIES or not model:
         raise ConfigError(
@@ -135,7 +133,7 @@ def _module(prefix: str) -> Any:
 
 
 def _tuples(value: Any) -> Any:
-    """Return plain values with tuples for lists, as specs have them."""
+    """Return plain values with lists replaced by tuples, as in specs."""
     if isinstance(value, dict):
         return {key: _tuples(each) for key, each in value.items()}
     return tuple(_tuples(each) for each in value) if isinstance(value, list) else value

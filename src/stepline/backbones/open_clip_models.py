@@ -1,4 +1,4 @@
-"""The CLIP models of open_clip: both towers."""
+"""CLIP models of open_clip: both towers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ METHODS = {"bicubic": "pil_bicubic", "bilinear": "pil_bilinear"}
 
 
 def weights(name: str, model: str) -> Weights:
-    """Return the model's file on the hub, or where else open_clip gets it."""
+    """Return the model's file on the hub or at open_clip's own address."""
     _, published = _published(name, model)
     if published["hf_hub"]:
         repository, _, file = published["hf_hub"].rpartition("/")
@@ -33,7 +33,7 @@ def weights(name: str, model: str) -> Weights:
 
 
 def describe(name: str, model: str, _: Mapping[str, Path]) -> tuple[ClipSpec, TextSpec | None]:
-    """Return the specs of the towers, pictures prepared as open_clip does for these weights."""
+    """Return the specs of the towers, with open_clip's preprocessing for these weights."""
     config, published = _published(name, model)
     size, method = config["vision_cfg"]["image_size"], METHODS[published["interpolation"]]
     scale: dict[str, tuple[Step, ...]] = {

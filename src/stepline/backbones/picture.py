@@ -1,4 +1,4 @@
-"""From a decoded frame to the picture that a network sees, before its mean and deviation."""
+"""Preprocessing of a decoded frame, up to the normalisation by mean and deviation."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -13,12 +13,12 @@ from stepline.spec import Step
 
 Picture = NDArray[np.uint8 | np.float32]
 ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"floor": floor, "round": round, "ceil": ceil}
-"""How a length becomes a number of pixels; ``round`` takes halves to the even number."""
+"""How a length is rounded to pixels; ``round`` rounds halves to even."""
 SQUARE: Step = ("centre_square",)
 
 
 class Pictures:
-    """The pictures of one frame. What several chains of steps begin with is computed once."""
+    """The pictures of one frame. Chains that begin with the same steps share their results."""
 
     def __init__(self, frame: Frame) -> None:
         """Compute nothing yet."""
@@ -28,15 +28,16 @@ class Pictures:
     def after(self, steps: tuple[Step, ...]) -> Picture:
         """Return the (H, W, 3) RGB picture after ``steps``: uint8, or float32 in [0, 255] after a bilinear one.
 
-        ("short_side", size, METHOD[, ROUNDING]): the aspect kept, the long side rounded, by default down.
-        ("exact", width, height, METHOD): whatever the aspect.
-        ("centre_square",): the largest, as ffmpeg crops what the decoder gives; only as the first step.
-        ("centre_crop", size, ROUNDING): a square of that size, half of the rest, rounded, cut off on top and left.
-        ("jpeg", quality): written as JPEG and read again, by OpenCV.
-        METHOD: swscale_bicubic, ffmpeg's, straight from what the decoder gives, cropped or not; pil_bicubic and
-        pil_bilinear; bilinear, that of ``torch.nn.functional.interpolate`` on floats: half-pixel centres, no antialias.
+        ("short_side", size, METHOD[, ROUNDING]): keeps the aspect ratio; the long side is rounded, by default down.
+        ("exact", width, height, METHOD): ignores the aspect ratio.
+        ("centre_square",): the largest square, cropped by ffmpeg from the decoded frame; only as the first step.
+        ("centre_crop", size, ROUNDING): a square of that size; half of the remainder, rounded, is cut at top and left.
+        ("jpeg", quality): encodes and decodes JPEG with OpenCV.
+        METHOD: swscale_bicubic is ffmpeg's, applied to the decoded frame, cropped or not; pil_bicubic and
+        pil_bilinear are Pillow's; bilinear is ``torch.nn.functional.interpolate`` on floats, with half-pixel centres
+        and without antialiasing.
         ROUNDING: one of ``ROUNDINGS``.
-        Raises ValueError, which names the step, where it is unknown or cannot be taken.
+        Raises ValueError with the step if it is unknown or not applicable.
         """
         if steps not in self._made:
             self._made[steps] = self._make(steps)
@@ -66,7 +67,7 @@ def _taken(step: Step, image: Picture) -> Picture:
             return _scaled(step, image, str(method), *_scaled_size(step, width, height))
         case ("centre_crop", int(size), str(rounding)) if rounding in ROUNDINGS:
             if not 1 <= size <= min(width, height):
-                raise ValueError(f"the step {step} cannot be taken: the picture has {width} x {height} pixels")
+                raise ValueError(f"the step {step} is not applicable: the picture has {width} x {height} pixels")
             left, top = (ROUNDINGS[rounding](Fraction(side - size, 2)) for side in (width, height))
             return _crop(image, size, left, top)
         case ("jpeg", int(quality)) if 1 <= quality <= 100:
@@ -75,7 +76,7 @@ def _taken(step: Step, image: Picture) -> Picture:
 
 
 def _scaled_size(step: Step, width: int, height: int) -> tuple[int, int]:
-    """Return the width and height after a step that scales."""
+    """Return the width and height after a scaling step."""
     match step:
         case ("exact", int(to_width), int(to_height), str()):
             pass
@@ -85,7 +86,7 @@ def _scaled_size(step: Step, width: int, height: int) -> tuple[int, int]:
         case _:
             raise ValueError(f"the step {step} is not known")
     if min(to_width, to_height) < 1:
-        raise ValueError(f"the step {step} cannot be taken: it leaves {to_width} x {to_height} pixels")
+        raise ValueError(f"the step {step} is not applicable: it leaves {to_width} x {to_height} pixels")
     return to_width, to_height
 
 
@@ -104,7 +105,7 @@ def _scaled(step: Step, image: Picture, method: str, width: int, height: int) ->
 
 def _eight_bit(step: Step, image: Picture) -> Image:
     if image.dtype != np.uint8:
-        raise ValueError(f"the step {step} takes 8-bit pictures: it cannot follow a bilinear one")
+        raise ValueError(f"the step {step} needs 8-bit pictures: it cannot follow a bilinear step")
     return cast(Image, image)
 
 
@@ -120,7 +121,7 @@ def _jpeg(image: Image, quality: int) -> Image:
 
 
 def _bilinear(image: Picture, width: int, height: int) -> NDArray[np.float32]:
-    """Return the picture at another size, as torch does it; OpenCV's is up to 4e-5 off, relative, as it was tried."""
+    """Return the resized picture, as computed by torch. OpenCV's result has a relative error of up to 4e-5."""
     top, bottom, down = _neighbours(image.shape[0], height)
     left, right, along = _neighbours(image.shape[1], width)
     down, along = down[:, None, None], along[:, None]
@@ -129,7 +130,7 @@ def _bilinear(image: Picture, width: int, height: int) -> NDArray[np.float32]:
 
 
 def _neighbours(before: int, after: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-    """Return, for each of ``after`` pixels, the two of ``before`` that it lies between, and how far from the first."""
+    """Return, for each of ``after`` pixels, its two neighbours among ``before`` pixels and the weight of the second."""
     at = (np.arange(after, dtype=np.float32) + np.float32(0.5)) * np.float32(before / after) - np.float32(0.5)
     at = np.maximum(at, np.float32(0))
     first = np.minimum(at.astype(np.int64), before - 1)

@@ -1,7 +1,7 @@
-"""The registry of backbones by name: what a name stands for, and what it is missing.
+"""The registry of backbones: the spec of a name, and its missing requirements.
 
-Text encoders are ``sentence.MODELS`` and the text towers of ``presets``; frame backbones stand here; networks on clips
-are ``presets``, models by name (``timm:...``) and models by file (``backbones:`` of the configuration).
+Text encoders are in ``sentence.MODELS`` and the text towers of ``presets``. Frame backbones are defined here. Networks
+on clips are ``presets``, models by name (``timm:...``) and models by file (``backbones:`` in the configuration).
 """
 
 import difflib
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FrameBackbone:
-    """A backbone that sees one frame at a time. describe: (height, width, 3) RGB uint8 and the spec -> (D,) float32."""
+    """A backbone of single frames. describe: (height, width, 3) RGB uint8 and the spec -> (D,) float32."""
 
     spec: FrameSpec
     describe: "Callable[[NDArray[np.uint8], Any], NDArray[np.float32]]"
@@ -52,10 +52,10 @@ FAMILIES = {
     "hf": "stepline.backbones.named",
     "file": "stepline.backbones.file",
 }
-"""The module of each architecture: ``load`` makes its networks, ``load_text`` its text towers."""
+"""Architecture -> its module; ``load`` builds its networks, ``load_text`` its text towers."""
 NetworkSpec = TypeVar("NetworkSpec", bound=ClipSpec | TextSpec)
 DOT = ("s3d", "videoclip")
-"""The architectures whose own code compares by the dot product; that of all others by the cosine. See `similarity`."""
+"""The architectures whose released code compares by the dot product; all others use the cosine. See `similarity`."""
 PACKAGES = {
     "": ("av", "cv2", "PIL"),
     "videoclip": ("tokenizers", "transformers"),
@@ -67,18 +67,18 @@ PACKAGES = {
     "open_clip": ("open_clip",),
     "hf": ("safetensors", "tokenizers", "transformers"),
 }
-"""What must be installed for an architecture, besides torch and what all need; a user's own file may need no torch."""
+"""Packages that an architecture needs in addition to torch. A user's own file may not need torch."""
 
 
 @cache
 def presets() -> dict[str, ClipSpec]:
-    """Return the papers' networks on clips by name, of all families."""
+    """Return the papers' networks on clips by name, for all families."""
     return {spec.name: spec for module in _families() for spec in module.PRESETS}
 
 
 @cache
 def towers() -> dict[str, TextSpec]:
-    """Return the networks' text towers by name."""
+    """Return the text towers of the networks by name."""
     return {spec.name: spec for module in _families() for spec in module.TOWERS}
 
 
@@ -88,15 +88,15 @@ def _families() -> list[Any]:
 
 
 def own_file(name: str, config: "Config") -> Path | None:
-    """Return the Python file of a network of the user's own; None of any other."""
+    """Return the Python file of a user's own network, or None for any other network."""
     own = config["backbones"].get(name)
     return Path(own["path"]).expanduser() if own else None
 
 
 def text_tower(name: str, config: "Config") -> TextSpec | None:
-    """Return a text tower by its name or that of a network, its weights not looked at; None where it has none.
+    """Return a text tower by its own name or its network's, without reading weights; None if there is none.
 
-    Raises ConfigError where the name is unknown, MissingError where what describes a model by name is absent.
+    Raises ConfigError if the name is unknown, MissingError if the description of a model by name is absent.
     """
     if name in towers():
         return towers()[name]
@@ -105,9 +105,9 @@ def text_tower(name: str, config: "Config") -> TextSpec | None:
 
 
 def tower_of(spec: ClipSpec, own: Path | None = None) -> TextSpec | None:
-    """Return the text tower whose vectors share a space with the network's, its weights not looked at; None without.
+    """Return the text tower that shares the network's embedding space, without reading weights; None if there is none.
 
-    own: the network's file, where it is the user's.
+    own: the file of a user's own network.
     """
     if own is not None:
         try:
@@ -128,7 +128,7 @@ def _share(tower: TextSpec, spec: ClipSpec) -> bool:
 
 
 def similarity(spec: Spec) -> str:
-    """Return how the vectors of frames and of texts are compared: ``dot product`` or ``cosine``."""
+    """Return how vectors of frames and texts are compared: ``dot product`` or ``cosine``."""
     return "dot product" if isinstance(spec, ClipSpec) and spec.architecture in DOT and not spec.normalise else "cosine"
 
 
@@ -138,9 +138,9 @@ def networks_of(weights: str) -> list[ClipSpec]:
 
 
 def resolve(name: str, config: "Config") -> FrameSpec:
-    """Return the spec of a frame backbone or network as it is configured, its weights not looked at.
+    """Return the configured spec of a frame backbone or network, without reading weights.
 
-    Raises ConfigError where the name is unknown, MissingError where what describes a model by name is absent.
+    Raises ConfigError if the name is unknown, MissingError if the description of a model by name is absent.
     """
     spec: FrameSpec
     if taken := config["backbones"].keys() & {*FRAME_BACKBONES, *presets(), *towers(), *MODELS}:
@@ -167,9 +167,9 @@ def resolve(name: str, config: "Config") -> FrameSpec:
 
 
 def missing(name: str, config: "Config") -> tuple[Need, ...]:
-    """Return what a frame backbone or network is missing before it can run: packages and weights.
+    """Return the packages and weights that a frame backbone or network is missing.
 
-    Raises ConfigError where the name is unknown.
+    Raises ConfigError if the name is unknown.
     """
     try:
         spec = resolve(name, config)
@@ -181,9 +181,9 @@ def missing(name: str, config: "Config") -> tuple[Need, ...]:
 
 
 def text_encoder(name: str, config: "Config") -> Any:
-    """Return a sentence encoder or text tower by its name: ``spec``, ``tokens`` and ``encode``, see ``features.text``.
+    """Return a sentence encoder or text tower by name, with ``spec``, ``tokens`` and ``encode``, see ``features.text``.
 
-    Raises MissingError where weights are absent.
+    Raises MissingError if weights are absent.
     """
     if name in MODELS:
         return SentenceEncoder(name)
@@ -193,7 +193,7 @@ def text_encoder(name: str, config: "Config") -> Any:
 
 
 def _absent(architecture: str) -> tuple[Need, ...]:
-    """Return the packages that are not installed; under conda each rule's environment has them."""
+    """Return the packages that are not installed. Under conda the environment of each rule provides them."""
     return () if os.environ.get("STEPLINE_CONDA") else _not_installed(architecture)
 
 
@@ -203,7 +203,7 @@ def _not_installed(architecture: str) -> tuple[Need, ...]:
 
 
 def files_of(weights: tuple[str, ...], own: Path | None = None) -> Mapping[str, Path]:
-    """Return the files of all these weights by name, and ``own``; raise MissingError where some are absent."""
+    """Return the files of these weights by name, and ``own``; raise MissingError if some are absent."""
     found = {own.name: own} if own else {}
     for each in weights:
         files = locate(each)
@@ -216,7 +216,7 @@ def files_of(weights: tuple[str, ...], own: Path | None = None) -> Mapping[str, 
 def spec_of(name: str, config: "Config") -> Spec:
     """Return the spec of a text encoder, frame backbone or network, with the sha256 of its weights.
 
-    Raises ConfigError where the name is unknown, MissingError where weights are absent.
+    Raises ConfigError if the name is unknown, MissingError if weights are absent.
     """
     if name in MODELS:
         return sentence_spec(name)

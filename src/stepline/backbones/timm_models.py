@@ -1,4 +1,4 @@
-"""The image models of timm: the pooled features before the classifier."""
+"""Image models of timm: the pooled features before the classifier."""
 
 import math
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ METHODS = {"bicubic": "pil_bicubic", "bilinear": "pil_bilinear"}
 
 
 def weights(name: str, model: str) -> Weights:
-    """Return the model's file on the hub, or where else timm gets it."""
+    """Return the model's file on the hub or at timm's own address."""
     published = _published(name, model)
     if published.hf_hub_id:
         repository, _, revision = published.hf_hub_id.partition("@")
@@ -38,15 +38,15 @@ def weights(name: str, model: str) -> Weights:
 
 
 def describe(name: str, model: str, _: Mapping[str, Path]) -> tuple[ClipSpec, None]:
-    """Return the spec of the model's features, prepared as timm evaluates it."""
+    """Return the spec of the model's features, with timm's evaluation preprocessing."""
     published = _published(name, model)
     data: dict[str, Any] = resolve_data_config(pretrained_cfg=published.to_dict())  # type: ignore[no-untyped-call]
     channels, height, width = data["input_size"]
     mode, method = data["crop_mode"], METHODS.get(data["interpolation"])
     if (channels, height) != (3, width) or method is None or mode == "border":
         raise ConfigError(
-            f"{name} takes {channels} x {height} x {width} values, {data['interpolation']}, crop mode {mode}: only RGB "
-            "squares, bicubic or bilinear, centre or squash can be prepared here: write it as a model by file"
+            f"{name} takes {channels} x {height} x {width} values, {data['interpolation']}, crop mode {mode}: only "
+            "RGB squares, bicubic or bilinear, centre or squash are supported: write this one as a model by file"
         )
     scaled = math.floor(height / data["crop_pct"])
     scale: Step = ("exact", scaled, scaled, method) if mode == "squash" else ("short_side", scaled, method)
@@ -72,7 +72,7 @@ def describe(name: str, model: str, _: Mapping[str, Path]) -> tuple[ClipSpec, No
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> Still:
-    """Return the network with its weights, strictly; its classifier is read, and left out."""
+    """Return the network with its weights, loaded strictly; its classifier is loaded and not used."""
     (path,) = files.values()
     tensors = checkpoint.state(path, inside=("state_dict", "model"))
     try:

@@ -1,18 +1,18 @@
-"""torchvision beside a torch without GPU: its own wheel cannot be imported there, nor then timm and transformers."""
+"""Makes torchvision importable next to a CPU build of torch, which timm and transformers need."""
 
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 _DEFINED: list[Any] = []
-"""Keeps the operators' definitions alive."""
+"""Keeps the operator definitions alive."""
 
 
 def make_importable() -> None:
-    """See that ``import torchvision`` works; call it before torchvision, timm, open_clip or transformers is imported.
+    """Make ``import torchvision`` work. Call it before torchvision, timm, open_clip or transformers is imported.
 
-    Where torchvision's compiled operators cannot be loaded, the two that its import asks for are declared, and cannot
-    be called. Its transforms need none of them.
+    If torchvision's compiled operators cannot be loaded, this declares the two operators that its import requires. They
+    cannot be called; torchvision's transforms do not use them.
     """
     import torch
 

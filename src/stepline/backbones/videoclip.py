@@ -1,6 +1,6 @@
-"""VideoCLIP (Xu et al., 2021), fairseq's MMPT: two BERTs, one on S3D's vectors of seconds and one on words.
+"""VideoCLIP (Xu et al., 2021), fairseq's MMPT: two BERTs, one on S3D vectors of seconds and one on words.
 
-The names of the parameters are those of the published checkpoint under ``mmmodel.``, of MMFusionSeparate.
+Parameters are named as in the published checkpoint of MMFusionSeparate, without ``mmmodel.``.
 """
 
 from collections.abc import Mapping
@@ -24,15 +24,15 @@ make_importable()
 from transformers import BertConfig, BertModel  # noqa: E402
 
 SECOND = 30
-"""Frames of which S3D makes a token."""
+"""Frames per token of S3D."""
 CLS, SEP = 101, 102
 NOT_LOADED = ("*.position_ids", "*.pooler.*")
-"""Names in the checkpoint of what no output comes from."""
+"""Names in the checkpoint that no output depends on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The dimensions; those of the published model by default. seconds: the most of a clip."""
+    """The dimensions; the defaults are the published ones. seconds: the maximum length of a clip."""
 
     width: int = 768
     heads: int = 12
@@ -43,7 +43,7 @@ class Config:
     seconds: int = 32
 
     def bert(self, layers: int) -> BertModel:
-        """Return a BERT of that many layers."""
+        """Return a BERT with this number of layers."""
         config = BertConfig(
             vocab_size=self.vocabulary,
             hidden_size=self.width,
@@ -64,13 +64,13 @@ class Projection(nn.Module):
         self.linear2 = nn.Linear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (..., width) of (..., 512)."""
+        """Map (..., 512) to (..., width)."""
         projected: Tensor = self.linear2(self.LayerNorm(functional.gelu(self.linear1(x))))
         return projected
 
 
 class VideoTower(nn.Module):
-    """A BERT on [CLS], the tokens of a clip's seconds and [SEP], whose position is always the last."""
+    """A BERT on [CLS], one token per second of the clip, and [SEP], which is always at the last position."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class VideoTower(nn.Module):
     def forward(self, tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return the last layer, (B, T + 2, D), and its mean over seconds and [SEP], (B, D).
 
-        tokens: (B, T, 512), T at most 32, each of unit norm. mask: (B, T), False where there is no such second.
+        tokens: (B, T, 512), T at most 32, each of unit norm. mask: (B, T), False for padding.
         """
         batch, count, _ = tokens.shape
         ends = self.bert.embeddings.word_embeddings(torch.tensor([[CLS], [SEP]], device=tokens.device))
@@ -108,7 +108,7 @@ class Towers(nn.Module):
 
 
 class VideoClip(nn.Module):
-    """The network on clips. half: S3D's vectors are rounded to float16 between the two, as MMPT stores them."""
+    """The network on clips. half: round S3D's vectors to float16 between the two networks, as MMPT stores them."""
 
     def __init__(self, vectors: nn.Module, tower: VideoTower, *, half: bool) -> None:
         super().__init__()
@@ -129,9 +129,9 @@ class VideoClip(nn.Module):
 
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> VideoClip:
-    """Return the network of ``spec`` with the published weights; what raises is said in ``checkpoint``.
+    """Return the network of ``spec`` with the published weights; raises the errors of ``checkpoint``.
 
-    output: ``pooled_video`` (768), or ``pooled_video_of_float16`` where S3D's vectors are rounded.
+    output: ``pooled_video`` (768), or ``pooled_video_of_float16`` if S3D's vectors are rounded.
     """
     vectors = s3d.load(replace(spec, output="video_embedding", normalise=True), files)
     half = spec.output == "pooled_video_of_float16"
@@ -150,14 +150,14 @@ class TextEncoder:
     """The text tower with the tokenizer of bert-base-uncased."""
 
     def __init__(self, spec: TextSpec, tower: BertModel, tokenizer: Path) -> None:
-        """Read the tokenizer; raise StoreError where it is another one's."""
+        """Read the tokenizer; raise StoreError if it belongs to another model."""
         self.spec = spec
         self._tower = tower
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.enable_truncation(max_length=spec.max_tokens)
         self._tokenizer.no_padding()
         if self.tokens("A") != [CLS, 1037, SEP]:
-            raise StoreError(f"{tokenizer} is not the tokenizer of bert-base-uncased: get that one's tokenizer.json")
+            raise StoreError(f"{tokenizer} is not the tokenizer of bert-base-uncased: get its tokenizer.json")
 
     def tokens(self, text: str) -> list[int]:
         """Return the ids of [CLS], at most 61 word pieces and [SEP]."""
@@ -165,12 +165,12 @@ class TextEncoder:
         return ids
 
     def encode(self, tokens: list[int]) -> NDArray[np.float32]:
-        """Return the (D,) embedding of one text's tokens: the mean over all but [CLS]; not normalised."""
+        """Return the (D,) embedding of one text's tokens: the mean over all tokens except [CLS], not normalised."""
         return embed(self._tower, tokens)
 
 
 def embed(tower: BertModel, tokens: list[int]) -> NDArray[np.float32]:
-    """Return the (D,) mean of the last layer over all tokens but the first."""
+    """Return the (D,) mean of the last layer over all tokens except the first."""
     with torch.inference_mode():
         hidden: Tensor = tower(input_ids=torch.tensor([tokens])).last_hidden_state[0]
         vector: NDArray[np.float32] = hidden[1:].mean(dim=0).numpy()
@@ -178,5 +178,5 @@ def embed(tower: BertModel, tokens: list[int]) -> NDArray[np.float32]:
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> TextEncoder:
-    """Return the text tower with the published weights; what raises is said in ``checkpoint``."""
+    """Return the text tower with the published weights; raises the errors of ``checkpoint``."""
     return TextEncoder(spec, _loaded(files).text_encoder, files["tokenizer.json"])

@@ -1,4 +1,4 @@
-"""Weights that a user supplies or fetches: which files, from where, under which licence."""
+"""Weights that a user supplies or downloads: their files, sources and licences."""
 
 import re
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from stepline.mirror import cached_sha256, mirror_root
 
 _HUB = "https://huggingface.co"
 DIGESTS = "sha256.json"
-"""Beside fetched weights: the sha256 of each file as it came."""
+"""The file next to downloaded weights with the sha256 of each file at download."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """One file. url: where it can be downloaded without an account, "" for nowhere.
+    """One file. url: a download address that needs no account, or "".
 
-    size, sha256: in bytes and in hex, as they were published; 0 and "" where they were not.
+    size, sha256: in bytes and in hex, as published; 0 and "" if not published.
     """
 
     name: str
@@ -30,10 +30,10 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """The files of one model. They stand in ``weights/<name>/``, here or in the mirror; never some here, some there.
+    """The files of one model, all in ``weights/<name>/`` of the work folder or all in that folder of the mirror.
 
-    Of a file without a published sha256 what was fetched first is trusted, see ``DIGESTS``; what a user supplies is as
-    it is. by_hand: what to do where a file cannot be downloaded; default: get it from ``origin``.
+    If no sha256 is published, the first download is trusted, see ``DIGESTS``. Files that a user supplies are not
+    checked. by_hand: how to get a file that cannot be downloaded; default: get it from ``origin``.
     """
 
     name: str
@@ -43,10 +43,12 @@ class Weights:
     by_hand: str = ""
 
     def __post_init__(self) -> None:
-        """Raise ConfigError where a name is more than the name of a file or folder."""
+        """Raise ConfigError if a name is not a plain file or folder name."""
         for name in (self.name, *(file.name for file in self.files)):
             if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", name):
-                raise ConfigError(f"weights: {name!r} is not the name of a file or folder")
+                raise ConfigError(
+                    f"weights: {name!r} is not a file or folder name: use letters, digits, `.`, `_` and `-`"
+                )
 
 
 def _transformer(name: str, model: str, licence: str = "Apache-2.0") -> Weights:
@@ -76,7 +78,7 @@ WEIGHTS = {
             ),
             origin="https://github.com/antoine77340/S3D_HowTo100M",
             licence="none stated",
-            by_hand="get it by a link of https://github.com/antoine77340/S3D_HowTo100M/issues/14",
+            by_hand="get it from a link in https://github.com/antoine77340/S3D_HowTo100M/issues/14",
         ),
         Weights(
             name="timesformer",
@@ -215,11 +217,11 @@ WEIGHTS = {
         ),
     )
 }
-"""The weights of the published models by name; ``weights_of`` knows those of models by name (``timm:...``) too."""
+"""The weights of the published models by name. ``weights_of`` also knows models by name (``timm:...``)."""
 
 
 def weights_of(name: str) -> Weights:
-    """Return the weights of that name; raise ConfigError where it is unknown."""
+    """Return the weights with that name; raise ConfigError if it is unknown."""
     if ":" in name:
         found: Weights = import_module("stepline.backbones.named").weights(name)
         return found
@@ -229,7 +231,7 @@ def weights_of(name: str) -> Weights:
 
 
 def place(weights: Weights) -> Path | None:
-    """Return the folder that has all the files, fetched or in the mirror, or None."""
+    """Return the folder that contains all the files, in the work folder or in the mirror, or None."""
     root = mirror_root()
     for folder in (Path("weights", weights.name), *([root / "weights" / weights.name] if root else [])):
         if all((folder / file.name).is_file() for file in weights.files):
@@ -238,9 +240,9 @@ def place(weights: Weights) -> Path | None:
 
 
 def locate(name: str) -> dict[str, Path] | None:
-    """Return the weights' files by name, all of one folder, fetched or in the mirror, or None where none has them all.
+    """Return the files by name, all from one folder, downloaded or in the mirror; None if no folder has all of them.
 
-    Raises StoreError where a file is not the published one, or no longer what came with the first fetch.
+    Raises StoreError if a file is not the published one or differs from the first download.
     """
     weights = weights_of(name)
     folder = place(weights)
@@ -251,7 +253,7 @@ def locate(name: str) -> dict[str, Path] | None:
 
 
 def check(name: str, folder: Path, sha256_of: Callable[[Path], str] = cached_sha256) -> None:
-    """Raise StoreError where a file in ``folder`` has not the size or sha256 that it was published or fetched with."""
+    """Raise StoreError if a file in ``folder`` differs from its published size and sha256, or from its download."""
     remedy = f"remove {folder} and run `stepline fetch weights/{name}`"
     fetched = trusted(folder)
     for file in weights_of(name).files:
@@ -261,18 +263,18 @@ def check(name: str, folder: Path, sha256_of: Callable[[Path], str] = cached_sha
             raise StoreError(f"{path} is not the published file: {size} bytes, expected {file.size}: {remedy}")
         expected = file.sha256 or fetched.get(file.name, "")
         if expected and (found := sha256_of(path)) != expected:
-            what = "the published file" if file.sha256 else "what was fetched"
+            what = "the published file" if file.sha256 else "the file that was downloaded"
             raise StoreError(f"{path} is not {what}: sha256 {found}, expected {expected}: {remedy}")
 
 
 def trusted(folder: Path) -> dict[str, str]:
-    """Return the sha256 of each file as it was first fetched to ``folder``, none where a user filled it."""
+    """Return the sha256 of each file at its first download to ``folder``; empty if the user supplied the files."""
     found: dict[str, str] = read_json(folder / DIGESTS) if (folder / DIGESTS).is_file() else {}
     return found
 
 
 def how_to_get(name: str) -> str:
-    """Return a command that brings the weights."""
+    """Return a command that installs the weights."""
     weights = weights_of(name)
     folder = Path("weights", weights.name)
     supplied = [file.name for file in weights.files if not file.url and not (folder / file.name).is_file()]

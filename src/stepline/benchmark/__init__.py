@@ -1,4 +1,4 @@
-"""Benchmarks: what one declares, and what follows for all of them. docs/architecture.md says how the parts fit."""
+"""The declaration of a benchmark, and the plan of jobs derived from it. See docs/architecture.md."""
 
 from stepline.benchmark.entries import Entry, Job, Kind, Line, MethodClass, Table
 from stepline.benchmark.method import Method, Prediction, UnavailableError

@@ -1,4 +1,4 @@
-"""Whether what a benchmark's class says of its kinds and metrics fits together."""
+"""Consistency checks of a benchmark class: its kinds, metrics and options."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_class(plan: "Declared[Any]") -> None:
-    """Raise ConfigError, which names the attribute and what is allowed, where a word is not known."""
+    """Raise ConfigError with the attribute and the allowed values if a value is unknown."""
 
     def choose(where: str, words: Iterable[str], known: Iterable[str]) -> None:
         names = list(known)

@@ -1,4 +1,4 @@
-"""A benchmark's ``tables.yaml``, with the entries that the configuration changes or adds, read and checked."""
+"""Reads and checks a benchmark's ``tables.yaml`` with the entries that the configuration changes or adds."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -15,14 +15,13 @@ if TYPE_CHECKING:
     from stepline.benchmark.declared import Declared
 
 SHOWN = get_type_hints(Line).keys() - {"entry"}
-"""What an entry may say of its own line, beside the name of its table."""
+"""The fields of a line that an entry may set, in addition to the name of its table."""
 NAMES = {"table", "same_as", "target"}
-"""What an entry has besides its own fields and those of its line: target is the file of the line, by default its
-table's."""
+"""Further keys of an entry. target: the file of its line; by default that of its table."""
 NAMED = ("table", "method", "modality", "setting", "same_as")
-"""By what a line of an entry is told from others."""
+"""The fields that distinguish the line of an entry from others."""
 OTHERWISE = {"id", "kind", "kind_name", "name", "file", "lines"}
-"""Fields of entries and tables that YAML gives in another form."""
+"""Fields of entries and tables that have another form in YAML."""
 TYPES = {str: "string", int: "integer", float: "number", NoneType: "null", Mapping: "object"}
 
 Pair = tuple[str, float | None, str, float | None]
@@ -30,11 +29,11 @@ Pair = tuple[str, float | None, str, float | None]
 
 @dataclass(frozen=True)
 class Declaration:
-    """Entries by id, tables in their order, and the pairs whose difference is asked for.
+    """Entries by id, tables in order, and the pairs to compare.
 
-    before: entries of ``tables.yaml`` that the configuration changes, as they stand there. A pair is an entry and a
-    window length in seconds, None for unlimited, then those of what it is compared with. A line that the configuration
-    adds, or gives another table or name, is beyond the paper's protocol.
+    before: the entries that the configuration changes, as declared in ``tables.yaml``. A pair is an entry and a window
+    length in seconds (None for unlimited), followed by the entry and window length it is compared with. A line that the
+    configuration adds, moves or renames has the protocol ``beyond`` the paper's.
     """
 
     entries: Mapping[str, Entry]
@@ -44,7 +43,7 @@ class Declaration:
 
 
 def read(benchmark: "Declared[Any]") -> Declaration:
-    """Return the declaration; raise ConfigError, one line, where it is wrong."""
+    """Return the declaration; raise ConfigError if it is invalid."""
     declared, changes = declaration(benchmark.folder), benchmark.options["entries"]
     tables = {str(name): content for name, content in declared["tables"].items()}
     entries, before = _merged(declared["entries"], changes), _merged(declared["entries"], {})
@@ -110,7 +109,7 @@ def _check(benchmark: "Declared[Any]", where: str, content: Mapping[str, Any], s
 def _schema(
     benchmark: "Declared[Any]", declared: dict[str, Any], tables: Mapping[str, Any], entries: Mapping[str, Any]
 ) -> Schema:
-    """Return what the parts of the declaration may hold."""
+    """Return the schemas of the parts of the declaration."""
     line, table, whole = _fields(Line), _fields(Table), _one_of(_whole(entries))
     line["properties"] |= {"entry": whole, "releases": _list(_one_of(declared["releases"]))}
     table["properties"] |= {
@@ -141,7 +140,7 @@ def _schema(
 
 
 def _form(benchmark: "Declared[Any]", kind: Kind, shown: Schema, whole: Schema) -> Schema:
-    """Return what an entry of a kind may hold. shown: of its line. whole: the id of another entry."""
+    """Return the schema of an entry of a kind. shown: the schema of its line. whole: that of another entry's id."""
     form, settings = _fields(benchmark.entry), dict[str, Schema]()
     for key in kind.settings:
         rule, optional = kind.rule(key)
@@ -183,15 +182,15 @@ def _value(value: Any) -> Any:
 
 
 def _whole(entries: Mapping[str, Any]) -> list[str]:
-    """Return the ids of entries that are computed, and not the same as another."""
+    """Return the ids of entries that are computed, without those that refer to another by ``same_as``."""
     return [name for name, content in entries.items() if "same_as" not in content]
 
 
 def _merged(declared: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return declared entries with changes, whose keys replace the declared ones.
 
-    ``settings`` merge by key, unless the kind is another one. What an entry does not say of its line, beside windows,
-    is that of the one that it is the same as.
+    ``settings`` are merged by key, unless the kind changes. With ``same_as``, fields of the line that are not given,
+    except windows, are those of the other entry.
     """
     merged = {name: dict(content) for name, content in declared.items()}
     for name, content in changes.items():
@@ -209,7 +208,7 @@ def _merged(declared: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
 
 
 def _fields(of: type[Any]) -> Schema:
-    """Return what YAML may say of the fields of a dataclass."""
+    """Return the schema of the fields of a dataclass in YAML."""
     hints, said = get_type_hints(of), [each for each in fields(of) if each.name not in OTHERWISE]
     return {
         "type": "object",

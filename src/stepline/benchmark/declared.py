@@ -1,4 +1,4 @@
-"""A benchmark under one configuration: what it declares, may say of itself, and is configured to be."""
+"""A benchmark under one configuration: its declaration, its hooks, and its part of the configuration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -37,77 +37,77 @@ if TYPE_CHECKING:
     SubParsers = _SubParsersAction[ArgumentParser]
 
 UNCHANGING = {*SHOWN, "id", "kind", "table", "inputs"}
-"""The fields of an entry that change none of its numbers: how its line is named, and what is said of it."""
+"""The fields of an entry that do not affect its numbers: names and descriptions of its line."""
 VIDEO_OPTIONS = {"reader": "media", "orientation": "media", "damaged": "media", "max_height": "download"}
 NETWORK_OPTIONS = {"compute": "features", "dtype": "features", "batches": "features"}
-"""Options, with their blocks of the configuration, that decide what is seen of videos, and networks' features of it."""
+"""Option -> its block in the configuration, for options that affect the features of networks."""
 
 
 @dataclass(frozen=True)
 class Declared(Generic[AnyEntry]):
-    """A benchmark under one configuration, as its subclass declares it; what is not declared has a default.
+    """A benchmark under one configuration, as declared by its subclass; the other attributes have defaults.
 
-    name: of the study, a key of the configuration and a folder of ``results/``.
+    name: the name of the study, which is a key of the configuration and a folder in ``results/``.
     """
 
     config: Config
     name: str
 
     about: ClassVar[str] = "results"
-    """Behind it at the head of the page."""
+    """The text after the title at the top of the page."""
     folder: ClassVar[Path]
-    """Where ``tables.yaml``, ``options.yaml`` and ``paper/<file>.csv`` are."""
+    """The folder with ``tables.yaml``, ``options.yaml`` and ``paper/<file>.csv``."""
     studies: ClassVar[tuple[str, ...]]
-    """The names of what it runs on."""
+    """The names of the studies it runs on."""
     kinds: ClassVar[Mapping[str, Kind]]
     metrics: ClassVar[Mapping[str, Metric]]
-    """By key, in the order of columns."""
+    """Metrics by key, in the order of columns."""
     sees: ClassVar[tuple[Sees, ...]]
     splits: ClassVar[tuple[str, ...]] = SPLITS
-    """Of its releases."""
+    """The class of its releases."""
     prediction: ClassVar[type[Prediction]]
     entry: ClassVar[type[Any]] = Entry
     """The class of its entries."""
     revision: ClassVar[int] = 1
-    """Of the scoring code: raise it with a change that gives other numbers."""
+    """The revision of the scoring code: raise it with a change that alters numbers."""
     datasets: ClassVar[Mapping[str, Dataset]] = {}
-    """The data sets with its videos, where features are computed from them."""
+    """The data sets with its videos, if features are computed from them."""
     also_made: ClassVar[tuple[str, ...]] = ()
-    """Files that are made besides tables and page where no target is named."""
+    """Default targets in addition to the tables and the page."""
     published: ClassVar[Mapping[str, Any]] = {}
-    """The paper's values of the options of metrics, as far as it says them."""
+    """The paper's values of metric options, as far as it states them."""
     paper_release: ClassVar[str] = ""
-    """The release on which the paper's numbers were made; "" is the one that a line stands for."""
+    """The release on which the paper's numbers were computed; "" means the release of the line."""
     drawn: ClassVar[tuple[str, ...]] = ()
-    """The metrics of which a table's picture is drawn: the first that it has, else its first metric."""
+    """Candidates for the metric of a table's figure: the first one in the table, otherwise the table's first metric."""
     how_to_read: ClassVar[str] = (
         "Filled markers are ours, with the 95 % interval by bootstrap over the videos; hollow ones are the paper's. A "
         "star marks a method that sees more than any system would have."
     )
-    """How pictures of tables are read, and how examples are."""
+    """How to read the figures of tables, and the examples."""
     how_to_read_examples: ClassVar[str] = ""
     examples_title: ClassVar[str] = "Timelines"
     settings: ClassVar[tuple[str, ...]] = ()
-    """The settings whose lines come first in a table that is laid out, in their order."""
+    """The settings whose lines come first in a laid-out table, in this order."""
     rerun: ClassVar[str] = ""
-    """What the numbers of the column ``rerun`` of ``paper/*.csv`` are."""
+    """A description of the numbers in the column ``rerun`` of ``paper/*.csv``."""
 
-    # What a benchmark says of itself
+    # Hooks of a benchmark
 
     @property
     def title(self) -> str:
-        """What stands at the head of tables and pages."""
+        """The title of tables and pages."""
         title: str = declaration(self.folder)["title"]
         return title
 
     @classmethod
     def serves(cls, config: Config) -> list[str]:
-        """Return the names of the studies that it runs on under a configuration."""
+        """Return the names of the studies it runs on under a configuration."""
         return list(cls.studies)
 
     @classmethod
     def add_verbs(cls, verbs: "SubParsers") -> None:
-        """Add the verbs of the command line that are its own."""
+        """Add the benchmark's own verbs to the command line."""
 
     @property
     def released(self) -> Released:
@@ -121,26 +121,26 @@ class Declared(Generic[AnyEntry]):
         return own
 
     def inputs(self, job: Job) -> Any:
-        """Return what methods and scores of a job read, a `stepline.runs.inputs.Inputs`."""
+        """Return the inputs of a job's methods and scores, a `stepline.runs.inputs.Inputs`."""
         raise NotImplementedError
 
     def values(self, inputs: Any, made: Sequence[Any]) -> Mapping[str, Values]:
-        """Return the values of each metric of one seed's predictions."""
+        """Return the values of each metric for the predictions of one seed."""
         raise NotImplementedError
 
     def select(self, inputs: Any, made: Sequence[Any]) -> tuple[Sequence[Any], str]:
-        """Return predictions after what is chosen on val, such as a threshold, and how it was chosen, in words."""
+        """Return the predictions after selection on val, such as of a threshold, and a description of the selection."""
         return made, ""
 
     def check(self) -> None:
-        """Raise ConfigError where the configuration is impossible."""
+        """Raise ConfigError if the configuration is impossible."""
 
     def features(self, entry: AnyEntry) -> Sequence[str]:
-        """Return the names of the backbones or imported banks that are the entry's features."""
+        """Return the names of the backbones or imported banks with the entry's features."""
         return self.options["features"][entry.features] if entry.features else []
 
     def parts(self, entry: AnyEntry) -> Sequence[AnyEntry]:
-        """Return the entry, and the entries that it is made of."""
+        """Return the entry and the entries it combines."""
         return (entry,)
 
     def backbones(self, entry: AnyEntry, release: str) -> Sequence[str]:
@@ -148,104 +148,104 @@ class Declared(Generic[AnyEntry]):
         return ()
 
     def blind(self, entry: AnyEntry, metric: str) -> str:
-        """Return the id of the entry, such as Random, that says what a method gets that sees nothing; "" without one.
+        """Return the id of the blind baseline of an entry, such as Random, or "".
 
-        A number in a tolerance in which that entry's lies too is `inconclusive`. Its line stands in each table, at each
-        window length, that shows the entry.
+        A number within the tolerance is `inconclusive` if that of the blind baseline is within it too. The baseline has
+        a line in each table and at each window length that shows the entry.
         """
         return ""
 
     def dataset(self, release: str) -> str:
-        """Return which of ``datasets`` has the videos of a release; its own name where it has none."""
+        """Return which of ``datasets`` has the videos of a release; the study's name if it has no data sets."""
         return release if release in self.datasets else next(iter(self.datasets), self.name)
 
     def missing_besides(self, entry: AnyEntry, release: str) -> Sequence[Need]:
-        """Return what else the entry is missing before any job of it can run, besides releases and features."""
+        """Return further needs of the entry's jobs that are not met, in addition to releases and features."""
         return ()
 
     def missing_of(self, metric: str) -> Sequence[Need]:
-        """Return what a metric is missing."""
+        """Return the unmet needs of a metric."""
         return ()
 
     def unscored(self, entry: AnyEntry, release: str, metric: str) -> Sequence[Need]:
-        """Return why the score of an entry that was computed has no value of a metric."""
+        """Return the needs that explain why a computed score has no value for a metric."""
         return ()
 
     def decides(self, job: Job) -> Mapping[str, Any]:
-        """Return what else decides the predictions of a job: more of its spec."""
+        """Return further fields of a job's spec that determine its predictions."""
         return {}
 
     def reads(self, job: Job) -> Sequence[str]:
-        """Return the releases whose files fitting and predicting read."""
+        """Return the releases that the job's fits and predictions read."""
         return [job.release]
 
     def reads_besides(self, job: Job, stage: str) -> Sequence[Path]:
-        """Return what else a stage (``fit``, ``predict`` or ``score``) reads: records of jobs."""
+        """Return further inputs of a stage (``fit``, ``predict`` or ``score``): records of jobs."""
         return ()
 
     def measures(self, job: Job, metric: str) -> bool:
-        """Return whether a metric that the kind has can be one of a job's."""
+        """Return whether a metric of the kind applies to a job."""
         return True
 
     def options_of(self, entry: AnyEntry, metric: str) -> Sequence[str]:
-        """Return the keys of ``metrics`` that decide a metric of an entry."""
+        """Return the keys of ``metrics`` that affect a metric of an entry."""
         return self.metrics[metric].options
 
     def contexts(self, table: Table, line: Line) -> Sequence[tuple[float | None, float | None]]:
-        """Return the window lengths at which a line stands, each with that of its job."""
+        """Return the window lengths of a line, each with the window length of its job."""
         assert not isinstance(line.contexts, str)
         return [(context_s, context_s) for context_s in line.contexts]
 
     def stands(self, table: Table, line: Line, release: str) -> bool:
-        """Return whether a line stands in the table of a release at all."""
+        """Return whether the table of a release has the line."""
         return not line.releases or release in line.releases
 
     def named(self, line: Line) -> Sequence[Line]:
-        """Return a line by the names under which it stands."""
+        """Return the line under each of its names."""
         return (line,)
 
     def is_reference(self, line: Line) -> bool:
-        """Return whether a line is copied from the paper, and nothing is computed."""
+        """Return whether a line is copied from the paper without computation."""
         return False
 
     def counted(self, entry: AnyEntry, release: str) -> Mapping[str, float]:
-        """Return the value of each metric of an entry of which nothing is predicted, such as counts of the release.
+        """Return the value of each metric of an entry without predictions, such as counts of the release.
 
-        Raises UnavailableError where the release is not there.
+        Raises UnavailableError if the release is absent.
         """
         raise NotImplementedError
 
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:
-        """Return what stands beside a number, besides the note of its line."""
+        """Return a note on a number, in addition to the note of its line."""
         return ""
 
     def split(self, entry: AnyEntry, metric: str) -> str:
-        """Return the split that a metric is of, in words."""
+        """Return the name of the split that a metric is computed on."""
         return "+".join(entry.splits)
 
     def seen(self, entry: AnyEntry) -> tuple[Sees, ...]:
-        """Return what an entry may see."""
+        """Return the inputs that an entry may see."""
         known = {each.word: each for each in self.sees}
         return tuple(known[word] for word in entry.sees)
 
     def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure]":
-        """Return the pictures of a table on one release, by metric; none for the ordinary one."""
+        """Return the figures of a table on one release, by metric; empty for the default figure."""
         return {}
 
     def examples(self) -> "Sequence[Picture]":
-        """Return pictures of single videos for the page."""
+        """Return figures of single videos for the page."""
         return ()
 
     def write_examples(self) -> None:
-        """Write a page of examples; raise ConfigError where the benchmark has none."""
+        """Write a page of examples; raise ConfigError if the benchmark has none."""
         raise ConfigError(f"{self.name} has no page of examples")
 
     def page(self, rows: "Sequence[Row]") -> Mapping[str, Any]:
-        """Return what else `stepline.report.study.write_study` shows on the page."""
+        """Return further content of the page for `stepline.report.study.write_study`."""
         return {}
 
     def how_to_fill(self, need: Need) -> str:
-        """Return a command that brings what is missing; "" for what no command brings."""
+        """Return the command that meets a need; "" if no command does."""
         if need.kind == "features":
             name, _, dataset = need.what.partition("/")
             return f"stepline bank import FOLDER --name {name} --dataset {dataset} --hop-s 1"
@@ -255,11 +255,11 @@ class Declared(Generic[AnyEntry]):
             return f"pip install {need.what}"
         return how_to_fill(need)
 
-    # What the configuration says of it
+    # The study's configuration
 
     @classmethod
     def configured(cls, config: Config, name: str) -> Self:
-        """Return the plan without a look at what is missing; raise ConfigError where it is not configured."""
+        """Return the plan without checking for needs; raise ConfigError if it is not configured."""
         if name not in config:
             raise ConfigError(
                 f"config: study {name!r} is not configured; add a key `{name}:` or name another --configfile"
@@ -268,20 +268,20 @@ class Declared(Generic[AnyEntry]):
 
     @cached_property
     def defaults(self) -> Config:
-        """The same with the published values alone."""
+        """The options with all published values."""
         return defaults(self.name, self.config)
 
     @property
     def subset(self) -> str:
-        """What part of the videos is evaluated, in words; "" where all are."""
+        """A description of the evaluated subset of videos; "" for all videos."""
         return describe(self.options["subset"])
 
     def chosen(self, dataset: Dataset) -> frozenset[str]:
-        """Return the videos of a data set that the configured subset holds."""
+        """Return the videos of a data set that are in the configured subset."""
         return frozenset(select(dataset.videos(), self.options["subset"]))
 
     def changed(self, *blocks: str) -> dict[str, Option]:
-        """Return the options in blocks of the study's configuration that are not the published ones."""
+        """Return the options in these blocks of the study's configuration that differ from the published ones."""
         pairs = {
             key: Option(mine, self.defaults[block][key])
             for block in blocks
@@ -290,10 +290,10 @@ class Declared(Generic[AnyEntry]):
         return {key: pair for key, pair in sorted(pairs.items()) if pair.differs}
 
     def shown_options(self, entry: AnyEntry, release: str) -> Mapping[str, Option]:
-        """Return the named options that matter to the entry's numbers and always stand beside them.
+        """Return the named options that are always shown with the entry's numbers.
 
-        They are the names of its features, if it has some; a benchmark adds its own. Those of a metric, of training, of
-        the entry itself and of how videos are read follow by `named_options`.
+        These are the names of its features, if it has any; a benchmark may add its own. `named_options` adds options of
+        training, of the entry and of decoding.
         """
         if not entry.features:
             return {}
@@ -301,9 +301,9 @@ class Declared(Generic[AnyEntry]):
         return {"features": Option("+".join(self.features(entry)), "+".join(published))}
 
     def named_options(self, entry: AnyEntry, release: str) -> Mapping[str, Option]:
-        """Return the options of an entry's numbers, besides those of a metric: the shown ones, and all changed ones.
+        """Return the options of an entry's numbers except metric options: the shown ones and all changed ones.
 
-        Changed are options of training, seeds among them, fields and settings of the entry, and how videos are read.
+        Options of training (including seeds), fields and settings of the entry, and options of decoding can be changed.
         """
         found = dict(self.shown_options(entry, release)) if entry.kind.method else {}
         for part in self.parts(entry):
@@ -337,7 +337,7 @@ class Declared(Generic[AnyEntry]):
 
     @property
     def releases(self) -> list[str]:
-        """The releases to fetch: those that jobs of the configured tables read."""
+        """The releases that jobs of the configured tables read."""
         jobs = (Job(release=release, entry=self.entries[entry]) for entry, release in self.pairs())
         return list(dict.fromkeys(each for job in jobs for each in (job.release, *self.reads(job))))
 
@@ -346,13 +346,13 @@ class Declared(Generic[AnyEntry]):
         return self.released.folder(release) / "release.json"
 
     def release_params(self, release: str) -> str:
-        """Return what decides a release's files, as text: its pins, and unpinned files in the mirror."""
+        """Return the cache key of a release's files: its pins and the unpinned files in the mirror."""
         listed = self.released.release_files(release)
         return digest([[f.path, f.wanted.sha256 or signature(f.wanted)] for f in listed])
 
     @cached_property
     def declared(self) -> Declaration:
-        """All its entries and tables."""
+        """All entries and tables."""
         return read(self)
 
     @cached_property
@@ -362,20 +362,20 @@ class Declared(Generic[AnyEntry]):
 
     @classmethod
     def all_tables(cls) -> list[str]:
-        """Return the names of all its files of tables."""
+        """Return the names of all table files."""
         return files_of(declaration(cls.folder))
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The configured tables, files of ``results/<name>/``."""
+        """The configured table files in ``results/<name>/``."""
         return tuple(self.options["tables"])
 
     def table_title(self, file: str) -> str:
-        """Return what a file of tables shows, in the words of their titles."""
+        """Return the title of a table file, from the titles of its tables."""
         return "; ".join(table.title for table in self.declared.tables if table.file == file)
 
     def check_table(self, file: str) -> None:
-        """Raise ConfigError where a file of tables is not configured."""
+        """Raise ConfigError if a table file is not configured."""
         if file not in self.tables:
             raise ConfigError(
                 f"config: {self.name}.tables: {file!r} is not one of {', '.join(self.tables)}; add it there"
@@ -383,23 +383,23 @@ class Declared(Generic[AnyEntry]):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What is made where no target is named."""
+        """The default targets."""
         return (*(f"{table}.csv" for table in self.tables), "report.html", *self.also_made)
 
     @property
     def results(self) -> list[Path]:
-        """All that is made of it."""
+        """All result files."""
         made = [*self.tables, *(["pairs"] if self.declared.pairs else [])]
         names = {*self.targets, *(f"{name}.{form}" for name in made for form in ("csv", "md"))}
         return [Path("results", self.name, name) for name in sorted(names)]
 
     def paper_file(self, file: str) -> Path | None:
-        """Return the paper's numbers of a table; None where it has none."""
+        """Return the file with the paper's numbers for a table, or None."""
         path = self.folder / "paper" / f"{file}.csv"
         return path if path.exists() else None
 
     def lines(self, file: str | None = None) -> Iterator[tuple[Table, Line, str]]:
-        """Yield the lines of a file of tables, or of all configured ones, with each release on which they stand."""
+        """Yield the lines of a table file, or of all configured ones, with each of their releases."""
         for table in self.declared.tables:
             if table.file in ([file] if file else self.tables):
                 for line in table.lines:
@@ -408,11 +408,11 @@ class Declared(Generic[AnyEntry]):
                             yield table, line, release
 
     def pairs(self, file: str | None = None) -> list[tuple[str, str]]:
-        """Return each entry with each configured release on which a table, or any configured one, shows it."""
+        """Return each entry with each configured release for which the table file, or any configured one, shows it."""
         return list(dict.fromkeys((line.entry, release) for _, line, release in self.lines(file)))
 
     def check_lines(self) -> None:
-        """Raise ConfigError where two entries give the same line of a table."""
+        """Raise ConfigError if two entries have the same line in a table."""
         named: dict[str, str] = {}
         for table, line, release in self.lines():
             named_options = self.named_options(self.entries[line.entry], release)

@@ -1,4 +1,4 @@
-"""Entries, which are computed, and tables, which show them."""
+"""Entries, which are computed, and the tables that show them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,17 +13,16 @@ MethodClass = type[Method[Any, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """How predictions are made.
+    """A kind of prediction.
 
-    method: imports and returns the method's class; None where nothing is predicted. revision: of its code: raise it
-    with a change that gives other numbers. options: the block of the configuration that decides its training, with
-    ``seeds``; "" where nothing is fitted. sees: words of what it may see in any case. settings: those of an entry: by
-    key the allowed values, each with the words of what it lets the method see; ``int``, any number from 1; ``str``, the
-    id of another entry. A tuple of one of these and None is a setting that may be left out. metrics: what its
-    predictions can be scored by; () is every metric. splits: where its entries are evaluated, unless they say it.
-    drawn: whether it draws, so that an entry has ``seeds``. decoded: whether its jobs read the videos themselves.
-    environment: the conda environment of its jobs; scored_in: that of its scores. gpu: whether its jobs use a GPU where
-    there is one.
+    method: imports and returns the class of the method; None if nothing is predicted. revision: of its code; raise it
+    with a change that alters numbers. options: the block of the configuration with its training options, including
+    ``seeds``; "" if nothing is fitted. sees: keywords of the inputs it always sees. settings: the settings of an entry:
+    allowed values by key, each with keywords of the inputs it adds; ``int`` allows any number from 1, ``str`` the id of
+    another entry. A tuple of one of these and None is an optional setting. metrics: the metrics that can score its
+    predictions; () means all. splits: the splits on which its entries are evaluated by default. drawn: whether it draws
+    random numbers, so that an entry has ``seeds``. decoded: whether its jobs decode videos. environment: the conda
+    environment of its jobs. scored_in: the environment of its scores. gpu: whether its jobs use a GPU if there is one.
     """
 
     method: Callable[[], MethodClass] | None
@@ -44,17 +43,18 @@ class Kind:
         return not self.metrics or metric in self.metrics
 
     def rule(self, setting: str) -> tuple[Any, bool]:
-        """Return what a setting may be, and whether it may be left out."""
+        """Return the allowed values of a setting, and whether it is optional."""
         allowed = self.settings[setting]
         return (allowed[0], True) if isinstance(allowed, tuple) else (allowed, False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What is computed: an entry of ``tables.yaml`` or of the configuration.
+    """An entry of ``tables.yaml`` or of the configuration: a method with its settings.
 
-    kind_name: the key of its kind. features: a key of the configuration's ``features``. inputs: words of what it may
-    see besides what its kind and settings say. seeds: one prediction of each. splits: where it is evaluated.
+    kind_name: the key of its kind. features: a key of ``features`` in the configuration. inputs: keywords of inputs it
+    may see in addition to those of its kind and settings. seeds: each gives one prediction. splits: the splits on which
+    it is evaluated.
     """
 
     id: str
@@ -73,12 +73,12 @@ class Entry:
 
     @property
     def task(self) -> str:
-        """The task that it predicts; "" in a benchmark of one."""
+        """The task that it predicts; "" in a benchmark with a single task."""
         return ""
 
     @property
     def record(self) -> dict[str, Any]:
-        """What of it decides predictions."""
+        """The fields that determine its predictions."""
         return {
             "kind": self.kind_name,
             "revision": self.kind.revision,
@@ -88,7 +88,7 @@ class Entry:
 
     @cached_property
     def sees(self) -> tuple[str, ...]:
-        """Words of all that it may see."""
+        """The keywords of all inputs it may see."""
         rules = {key: self.kind.rule(key)[0] for key, value in self.settings.items() if value is not None}
         chosen = [rule[self.settings[key]] for key, rule in rules.items() if isinstance(rule, Mapping)]
         return tuple(dict.fromkeys([*self.inputs, *self.kind.sees, *(word for words in chosen for word in words)]))
@@ -99,10 +99,10 @@ AnyEntry = TypeVar("AnyEntry", bound=Entry)
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """How a table names an entry.
+    """The line of an entry in a table.
 
-    releases: those on which it stands; () is all that have it. protocol: ``paper``, or ``beyond`` the paper's.
-    contexts: window lengths in seconds, None for unlimited, or a word that the benchmark reads.
+    releases: the releases that show it; () means every release that has the entry. protocol: ``paper``, or ``beyond``
+    the paper's. contexts: window lengths in seconds, None for unlimited, or a keyword of the benchmark.
     """
 
     entry: str
@@ -117,9 +117,9 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table: its name in the paper, what it is about, the metrics that are its columns, and its lines.
+    """A table: its name in the paper, its title, its metrics (columns) and its lines.
 
-    file: of ``results/<study>/``, without a suffix; a file may hold several tables. task: what its entries predict.
+    file: in ``results/<study>/``, without a suffix; a file may hold several tables. task: the task of its entries.
     """
 
     name: str
@@ -132,7 +132,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One entry on one release at one window length; None is unlimited."""
+    """One entry on one release at one window length; None means unlimited."""
 
     release: str
     entry: Any
@@ -140,5 +140,5 @@ class Job:
 
     @property
     def context(self) -> str:
-        """The window length as it stands in paths."""
+        """The window length in the form used in paths."""
         return paths.context_label(self.context_s)

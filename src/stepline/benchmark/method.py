@@ -10,9 +10,9 @@ from stepline.needs import Need
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """What a method says of one video, or of a part of it, with one seed; a subclass adds what it says.
+    """The prediction of a method for one video, or for a part of it, with one seed. Subclasses add fields.
 
-    Its fields make the columns of a Parquet file, see ``stepline.runs.predictions``.
+    The fields are the columns of a Parquet file, see ``stepline.runs.predictions``.
     """
 
     seed: int
@@ -25,30 +25,30 @@ PredictionT = TypeVar("PredictionT", bound=Prediction, covariant=True)
 
 
 class Method(Generic[InputsT, PredictionT]):
-    """How predictions are made. Made anew for each fit and each prediction.
+    """A prediction method. Each fit and each prediction job creates its own instance.
 
-    selection: how settings were chosen, in words; read after all predictions are made.
+    selection: a description of how settings were chosen, read after all predictions.
     """
 
     selection = ""
 
     def fit(self, inputs: InputsT, seed: int, path: Path) -> None:
-        """Fit on train, choose on val, and write the checkpoint of one seed to ``path``.
+        """Fit on train, select on val, and write the checkpoint of one seed to ``path``.
 
-        A fit that was killed goes on where it stopped.
+        A killed fit resumes where it stopped.
         """
         raise NotImplementedError
 
     def predict(self, inputs: InputsT, fits: Sequence[Path]) -> Iterable[PredictionT]:
-        """Yield the predictions. fits: one checkpoint per seed of the entry, in their order.
+        """Yield the predictions. fits: one checkpoint per seed of the entry, in order.
 
-        Raises UnavailableError where what is needed turns out not to be there.
+        Raises UnavailableError if an input turns out to be unavailable.
         """
         raise NotImplementedError
 
 
 class UnavailableError(Exception):
-    """What is needed turns out not to be there: no error, but a line of a table that says what it needs."""
+    """An input is unavailable. This is not a failure: the line of the table names what it needs."""
 
     def __init__(self, *needs: Need) -> None:
         super().__init__(*needs)

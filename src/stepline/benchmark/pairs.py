@@ -1,4 +1,4 @@
-"""The pairs of predictions whose difference is asked for: ``pairs:`` of ``tables.yaml``."""
+"""The pairs of predictions to compare: ``pairs:`` in ``tables.yaml``."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """A job of a pair, and the first line of the configured tables that shows it."""
+    """A job of a pair, and the first line that shows it in the configured tables."""
 
     table: Table
     line: Line
@@ -21,7 +21,7 @@ class Side:
 
 
 def pairs(benchmark: "Benchmark[Any]") -> list[tuple[Side, Side]]:
-    """Return the declared pairs on each release on which the configured tables show both sides."""
+    """Return the declared pairs, for each release for which the configured tables show both sides."""
     sides: dict[tuple[str, float | None, str], Side] = {}
     for table, line, release in benchmark.lines():
         for _, context_s in benchmark.contexts(table, line):
@@ -36,13 +36,13 @@ def pairs(benchmark: "Benchmark[Any]") -> list[tuple[Side, Side]]:
 
 
 def inputs(benchmark: "Benchmark[Any]") -> list[Path]:
-    """Return the scores that pairs are compared by."""
+    """Return the score files of all pairs."""
     jobs = [side.job for pair in pairs(benchmark) for side in pair]
     return list(dict.fromkeys(benchmark.scores(job) for job in jobs if not benchmark.missing(job.entry, job.release)))
 
 
 def params(benchmark: "Benchmark[Any]") -> str:
-    """Return what decides the comparison, besides scores, as text."""
+    """Return the cache key of the comparison, in addition to the scores."""
     listed = [
         [side.table.name, asdict(side.line), side.job.release, side.job.context, list(map(str, needs))]
         for pair in pairs(benchmark)

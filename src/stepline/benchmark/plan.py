@@ -1,6 +1,6 @@
-"""A benchmark's plan: which jobs there are, what each reads, and what decides its result.
+"""A benchmark's plan: its jobs, their inputs and their cache keys.
 
-The workflow asks and runs. Nothing is computed here, and nothing heavy is imported.
+The workflow queries the plan and runs the jobs. Nothing is computed here, and no heavy package is imported.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ from stepline.pipeline import Pipeline
 from stepline.spec import digest
 
 SCORES = "scores"
-"""What `stepline accept` calls them."""
+"""The name of scores in `stepline accept`."""
 FORMAT = 1
-"""Of files of predictions: raise it with a change of what they hold besides a benchmark's own columns."""
+"""The format of prediction files: raise it when columns other than a benchmark's own change."""
 
 
 class Benchmark(Declared[AnyEntry]):
@@ -33,7 +33,7 @@ class Benchmark(Declared[AnyEntry]):
 
     @classmethod
     def of(cls, config: Config, name: str) -> Self:
-        """Return the plan of a study; raise ConfigError where it is not configured, or impossible."""
+        """Return the plan of a study; raise ConfigError if it is not configured or impossible."""
         plan = cls.configured(config, name)
         check_class(plan)
         plan.check_features()
@@ -53,7 +53,7 @@ class Benchmark(Declared[AnyEntry]):
 
     @cached_property
     def footage(self) -> Mapping[str, Footage]:
-        """The videos of its data sets, by name."""
+        """The videos of its data sets, by data set."""
         names = tuple(dict.fromkeys(name for entry in self.shown.values() for name in self.features(entry)))
         key = f"{self.name}.features"
         return {name: Footage(self.config, each, key, names, self.decoding) for name, each in self.datasets.items()}
@@ -66,11 +66,11 @@ class Benchmark(Declared[AnyEntry]):
 
     @property
     def weights(self) -> Sequence[str]:
-        """The names of the weights to fetch, besides those of its videos' features."""
+        """The names of the weights to fetch, in addition to those of backbones."""
         return ()
 
     def check_features(self) -> None:
-        """Raise ConfigError where a name at ``features`` can be neither a backbone's nor an imported bank's."""
+        """Raise ConfigError if a name under ``features`` can be neither a backbone nor an imported bank."""
         for key, names in self.options.get("features", {}).items():
             for name in names:
                 for footage in self.footage.values():
@@ -82,20 +82,20 @@ class Benchmark(Declared[AnyEntry]):
         return [name for name in self.features(entry) if footage and footage.is_backbone(name)]
 
     def imported(self, entry: AnyEntry, release: str) -> list[str]:
-        """Return which of the entry's features are files of others, in words."""
+        """Return a description of each of the entry's imported features."""
         footage = [(self.footage[self.dataset(release)], name) for name in self.features(entry)]
         return [
             f"imported files: {each.inputs(name)[0].parent}" for each, name in footage if not each.is_backbone(name)
         ]
 
     def decoding(self) -> list[Path]:
-        """Return the predictions of the jobs that read the videos themselves."""
+        """Return the prediction files of jobs that decode videos."""
         return [self.predictions(job) for job in self.jobs() if job.entry.kind.decoded]
 
     def listed_by(self, entry: AnyEntry, release: str) -> Sequence[str]:
-        """Return the releases that must be there before the entry's jobs are known.
+        """Return the releases that must exist before the entry's jobs are known.
 
-        They are what lists the videos that it reads, and what has no known sha256.
+        These are the release that lists its videos, and releases with files that have no pinned sha256.
         """
         reads = self.reads(Job(release=release, entry=entry))
         unpinned = [each for each in reads if not all(file.wanted.sha256 for file in self.released.release_files(each))]
@@ -105,13 +105,13 @@ class Benchmark(Declared[AnyEntry]):
         return unpinned
 
     def _reads_videos(self, entry: AnyEntry, release: str) -> bool:
-        """Return whether an entry reads videos of a data set, or features that are computed from them."""
+        """Return whether an entry reads videos of a data set, or features computed from them."""
         return self.dataset(release) in self.footage and bool(entry.kind.decoded or self.backbones(entry, release))
 
-    # What is missing
+    # Needs
 
     def missing(self, entry: AnyEntry, release: str) -> tuple[Need, ...]:
-        """Return what the entry is missing on a release before any job of it can run."""
+        """Return the unmet needs of the entry's jobs on a release."""
         if (entry.id, release) not in self._missing:
             listed = [each for each in self.listed_by(entry, release) if not self.released.is_there(each)]
             found = [Need("release", f"{self.name}/{each}") for each in listed]
@@ -125,15 +125,15 @@ class Benchmark(Declared[AnyEntry]):
         return {}
 
     def missing_line(self, line: Line, release: str) -> tuple[Need, ...]:
-        """Return what a line is missing; what is copied from the paper is missing nothing."""
+        """Return the unmet needs of a line; a line copied from the paper has none."""
         return () if self.is_reference(line) else self.missing(self.entries[line.entry], release)
 
     def at(self, changes: Config) -> Config:
-        """Return changes of the study's part of the configuration where they stand in the whole."""
+        """Return changes to the study's part as changes to the whole configuration."""
         return {self.name: changes}
 
     def filled_by(self, file: str, needs: Sequence[Need]) -> str:
-        """Return the commands that bring what is missing and make a file of the results again; "" where none would."""
+        """Return the commands that meet the needs and recompute a result file; "" if no command can."""
         if not needs or any(need.kind == "samples" for need in needs):
             return ""
         changes: Config = {}
@@ -150,9 +150,9 @@ class Benchmark(Declared[AnyEntry]):
     # Jobs
 
     def jobs(self, file: str | None = None, entry: str = "") -> Iterator[Job]:
-        """Yield the jobs of all entries of a table, or of all configured ones, that can be computed; or of one entry.
+        """Yield the jobs that can be computed: of one entry, of a table file, or of all configured tables.
 
-        Of one entry alone, others are not looked at: what these are missing may be in files that no job of it reads.
+        With ``entry``, other entries are not examined: their needs may depend on files that its jobs do not read.
         """
         listed = [each for each in self.lines(file) if entry in ("", each[1].entry)]
         jobs = (job for table, line, release in listed for job in self._jobs(table, line, release))
@@ -165,7 +165,7 @@ class Benchmark(Declared[AnyEntry]):
                 yield Job(release=release, entry=entry, context_s=context_s)
 
     def job(self, release: str, entry: str, context: str) -> Job:
-        """Return one job; raise ConfigError where there is no such job, MissingError where something is missing."""
+        """Return one job; raise ConfigError if there is no such job, MissingError if a need is not met."""
         for job in self.jobs(entry=entry):
             if (job.release, job.context) == (release, context):
                 return job
@@ -177,7 +177,7 @@ class Benchmark(Declared[AnyEntry]):
         raise ConfigError(f"{self.name} has no entry {entry!r} on {release!r} at {context!r}")
 
     def record(self, job: Job) -> dict[str, Any]:
-        """Return all that decides the predictions of a job: its spec."""
+        """Return the spec of a job: everything that determines its predictions."""
         entry = job.entry
         record: dict[str, Any] = {
             "study": self.name,
@@ -195,23 +195,23 @@ class Benchmark(Declared[AnyEntry]):
         return record | dict(self.decides(job))
 
     def spec(self, job: Job) -> str:
-        """Return the 8 hex digits of the job's spec."""
+        """Return the digest of the job's spec, 8 hex digits."""
         return digest(self.record(job))
 
     def fit_params(self, job: Job) -> str:
-        """Return what decides a fit, besides its inputs, as text."""
+        """Return the cache key of a fit, in addition to its inputs."""
         return canonical_json(self.record(job))
 
     def predict_params(self, job: Job) -> str:
-        """Return what decides predictions, besides their inputs, as text."""
+        """Return the cache key of predictions, in addition to their inputs."""
         return canonical_json({"format": FORMAT, "spec": self.record(job)})
 
     def fit_inputs(self, job: Job) -> list[Path]:
-        """Return what fitting reads."""
+        """Return the inputs of fitting."""
         return self._inputs(job, "fit")
 
     def predict_inputs(self, job: Job) -> list[Path]:
-        """Return what predicting reads."""
+        """Return the inputs of predicting."""
         return [*self._inputs(job, "predict"), *(self.fits(job) if job.entry.trained else [])]
 
     def fits(self, job: Job) -> list[Path]:
@@ -219,7 +219,7 @@ class Benchmark(Declared[AnyEntry]):
         return [paths.fit(self.name, job.release, job.entry.id, job.context, seed) for seed in job.entry.seeds]
 
     def predictions(self, job: Job) -> Path:
-        """Return the file of a job's predictions; the record of what made them stands beside it."""
+        """Return the file of a job's predictions; their record is next to it."""
         return paths.predictions(self.name, job.release, job.entry.id, job.context)
 
     def scores(self, job: Job) -> Path:
@@ -235,11 +235,11 @@ class Benchmark(Declared[AnyEntry]):
         return list(dict.fromkeys([*inputs, *self.reads_besides(job, stage)]))
 
     def score_inputs(self, job: Job) -> list[Path]:
-        """Return what scoring reads besides the predictions."""
+        """Return the inputs of scoring other than the predictions."""
         return list(dict.fromkeys([self.release_manifest(job.release), *self.reads_besides(job, "score")]))
 
     def score_params(self, job: Job) -> str:
-        """Return what decides scores, besides their inputs, as text."""
+        """Return the cache key of scores, in addition to their inputs."""
         metrics = [metric for metric in self.metrics if job.entry.kind.scores(metric) and self.measures(job, metric)]
         keys = {key for metric in metrics for key in self.options_of(job.entry, metric)}
         chosen = {key: self.options["metrics"][key] for key in {*keys, "bootstrap_samples", "bootstrap_seed"}}
@@ -249,9 +249,9 @@ class Benchmark(Declared[AnyEntry]):
         )
 
     def read_score(self, job: Job) -> dict[str, Any]:
-        """Return a job's score; raise StoreError where it is damaged.
+        """Return a job's score; raise StoreError if it is damaged.
 
-        One that is absent waits for the next run: what its entry reads came after this one had listed its jobs.
+        An absent score is computed by the next run: its inputs appeared after this run had listed its jobs.
         """
         path = self.scores(job)
         if not path.exists():
@@ -259,7 +259,7 @@ class Benchmark(Declared[AnyEntry]):
         return read_score(path)
 
     def table_inputs(self, file: str) -> list[Path]:
-        """Return what a table collects: scores, releases that are counted, and the records that videos are deleted."""
+        """Return the inputs of a table: scores, counted releases, and records of deleted videos."""
         jobs = list(self.jobs(file))
         scores = [*map(self.scores, jobs)]
         counted = [
@@ -272,7 +272,7 @@ class Benchmark(Declared[AnyEntry]):
         return list(dict.fromkeys([*scores, *counted, *dropped]))
 
     def table_params(self, file: str) -> str:
-        """Return what decides a table, besides scores: declarations, needs, options and the paper's numbers."""
+        """Return the cache key of a table, in addition to scores: declarations, needs, options and paper numbers."""
         listed = [
             [
                 table.name,
@@ -294,7 +294,7 @@ class Benchmark(Declared[AnyEntry]):
         return digest([listed, self.options, missing, words, compared])
 
     def stale(self) -> Iterator[str]:
-        """Yield a line on what stays though its source changed: predictions by their kind, and scores."""
+        """Yield a warning for each kind of predictions, and for scores, that another version of the source computed."""
         found: dict[str, list[Path]] = {}
         source = cache(lambda name: self.scoring_source() if name == SCORES else self.source(self.kinds[name]))
         for job in self.jobs():
@@ -311,31 +311,31 @@ class Benchmark(Declared[AnyEntry]):
             raised = f"`{type(self).__name__}.revision`" if scored else "its revision"
             yield (
                 f"{len(stale)} of the {what} of {self.name}, {stale[0]}{', ...' * (len(stale) > 1)}, were made by "
-                f"other {by}: where numbers change, raise {raised}; where they do not, run "
+                f"other {by}: if the numbers change, raise {raised}; if they do not, run "
                 f"`{current().verb('accept', self.name, name)}`"
             )
 
     @property
     def report_tables(self) -> Sequence[str]:
-        """The files of tables that the page shows: the configured ones."""
+        """The table files on the page: the configured ones."""
         return self.tables
 
     def report_inputs(self) -> list[Path]:
-        """Return what the page shows: its tables."""
+        """Return the inputs of the page: its tables."""
         return [Path("results", self.name, f"{file}.csv") for file in self.report_tables]
 
 
 def read_score(path: Path) -> dict[str, Any]:
-    """Return the score in a file; raise StoreError where it is damaged."""
+    """Return the score in a file; raise StoreError if it is damaged."""
     score = read_json(path)
     metrics = score.get("metrics") if isinstance(score, dict) and "needs" in score else None
     if not isinstance(metrics, dict) or not all(isinstance(each, dict) for each in metrics.values()):
-        raise StoreError(f"{path} is no score: remove it and run the same again")
+        raise StoreError(f"{path} is not a score: remove it and run the same again")
     return score  # type: ignore[no-any-return]
 
 
 def _put(changes: Config, options: Config, need: Need) -> None:
-    """Add to ``changes`` what makes a key of ``options`` hold the value that is needed; to a list it is added."""
+    """Add to ``changes`` the value that a need requires of ``options``; values are appended to lists."""
     *blocks, last = need.what.split(".")[1:]
     for block in blocks:
         changes, options = changes.setdefault(block, {}), options[block]
@@ -344,11 +344,11 @@ def _put(changes: Config, options: Config, need: Need) -> None:
 
 
 def _content(path: Path) -> dict[str, Any]:
-    """Return what a file of JSON holds; nothing where it is absent or no object."""
+    """Return the object in a JSON file; empty if the file is absent or is not an object."""
     content = read_json(path) if path.exists() else None
     return content if isinstance(content, dict) else {}
 
 
 def _differs(made: Mapping[str, Any], source: str) -> bool:
-    """Return whether a record names a source, and neither it nor the accepted one is ``source``."""
+    """Return whether a record has a source digest, and neither it nor the accepted one equals ``source``."""
     return bool(made.get("source")) and source not in (made["source"], made.get("accepted"))

@@ -1,4 +1,4 @@
-"""The source of methods and of scoring: modules, with what they import of their benchmark, of models and of metrics."""
+"""Digests of the source of methods and scoring, including imports from their benchmark, models and metrics."""
 
 import ast
 import hashlib
@@ -13,15 +13,15 @@ from stepline.syntax import code_text, imported
 
 ROOT = Path(__file__).parents[1]
 SHARED = ("models", "metrics")
-"""Packages of Stepline whose modules are part of the methods that import them."""
+"""Packages of Stepline whose modules count as part of the methods that import them."""
 
 
 def source_digest(method: Callable[[], Any], package: str, folder: Path, *, apart: str) -> str:
-    """Return the first 8 hex digits of the sha256 of a method's source; comments, docstrings and layout play no part.
+    """Return the first 8 hex digits of the sha256 of a method's source, without comments, docstrings and layout.
 
-    method: of a `Kind`. package: of the benchmark, whose files are in ``folder``. apart: the module with the benchmark
-    itself, which reads no video: neither it nor the module of ``method`` counts, as both lead to all methods; they do
-    where the method stands there itself. Nothing is imported.
+    method: of a `Kind`. package: of the benchmark, with its files in ``folder``. apart: the module with the benchmark
+    class. Neither it nor the module of ``method`` counts, because both import all methods, unless the method is defined
+    there. Nothing is imported.
     """
     own = method.__module__
     waiting = [name for name in _imported_by(method) if _file(name, package, folder)] or [own]
@@ -29,9 +29,9 @@ def source_digest(method: Callable[[], Any], package: str, folder: Path, *, apar
 
 
 def scoring_digest(hooks: Iterable[Callable[..., Any]], package: str, folder: Path, *, apart: Collection[str]) -> str:
-    """Return the same of functions that score, their own code and what they import.
+    """Return the same digest for scoring functions: their own code and their imports.
 
-    apart: modules that do not count, as they lead to all methods.
+    apart: modules that do not count, because they import all methods.
     """
     texts = []
     for hook in hooks:
@@ -50,7 +50,7 @@ def _imported_by(function: Any) -> Iterator[str]:
 
 
 def _texts(waiting: list[str], package: str, folder: Path, left_out: Collection[str]) -> list[str]:
-    """Return the code of modules, and of those that they import, in the order of their names."""
+    """Return the code of the modules and their imports, sorted by name."""
     found: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
@@ -70,7 +70,7 @@ def _file(module: str, package: str, folder: Path) -> Path | None:
 
 @cache
 def _read(path: Path, module: str) -> tuple[str, tuple[str, ...]]:
-    """Return a module's code as text, and the names of all that it imports, also within functions."""
+    """Return a module's code as text and the names of its imports, including those inside functions."""
     source = path.read_text(encoding="utf-8")
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     return code_text(source), tuple(imported(ast.parse(source), package))

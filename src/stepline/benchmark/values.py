@@ -1,4 +1,4 @@
-"""What scoring makes of predictions and truth: a number for each sample, window, segment or query."""
+"""The result of scoring: a number for each sample, window, segment or query."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Values:
-    """One metric of one seed's predictions.
+    """One metric of the predictions of one seed.
 
-    videos: (N,) of the units; they are the same, in the same order, with every seed. values: (N,) in percent or counts;
-    NaN leaves a unit out. weights: (N,), None where all count the same. counts: such as ``n_listed``, the videos that
-    the release lists, ``n_samples``, and ``n_videos``, where it is not the number of ``videos`` that are not left out.
-    drawn: whether the seed plays a part. draw_sd: where guesses count with their expectation, the standard deviation
-    that the mean would have if they were drawn. interval: whether units of different videos are independent, so that an
-    interval over videos means something. corpus: the value of all units together, where the metric has one that is not
-    their mean, such as BLEU; it has no interval.
+    videos: (N,) the video of each unit; equal and in the same order for every seed. values: (N,) in percent or counts;
+    NaN excludes a unit. weights: (N,), None for equal weights. counts: such as ``n_listed``, the number of videos that
+    the release lists, ``n_samples``, and ``n_videos`` if it is not the number of included ``videos``. drawn: whether
+    the values depend on the seed. draw_sd: if guesses score their expectation, the standard deviation that the mean
+    would have if they were drawn. interval: whether units of different videos are independent, so that an interval over
+    videos is meaningful. corpus: the value of all units together if it is not their mean, as for BLEU; it has no
+    interval.
     """
 
     videos: Sequence[str]

@@ -1,4 +1,4 @@
-"""The words of tables: metrics, what a method may see, and options beside the published ones."""
+"""The vocabulary of tables: metrics, inputs that a method may see, and options with their published values."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +8,8 @@ from typing import Any
 class Metric:
     """A column of a table.
 
-    title: at its head. count: a whole number; any other is a percentage. lower_is_better: its direction. options: the
-    keys of ``metrics`` in the configuration that decide it, besides those of the intervals.
+    title: its heading. count: it is a whole number instead of a percentage. lower_is_better: its direction. options:
+    the keys of ``metrics`` in the configuration that affect it, without those of intervals.
     """
 
     title: str
@@ -20,9 +20,9 @@ class Metric:
 
 @dataclass(frozen=True)
 class Sees:
-    """What a method may see: a word, as it stands in the column ``inputs``, and its text.
+    """An input that a method may see: its keyword in the column ``inputs``, and its description.
 
-    oracle: no system would have it. split: of the release, where it is one.
+    oracle: no real system would have it. split: the split of the release, if it is one.
     """
 
     word: str
@@ -39,9 +39,9 @@ VAL = Sees("val", "the validation recordings", split="val")
 
 @dataclass(frozen=True)
 class Option:
-    """The value of a named option, and the published one; a number by another value cannot be compared.
+    """The value of a named option, and the published value; numbers with another value are not comparable.
 
-    published: the default where the paper says nothing; then ``said`` is False.
+    published: the default if the paper does not state it; ``said`` is then False.
     """
 
     value: Any
@@ -50,5 +50,5 @@ class Option:
 
     @property
     def differs(self) -> bool:
-        """Whether the value is another than the published one, or than the default."""
+        """Whether the value differs from the published one, or from the default."""
         return bool(self.value != self.published)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "Verbs") -> None:
     """Add the verbs."""
-    verb = verbs.add_parser("bank", help="compare, import and export features")
+    verb = verbs.add_parser("bank", help="compare, import and export features of a data set")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     action = actions.add_parser("compare", help="cosine by time, and which of two is late")
@@ -49,7 +49,7 @@ def add(verbs: "Verbs") -> None:
     action.add_argument("--suffix", default="", help="put after a video's id, such as .mp4")
     action.set_defaults(run=_export)
 
-    verb = verbs.add_parser("verify", help="find damaged features; the next run makes these videos' anew")
+    verb = verbs.add_parser("verify", help="find damaged features and remove them; the next run computes them")
     verb.add_argument("folders", metavar="SPEC_FOLDER", type=Path, nargs="*", help="default: all features/*/*")
     verb.set_defaults(run=_verify)
 

@@ -18,7 +18,7 @@ PACKAGES = {"backbone": "stepline.backbones.parity", "head": "stepline.models.pa
 def add(verbs: "Verbs") -> None:
     """Add the verbs."""
     for what, names in CHECKED.items():
-        verb = verbs.add_parser(what, help=f"check that a {what} gives the reference implementation's outputs")
+        verb = verbs.add_parser(what, help=f"compare a {what} with its reference implementation")
         actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
         action = actions.add_parser("check", help="fill the model by the parity recipe and compare every output")
         action.add_argument("name", metavar="NAME", help=", ".join(names))

@@ -27,7 +27,7 @@ def prompt(parsed: argparse.Namespace) -> None:
     An error is one line, and the next question can be asked. Raises SteplineError where there is nothing to search at
     the start.
     """
-    from stepline.cli import report
+    from stepline.cli.failure import failed
 
     with Loaded(parsed) as loaded:
         loaded.ask("")
@@ -35,7 +35,7 @@ def prompt(parsed: argparse.Namespace) -> None:
             try:
                 said = loaded.ask(text)
             except (SteplineError, ModuleNotFoundError, OSError) as error:
-                report(error, parsed.verb)
+                failed(error, parsed.verb)
             else:
                 print(said, flush=True)
 

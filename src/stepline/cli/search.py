@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "Verbs") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("search", help="the videos that are most like a text, with moment and steps")
+    verb = verbs.add_parser("search", help="find videos, moments and steps by a text")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.add_argument("text", nargs="?", help="default: a text a line from standard input, until an empty line")
     verb.add_argument("--backbone", help="a network with a text tower, or a sentence encoder; see docs/search.md")

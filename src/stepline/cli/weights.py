@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepline import models
+from stepline.cli.lines import columns
 from stepline.errors import MissingError, SteplineError, StoreError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "Verbs") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("weights", help="the networks' published weights: which are there, and are they whole")
+    verb = verbs.add_parser("weights", help="list, fetch and check the networks' published weights")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
     action = actions.add_parser("list", help="the files, where they are, their licences and where they come from")
     action.set_defaults(run=_list)
@@ -33,9 +34,7 @@ def _list(_: argparse.Namespace) -> None:
 
     lines: list[tuple[str, ...]] = [("name", "file", "bytes", "where", "sha256", "licence", "origin")]
     lines += [line for weights in WEIGHTS.values() for line in _lines(weights)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    print(columns(lines))
 
 
 def _lines(weights: "Weights") -> list[tuple[str, ...]]:

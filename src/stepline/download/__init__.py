@@ -1,4 +1,4 @@
-"""Downloads: the mirror first, then http(s) or yt-dlp; whole and checked, or recorded with a reason."""
+"""Downloads: from the mirror, http(s) or yt-dlp. A file is complete and checked, or its failure is recorded."""
 
 from stepline.download.host import unreachable
 from stepline.download.http import fetch_file

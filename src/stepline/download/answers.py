@@ -1,4 +1,4 @@
-"""Clients of services that answer in JSON: an answer has a limit of length and of time, and names no key."""
+"""Clients of JSON services. Responses are limited in length and time, and API keys are removed from them."""
 
 import json
 import time
@@ -10,19 +10,19 @@ import httpx
 from stepline.errors import DownloadError
 
 MOST_BYTES = 64 << 20
-"""Of an answer."""
+"""The maximum length of a response."""
 
 
 def service_client(*, timeout_s: float, **options: Any) -> httpx.Client:
-    """Return a client that follows no redirects and waits so long for an answer, and as long for all of its body.
+    """Return a client that follows no redirects and waits ``timeout_s`` for a response, and as long for its body.
 
-    Reading an answer raises DownloadError where it has more than ``MOST_BYTES`` or is compressed, httpx.ReadTimeout
-    where it takes too long.
+    Reading a response raises DownloadError if it has more than ``MOST_BYTES`` or is compressed, and httpx.ReadTimeout
+    if it takes too long.
     """
 
     def bound(response: httpx.Response) -> None:
         if (coding := response.headers.get("content-encoding", "identity")) != "identity":
-            raise DownloadError(f"{response.url.host}: the answer is compressed ({coding}), which was not asked for")
+            raise DownloadError(f"{response.url.host}: the response is compressed ({coding}), which was not requested")
         response.stream = _Bounded(response.stream, time.monotonic() + timeout_s, response.url.host)  # type: ignore[arg-type]
 
     headers = {"Accept-Encoding": "identity"} | options.pop("headers", {})
@@ -48,9 +48,9 @@ class _Bounded(httpx.SyncByteStream):
 
 
 def without_key(answer: Any, key: str) -> Any:
-    """Return a JSON value in which ``***`` stands for the key, which a service may repeat.
+    """Return a JSON value in which ``***`` replaces the key, because a service may repeat it.
 
-    A key of less than 16 characters is a placeholder, as local services take it, and may stand in an answer by chance.
+    A key of less than 16 characters is a placeholder for a local service. It is kept, as it may occur by chance.
     """
     if len(key) < 16:
         return answer

@@ -1,4 +1,4 @@
-"""Whether a host answers: found out once for each host and run."""
+"""Whether a host responds: tested once per host and run."""
 
 import os
 import re
@@ -13,22 +13,22 @@ from stepline.io import read_json, write_json
 
 PROBE_S = 10.0
 RUN = f"{os.getpid()}-{time.time_ns()}"
-"""Names this process where it is no job of a workflow run."""
+"""The run id of a process that is not a job of a workflow run."""
 
 
 SECRET = re.compile(r"([?&;][^=&#\s]*(?:token|key|sig|auth|pass|secret|credential)[^=&#\s]*=)[^&#\s]+", re.IGNORECASE)
-"""A value in an address that lets its bearer in."""
+"""A credential in the query of an address."""
 
 
 def shown(text: str) -> str:
-    """Return ``text`` with no user name, password or token in its addresses."""
+    """Return ``text`` without user names, passwords and tokens in its addresses."""
     return SECRET.sub(r"\1***", re.sub(r"(?<=://)[^/?#\s]*@", "", text))
 
 
 def unreachable(url: str) -> str:
-    """Return why the host of ``url`` does not answer, or "" where it does: one probe of at most 10 s per host and run.
+    """Return why the host of ``url`` does not respond, or "" if it does: one probe of at most 10 s per host and run.
 
-    The jobs of one workflow run (``STEPLINE_RUN``) share what the first of them found.
+    The jobs of a workflow run (``STEPLINE_RUN``) share the result of the first probe.
     """
     try:
         host = urlsplit(url).netloc.rpartition("@")[2]
@@ -47,7 +47,7 @@ def unreachable(url: str) -> str:
 
 
 def leave_alone(url: str, reason: str) -> None:
-    """Let nothing in this run ask the host of ``url`` again, which said ``reason``."""
+    """Stop all requests to the host of ``url`` in this run, because of ``reason``."""
     host = urlsplit(url).netloc.rpartition("@")[2]
     write_json(_memory(host), {"reason": f"{host} is left alone until the next run: {reason}"})
 
@@ -57,9 +57,9 @@ def _memory(host: str) -> Path:
 
 
 def _probe(url: str) -> str:
-    """Return why ``url`` does not answer, or "".
+    """Return why ``url`` does not respond, or "".
 
-    Looking up a name and trying its addresses in turn obey no timeout, so the probe has a thread that is left behind.
+    Name resolution and the attempts on each address have no timeout, so the probe runs in a thread that is abandoned.
     """
     import httpx
 

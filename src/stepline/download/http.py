@@ -1,4 +1,4 @@
-"""Files over http(s): whole and checked, or an error of one line."""
+"""File downloads over http(s): complete and checked, or a one-line error."""
 
 import os
 import re
@@ -19,31 +19,31 @@ ATTEMPTS = 3
 STALL_S = 60.0
 LONGEST_WAIT_S = 60.0
 REDIRECTS = 10
-"""Followed in a row."""
+"""The maximum number of redirects in a row."""
 SLOWEST = 1000
-"""Bytes per second; below it for ``STALL_S`` seconds, a transfer is as good as stalled."""
+"""Bytes per second. A transfer that is slower for ``STALL_S`` seconds counts as stalled."""
 MOST_UNTOLD = 64 << 30
-"""Bytes of a file whose server does not say how long it is; at most half of the free disk, too."""
+"""The maximum size in bytes of a file whose server does not state its length; also at most half of the free disk."""
 CODINGS = {"gzip", "x-gzip", "deflate", "compress", "br", "zstd"}
 
 
 class GoneError(DownloadError):
-    """A download that the site says it no longer has."""
+    """The site reports that the file no longer exists."""
 
 
 class MismatchError(DownloadError):
-    """A download that is another file than the one that is listed."""
+    """The downloaded file is not the listed one."""
 
 
 def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: float = 0.0) -> None:
-    """Download ``url`` to ``path``; a cut transfer goes on where it stopped, also in a later run.
+    """Download ``url`` to ``path``. An interrupted transfer is resumed, also in a later run.
 
-    It starts again where the server does not say that the file is still the same one, by ETag or Last-Modified, or
-    sends another part than the one that is asked for.
-    rate: most bytes per second; 0 for no limit.
-    Raises GoneError where the server says 404 or 410, MismatchError where the file has another length or sha256,
-    DownloadError where the host does not answer, refuses, has no end of the file, or sends nothing for ``STALL_S``
-    seconds time and again.
+    It restarts from the beginning if the server does not confirm by ETag or Last-Modified that the file is unchanged,
+    or if it sends another part than the requested one.
+    rate: maximum bytes per second; 0 for no limit.
+    Raises GoneError if the server returns 404 or 410, MismatchError if the file has another length or sha256, and
+    DownloadError if the host does not respond, refuses, sends an endless file, or repeatedly sends nothing for
+    ``STALL_S`` seconds.
     """
     if reason := unreachable(url):
         raise DownloadError(reason)
@@ -59,7 +59,7 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: f
     except (DownloadError, OSError) as error:
         if isinstance(error, EnoughError):
             leave_alone(url, str(error))
-        if not _known(part)[0]:  # no later run could go on from it
+        if not _known(part)[0]:  # no later run could resume it
             _discard(part)
         raise
     if sha256 and (got := sha256_file(part)) != sha256:
@@ -69,14 +69,14 @@ def fetch_file(url: str, path: Path, *, sha256: str = "", size: int = 0, rate: f
 
 
 def client(**options: Any) -> "httpx.Client":
-    """Return a client that follows redirects, ten in a row, and waits ``STALL_S`` seconds for each answer."""
+    """Return a client that follows up to ten redirects in a row and waits ``STALL_S`` seconds for each response."""
     import httpx
 
     return httpx.Client(follow_redirects=True, max_redirects=REDIRECTS, timeout=STALL_S, **options)
 
 
 def settle(part: Path, path: Path, *about: Path) -> None:
-    """Make the whole download ``part`` the file ``path``; a kill leaves one of the two, and nothing ``about`` it."""
+    """Rename the complete download ``part`` to ``path`` and remove the files ``about`` it. A kill leaves one file."""
     with open(part, "rb") as file:
         os.fsync(file.fileno())
     for each in about:
@@ -85,9 +85,9 @@ def settle(part: Path, path: Path, *about: Path) -> None:
 
 
 def refuse(url: str, response: "httpx.Response") -> None:
-    """Raise what an answer without content is: GoneError for 404 and 410, WorthRetryingError where it may pass.
+    """Raise the error for a response without content: GoneError for 404 and 410, WorthRetryingError if it may pass.
 
-    One that is compressed is refused too: that was not asked for, and neither its length nor a part of it would fit.
+    A compressed response is refused too: compression was not requested, and its length and parts would not match.
     """
     status = response.status_code
     if may_pass(status):
@@ -97,13 +97,13 @@ def refuse(url: str, response: "httpx.Response") -> None:
     if status not in (200, 206):
         raise DownloadError(f"{shown(url)}: HTTP {status}")
     if (coding := response.headers.get("content-encoding", "").lower()) in CODINGS:
-        raise DownloadError(f"{shown(url)}: it comes compressed ({coding}), which was not asked for")
+        raise DownloadError(f"{shown(url)}: the server sent it compressed ({coding}), which was not requested")
 
 
 def part_of(response: "httpx.Response") -> tuple[int, int]:
-    """Return where the part in an answer with status 206 starts, -1 where it does not say so, and the whole's length.
+    """Return the start of the part in a response with status 206, or -1, and the length of the whole file, or 0.
 
-    The length is 0 where it does not say.
+    -1 and 0 mean that the response does not state them.
     """
     found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("content-range", ""), re.ASCII)
     if not found:
@@ -112,12 +112,12 @@ def part_of(response: "httpx.Response") -> tuple[int, int]:
 
 
 def _version_of(part: Path) -> Path:
-    """Return the file that says of which version on the server ``part`` is a part, and the whole's length."""
+    """Return the path of the file that records the server's version of ``part`` and the length of the whole file."""
     return part.with_suffix(".version")
 
 
 def _known(part: Path) -> tuple[str, int]:
-    """Return the version of which ``part`` is a part and the length of the whole; "" and 0 of what is not known."""
+    """Return the server's version of ``part`` and the length of the whole file; "" and 0 if unknown."""
     if not (part.exists() and _version_of(part).exists()):
         return "", 0
     found = re.fullmatch("([ -~]+)\n([0-9]{1,20})", _version_of(part).read_text(errors="replace"))
@@ -158,7 +158,7 @@ def _transfer(url: str, part: Path, size: int, rate: float) -> None:
 
 
 def _fits(response: "httpx.Response", have: int, kept: str, length: int) -> bool:
-    """Return whether an answer goes on where the partial file ends; one with the whole does."""
+    """Return whether a response continues the partial file. A response with the whole file does."""
     if response.status_code != 206:
         return True
     start, of = part_of(response)
@@ -166,29 +166,29 @@ def _fits(response: "httpx.Response", have: int, kept: str, length: int) -> bool
 
 
 def _length(response: "httpx.Response") -> int:
-    """Return how long the whole file is; 0 where the server does not say."""
+    """Return the length of the whole file; 0 if the server does not state it."""
     if response.status_code == 206:
         return part_of(response)[1]
     return 0 if "transfer-encoding" in response.headers else int(response.headers.get("content-length", 0))
 
 
 def _most(url: str, part: Path, have: int, size: int, length: int) -> tuple[int, DownloadError]:
-    """Return how long the partial file may become, and the error where more comes."""
+    """Return the maximum length of the partial file, and the error to raise beyond it."""
     disk = shutil.disk_usage(part.parent)
     if size:
         if length > size:
             raise MismatchError(f"{shown(url)}: wrong length: {length} of {size} bytes")
         return size, MismatchError(f"{shown(url)}: wrong length: more than {size} bytes")
     if length > disk.total:
-        raise DownloadError(f"{shown(url)}: its server says that it has {length} bytes, more than the disk holds")
+        raise DownloadError(f"{shown(url)}: it has {length} bytes, more than the disk can hold")
     if length:
         return length, MismatchError(f"{shown(url)}: wrong length: more than {length} bytes")
     most = have + min(MOST_UNTOLD, disk.free // 2)
-    return most, DownloadError(f"{shown(url)}: its server does not say how long it is, and sent more than {most} bytes")
+    return most, DownloadError(f"{shown(url)}: the server does not state its length and sent more than {most} bytes")
 
 
 def _save(response: "httpx.Response", part: Path, most: tuple[int, DownloadError], rate: float) -> None:
-    """Append the body to ``part`` as it comes, at no more than ``rate`` bytes per second."""
+    """Append the body to ``part`` as it arrives, at no more than ``rate`` bytes per second."""
     began, came, waited_s, meanwhile = time.monotonic(), 0, 0.0, 0
     with open(part, "ab") as file:
         asked = began
@@ -208,7 +208,7 @@ def _save(response: "httpx.Response", part: Path, most: tuple[int, DownloadError
 
 
 def version_of(response: "httpx.Response") -> str:
-    """Return what tells this version of the file from others, fit for If-Range: RFC 9110, 13.1.5; "" where nothing."""
+    """Return a validator of this version of the file for If-Range (RFC 9110, 13.1.5), or ""."""
     tag, modified = (str(response.headers.get(name, "")) for name in ("etag", "last-modified"))
     if re.fullmatch('"[!-~]*"', tag):
         return tag

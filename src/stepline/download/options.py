@@ -1,4 +1,4 @@
-"""How to download: the configuration's ``download``."""
+"""Download options: ``download`` in the configuration."""
 
 import re
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from stepline.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class DownloadOptions:
-    """The options of ``config["download"]``, whose descriptions say what each is.
+    """The options of ``config["download"]``; the schema describes each.
 
-    Raises ConfigError where ``cookies`` is no file of cookies that can be read.
+    Raises ConfigError if ``cookies`` is not a readable cookies file.
     """
 
     max_height: int = 720
@@ -25,7 +25,7 @@ class DownloadOptions:
 
     @property
     def rate(self) -> float:
-        """The rate limit in bytes per second; 0 where there is none."""
+        """The rate limit in bytes per second; 0 for no limit."""
         if self.rate_limit is None:
             return 0.0
         unit = {"K": 1024, "M": 1024**2, "G": 1024**3}.get(self.rate_limit[-1], 1)
@@ -33,7 +33,7 @@ class DownloadOptions:
 
 
 def _check_cookies(path: Path) -> None:
-    """Say what is wrong with a file of cookies, and nothing of what it holds."""
+    """Raise ConfigError if a cookies file is invalid, without repeating its content."""
     try:
         header, *lines = path.read_text().splitlines() or [""]
     except UnicodeDecodeError:
@@ -43,4 +43,4 @@ def _check_cookies(path: Path) -> None:
         raise ConfigError(f"download.cookies: {path} {reason}") from None
     cookies = [line for line in lines if line.count("\t") == 6]
     if not re.match("#( Netscape)? HTTP Cookie File", header) or not cookies:
-        raise ConfigError(f"download.cookies: {path} is no cookies file in Netscape's format: export it again")
+        raise ConfigError(f"download.cookies: {path} is not a cookies file in Netscape's format: export it again")

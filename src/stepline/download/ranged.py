@@ -1,4 +1,4 @@
-"""A file on a server, of which only what is read is transferred."""
+"""A file on a server that is read by range requests, so that only the bytes read are transferred."""
 
 import io
 import time
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from httpx import Response
 
 SKIPPED = 1 << 18
-"""Bytes that are read and thrown away rather than asking again behind them."""
+"""The number of bytes that are read and discarded instead of sending a new request."""
 
 
 class RangedFile(io.RawIOBase):
-    """The file at ``url``, by range requests: each goes on until something else is read than what comes next.
+    """The file at ``url``, read by range requests. A request stays open while reads are sequential.
 
-    name: of the file in errors. headers: of the requests. rate: most bytes per second; 0 for no limit. size: of the
-    file; 0 before the first read.
-    error: what a read raised; reads after it find the end of the file.
-    A transfer that is cut goes on where it was, and a request is repeated, as in ``fetch_file``. Reading raises
-    WholeOnlyError where the server sends no parts, GoneError, EnoughError and DownloadError as ``fetch_file`` does, and
-    DownloadError where the file is no longer the one that it was.
+    name: the file's name in errors. headers: of the requests. rate: maximum bytes per second; 0 for no limit. size: of
+    the file; 0 before the first read.
+    error: the error of a failed read; later reads return the end of the file.
+    Interrupted transfers are resumed and requests are repeated, as in ``fetch_file``. Reading raises WholeOnlyError if
+    the server does not support range requests, GoneError, EnoughError and DownloadError as ``fetch_file`` does, and
+    DownloadError if the file has changed.
     """
 
     def __init__(self, url: str, name: str, *, headers: Mapping[str, str] | None = None, rate: float = 0.0) -> None:
-        """Ask nothing yet."""
+        """Send no request yet."""
         self.size = 0
         self.error: DownloadError | WholeOnlyError | None = None
         self._url, self._name, self._rate = url, name, rate
@@ -42,26 +42,26 @@ class RangedFile(io.RawIOBase):
         self._due = 0.0
 
     def readable(self) -> bool:
-        """Return that it can be read."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return that it can be read anywhere."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Return where the next byte is read."""
+        """Return the position of the next read."""
         return self._wanted
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Read on at another place."""
+        """Move to another position."""
         if whence == io.SEEK_END and not self.size:
             self.read(1)
         self._wanted = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._wanted, io.SEEK_END: self.size}[whence]
         return self._wanted
 
     def read(self, size: int = -1) -> bytes:
-        """Return at most ``size`` bytes, and at least one where the file goes on."""
+        """Return at most ``size`` bytes, and at least one before the end of the file."""
 
         def attempt() -> bytes:
             try:
@@ -110,12 +110,12 @@ class RangedFile(io.RawIOBase):
         refuse(self._name, response)
         start, size = part_of(response)
         if not self.size and (response.status_code != 206 or start != self._wanted or not size):
-            raise WholeOnlyError("its server sends no parts of files")
+            raise WholeOnlyError("its server does not support range requests")
         version, another = version_of(response), size not in (0, self.size) and self.size != 0
         if response.status_code != 206 or another or self._version not in ("", version):
             raise DownloadError(f"{self._name}: the file changed while it was read")
         if start != self._wanted:
-            raise WorthRetryingError("another part came than the one that was asked for")
+            raise WorthRetryingError("the server sent another part than the requested one")
         self.size, self._version = self.size or size, version
         self._at, self._rest, self._chunks = self._wanted, b"", response.iter_raw()
 

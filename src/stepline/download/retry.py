@@ -1,4 +1,4 @@
-"""The retry rule of all clients: what is tried again, how long is waited before, and when there is an end."""
+"""The retry policy of all clients: which errors are retried, the waits between attempts, and when to give up."""
 
 import socket
 import ssl
@@ -13,11 +13,11 @@ from stepline.errors import DownloadError
 
 Result = TypeVar("Result")
 BACKOFF_S = 1.0
-"""Wait before the second attempt; it doubles with each."""
+"""The wait before the second attempt; it doubles with each further attempt."""
 
 
 class WorthRetryingError(Exception):
-    """A failure after which another attempt may succeed, in ``wait_s`` seconds where the server asks for them."""
+    """A failure that another attempt may avoid. wait_s: the wait that the server requests, or 0."""
 
     def __init__(self, reason: str, wait_s: float = 0.0) -> None:
         super().__init__(reason)
@@ -25,7 +25,7 @@ class WorthRetryingError(Exception):
 
 
 class EnoughError(DownloadError):
-    """A request to a server that asks to be left alone for longer than anyone waits."""
+    """The server requests a longer wait than the policy allows."""
 
 
 def retried(
@@ -36,13 +36,13 @@ def retried(
     prefix: str = "",
     sleep: Callable[[float], bool | None] | None = None,
 ) -> Result:
-    """Return what ``attempt`` returns; after a lost connection or a WorthRetryingError it is called again.
+    """Return the result of ``attempt``, which is called again after a lost connection or a WorthRetryingError.
 
-    What the server asks to wait is waited, and never less than ``BACKOFF_S``, which doubles. prefix: of the reason in
-    errors. sleep: waits, True where there shall be no other attempt; ``time.sleep`` by default.
-    Raises EnoughError where the server asks for more than ``longest_wait_s`` seconds, DownloadError after the last of
-    ``attempts``, or at once where another would fail too: an address that is none, redirects without end, a
-    certificate that is not valid, a name that does not exist.
+    The wait is the one that the server requests, but at least ``BACKOFF_S``, which doubles. prefix: of the reason in
+    errors. sleep: waits, and returns True to stop further attempts; ``time.sleep`` by default.
+    Raises EnoughError if the server requests more than ``longest_wait_s`` seconds. Raises DownloadError after the last
+    of ``attempts``, or at once for a permanent error: an invalid address, endless redirects, an invalid certificate, or
+    an unknown host name.
     """
     import httpx
 
@@ -57,14 +57,14 @@ def retried(
                 raise DownloadError(reason) from None
             asked_s = getattr(error, "wait_s", 0.0)
         if asked_s > longest_wait_s:
-            raise EnoughError(f"{reason}, asks to wait {asked_s:.0f} s")
+            raise EnoughError(f"{reason}, requests a wait of {asked_s:.0f} s")
         if number == attempts or (sleep or time.sleep)(max(asked_s, BACKOFF_S * 2 ** (number - 1))):
             break
     raise DownloadError(f"{reason} ({number} attempts)")
 
 
 def _for_good(error: BaseException | None) -> bool:
-    """Return whether the same request would fail in the same way a moment later."""
+    """Return whether the error is permanent for this request."""
     import httpx
 
     kinds = httpx.TooManyRedirects, httpx.UnsupportedProtocol, httpx.InvalidURL, ssl.SSLCertVerificationError
@@ -78,12 +78,12 @@ def _for_good(error: BaseException | None) -> bool:
 
 
 def may_pass(status: int) -> bool:
-    """Return whether the same request may have another answer later; OpenAI's and Deepgram's own clients agree."""
+    """Return whether a status may change if the request is repeated, as in OpenAI's and Deepgram's own clients."""
     return status in (408, 409, 429) or status >= 500
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Return the wait that the server asks for, in seconds; 0 where it asks for none. RFC 9110, 10.2.3."""
+    """Return the wait that the server requests in seconds, or 0 (RFC 9110, 10.2.3)."""
     asked = headers.get("retry-after", "")
     if asked.isdecimal():
         return float(asked)

@@ -1,4 +1,4 @@
-"""Spans of a video on a server: only what they need is transferred, into a cut file."""
+"""Spans of a video on a server: only the bytes they need are transferred, into a cut file."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -16,12 +16,12 @@ from stepline.media.process import Limits, killable
 from stepline.media.spans import Spans
 
 SLOWEST = 25.0
-"""How much longer than decoding the transfer of spans may take, which a slow server or a rate limit makes long."""
+"""How many times longer than decoding the transfer of spans may take, to allow for slow servers and rate limits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """A file of a video on a server, what it is called in errors, and the headers of the requests for it."""
+    """A file of a video on a server, its name in errors, and the headers of its requests."""
 
     url: str
     name: str
@@ -29,11 +29,11 @@ class Address:
 
 
 def fetch_spans(addresses: Sequence[Address], path: Path, spans: Spans, *, rate: float, limits: Limits) -> None:
-    """Make ``path`` a cut file with ``spans`` of the video at ``addresses``: one of all, or of picture and of sound.
+    """Write a cut file ``path`` with ``spans`` of the video at ``addresses``: one file, or separate video and audio.
 
-    rate: most bytes per second of each; 0 for no limit. It runs in a process that can be killed, and nothing is left of
-    a failure. Raises WholeOnlyError where the server sends no parts of files or the video cannot be cut, GoneError,
-    EnoughError and DownloadError as ``fetch_file`` does, and MediaError where what comes cannot be read.
+    rate: maximum bytes per second for each; 0 for no limit. The work runs in a process that can be killed, and a
+    failure leaves no files. Raises WholeOnlyError if the server does not support range requests or the video cannot be
+    cut, GoneError, EnoughError and DownloadError as ``fetch_file`` does, and MediaError if the data cannot be read.
     """
     for address in addresses:
         if reason := unreachable(address.url):
@@ -52,7 +52,7 @@ def fetch_spans(addresses: Sequence[Address], path: Path, spans: Spans, *, rate:
 
 
 def _copy(addresses: Sequence[Address], part: Path, spans: Spans, rate: float) -> Iterator[DownloadError | MediaError]:
-    """Copy the spans; yield why not, where that is no error of decoding."""
+    """Copy the spans. Yield the error of a failure that is not a decoding error."""
     with ExitStack() as stack:
         files = [stack.enter_context(RangedFile(a.url, a.name, headers=a.headers, rate=rate)) for a in addresses]
         errors: list[DownloadError | MediaError] = []

@@ -1,4 +1,4 @@
-"""One video: from its file, the mirror or the network into a folder, with a record of what became of it."""
+"""One video: from the user's file, the mirror or the network into a folder, with a record of the outcome."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ from stepline.media.spans import Spans
 from stepline.mirror import Wanted, cached_sha256, find
 
 OF_HEADER = ("headers", "codec", "width", "height", "fps", "duration_s", "rotation", "begin_s")
-"""What a record has of the file's header."""
+"""The fields of a record that come from the file's header."""
 
 
 def fetch_video(
@@ -38,14 +38,14 @@ def fetch_video(
     again: bool = False,
     stamp: str = "",
 ) -> Record:
-    """Bring ``video`` to ``folder/<id><suffix>`` (a link to its own file or the mirror's) and return its record.
+    """Download ``video`` to ``folder/<id><suffix>``, or link the user's file or the mirror's, and return its record.
 
-    The record stands in ``folder/<id>.json`` too, from where its attempts go on counting in the next run. Of a video
-    with ``spans`` only what they need is downloaded, unless its sha256 is listed, which only the whole has, or its
-    server or form allows no less. A video that was deleted after use (``kept`` is False) is downloaded once more only
-    where ``again``, or for other spans. headers: reads what files are; not those whose record is of the same bytes.
-    stamp: what the record keeps of the file's time.
-    Raises ReleaseError where the id is no file name.
+    The record is also written to ``folder/<id>.json``; the next run continues to count its attempts. For a video with
+    ``spans`` only the necessary bytes are downloaded, unless its sha256 is listed, which only the whole file has, or
+    its server or format requires the whole file. A video that was deleted after use (``kept`` is False) is downloaded
+    again only if ``again`` is set or the spans changed. headers: reads file headers, except for files whose bytes the
+    record already describes. stamp: the file time that the record keeps.
+    Raises ReleaseError if the id is not a file name.
     """
     memory = folder / f"{check_video_id(video.id)}.json"
     before = read_availability(memory).get(video.id) if memory.exists() else None
@@ -99,22 +99,22 @@ def _bring(wanted: _Wanted, again: bool) -> Record:
             if found.status != "failed" or not video.url:
                 return found
     if not video.url:
-        reason = f"not in the mirror at {video.path}" if video.path else "it has no address"
+        reason = f"not in the mirror at {video.path}" if video.path else "it is listed without an address"
         return replace(record, reason=reason)
     return _downloaded(wanted, replace(record, status="failed", attempts=before.attempts + 1))
 
 
 def _held(video: Video) -> Path | None:
-    """Return the file of ``video`` that nobody needs to download."""
+    """Return the file of ``video`` if it does not have to be downloaded."""
     if video.file:
         return Path(video.file)
     return find(Wanted(path=video.path))
 
 
 def remove_leftovers(folder: Path, records: Sequence[Record]) -> None:
-    """Remove from ``folder`` what earlier downloads left there and no later one goes on from.
+    """Remove partial downloads from ``folder`` that no later run resumes.
 
-    A part of a file, or of a page's, is kept where its record says ``failed``: the next run goes on from it.
+    A partial file is kept if the status of its record is ``failed``: the next run resumes it.
     """
     ended = [f".{record.video}.spans.mp4" for record in records]
     for record in records:
@@ -129,7 +129,7 @@ def remove_leftovers(folder: Path, records: Sequence[Record]) -> None:
 
 
 def remove_video(folder: Path, record: Record) -> None:
-    """Remove the file, or the link, that a record names in ``folder``: only one that has the name of its video."""
+    """Remove the file or link that a record names in ``folder``, if it is named after the record's video."""
     path = folder / Path(record.path).name
     if path in [folder / f"{check_video_id(record.video)}{suffix}" for suffix in SUFFIXES]:
         path.unlink(missing_ok=True)
@@ -154,7 +154,7 @@ def _downloaded(wanted: _Wanted, record: Record) -> Record:
             try:
                 return _cut(wanted, record, direct)
             except WholeOnlyError as error:
-                whole = f"the whole was fetched: {error}"
+                whole = f"the whole file was downloaded: {error}"
         path, record = _whole(wanted, record, name if direct else "")
         record = replace(record, reason="; ".join(filter(None, (record.reason, whole))))
     except GoneError as error:
@@ -177,7 +177,7 @@ def _cut(wanted: _Wanted, record: Record, direct: bool) -> Record:
 
 
 def _whole(wanted: _Wanted, record: Record, name: str) -> tuple[Path, Record]:
-    """Bring the whole file, of that name, or of the page where it has none."""
+    """Download the whole file under that name, or the video of the page if the name is empty."""
     video, folder, options = wanted.video, wanted.folder, wanted.options
     if name:
         path = folder / f"{video.id}{_suffix(name)}"
@@ -192,7 +192,7 @@ def _whole(wanted: _Wanted, record: Record, name: str) -> tuple[Path, Record]:
 
 
 def _examined(wanted: _Wanted, path: Path, record: Record) -> Record:
-    """Return ``record`` with what the file at ``path`` is; where it is a video, it is the only one left of this id."""
+    """Return ``record`` with the facts of the file at ``path``. If it is a video, other files of the id are removed."""
     video, before = wanted.video, wanted.before
     known = before.status == "present" and (before.headers, before.spans) == (HEADERS, record.spans)
     sha256 = cached_sha256(path) if known else ""
@@ -204,7 +204,7 @@ def _examined(wanted: _Wanted, path: Path, record: Record) -> Record:
         except MediaError as error:
             return replace(record, status="failed", reason=str(error))
         if holds and not _within(wanted.spans, holds):
-            return replace(record, status="failed", reason="it holds other spans of the video: fetch it again")
+            return replace(record, status="failed", reason="it contains other spans of the video: fetch it again")
         record = replace(record, headers=HEADERS, **{name: getattr(probe, name) for name in OF_HEADER[1:]})
     for other in _places(video, path.parent):
         if other != path:
@@ -232,7 +232,7 @@ def _places(video: Video, folder: Path) -> list[Path]:
 
 
 def _suffix(name: str) -> str:
-    """Return the suffix of a video file's ``name``, in lower case; ``.mp4`` where it has none of a video's."""
+    """Return the lower-case suffix of a file ``name``; ``.mp4`` if it is not a video suffix."""
     suffix = Path(name).suffix.lower()
     return suffix if suffix in SUFFIXES else ".mp4"
 

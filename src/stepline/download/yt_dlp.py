@@ -1,4 +1,4 @@
-"""Videos of pages, by the command yt-dlp in a process of its own."""
+"""Videos of web pages, downloaded by yt-dlp in a separate process."""
 
 import json
 import logging
@@ -25,10 +25,10 @@ from stepline.media.cut import WholeOnlyError
 log = logging.getLogger(__name__)
 
 SINGLE = "b[ext=mp4][height<=?{0}][protocol!*=m3u8]"
-"""What yt-dlp takes without ffmpeg: one file with picture and sound, no stream that would need repair."""
+"""The format for a machine without ffmpeg: one file with video and audio, and no stream that ffmpeg must repair."""
 MERGED = "bv*[ext=mp4][height<={0}]+ba[ext=m4a]/" + SINGLE
 PLAIN = "[protocol~='^https?$']"
-"""What of a format is one file, of which parts can be asked for."""
+"""The filter for formats that are one file and support range requests."""
 PLAIN_FILES = f"bv*[ext=mp4][height<={{0}}]{PLAIN}+ba[ext=m4a]{PLAIN}/b[ext=mp4][height<=?{{0}}]{PLAIN}"
 JS_RUNTIMES = ("deno", "node", "quickjs", "bun")
 YT_DLP = """
@@ -36,29 +36,30 @@ import os, runpy, threading
 threading.Thread(target=lambda: os._exit(os.read(0, 1) or 1), daemon=True).start()
 runpy.run_module("yt_dlp", run_name="__main__", alter_sys=True)
 """
-"""The command ``yt-dlp`` that ends with the process that started it, when its standard input closes."""
+"""The command ``yt-dlp``, which exits when its standard input closes, and so with the process that started it."""
 GONE = re.compile(
     r"private video|video is private|(video|recording) (is no longer available|(has been|was) (removed|deleted))"
     r"|account .*(terminated|closed)|isn.t available any ?more|unable to download webpage: HTTP Error (404|410)",
     re.IGNORECASE,
 )
-"""What yt-dlp reports where the site says that a video is gone for good, rather than blocked, busy or not yet there."""
+"""Messages of yt-dlp for a video that is gone for good, rather than blocked, busy or not yet published."""
 BUSY = re.compile(r"HTTP Error 5\d\d|timed out|connection (reset|aborted)|bytes read|remote end closed", re.IGNORECASE)
-"""What yt-dlp reports where the same question a moment later may have another answer."""
+"""Messages of yt-dlp for temporary errors."""
 ENOUGH = re.compile(r"HTTP Error 429|rate-limited|not a bot|captcha", re.IGNORECASE)
-"""What yt-dlp reports where the site has had enough questions from here for now."""
+"""Messages of yt-dlp for a site that limits the number of requests."""
 NO_FORMAT = re.compile("Requested format is not available|No video formats found")
 COOKIE_ATTRIBUTES = ("", "domain", "path", "secure", "expires", "version")
-"""What stands between the cookies that yt-dlp names, and is none."""
+"""Attributes between the cookies that yt-dlp prints."""
 ACCOUNT = re.compile(r"sign in|log ?in|members|registered users|cookies", re.IGNORECASE)
-"""What yt-dlp reports where an account may see the video."""
+"""Messages of yt-dlp for a video that requires an account."""
 
 
 def fetch_page(url: str, part: Path, options: DownloadOptions) -> tuple[Path, str, str]:
-    """Download the video of the page ``url`` into the folder ``part``; a killed download goes on in the next call.
+    """Download the video of the page ``url`` into the folder ``part``. The next call resumes a killed download.
 
-    Returns the file, the id of its format, and what was given up for lack of a program, or "". Raises GoneError where
-    the site says that it is gone, DownloadError where it refuses or there is no mp4 of at most ``max_height`` lines.
+    Returns the file, the id of its format, and the quality that was lost because a program is missing, or "". Raises
+    GoneError if the video no longer exists, DownloadError if the site refuses or has no mp4 of at most ``max_height``
+    lines.
     """
     wanted = ["--format", (SINGLE if _lacks_ffmpeg() else MERGED).format(options.max_height)]
     wanted += ["--output", str(part / "%(format_id)s.%(ext)s")]
@@ -68,17 +69,16 @@ def fetch_page(url: str, part: Path, options: DownloadOptions) -> tuple[Path, st
 
 
 def find_files(url: str, options: DownloadOptions) -> tuple[list[Address], str, str]:
-    """Return where the video of the page ``url`` is, as one file or picture and sound apart, and download nothing.
+    """Return the addresses of the video of the page ``url``, one file or separate video and audio, without downloading.
 
-    Returns the format's id and what was given up, and raises, as ``fetch_page``; WholeOnlyError where the site has it
-    only in fragments.
+    The other results and the errors are those of ``fetch_page``. Raises WholeOnlyError if the site only has fragments.
     """
     wanted = ["--format", PLAIN_FILES.format(options.max_height)]
     wanted += ["--print", "%(.{format_id,url,http_headers,cookies,requested_formats})j"]
     try:
         made, lacks = _asked(url, wanted, options, lacks="")
     except NoFormatError:
-        raise WholeOnlyError("its site has it only in fragments") from None
+        raise WholeOnlyError("its site only has fragments of it") from None
     formats = made.get("requested_formats") or [made]
     return [_address(each) for each in formats], str(made["format_id"]), lacks
 
@@ -87,16 +87,16 @@ def _address(made: dict[str, Any]) -> Address:
     cookies = [cookie.strip() for cookie in (made.get("cookies") or "").split(";")]
     sent = [cookie for cookie in cookies if cookie.partition("=")[0].lower() not in COOKIE_ATTRIBUTES]
     headers = {name: value for name, value in (made.get("http_headers") or {}).items() if name != "Accept-Encoding"}
-    name = urlsplit(made["url"]).hostname or ""  # the address names who asked
+    name = urlsplit(made["url"]).hostname or ""  # the address identifies the requester
     return Address(url=made["url"], name=name, headers=headers | ({"Cookie": "; ".join(sent)} if sent else {}))
 
 
 class NoFormatError(DownloadError):
-    """A video that its site has in none of the wanted formats."""
+    """The site has the video in none of the requested formats."""
 
 
 def _asked(url: str, wanted: list[str], options: DownloadOptions, *, lacks: str) -> tuple[dict[str, Any], str]:
-    """Return what yt-dlp says of the video of a page, and what was given up for lack of a program, or ""."""
+    """Return yt-dlp's description of the video of a page, and the quality lost to a missing program, or ""."""
     if reason := unreachable(url):
         raise DownloadError(reason)
     return retried(lambda: _ask(url, wanted, options, lacks), attempts=ATTEMPTS, longest_wait_s=LONGEST_WAIT_S)
@@ -120,11 +120,11 @@ def _ask(url: str, wanted: list[str], options: DownloadOptions, lacks: str) -> t
 
 
 def _explained(reason: str, lacks: str, options: DownloadOptions) -> str:
-    """Return yt-dlp's ``reason`` with what may help."""
+    """Return yt-dlp's ``reason`` with a hint that may help."""
     if NO_FORMAT.search(reason):
         reason = f"there is no mp4 of at most {options.max_height} lines with picture and sound"
     elif ACCOUNT.search(reason):
-        lacks = "" if options.cookies else "an account's cookies may help: download.cookies"
+        lacks = "" if options.cookies else "cookies of an account may help: set download.cookies"
     elif "HTTP Error 403" not in reason:
         lacks = ""
     return f"{_without_advice(reason)}; {lacks}" if lacks else _without_advice(reason)
@@ -135,9 +135,9 @@ def _without_advice(reason: str) -> str:
 
 
 def _run(url: str, wanted: list[str], options: DownloadOptions) -> tuple[int, list[str], list[str]]:
-    """Run yt-dlp for what is ``wanted`` and return its exit status and the lines of its output and of its errors.
+    """Run yt-dlp with the options ``wanted`` and return its exit status, its output lines and its error lines.
 
-    The address, which may hold a password, and the cookies stand neither on the command line nor in a file with a name.
+    The address may contain a password: neither it nor the cookies are on the command line or in a named file.
     """
     pause = str(options.sleep_s)
     command = [sys.executable, "-c", YT_DLP, "--ignore-config", "--no-playlist"]
@@ -176,7 +176,7 @@ def _is_youtube(url: str) -> bool:
 
 
 def _lacks_for_youtube(said: list[str]) -> str:
-    """Return what yt-dlp's account of itself lacks for YouTube, whose formats it finds by YouTube's own JavaScript."""
+    """Return what yt-dlp is missing for YouTube, whose formats it finds by running YouTube's JavaScript."""
     about = dict(re.findall(r"^\[debug\] (JS runtimes|Optional libraries): (.*)$", "\n".join(said), re.MULTILINE))
     runtimes = [name for name in about.get("JS runtimes", "").split(", ") if "-" in name and "unsupported" not in name]
     lacks = [] if runtimes else [f"a JavaScript runtime ({about.get('JS runtimes', 'none')} found)"]
@@ -189,5 +189,5 @@ def _lacks_for_youtube(said: list[str]) -> str:
 
 @cache
 def _warn(line: str) -> None:
-    """Warn once in a run."""
+    """Warn once per run."""
     log.warning(line)

@@ -5,12 +5,11 @@ from numpy.typing import NDArray
 
 
 def accuracy(labels: NDArray[np.int64], predictions: NDArray[np.int64], *, n_classes: int) -> float:
-    """Return the share of right predictions, in [0, 1].
+    """Return the fraction of correct predictions, in [0, 1].
 
-    labels: (N,) in [0, n_classes). predictions: (N,) below n_classes; -1 is a guess with equal odds, credited with
-    its expectation 1 / n_classes; anything less is wrong. Label 0 counts like any other (Spacewalk-18's released
-    evaluation).
-    Raises ValueError where N is 0.
+    labels: (N,) in [0, n_classes). predictions: (N,) below n_classes; -1 is a uniform guess, which scores its
+    expectation 1 / n_classes; lower values are wrong. Label 0 counts like any other, as in Spacewalk-18's released
+    evaluation. Raises ValueError if N is 0.
     """
     if not labels.size:
         raise ValueError("accuracy of no samples is undefined")

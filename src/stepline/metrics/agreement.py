@@ -1,4 +1,4 @@
-"""How far annotators agree who label the same units, any number of them on each."""
+"""Agreement of annotators who label the same units, with any number of annotators per unit."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
@@ -6,27 +6,27 @@ from math import nan
 from statistics import fmean
 
 Units = Sequence[Sequence[Hashable]]
-"""The labels that each unit was given, in any order. A unit with fewer than two says nothing of agreement."""
+"""The labels of each unit, in any order. Units with fewer than two labels are ignored."""
 
 
 def unanimity(units: Units) -> float:
-    """Return the share of units on which all agree, in [0, 1]; NaN where no unit has two labels."""
+    """Return the fraction of units on which all annotators agree, in [0, 1]; NaN if no unit has two labels."""
     return _mean(len(set(labels)) == 1 for labels in _paired(units))
 
 
 def pairwise_agreement(units: Units) -> float:
-    """Return the share of a unit's pairs of annotators that agree, mean over units, in [0, 1]; NaN as above.
+    """Return the fraction of annotator pairs that agree, averaged over units, in [0, 1]; NaN if no unit has two labels.
 
-    It is the observed agreement of Fleiss (1971).
+    This is the observed agreement of Fleiss (1971).
     """
     return _mean(1 - _disagreement(labels) for labels in _paired(units))
 
 
 def krippendorff_alpha(units: Units) -> float:
-    """Return Krippendorff's alpha of nominal labels: 1 is agreement, 0 what chance gives, below 0 less.
+    """Return Krippendorff's alpha for nominal labels: 1 is full agreement, 0 is chance, negative is below chance.
 
-    NaN where it is not defined: no unit has two labels, or all labels are the same.
-    (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability.)
+    NaN if it is undefined: no unit has two labels, or all labels are equal.
+    Krippendorff (2011), Computing Krippendorff's Alpha-Reliability.
     """
     paired = _paired(units)
     counts = Counter(label for labels in paired for label in labels)
@@ -41,7 +41,7 @@ def _paired(units: Units) -> list[Sequence[Hashable]]:
 
 
 def _disagreement(labels: Sequence[Hashable]) -> float:
-    """Return the share of pairs of different labels."""
+    """Return the fraction of pairs with different labels."""
     n = len(labels)
     return 1 - sum(count * (count - 1) for count in Counter(labels).values()) / (n * (n - 1))
 

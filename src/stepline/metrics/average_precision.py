@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 def average_precision(
     scores: NDArray[np.floating], positives: NDArray[np.bool_], *, interpolated: bool = True
 ) -> float:
-    """Return the average precision of a ranking, in [0, 1]; NaN where nothing is positive.
+    """Return the average precision of a ranking, in [0, 1]; NaN if no sample is positive.
 
     scores: (N,), higher is ranked first. positives: (N,). Ties are pessimistic: negatives come first.
-    interpolated: precision at a recall is the highest at that recall or a greater one (as Spacewalk-18's released
-    evaluation and PASCAL VOC 2010); otherwise the mean of the precisions at the positives.
+    interpolated: the precision at a recall level is the highest precision at that or any greater recall, as in
+    Spacewalk-18's released evaluation and PASCAL VOC 2010. Otherwise the result is the mean precision at the positives.
     """
     n_positives = int(positives.sum())
     if n_positives == 0:

@@ -1,7 +1,7 @@
-"""BERTScore (Zhang et al. 2020): greedy matching of tokens by RoBERTa-large, as ``bert_score.score(..., lang="en")``.
+"""BERTScore (Zhang et al. 2020): greedy token matching with RoBERTa-large, as ``bert_score.score(..., lang="en")``.
 
-The package bert-score has had no release since 2023: with transformers 5 it leaves out the space before the first word,
-and fails on an empty text. torchmetrics keeps the special tokens out of the matching, which gives other numbers.
+The package bert-score has had no release since 2023. With transformers 5 it omits the space before the first word and
+fails on an empty text. torchmetrics excludes special tokens from the matching, so its numbers differ.
 """
 
 from collections.abc import Sequence
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _LAYER = 17
-"""Whose output is compared: the one that bert-score chose for roberta-large."""
+"""The layer whose output is compared: bert-score's default for roberta-large."""
 
 
 def missing() -> tuple[Need, ...]:
-    """Return what BERTScore is missing of torch, transformers and the weights ``roberta-large``."""
+    """Return which of torch, transformers and the weights ``roberta-large`` are missing."""
     return transformer.missing("roberta-large")
 
 
 def bert_score(references: Sequence[str], candidates: Sequence[str]) -> NDArray[np.float64]:
-    """Return the (N,) F1 of each candidate with its one reference, without idf or rescaling; 0 where one is empty.
+    """Return the (N,) F1 of each candidate with its one reference, without idf or rescaling; 0 if either text is empty.
 
-    Each token counts with its best cosine with any token of the other text, special tokens among them, which have no
-    weight of their own. Values lie in [-1, 1], and in practice above 0.8. The corpus' score is the mean. Texts are
-    taken as they are, but for space around them, and cut to 512 tokens.
+    Each token scores its highest cosine with any token of the other text. Special tokens can be matched but have no
+    score of their own. Values are in [-1, 1], in practice above 0.8. The corpus score is the mean. Surrounding
+    whitespace is stripped, and texts are cut to 512 tokens.
 
-    Raises ValueError where there are not as many references as candidates, and what ``transformer.load`` raises.
+    Raises ValueError if the numbers of references and candidates differ, and the errors of ``transformer.load``.
     """
     vectors = _vectors(list(dict.fromkeys([*references, *candidates])))
     pairs = zip(references, candidates, strict=True)
@@ -42,7 +42,7 @@ def bert_score(references: Sequence[str], candidates: Sequence[str]) -> NDArray[
 
 
 def _vectors(texts: list[str]) -> dict[str, NDArray[np.float32]]:
-    """Return the (tokens, D) unit vectors of each text, those of its two special tokens included."""
+    """Return the (tokens, D) unit vectors of each text, including its two special tokens."""
     tokenizer, network = _loaded()
     import torch
 
@@ -66,7 +66,7 @@ def _f1(candidate: NDArray[np.float32], reference: NDArray[np.float32]) -> float
 
 @cache
 def _loaded() -> "tuple[Tokenizer, Any]":
-    """Return RoBERTa-large up to its 17th layer, and its tokenizer with a space before a text, as within one."""
+    """Return the tokenizer, which adds a space before each text, and RoBERTa-large up to its 17th layer."""
     tokenizer, network = transformer.load(
         "roberta-large",
         "AutoModel",
@@ -78,6 +78,6 @@ def _loaded() -> "tuple[Tokenizer, Any]":
     from tokenizers.pre_tokenizers import ByteLevel
 
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=True)
-    # RoBERTa's positions start behind that of padding.
+    # RoBERTa's position ids start after the padding id.
     tokenizer.enable_truncation(network.config.max_position_embeddings - network.config.pad_token_id - 1)
     return tokenizer, network

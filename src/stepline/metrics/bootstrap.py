@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 def bootstrap_interval(
     per_video: Sequence[float], *, samples: int, seed: int, weights: Sequence[float] | None = None
 ) -> tuple[float, float]:
-    """Return the 95 % percentile interval of the mean over videos, which are drawn with replacement.
+    """Return the 95 % percentile interval of the mean over videos, by resampling videos with replacement.
 
-    per_video: one value per video. Windows of one video are far from independent, so videos are the unit. One video
-    gives no interval: (nan, nan). weights: what each video counts, above 0, as the number of its windows; the mean of
-    a draw is then the weighted one. Raises ValueError where weights are other than that.
+    per_video: one value per video. Windows of one video are far from independent, so videos are the resampling unit. A
+    single video has no interval: (nan, nan). weights: one positive weight per video, such as its number of windows;
+    the mean of a resample is then the weighted mean. Raises ValueError for any other weights.
     """
     values = np.asarray(per_video, dtype=np.float64)
     shares = _shares(values, weights)
@@ -24,9 +24,9 @@ def bootstrap_interval(
 
 
 class Difference(NamedTuple):
-    """The mean over videos of first less second, its 95 % interval, and the share of resamples in which it is above 0.
+    """The mean difference over videos, its 95 % interval, and the fraction of resamples in which it is above 0.
 
-    low, high and share_above are nan of one video.
+    low, high and share_above are nan for a single video.
     """
 
     mean: float
@@ -38,10 +38,10 @@ class Difference(NamedTuple):
 def paired_interval(
     first: Sequence[float], second: Sequence[float], *, samples: int, seed: int, weights: Sequence[float] | None = None
 ) -> Difference:
-    """Return how far ``first`` is above ``second``, by bootstrap over videos that are drawn for both at once.
+    """Return the difference of ``first`` and ``second`` by a paired bootstrap over videos.
 
-    first, second: one value per video, of the same videos; weights: what each counts, as in `bootstrap_interval`.
-    Raises ValueError where their numbers differ.
+    first, second: one value per video, for the same videos in the same order. weights: as in `bootstrap_interval`.
+    Raises ValueError if their lengths differ.
     """
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} videos cannot be paired")

@@ -1,7 +1,7 @@
-"""Caption metrics on tokens: BLEU, CIDEr-D and ROUGE-L as ``pycocoevalcap`` has them, and METEOR by stems alone.
+"""Caption metrics on tokens: BLEU, CIDEr-D and ROUGE-L as in ``pycocoevalcap``, and a METEOR that matches stems only.
 
-All are functions of references and candidates, N segments of them, and return Scores: they are Scorers, as is the real
-METEOR of ``stepline.metrics.meteor``.
+Each metric is a ``Scorer``: it takes the references and candidates of N segments and returns ``Scores``. So is the real
+METEOR in ``stepline.metrics.meteor``.
 """
 
 import math
@@ -18,7 +18,7 @@ Tokens = list[str]
 
 
 class Scores(NamedTuple):
-    """corpus: of all segments together, which is not always a mean; segments: (N,), of each."""
+    """corpus: the score of all segments together, which is not always their mean. segments: (N,), one score each."""
 
     corpus: float
     segments: NDArray[np.float64]
@@ -26,9 +26,9 @@ class Scores(NamedTuple):
 
 _STEMMER = snowballstemmer.stemmer("english")
 Scorer = Callable[[Sequence[Sequence[Tokens]], Sequence[Tokens]], Scores]
-"""From each segment's references, at least one, and the segments' candidates to their scores.
+"""Scores candidates against references: each segment has one candidate and at least one reference.
 
-Raises ValueError where there are no segments, where their numbers differ, or where one has no reference.
+Raises ValueError if there are no segments, if the two numbers differ, or if a segment has no reference.
 """
 
 _TYPOGRAPHY = str.maketrans(
@@ -58,24 +58,24 @@ _PUNCTUATION = set(".?!,:;-'`\"\x7f")
 
 
 def ascii_only(text: str) -> str:
-    """Return ``text`` with a space for each character beyond ASCII, as dense captions are scored (densevid)."""
+    """Return ``text`` with each non-ASCII character replaced by a space, as densevid does before scoring."""
     return re.sub(r"[^\x00-\x7f]", " ", text)
 
 
 def tokenise(text: str) -> Tokens:
-    """Return the lower-case tokens of ``text`` without punctuation, near to those of coco-caption's PTBTokenizer.
+    """Return the lower-case tokens of ``text`` without punctuation, close to those of coco-caption's PTBTokenizer.
 
-    That is Stanford's Penn Treebank tokeniser, in Java. This one differs from it in rare abbreviations, addresses,
-    smileys and the like. Brackets are tokens (``-lrb-``), as they are there.
+    PTBTokenizer is Stanford's Penn Treebank tokeniser, in Java. The tokens here differ in rare abbreviations,
+    addresses, smileys and similar text. Brackets are tokens in both (``-lrb-``).
     """
     found = _TOKEN.findall(text.translate(_TYPOGRAPHY))
     return [_BRACKETS.get(token, token.lower()) for token in found if token not in _PUNCTUATION]
 
 
 def bleu(references: Sequence[Sequence[Tokens]], candidates: Sequence[Tokens], n: int = 4) -> Scores:
-    """Return BLEU of 1- to ``n``-grams, in [0, 1], with the reference length that is closest to the candidate's.
+    """Return BLEU of 1- to ``n``-grams, in [0, 1], with the reference length closest to the candidate's length.
 
-    (Papineni et al. 2002; the constants that keep an absent n-gram from being a zero are those of ``pycocoevalcap``.)
+    Papineni et al. (2002). The smoothing constants for absent n-grams are those of ``pycocoevalcap``.
     """
     check_segments(references, candidates)
     rows = []
@@ -95,17 +95,18 @@ def bleu(references: Sequence[Sequence[Tokens]], candidates: Sequence[Tokens], n
 
 
 def _bleu(counts: NDArray[np.float64], n: int) -> float:
-    """Return BLEU of (candidate length, reference length, n counts of matches, n of possible ones)."""
+    """Return BLEU from (candidate length, reference length, n counts of matches, n counts of possible matches)."""
     precisions = (counts[2 : 2 + n] + 1e-15) / (counts[2 + n :] + 1e-9)
     ratio = (counts[0] + 1e-15) / (counts[1] + 1e-9)
     return float(precisions.prod() ** (1 / n) * math.exp(min(0, 1 - 1 / ratio)))
 
 
 def cider(references: Sequence[Sequence[Tokens]], candidates: Sequence[Tokens]) -> Scores:
-    """Return CIDEr-D of 1- to 4-grams, in [0, 10], with sigma 6; how rare an n-gram is, the references given here say.
+    """Return CIDEr-D of 1- to 4-grams, in [0, 10], with sigma 6.
 
-    So a segment's score depends on the others, and a segment alone has 0. The corpus' score is the mean.
-    (Vedantam et al. 2015; length is counted in 2-grams, as in ``pycocoevalcap``.)
+    Document frequencies come from the references passed in, so the score of a segment depends on the other segments,
+    and a single segment scores 0. The corpus score is the mean.
+    Vedantam et al. (2015). Length is counted in 2-grams, as in ``pycocoevalcap``.
     """
     check_segments(references, candidates)
     documents = Counter(
@@ -138,10 +139,10 @@ def cider(references: Sequence[Sequence[Tokens]], candidates: Sequence[Tokens]) 
 
 
 def rouge_l(references: Sequence[Sequence[Tokens]], candidates: Sequence[Tokens]) -> Scores:
-    """Return ROUGE-L, in [0, 1]: F with beta 1.2 of the best precision and the best recall of any reference.
+    """Return ROUGE-L, in [0, 1]: the F-score (beta 1.2) of the best precision and best recall over all references.
 
-    The corpus' score is the mean. A candidate or reference without tokens counts as one empty token.
-    (Lin 2004; as in ``pycocoevalcap``.)
+    The corpus score is the mean. A candidate or reference without tokens counts as one empty token.
+    Lin (2004), as in ``pycocoevalcap``.
     """
     check_segments(references, candidates)
     values = []
@@ -166,9 +167,9 @@ def _common(first: Tokens, second: Tokens) -> int:
 
 
 class _Alignment(NamedTuple):
-    """How a candidate and a reference match: lengths, matches of equal words and of equal stems alone, chunks.
+    """The match of a candidate and a reference: lengths, exact matches, stem-only matches, and chunks.
 
-    Where all words of both match in one chunk, that counts as none: nothing is fragmented.
+    If all words of both match in one chunk, ``chunks`` is 0, because nothing is fragmented.
     """
 
     candidate: int
@@ -188,11 +189,11 @@ class _Alignment(NamedTuple):
 
 
 def meteor_stem(references: Sequence[Sequence[Tokens]], candidates: Sequence[Tokens]) -> Scores:
-    """Return METEOR 1.5 of equal words and equal stems alone, in [0, 1]: no synonyms, no paraphrases, no Java.
+    """Return METEOR 1.5 with exact and stem matches only, in [0, 1]: no synonyms, no paraphrases, no Java.
 
-    NOT comparable with METEOR in papers, which is ``stepline.metrics.meteor``. All words count as content words. The
-    parameters are those of English: alpha 0.85, beta 0.2, gamma 0.6, weights 1 and 0.6. The corpus' score is that of
-    all segments' alignments together, each with its best reference. (Denkowski and Lavie 2014.)
+    NOT comparable with METEOR in papers; use ``stepline.metrics.meteor`` for that. All words count as content words.
+    The parameters are the English ones: alpha 0.85, beta 0.2, gamma 0.6, weights 1 and 0.6. The corpus score pools the
+    alignments of all segments, each with its best reference. Denkowski and Lavie (2014).
     """
     check_segments(references, candidates)
     best = [
@@ -204,14 +205,14 @@ def meteor_stem(references: Sequence[Sequence[Tokens]], candidates: Sequence[Tok
 
 
 def _align(candidate: Tokens, reference: Tokens) -> _Alignment:
-    """Return the alignment with the most matches, of these the fewest chunks, then the least crossing.
+    """Return the alignment with the most matches, then the fewest chunks, then the least crossing.
 
-    A beam search over the candidate's words, of 40 states as METEOR's. A word stays without a match only where enough
-    of its stem follow to take all places that are free.
+    This is a beam search over the candidate's words with 40 states, as in METEOR. A word may stay unmatched only if
+    enough later words have its stem to fill all free positions.
     """
     ours, theirs = _STEMMER.stemWords(candidate), _STEMMER.stemWords(reference)
     following = Counter(ours)
-    # The places taken, and that of the word before: its chunks, distance, matches of stems alone.
+    # (taken positions, position of the previous word) -> (chunks, distance, stem-only matches)
     states = {(frozenset[int](), -2): (0, 0, 0)}
     for i, each in enumerate(ours):
         following[each] -= 1
@@ -243,7 +244,7 @@ def _ngrams(tokens: Tokens, k: int) -> Counter[tuple[str, ...]]:
 
 
 def check_segments(references: Sequence[Sequence[Tokens]], candidates: Sequence[Tokens]) -> None:
-    """Raise the ValueError that each Scorer raises of segments that cannot be scored."""
+    """Raise ValueError if the segments cannot be scored, as every Scorer does."""
     if len(references) != len(candidates):
         raise ValueError(f"{len(references)} segments of references and {len(candidates)} candidates")
     if not candidates:

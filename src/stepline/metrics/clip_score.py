@@ -1,6 +1,6 @@
-"""CLIPScore of captions of steps as HiREST has it: the mean cosine with four frames of the step (Zala et al. 2023).
+"""CLIPScore of step captions as in HiREST: the mean cosine with four frames of the step (Zala et al. 2023).
 
-That is neither scaled by 2.5 nor cut off at 0, unlike the CLIPScore of Hessel et al. 2021.
+Unlike the CLIPScore of Hessel et al. (2021), it is neither scaled by 2.5 nor clipped at 0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ _FRAMES = 4
 def clip_score(
     captions: ArrayLike, frames: Mapping[str, ArrayLike], videos: Sequence[str], steps: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return the (N,) mean cosines, in [-1, 1]; NaN of a step that starts or ends behind the last frame.
+    """Return the (N,) mean cosines, in [-1, 1]; NaN for a step that starts or ends after the last frame.
 
-    captions: (N, D) vectors of each step's caption. frames: by video (T, D) vectors, one of each second from 0 on.
-    videos: (N,), of each step. steps: (N, 2) start and end in seconds. Vectors can have any length but 0.
+    captions: (N, D), one vector per step. frames: for each video, (T, D) vectors, one per second from 0. videos: (N,),
+    the video of each step. steps: (N, 2) start and end in seconds. Vectors can have any length except 0.
 
-    The frames are at ``int(linspace(start, end - 1, 4))``, so those of an empty step from 0 are the first and the last
-    of the video. A release without the steps that are NaN has the mean of the rest. (evaluate.py of the release.)
+    The frames are at ``int(linspace(start, end - 1, 4))``, so an empty step at 0 uses the first and last frames of the
+    video. The corpus score is the mean of all values that are not NaN (evaluate.py of the release).
 
-    Raises KeyError where a video has no frames, ValueError where there are not as many captions, videos and steps.
+    Raises KeyError if a video has no frames, ValueError if the numbers of captions, videos and steps differ.
     """
     texts, times = np.asarray(captions, dtype=np.float64), np.asarray(steps, dtype=np.float64)
     if not len(texts) == len(videos) == len(times):

@@ -1,4 +1,4 @@
-"""How captions with times are scored: by densevid's protocol of dense captioning, and pairwise for SODA-C."""
+"""Scores of timed captions: densevid's protocol of dense captioning, and pairwise similarities for SODA-C."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -10,14 +10,14 @@ from stepline.metrics.captions import Scorer, Tokens, ascii_only, tokenise
 from stepline.metrics.segments import iou
 
 THRESHOLDS = (0.3, 0.5, 0.7, 0.9)
-"""Of temporal IoU, from which a predicted and a true segment are a pair."""
+"""The temporal IoUs from which a predicted and a true segment form a pair."""
 
 _GARBAGE: Tokens = ["abc123!@#"]
-"""The reference of a prediction without a pair, as one token: that is what PTBTokenizer makes of it."""
+"""The reference of an unpaired prediction. PTBTokenizer turns it into this one token."""
 
 
 class Captioned(NamedTuple):
-    """segments: (K, 2) start and end, seconds; sentences: the caption of each."""
+    """segments: (K, 2) start and end in seconds. sentences: one caption per segment."""
 
     segments: NDArray[np.float64]
     sentences: Sequence[str]
@@ -26,15 +26,15 @@ class Captioned(NamedTuple):
 def summarisation(
     truth: Mapping[str, Captioned], predicted: Mapping[str, Captioned], scorers: Mapping[str, Scorer]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the score of each video by each scorer: (videos,), in the order of ``truth``. Its mean is the protocol's.
+    """Return each scorer's score of each video: (videos,), in the order of ``truth``. The protocol reports the mean.
 
-    At each of the thresholds all pairs of one video whose IoU reaches it are that video's corpus, with an impossible
-    reference for predictions without a pair; the values at the thresholds are averaged. A video without predictions
-    has 0. What CIDEr takes for rare is therefore rare within one video. (evaluate2018 of densevid_eval, Krishna et al.
-    2017, with one set of references, which PDVC evaluates by.)
+    At each threshold, the corpus of a video consists of all its pairs whose IoU reaches the threshold; an unpaired
+    prediction gets an impossible reference. The scores at the thresholds are averaged. A video without predictions
+    scores 0. CIDEr therefore takes its document frequencies from one video. This is evaluate2018 of densevid_eval
+    (Krishna et al. 2017) with one set of references, which PDVC uses.
 
-    truth, predicted: by video; predicted videos that are not in ``truth`` are left out. Raises ValueError where a video
-    has not as many sentences as segments.
+    truth, predicted: by video; predicted videos that are not in ``truth`` are ignored. Raises ValueError if a video has
+    different numbers of sentences and segments.
     """
     videos = []
     for video, (segments, sentences) in truth.items():
@@ -53,7 +53,7 @@ def summarisation(
 def _pairs(
     matches: NDArray[np.bool_], candidates: list[Tokens], references: list[Tokens]
 ) -> tuple[list[list[Tokens]], list[Tokens]]:
-    """Return the references and candidates of all matches (predicted, true), and of predictions without one."""
+    """Return the references and candidates of all matches (predicted, true) and of unmatched predictions."""
     found: list[tuple[list[Tokens], Tokens]] = []
     for row, candidate in zip(matches, candidates, strict=True):
         of_row = [references[j] for j in np.flatnonzero(row)] or [_GARBAGE]
@@ -64,10 +64,10 @@ def _pairs(
 def similarity(
     truth: Sequence[str], predicted: Sequence[str], scorer: Scorer, *, swapped: bool = True
 ) -> NDArray[np.float64]:
-    """Return (true, predicted) scores of each true sentence with each predicted one, of one video.
+    """Return the (true, predicted) scores of each true sentence with each predicted sentence of one video.
 
-    swapped: the scorer is given the predictions as references and the true sentences as candidates, as published
-        values of SODA-C are computed: METEOR weighs recall more, so that matters. False: the usual way round.
+    swapped: pass the predictions as references and the true sentences as candidates, as for published SODA-C values.
+        METEOR weights recall more, so the order matters. False is the usual order.
     """
     pairs = [(ours, theirs) for ours in _tokens(truth) for theirs in _tokens(predicted)]
     if not pairs:

@@ -1,7 +1,7 @@
-"""Whether a reference entails a caption, by cross-encoder/nli-deberta-v3-base: DeBERTa-v3 trained on SNLI and MultiNLI.
+"""Entailment of captions by references, with cross-encoder/nli-deberta-v3-base (DeBERTa-v3 on SNLI and MultiNLI).
 
-NOT the model of HiREST, a decomposable attention network on ELMo of AllenNLP, whose development ended in 2022: these
-ratios are not comparable with published ones.
+NOT the model of HiREST, which is AllenNLP's decomposable attention network on ELMo. AllenNLP's development ended in
+2022. The ratios are not comparable with published ones.
 """
 
 from collections.abc import Sequence
@@ -23,15 +23,16 @@ _WEIGHTS = "nli-deberta-v3-base"
 
 
 def missing() -> tuple[Need, ...]:
-    """Return what entailment is missing of torch, transformers and the weights ``nli-deberta-v3-base``."""
+    """Return which of torch, transformers and the weights ``nli-deberta-v3-base`` are missing."""
     return transformer.missing(_WEIGHTS)
 
 
 def entailment(references: Sequence[str], candidates: Sequence[str]) -> NDArray[np.float64]:
-    """Return (N,) 1 where the reference (premise) entails the candidate (hypothesis), else 0. Their mean is the score.
+    """Return (N,) values: 1 if the reference (premise) entails the candidate (hypothesis), otherwise 0.
 
-    The most probable class counts. Raises ValueError where there are not as many references as candidates, StoreError
-    where the model has no class ``entailment``, and what ``transformer.load`` raises.
+    The prediction is the most probable class; the corpus score is the mean. Raises ValueError if the numbers of
+    references and candidates differ, StoreError if the model has no class ``entailment``, and the errors of
+    ``transformer.load``.
     """
     tokenizer, network, entailed = _loaded()
     import torch
@@ -48,7 +49,7 @@ def entailment(references: Sequence[str], candidates: Sequence[str]) -> NDArray[
 
 @cache
 def _loaded() -> "tuple[Tokenizer, Any, int]":
-    """Return tokenizer, network and the number of the class ``entailment``."""
+    """Return the tokenizer, the network and the index of the class ``entailment``."""
     tokenizer, network = transformer.load(
         _WEIGHTS, "AutoModelForSequenceClassification", ignore=("*.position_ids",), config={}
     )

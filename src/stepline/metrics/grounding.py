@@ -1,12 +1,11 @@
-"""Article grounding: mean average precision of steps found in videos, as HT-Step's released evaluation has it, and as
-its paper describes it.
+"""Article grounding: mean average precision of steps found in videos, as released with HT-Step and as in its paper.
 
 Afouras et al. (2023), HT-Step: Aligning Instructional Articles with How-To Videos; ``eval_article_grounding.py``. An
 article is an activity in one variation.
 
-There are two readings, as the steps of an article are text queries in the paper, but the released evaluation never
-compares steps. "official" is the release: a prediction can take any true segment of its video. "per_query": it can take
-only those of its own step.
+There are two readings. In the paper the steps of an article are text queries, but the released evaluation never
+compares steps. "official" follows the release: a prediction can match any true segment of its video. "per_query": it
+can only match true segments of its own step.
 """
 
 import math
@@ -20,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from stepline.metrics.average_precision import average_precision
 
 TIOUS = tuple(np.linspace(0.3, 0.7, 5).tolist())
-"""The thresholds of temporal IoU; the second is a little less than 0.4."""
+"""The thresholds of temporal IoU. In floating point the second is slightly below 0.4."""
 LEAST_S = 1e-3
-"""A true segment is no shorter; one whose ends are both as near to another's, of the same step, is a repeat of it."""
+"""The shortest true segment. Two segments of a step with both ends within this distance are duplicates."""
 
 Article = tuple[str, str]
 """An activity and its variation."""
@@ -33,11 +32,11 @@ MatchType = Literal["full", "partial"]
 
 
 class TrueSegments(NamedTuple):
-    """N true segments of one split, those of a video in the order of the annotation.
+    """N true segments of one split; segments of a video are in the order of the annotation.
 
-    video: (N,) ids. start_s, end_s: (N,) seconds. step: (N,) ids, keys of ``articles``. label: (N,) by what repeats are
-    told, where the annotation has a ``label_id``; by default the step. full: (N,) whether a segment is a full match of
-    its step or a partial one, for `match_type_grounding`.
+    video: (N,) ids. start_s, end_s: (N,) seconds. step: (N,) ids, keys of ``articles``. label: (N,) keys that identify
+    duplicates, the annotation's ``label_id``; by default the step. full: (N,) whether a segment is a full or a partial
+    match of its step, for `match_type_grounding`.
     """
 
     video: Sequence[str]
@@ -49,7 +48,7 @@ class TrueSegments(NamedTuple):
 
 
 class PredictedSegments(NamedTuple):
-    """N predicted segments, (N,) each, in any order; step: ids of any step. score: higher is more scores."""
+    """N predicted segments, (N,) each, in any order. step: ids of any steps. score: higher means more confident."""
 
     video: Sequence[str]
     start_s: ArrayLike
@@ -59,11 +58,11 @@ class PredictedSegments(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """How many predictions are not scored; each counts once, for the first reason that it has.
+    """The numbers of predictions that are not scored; each counts once, under the first reason that applies.
 
-    other_article: the step is none of the video's article. other_kind: the video has a segment of the step that is not
-    of the kind. unused_step: no video has a true segment of the step that is scored; only in the official reading.
-    no_truth: no video of the activity has one.
+    other_article: the step does not belong to the video's article. other_kind: the video has a segment of the step that
+    is not of the kind. unused_step: no video has a scored true segment of the step (official reading only). no_truth:
+    no video of the activity has a scored true segment.
     """
 
     other_article: int
@@ -73,11 +72,11 @@ class Dropped(NamedTuple):
 
 
 class GroundingScores(NamedTuple):
-    """Average precisions in [0, 1], and of how many segments.
+    """Average precisions in [0, 1], and the numbers of segments.
 
-    activities: the A that have a true segment, sorted. ap: (A, K), of each at each of K thresholds. at: (K,), the means
-    over activities. mean: that of ``at``, the released mAP. n_true, n_predicted: (A,), true segments and scored
-    predictions; ``dropped`` are the other predictions.
+    activities: the A activities with a true segment, sorted. ap: (A, K), for each activity and threshold. at: (K,), the
+    means over activities. mean: the mean of ``at``, the released mAP. n_true, n_predicted: (A,), the numbers of true
+    segments and scored predictions. dropped: the other predictions.
     """
 
     activities: tuple[str, ...]
@@ -99,18 +98,19 @@ def article_grounding(
 ) -> GroundingScores:
     """Return the average precision of each activity, over all predictions of its videos.
 
-    articles: of each step, its activity and variation. A prediction counts if its step is one of the video's article,
-    which is an oracle: other steps are no queries of the video. Officially, it is also left out where its step is true
-    nowhere in the split; by query it is false there, as is any prediction of a step that its video does not show.
+    articles: the activity and variation of each step. A prediction is scored if its step belongs to the video's
+    article. This is an oracle: other steps are not queries of the video. The official reading also ignores a prediction
+    whose step has no true segment in the split. With "per_query" such a prediction is false, like any prediction of a
+    step that its video does not show.
 
-    In the order of their scores, of equal scores in that of the input, predictions take the true segment with the
-    highest IoU that is free and reaches the threshold, of equal IoUs the last one; the others are false. Officially,
-    all true segments of the video can be taken; by query, those of the predicted step.
+    Predictions are visited by descending score, ties in the order of the input. Each matches the unmatched true segment
+    with the highest IoU that reaches the threshold, the last one if IoUs are equal. Other predictions are false. The
+    official reading allows all true segments of the video, "per_query" only those of the predicted step.
 
-    The release sorts equal scores in an order that depends on the build of numpy. As there, a prediction whose IoU is
-    no number is true: refuse `reversed_segments` before. Raises ValueError where a prediction is of a video without a
-    true segment, two true steps of a video are of two articles, a true step is of none, a score is NaN, and where no
-    true segment is long enough.
+    The release orders equal scores in a way that depends on the build of NumPy. As in the release, a prediction with an
+    IoU of NaN is true: reject `reversed_segments` first. Raises ValueError if a prediction is for a video without a
+    true segment, if the true steps of a video belong to two articles or to none, if a score is NaN, or if no true
+    segment is long enough.
     """
     return _scores(true, predicted, articles, None, reading, thresholds)
 
@@ -124,21 +124,21 @@ def match_type_grounding(
     reading: Reading = "per_query",
     thresholds: Sequence[float] = TIOUS,
 ) -> GroundingScores:
-    """Return `article_grounding` on the queries without a segment of the other kind (appendix D.2 of the paper).
+    """Return `article_grounding` over the queries without a segment of the other kind (appendix D.2 of the paper).
 
-    A query is a video and a step of its article. Those with only segments of the kind are scored, and those without
-    any; those with a segment of the other kind are left out, with all their segments and predictions. Activities
-    without a segment of the kind are in no mean. The paper counts 78 activities and 1176 segments of full matches, 79
-    and 2375 of partial ones. No code for this was released; "official" is the released evaluation of what is left.
-    Raises ValueError as `article_grounding`, and where ``true.full`` is None.
+    A query is a video and a step of its article. Queries with only segments of the kind are scored, and so are queries
+    without segments. Queries with a segment of the other kind are excluded with all their segments and predictions.
+    Activities without a segment of the kind do not enter the mean. The paper counts 78 activities and 1176 segments for
+    full matches, and 79 and 2375 for partial ones. No code for this was released; "official" applies the released
+    evaluation to the remaining segments. Raises ValueError as `article_grounding`, and if ``true.full`` is None.
     """
     return _scores(true, predicted, articles, kind, reading, thresholds)
 
 
 def reversed_segments(predicted: PredictedSegments) -> NDArray[np.int64]:
-    """Return the indices of predictions that end before they start, or whose length is no number.
+    """Return the indices of predictions that end before they start, or whose length is NaN.
 
-    The released evaluation takes a reversed one that is as long as a true segment for true, and one with a NaN too.
+    The released evaluation counts a prediction with NaN as true, and also a reversed one as long as a true segment.
     """
     with np.errstate(invalid="ignore"):
         lengths_s = np.diff(_bounds(predicted))[:, 0]
@@ -146,7 +146,7 @@ def reversed_segments(predicted: PredictedSegments) -> NDArray[np.int64]:
 
 
 class _Truth(NamedTuple):
-    """What there is to find. by_activity: the indices of the true segments; used: their steps."""
+    """The scored ground truth. by_activity: indices of the true segments. used: their steps."""
 
     of_video: dict[str, Article]
     by_activity: dict[str, list[int]]
@@ -165,7 +165,7 @@ def _scores(
     segments, guesses, true_queries, queries = _bounds(true), _bounds(predicted), _queries(true), _queries(predicted)
     truth = _truth(true, segments, true_queries, articles, kind)
     ranked, dropped = _ranked(predicted, queries, articles, truth, reading)
-    n_shared = 1 if reading == "official" else 2  # what a prediction shares with what it takes: the video, and the step
+    n_shared = 1 if reading == "official" else 2  # a match shares the video, or the video and the step
     ap = np.zeros((len(ranked), len(thresholds)))
     for place, (activity, rows) in enumerate(ranked.items()):
         indices = truth.by_activity[activity]
@@ -214,7 +214,7 @@ def _ranked(
     truth: _Truth,
     reading: Reading,
 ) -> tuple[dict[str, list[int]], Dropped]:
-    """Return the rows of the predictions that are scored, the best first, by activity, and how many are not."""
+    """Return the rows of the scored predictions by activity, best first, and the numbers of the other predictions."""
     scores = np.asarray(predicted.score, dtype=np.float64).tolist()
     if any(map(math.isnan, scores)):
         raise ValueError("a prediction has the score NaN")
@@ -251,7 +251,7 @@ def _bounds(segments: TrueSegments | PredictedSegments) -> NDArray[np.float64]:
 
 
 def _distinct(true: TrueSegments, segments: NDArray[np.float64]) -> list[int]:
-    """Return the indices of the true segments that are long enough and repeat none before."""
+    """Return the indices of the true segments that are long enough and do not duplicate an earlier one."""
     kept: list[int] = []
     seen: dict[tuple[str, Hashable], list[tuple[float, float]]] = defaultdict(list)
     labels = true.step if true.label is None else true.label
@@ -271,9 +271,9 @@ def _hits(
     can_take: NDArray[np.bool_],
     thresholds: Sequence[float],
 ) -> NDArray[np.bool_]:
-    """Return whether each of P predictions, the best first, takes one of n true segments at K thresholds, (P, K).
+    """Return whether each of P predictions, best first, matches one of n true segments at each of K thresholds, (P, K).
 
-    can_take: (P, n), whether a prediction and a true segment belong together, however far apart they are.
+    can_take: (P, n), whether the prediction may match the true segment, regardless of their overlap.
     """
     rows, indices = np.nonzero(can_take)
     overlaps = _overlaps(guesses[rows], segments[indices])
@@ -295,7 +295,7 @@ def _hits(
 
 
 def _overlaps(guesses: NDArray[np.float64], segments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the IoU of each of n pairs; NaN where they have no length together."""
+    """Return the IoU of each of n pairs; NaN if both segments have length 0."""
     shared = np.minimum(guesses[:, 1], segments[:, 1]) - np.maximum(guesses[:, 0], segments[:, 0])
     shared = shared.clip(0)
     union = (segments[:, 1] - segments[:, 0]) + (guesses[:, 1] - guesses[:, 0]) - shared

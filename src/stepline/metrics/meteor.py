@@ -1,4 +1,4 @@
-"""METEOR 1.5 itself: the Java program that the package ``pycocoevalcap`` brings, with its synonyms and paraphrases."""
+"""METEOR 1.5: the Java program in the package ``pycocoevalcap``, with its synonyms and paraphrases."""
 
 import shutil
 import subprocess
@@ -18,16 +18,16 @@ _JAR = "meteor", "meteor-1.5.jar"
 
 
 def missing() -> tuple[Need, ...]:
-    """Return what METEOR is missing of a Java runtime and the package ``pycocoevalcap``."""
+    """Return which of a Java runtime and the package ``pycocoevalcap`` are missing."""
     found = {Need("java"): shutil.which("java"), Need("package", "pycocoevalcap"): packaged(*_JAR)}
     return tuple(need for need, path in found.items() if path is None)
 
 
 class Meteor:
-    """A process of METEOR for English, with ``-norm`` as in coco-caption. It starts and ends with the ``with`` block.
+    """A METEOR process for English, with ``-norm`` as in coco-caption. It runs for the length of a ``with`` block.
 
-    Starting takes seconds and up to 2 GB: one process for all that is to be scored. Raises MissingError where Java or
-    the package is absent.
+    Starting it takes seconds and up to 2 GB, so use one process for all captions. Raises MissingError if Java or the
+    package is absent.
     """
 
     def __enter__(self) -> Self:
@@ -52,12 +52,12 @@ class Meteor:
         self._complaints.close()
 
     def score(self, references: Sequence[Sequence[Tokens]], candidates: Sequence[Tokens]) -> Scores:
-        """Return METEOR in [0, 1], a Scorer; of the corpus it is that of the sums of the segments' statistics.
+        """Return METEOR in [0, 1], as a Scorer; the corpus score uses the summed statistics of all segments.
 
-        Raises SteplineError where the process ends before it has answered.
+        Raises SteplineError if the process ends before it answers.
         """
         check_segments(references, candidates)
-        # Its answer is read after each line, so neither pipe can fill while both sides write.
+        # Each answer is read before the next line is written, so neither pipe can fill up.
         statistics = [
             self._answers(["SCORE", *(_sentence(each) for each in group), _sentence(candidate)], 1)[0]
             for group, candidate in zip(references, candidates, strict=True)
@@ -85,5 +85,5 @@ class Meteor:
 
 
 def _sentence(tokens: Tokens) -> str:
-    """Return the tokens with a space between them, without what separates the fields of a line."""
+    """Return the tokens joined by spaces, without the separator of METEOR's fields."""
     return " ".join(" ".join(tokens).replace("|||", " ").split())

@@ -1,8 +1,8 @@
-"""Moments and their segmentation in steps, as HiREST's released evaluation scores them (``evaluate.py``).
+"""Moment retrieval and moment segmentation, scored as in HiREST's released evaluation (``evaluate.py``).
 
-Zala et al. (2023), Hierarchical Video-Moment Retrieval and Step-Captioning. Intervals are start and end in seconds;
-those that end before their start are scored too, and overlap nothing. Elsewhere, mean IoUs are `moment_iou`'s mean over
-moments, and `stepline.metrics.segments.mean_iou` over the steps of one.
+Zala et al. (2023), Hierarchical Video-Moment Retrieval and Step-Captioning. Intervals are start and end in seconds. An
+interval that ends before its start is scored too and overlaps nothing. Mean IoUs, which the release does not report,
+are the mean of `moment_iou` over moments and `stepline.metrics.segments.mean_iou` over the steps of a moment.
 """
 
 from collections.abc import Sequence
@@ -33,9 +33,9 @@ class MatchedScores(NamedTuple):
 def moment_iou(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     """Return the intersection over union of intervals, (...), in [0, 1).
 
-    first, second: (..., 2), broadcast over all axes but the last. As released, 1e-8 s are added to the union, so an
-    exact half is below 0.5, and an interval of length 0 has IoU 0 even with itself. The released union, the smaller one
-    of the hull and the sum of lengths, is the hull wherever two intervals overlap.
+    first, second: (..., 2), broadcast over all axes but the last. As in the release, 1e-8 s is added to the union, so
+    an overlap of exactly one half scores below 0.5, and an interval of length 0 has IoU 0 even with itself. The release
+    defines the union as the smaller of the hull and the sum of lengths; for overlapping intervals that is the hull.
     """
     one, other = _intervals(first), _intervals(second)
     shared = np.minimum(one[..., 1], other[..., 1]) - np.maximum(one[..., 0], other[..., 0])
@@ -45,28 +45,28 @@ def moment_iou(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
 
 
 def moment_hits(true: ArrayLike, predicted: ArrayLike, thresholds: Sequence[float] = THRESHOLDS) -> NDArray[np.bool_]:
-    """Return whether each of N predicted moments has an IoU of at least each of K thresholds, (N, K).
+    """Return whether the IoU of each of N predicted moments reaches each of K thresholds, (N, K).
 
-    true, predicted: (N, 2). The mean over N is the released R@1, over all pairs whose video has a moment.
+    true, predicted: (N, 2). The mean over N is the released R@1, computed over all pairs whose video has a moment.
     """
     return moment_iou(true, predicted)[..., None] >= np.array(thresholds)
 
 
 def preprocess_moment_bounds(bounds: ArrayLike, moment: tuple[float, float]) -> NDArray[np.float64]:
-    """Return predicted steps as the released option of that name changes them before scoring, (m, 2).
+    """Return predicted steps as the release's option ``preprocess_moment_bounds`` changes them before scoring, (m, 2).
 
-    bounds: (n, 2). moment: the true one, an input of every method. Predictions that touch the moment's border, or lie
-    outside, are dropped. Of those left, from the last to the first as predicted, one is dropped if it is less than a
-    second away from one that is kept. What is kept is sorted by its start, and the gaps between, before and after are
-    filled with segments; where nothing is kept, that is the whole moment.
+    bounds: (n, 2). moment: the true moment, which every method receives as input. Predictions that touch the border of
+    the moment or lie outside it are dropped. The rest are visited from the last to the first as predicted; a prediction
+    less than a second away from a kept one is dropped. The kept predictions are sorted by start, and segments fill the
+    gaps between, before and after them. If none is kept, the result is the whole moment.
 
-    So true steps, which share their bounds, come back where their number is odd; where it is even, the first two become
-    one, and so do steps near one of less than a second. As predictions, the true steps of HiREST's test videos have a
-    recall of 0.899 at 0.5 and of 0.845 at 0.7 with this option, and of 0.997 without.
+    True steps share their bounds. This option therefore returns them unchanged if their number is odd. If it is even,
+    the first two become one; steps next to one shorter than a second are also merged. Scored as predictions, the true
+    steps of HiREST's test videos have a recall of 0.899 at 0.5 and 0.845 at 0.7 with this option, and 0.997 without it.
 
-    The release takes predictions in the order of an unstable sort of equal keys: with more than 16 left after the
-    first test, its result depends on the build of numpy. This is the result of numpy 2.4 with AVX2 or AVX-512, which
-    keeps the order.
+    The release orders predictions by an unstable sort with equal keys: with more than 16 left after the first test, its
+    result depends on the build of NumPy. The result here is that of NumPy 2.4 with AVX2 or AVX-512, which keeps the
+    order.
     """
     start_s, end_s = moment
     kept: list[list[float]] = []
@@ -82,9 +82,10 @@ def preprocess_moment_bounds(bounds: ArrayLike, moment: tuple[float, float]) -> 
 def covered(
     true: ArrayLike, predicted: ArrayLike, thresholds: Sequence[float] = THRESHOLDS
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which of n true and of m predicted steps have an IoU above each of K thresholds, (n, K) and (m, K).
+    """Return which of n true and m predicted steps are covered at each of K thresholds, (n, K) and (m, K).
 
-    That is with any step of the other side, not one to one; an IoU that equals the threshold is none above it.
+    A step is covered if its IoU with any step of the other side is above the threshold (not equal to it). The matching
+    is not one to one.
     """
     above = _above(true, predicted, thresholds)
     return np.any(above, axis=1), np.any(above, axis=0)
@@ -93,11 +94,11 @@ def covered(
 def segmentation_scores(
     true: ArrayLike, predicted: ArrayLike, thresholds: Sequence[float] = THRESHOLDS
 ) -> SegmentationScores:
-    """Return the shares of true and of predicted steps of a video that are `covered`, for each of K thresholds.
+    """Return the fraction of a video's true and predicted steps that are `covered`, for each of K thresholds.
 
-    The released scores are their means over videos. Without a predicted step both are 0. The release divides by the
-    number of predictions of the video before then, which leaves 0, and fails where the video is the first. Raises
-    ValueError where there is no true step.
+    The released scores are the means over videos. Both fractions are 0 if there is no predicted step; the release then
+    divides 0 by the number of predictions of the previous video, and fails if there is no previous video. Raises
+    ValueError if there is no true step.
     """
     first, second = covered(true, predicted, thresholds)
     _check(len(first))
@@ -105,10 +106,10 @@ def segmentation_scores(
 
 
 def matched_scores(true: ArrayLike, predicted: ArrayLike, thresholds: Sequence[float] = THRESHOLDS) -> MatchedScores:
-    """Return the scores of a video where a step counts once: those of the most pairs with an IoU above a threshold.
+    """Return the scores of a video under the one-to-one matching with the most pairs whose IoU is above a threshold.
 
-    The release has no such score. Each true step is in one pair at most, and each predicted one, so that neither a
-    long prediction nor a repeated one counts for several. Raises ValueError where there is no true step.
+    The release has no such score. Each true step and each predicted step is in at most one pair, so neither a long nor
+    a repeated prediction counts for several steps. Raises ValueError if there is no true step.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -120,12 +121,12 @@ def matched_scores(true: ArrayLike, predicted: ArrayLike, thresholds: Sequence[f
 
 
 def _above(true: ArrayLike, predicted: ArrayLike, thresholds: Sequence[float]) -> NDArray[np.bool_]:
-    """Return whether each of n true and m predicted steps have an IoU above each of K thresholds, (n, m, K)."""
+    """Return whether the IoU of each pair of n true and m predicted steps is above each of K thresholds, (n, m, K)."""
     return moment_iou(_intervals(true)[:, None], _intervals(predicted))[..., None] > np.array(thresholds)
 
 
 def _intervals(values: ArrayLike) -> NDArray[np.float64]:
-    """Return (..., 2) finite numbers; of an empty list (0, 2)."""
+    """Return an array (..., 2) of finite numbers; for an empty list, (0, 2)."""
     found = np.asarray(values, dtype=np.float64)
     if found.shape == (0,):
         return np.empty((0, 2))

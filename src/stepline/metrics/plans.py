@@ -1,6 +1,6 @@
-"""Success rate, accuracy and mean IoU of plans, in [0, 1]. (Wu et al., Open-Event Procedure Planning, Sec. 3.3.)
+"""Success rate, accuracy and mean IoU of plans, in [0, 1] (Wu et al., Open-Event Procedure Planning, Sec. 3.3).
 
-A plan is a row of T action ids from 0; N plans are an (N, T) array or a list of such rows.
+A plan is a row of T action ids, starting at 0. N plans are an (N, T) array or a list of rows.
 """
 
 from typing import NamedTuple
@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 NO_ACTION = -1
-"""Predicted where no action of the pool was named: wrong, and in no set."""
+"""The prediction of a method that named no action of the pool: wrong, and not part of the set of actions."""
 GUESS = -2
-"""Predicted where the action is a uniform guess over the pool: scored by its exact expectation."""
+"""The prediction of a uniform guess over the pool, scored with its exact expectation."""
 
 
 class PlanScores(NamedTuple):
     """Scores of N windows, in [0, 1].
 
-    sr: the share of windows whose actions are all right. acc: the share of right steps among all N * T.
-    miou: the mean over windows of the IoU of the set of predicted and the set of true actions.
+    sr: the fraction of windows with all actions correct. acc: the fraction of correct actions among all N * T.
+    miou: the mean over windows of the IoU of the sets of predicted and true actions.
     """
 
     sr: float
@@ -27,7 +27,7 @@ class PlanScores(NamedTuple):
 
 
 class WindowScores(NamedTuple):
-    """The same of each window, (N,) in [0, 1]; of one with guesses the expectations."""
+    """The scores of each window, (N,) in [0, 1]; expectations for windows with guesses."""
 
     sr: NDArray[np.float64]
     acc: NDArray[np.float64]
@@ -37,9 +37,9 @@ class WindowScores(NamedTuple):
 def plan_scores(pred: ArrayLike, true: ArrayLike, *, batch_size: int | None = None) -> PlanScores:
     """Return the scores of (N, T) predicted and true action ids.
 
-    batch_size: miou as PDPP's code has it, the IoU of all actions of so many consecutive windows, weighted by their
-    number (the last batch may be smaller); by default the IoU of each window, as the paper's numbers are.
-    Raises ValueError as ``window_scores`` does, for guesses too, whose pool is not known here.
+    batch_size: compute miou as in PDPP's code, from the IoU of all actions of batch_size consecutive windows, weighted
+    by the number of windows (the last batch may be smaller). By default it is the IoU of each window, as in the paper.
+    Raises ValueError as ``window_scores``, and for guesses, because the size of their pool is not known.
     """
     predicted, truth = _integers(pred, "pred"), _integers(true, "true")
     scores = window_scores(predicted, truth)
@@ -56,9 +56,9 @@ def plan_scores(pred: ArrayLike, true: ArrayLike, *, batch_size: int | None = No
 def window_scores(pred: ArrayLike, true: ArrayLike, *, n_actions: int | None = None) -> WindowScores:
     """Return the scores of each of N windows, given (N, T) predicted and true action ids.
 
-    pred: ids, ``NO_ACTION`` or ``GUESS``. n_actions: the size of the pool, needed for guesses, which are independent.
-    Raises ValueError where an array is not (N, T) integers with N and T at least 1, where the two differ in shape, and
-    where an id is out of range.
+    pred: ids, ``NO_ACTION`` or ``GUESS``. n_actions: the size of the pool, required for guesses, which are independent.
+    Raises ValueError if an array is not (N, T) integers with N and T at least 1, if the shapes differ, or if an id is
+    out of range.
     """
     predicted, truth = _integers(pred, "pred"), _integers(true, "true")
     if predicted.shape != truth.shape:
@@ -92,7 +92,7 @@ def _integers(ids: ArrayLike, name: str) -> NDArray[np.int64]:
 
 
 def _batches(ids: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Return the windows of each batch in one row, the last one filled up with ``NO_ACTION``."""
+    """Return the windows of each batch as one row, the last padded with ``NO_ACTION``."""
     missing = -len(ids) % size
     return np.pad(ids, ((0, missing), (0, 0)), constant_values=NO_ACTION).reshape(-1, size * ids.shape[1])
 
@@ -103,22 +103,23 @@ def _iou(pred: NDArray[np.int64], true: NDArray[np.int64]) -> NDArray[np.float64
 
 
 def _sets(pred: NDArray[np.int64], true: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Return, of each row, how many distinct ids are predicted and true, predicted and not true, and true."""
+    """Return, for each row, the numbers of distinct ids that are both predicted and true, only predicted, and true."""
     predicted, wanted, either = (_distinct(ids) for ids in (pred, true, np.hstack([pred, true])))
     return predicted + wanted - either, either - wanted, wanted
 
 
 def _distinct(ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many distinct ids from 0 each row has."""
+    """Return the number of distinct non-negative ids in each row."""
     ordered = np.sort(ids, axis=1)
     counts: NDArray[np.int64] = ((np.diff(ordered, axis=1, prepend=-1) > 0) & (ordered >= 0)).sum(axis=1)
     return counts
 
 
 def _expected_iou(n_actions: int, wanted: int, hits: int, misses: int, guesses: int) -> float:
-    """Return the expected IoU, given numbers of distinct true ids, of right and of wrong ones among those predicted.
+    """Return the expected IoU.
 
-    A guess is a new right id, a new wrong one, or one that is in the set already.
+    wanted, hits, misses: the numbers of distinct true ids, correctly predicted ids and wrongly predicted ids. A guess
+    adds a correct id, adds a wrong id, or repeats an id of the set.
     """
     right, wrong = np.arange(wanted + 1)[:, None], np.arange(misses + guesses + 1)
     chance = np.zeros((wanted + 1, misses + guesses + 1))

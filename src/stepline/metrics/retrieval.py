@@ -1,4 +1,4 @@
-"""Retrieval of videos for a query, as HiREST's released evaluation has it (``evaluate.py``)."""
+"""Video retrieval for a query, scored as in HiREST's released evaluation (``evaluate.py``)."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 
 
 def rank(videos: Sequence[str], scores: ArrayLike) -> list[str]:
-    """Return the N videos from the best to the worst: the highest score first, of equal scores the last id.
+    """Return the N videos by descending score; videos with equal scores by descending id.
 
-    scores: (N,). Ids compare by code point. Raises ValueError where the two differ in length, and for a score of NaN.
+    scores: (N,). Ids compare by code point. Raises ValueError if the lengths differ or a score is NaN.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != (len(videos),) or np.isnan(values).any():
@@ -19,15 +19,15 @@ def rank(videos: Sequence[str], scores: ArrayLike) -> list[str]:
 
 
 def first_rank(ranked: Sequence[str], answers: Collection[str]) -> float:
-    """Return the place, from 1, of the first of ``ranked`` that is an answer; inf where none is."""
+    """Return the rank, from 1, of the first video in ``ranked`` that is an answer; inf if there is none."""
     return next((float(place) for place, video in enumerate(ranked, start=1) if video in answers), math.inf)
 
 
 def recall_at(k: int, first_ranks: ArrayLike) -> float:
-    """Return the share of queries with an answer among the first k videos, in [0, 1].
+    """Return the fraction of queries with an answer among the first k videos, in [0, 1].
 
-    first_ranks: of each query, as ``first_rank`` gives it. However many answers a query has, one is enough. Raises
-    ValueError where there is no query.
+    first_ranks: the result of ``first_rank`` for each query. One answer is enough, however many a query has. Raises
+    ValueError if there is no query.
     """
     ranks = np.asarray(first_ranks, dtype=np.float64)
     if not ranks.size:

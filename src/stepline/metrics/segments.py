@@ -1,6 +1,6 @@
-"""Segments of time: their overlap, the segmentation metrics that match without order, and uniform baselines.
+"""Temporal segments: their overlap, segmentation metrics that ignore order, and uniform baselines.
 
-Segments are (n, 2) arrays of start and end in seconds, or anything that becomes one, such as a list of pairs.
+Segments are (n, 2) arrays of start and end in seconds, or anything NumPy converts to one, such as a list of pairs.
 """
 
 import math
@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 Segments = NDArray[np.float64]
 Grid = Literal["continuous", "label_1fps"]
-"""Where segments are compared: as they are, or as labels of whole seconds, see `mean_iou`."""
+"""Whether segments are compared unchanged or as labels of whole seconds, see `mean_iou`."""
 
 
 def as_segments(values: ArrayLike) -> Segments:
-    """Return segments as an (n, 2) array of start and end in seconds; an empty list gives (0, 2).
+    """Return segments as an (n, 2) array of start and end in seconds; an empty list returns (0, 2).
 
-    Raises ValueError where values are not pairs of finite numbers, or an end lies before its start.
+    Raises ValueError if values are not pairs of finite numbers, or if an end lies before its start.
     """
     try:
         found = np.asarray(values, dtype=np.float64)
@@ -36,7 +36,7 @@ def as_segments(values: ArrayLike) -> Segments:
 
 
 def intersection(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for how many seconds segments overlap.
+    """Return the overlap of segments in seconds.
 
     first, second: (2, ...), starts and ends, broadcast over all axes but the first.
     """
@@ -46,7 +46,7 @@ def intersection(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDA
 
 
 def broadcast_iou(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return `iou` of arrays as `intersection` takes them."""
+    """Return `iou` for arrays in the form that `intersection` accepts."""
     shared = intersection(first, second)
     union: NDArray[np.float64] = (first[1] - first[0] + 1e-8) + (second[1] - second[0])
     union -= shared
@@ -55,31 +55,32 @@ def broadcast_iou(first: NDArray[np.float64], second: NDArray[np.float64]) -> ND
 
 
 def iou(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-    """Return the intersection over union of each of n segments with each of m, (n, m), in [0, 1).
+    """Return the intersection over union of each of n segments with each of m segments, (n, m), in [0, 1).
 
-    As in the released evaluations 1e-8 s are added to the union, so a segment of length 0 overlaps nothing.
+    As in the released evaluations, 1e-8 s is added to the union, so a segment of length 0 overlaps nothing.
     """
     return broadcast_iou(*_each_with_each(as_segments(first), as_segments(second)))
 
 
 def mean_iou(gt: ArrayLike, pred: ArrayLike, *, grid: Grid = "continuous") -> float:
-    """Return mIoU of a video, in [0, 1]: the mean over true segments of the best IoU with a predicted one (Eq. 4).
+    """Return mIoU of a video, in [0, 1]: the mean over true segments of the best IoU with a predicted segment (Eq. 4).
 
-    One predicted segment may be the best of several true ones, and more predictions never lower it. 0 where either
-    has no segments. From Zhou et al. (2018), Towards Automatic Learning of Procedures; the equation is of Batra et al.
-    (2022), A Closer Look at Temporal Ordering in the Segmentation of Instructional Videos.
+    One predicted segment may be the best match of several true ones, and more predictions never lower the result. It is
+    0 if either side has no segments. The metric is from Zhou et al. (2018), Towards Automatic Learning of Procedures;
+    the equation number is from Batra et al. (2022), A Closer Look at Temporal Ordering in the Segmentation of
+    Instructional Videos.
 
-    grid: label_1fps gives each whole second from int(start) to int(end) - 1 a segment's number, where segments overlap
-    that of the later one in the input, and compares runs of a number. The length of a run is its last second less its
-    first, so each segment is a second short, one of a second overlaps nothing and a shorter one is lost. Only so the
-    mIoU and mJaccard of Batra et al., Table 1, can be had; their precision and recall are of segments as they are, so
-    the columns of that table are not comparable.
+    grid: ``label_1fps`` labels each whole second from int(start) to int(end) - 1 with the number of its segment, the
+    later one in the input if segments overlap, and compares runs of equal labels. The length of a run is its last
+    second minus its first. Each segment is therefore a second too short, a segment of one second overlaps nothing, and
+    a shorter one is lost. Only this grid reproduces mIoU and mJaccard in Table 1 of Batra et al. Precision and recall
+    in that table use unchanged segments, so its columns are not comparable with each other.
     """
     return _mean_best(iou(_on_grid(gt, grid), _on_grid(pred, grid)))
 
 
 def mean_jaccard(gt: ArrayLike, pred: ArrayLike, *, grid: Grid = "continuous") -> float:
-    """Return mJaccard of a video, in [0, 1]: as `mean_iou`, with the share of a predicted segment that is covered."""
+    """Return mJaccard of a video, in [0, 1]: as `mean_iou`, but with the covered fraction of the predicted segment."""
     first, second = _each_with_each(_on_grid(gt, grid), _on_grid(pred, grid))
     shared = intersection(first, second)
     length = np.broadcast_to(second[1] - second[0], shared.shape)
@@ -89,8 +90,9 @@ def mean_jaccard(gt: ArrayLike, pred: ArrayLike, *, grid: Grid = "continuous") -
 def detection(gt: ArrayLike, pred: ArrayLike, *, threshold: float) -> tuple[float, float]:
     """Return a video's precision and recall at a temporal IoU, in [0, 1] (Eq. 1 and 2 of Batra et al. 2022).
 
-    Precision is the share of predicted segments whose IoU with a true one is above the threshold (not equal to it),
-    recall that of true ones; nothing is matched one to one. Both are 0 where either has no segments.
+    Precision is the fraction of predicted segments whose IoU with any true segment is above the threshold (not equal to
+    it). Recall is the same fraction of true segments. The matching is not one to one. Both are 0 if either side has no
+    segments.
     """
     above = iou(gt, pred) > threshold
     if not above.size:
@@ -99,9 +101,9 @@ def detection(gt: ArrayLike, pred: ArrayLike, *, threshold: float) -> tuple[floa
 
 
 def uniform(total_s: float, parts: int) -> Segments:
-    """Return (parts, 2) segments of equal length that fill total_s seconds, the baseline without a model.
+    """Return (parts, 2) segments of equal length that fill total_s seconds: a baseline without a model.
 
-    Raises ValueError where there is no part, or no time.
+    Raises ValueError if parts is below 1 or total_s is not positive and finite.
     """
     if parts < 1 or not 0 < total_s < math.inf:
         raise ValueError(f"{total_s} s cannot be divided into {parts} parts")
@@ -110,10 +112,7 @@ def uniform(total_s: float, parts: int) -> Segments:
 
 
 def whole_seconds(duration_s: float) -> float:
-    """Return floor(duration) + 1 seconds, the total length of the released uniform baselines (rule ``ceil_seconds``).
-
-    Elsewhere a video is as long as it is.
-    """
+    """Return floor(duration) + 1 s: the video length in the released uniform baselines (rule ``ceil_seconds``)."""
     return float(math.floor(duration_s) + 1)
 
 

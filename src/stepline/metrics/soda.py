@@ -1,8 +1,8 @@
-"""SODA-D and SODA-C: segments are matched one to one in temporal order, and precision and recall count their overlap.
+"""SODA-D and SODA-C: segments are matched one to one in temporal order, and precision and recall sum the overlaps.
 
-Batra et al. (2022), A Closer Look at Temporal Ordering in the Segmentation of Instructional Videos, Eq. 5 and 6; SODA-C
-is Fujita et al. (2020), SODA: Story Oriented Dense Video Captioning Evaluation Framework. Segments are as in
-`stepline.metrics.segments`; all values are fractions in [0, 1].
+SODA-D is from Batra et al. (2022), A Closer Look at Temporal Ordering in the Segmentation of Instructional Videos,
+Eq. 5 and 6. SODA-C is from Fujita et al. (2020), SODA: Story Oriented Dense Video Captioning Evaluation Framework.
+Segments are as in `stepline.metrics.segments`; all values are fractions in [0, 1].
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from stepline.metrics.segments import Segments, as_segments, broadcast_iou, iou
 
 Order = Literal["start_end", "start"]
-"""What puts a video's segments in order. start_end: start, then end, so the order of the input has no influence. start:
-start alone, segments that start together as they come in the input, as SODA's released code has it."""
+"""The sort key of a video's segments. ``start_end``: start, then end, so the order of the input does not matter.
+``start``: start only, with ties in the order of the input, as in SODA's released code."""
 Missing = Literal["zero", "drop"]
-"""What a video without a prediction counts in the mean. zero: 0. drop: nothing, as in SODA's released code."""
+"""How a video without predictions enters the mean. ``zero``: it scores 0. ``drop``: it is excluded, as in SODA's
+released code."""
 
 _CELLS = 1 << 20
-"""How many pairs of segments are looked at at once, if a video does not have more: 8 MiB an array."""
+"""The number of segment pairs computed at once, unless a single video has more: 8 MiB per array."""
 
 
 class SodaScore(NamedTuple):
@@ -41,9 +42,9 @@ class SodaScores(NamedTuple):
 
 
 class DatasetScore(NamedTuple):
-    """The means over videos, of each column alone: f1 is not the harmonic mean of the other two.
+    """Means over videos, each column separately: f1 is not the harmonic mean of precision and recall.
 
-    n_videos: how many videos gt names; n_predicted: how many of them have a predicted segment.
+    n_videos: the number of videos in gt. n_predicted: the number of these with a predicted segment.
     """
 
     precision: float
@@ -54,20 +55,21 @@ class DatasetScore(NamedTuple):
 
 
 def soda_d(gt: ArrayLike, pred: ArrayLike, *, order: Order = "start_end") -> SodaScore:
-    """Return SODA-D of a video: the largest sum of IoUs over ordered one-to-one matchings, over counts of segments.
+    """Return SODA-D of a video, from the largest sum of IoUs over all one-to-one matchings in temporal order.
 
-    Precision is the sum over the number of predicted segments, recall over that of true ones. All are 0 where either
-    has no segments. Raises ValueError where these are no segments (see `as_segments`) or the order is unknown.
+    Precision is that sum divided by the number of predicted segments, recall the sum divided by the number of true
+    segments. All values are 0 if either side has no segments. Raises ValueError if the segments are invalid (see
+    `as_segments`) or the order is unknown.
     """
     found = soda_d_videos([as_segments(gt)], [as_segments(pred)], order=order)
     return SodaScore(*(float(values[0]) for values in found))
 
 
 def soda_c(gt: ArrayLike, pred: ArrayLike, similarity: ArrayLike, *, order: Order = "start_end") -> SodaScore:
-    """Return SODA-C of a video: as `soda_d`, each pair's IoU times the similarity of its captions.
+    """Return SODA-C of a video: as `soda_d`, with each pair's IoU multiplied by the similarity of its captions.
 
-    similarity: (n, m), row i and column j of gt[i] and pred[j] as they come in the input, such as METEOR. Raises
-    ValueError also where it has another shape or is not finite.
+    similarity: (n, m), such as METEOR; element (i, j) belongs to gt[i] and pred[j] in the order of the input. Raises
+    ValueError also if it has another shape or is not finite.
     """
     (first, first_order), (second, second_order) = _sorted(gt, order), _sorted(pred, order)
     n, m = len(first), len(second)
@@ -82,10 +84,10 @@ def soda_c(gt: ArrayLike, pred: ArrayLike, similarity: ArrayLike, *, order: Orde
 
 
 def soda_d_videos(gt: Sequence[ArrayLike], pred: Sequence[ArrayLike], *, order: Order = "start_end") -> SodaScores:
-    """Return SODA-D of N videos at once, each as `soda_d` gives it.
+    """Return SODA-D of N videos at once, equal to `soda_d` of each.
 
-    gt, pred: the segments of the same N videos. Videos of about the same size are computed together, so memory is
-    bounded by the largest one. Raises ValueError as `soda_d`, and where the numbers of videos differ.
+    gt, pred: the segments of the same N videos. Videos of similar size are computed together, so the largest one bounds
+    the memory. Raises ValueError as `soda_d`, and if the numbers of videos differ.
     """
     if len(gt) != len(pred):
         raise ValueError(f"true segments of {len(gt)} videos, predicted ones of {len(pred)}")
@@ -106,9 +108,9 @@ def soda_d_videos(gt: Sequence[ArrayLike], pred: Sequence[ArrayLike], *, order: 
 def matched(gt: ArrayLike, pred: ArrayLike, *, order: Order = "start_end") -> list[tuple[int, int]]:
     """Return the pairs that SODA-D matches, (index in gt, index in pred), in temporal order.
 
-    Where several matchings have the same sum: from the last segments to the first, a true segment is left out where
-    that costs nothing, else a predicted one is; so of equals the earliest are matched. Pairs that do not overlap are
-    never listed. Raises ValueError as `soda_d`.
+    Ties between matchings with equal sums are broken from the last segments to the first: a true segment is skipped if
+    that does not lower the sum, otherwise a predicted one is, so earlier segments are matched. Pairs that do not
+    overlap are never listed. Raises ValueError as `soda_d`.
     """
     (first, first_order), (second, second_order) = _sorted(gt, order), _sorted(pred, order)
     table = _table(iou(first, second)[:, :, None])[:, :, 0]
@@ -134,9 +136,8 @@ def soda_d_dataset(
 ) -> DatasetScore:
     """Return the means of SODA-D over videos.
 
-    gt, pred: the segments of videos by their names. missing: what the videos count for which pred has no segments.
-    Raises ValueError as `soda_d`, where pred names a video that gt does not, and where there is no video to take the
-    mean of.
+    gt, pred: segments by video. missing: how videos without predicted segments enter the mean. Raises ValueError as
+    `soda_d`, if pred has a video that gt does not have, and if there is no video to score.
     """
     if missing not in get_args(Missing):
         raise ValueError(f"missing must be zero or drop, not {missing!r}")
@@ -153,21 +154,21 @@ def soda_d_dataset(
 
 
 def _table(worth: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return Eq. 5's table of N videos at once, (n + 1, m + 1, N), of what each pair is worth, (n, m, N)."""
+    """Return the tables of Eq. 5 for N videos, (n + 1, m + 1, N), given the value of each pair, (n, m, N)."""
     n, m, videos = worth.shape
     table = np.zeros((n + 1, m + 1, videos))
     for above, row, worth_here in zip(table, table[1:], worth, strict=False):
         np.add(above[:-1], worth_here, out=row[1:])
         np.maximum(row, above, out=row)
         step = 1
-        while step <= m:  # the running maximum; np.maximum.accumulate takes longer
+        while step <= m:  # a running maximum, faster than np.maximum.accumulate
             np.maximum(row[step:], row[:-step], out=row[step:])
             step *= 2
     return table
 
 
 def _scores(sums: NDArray[np.float64], n_gt: NDArray[np.intp], n_pred: NDArray[np.intp]) -> SodaScores:
-    """Return Eq. 6 of the sums of N videos."""
+    """Return Eq. 6 for the sums of N videos."""
     return SodaScores(*(sums / np.maximum(1, n) for n in (n_pred, n_gt, (n_gt + n_pred) / 2)))
 
 
@@ -185,10 +186,10 @@ def _sorted(values: ArrayLike, order: Order) -> tuple[Segments, NDArray[np.intp]
 
 
 def _joined(videos: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Return starts and ends of all videos' segments after one of 0 to 0 s, (2, 1 + all), and how many each has."""
+    """Return the starts and ends of all segments after a padding segment of 0 to 0 s, (2, 1 + all), and the counts."""
     try:
         counts = np.fromiter(map(len, videos), np.intp, len(videos))
-        if all(isinstance(video, list) for video in videos):  # numpy takes three times as long for nested lists
+        if all(isinstance(video, list) for video in videos):  # np.concatenate takes three times as long
             if {*map(len, chain.from_iterable(videos))} - {2}:
                 raise ValueError
             numbers = chain((0.0, 0.0), chain.from_iterable(chain.from_iterable(videos)))
@@ -203,9 +204,9 @@ def _joined(videos: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.intp
 def _padded(
     rows: NDArray[np.float64], counts: NDArray[np.intp], videos: NDArray[np.intp], order: Order
 ) -> NDArray[np.float64]:
-    """Return starts and ends of some videos' segments in order, (2, k, N).
+    """Return the sorted starts and ends of N videos' segments, (2, k, N).
 
-    Videos with fewer are filled up with segments of 0 to 0 s: these overlap nothing, so they change no sum.
+    Videos with fewer than k segments are padded with segments of 0 to 0 s, which overlap nothing and change no sum.
     """
     column = np.arange(counts[videos].max())
     first = 1 + np.cumsum(counts) - counts

@@ -1,7 +1,7 @@
-"""SPICE 1.0 itself: the Java program that the package ``pycocoevalcap`` brings (Anderson et al. 2016).
+"""SPICE 1.0: the Java program in the package ``pycocoevalcap`` (Anderson et al. 2016).
 
-It parses with Stanford CoreNLP 3.6.0 and writes its scores with a JavaScript engine, here Rhino: Java has none since
-version 15. The user fetches both, as the weights ``corenlp``. All of it runs as a program of its own.
+It parses with Stanford CoreNLP 3.6.0 and writes its scores with a JavaScript engine. Java has had no such engine since
+version 15, so Rhino is used. The user downloads both as the weights ``corenlp``. SPICE runs as a separate process.
 """
 
 import json
@@ -26,7 +26,7 @@ _JAR = "spice", "spice-1.0.jar"
 
 
 def missing() -> tuple[Need, ...]:
-    """Return what SPICE is missing of a Java runtime, the package ``pycocoevalcap`` and the weights ``corenlp``."""
+    """Return which of a Java runtime, the package ``pycocoevalcap`` and the weights ``corenlp`` are missing."""
     found = {
         Need("java"): shutil.which("java"),
         Need("package", "pycocoevalcap"): packaged(*_JAR),
@@ -36,14 +36,14 @@ def missing() -> tuple[Need, ...]:
 
 
 def spice(references: Sequence[str], candidates: Sequence[str]) -> NDArray[np.float64]:
-    """Return (N,) F-scores in [0, 1] of each candidate's scene graph against that of its one reference.
+    """Return the (N,) F-scores in [0, 1] of each candidate's scene graph against the graph of its one reference.
 
-    The texts are parsed as they are; coco-caption gives tokens without punctuation, with a space between them. SPICE of
-    a corpus is the mean. The program starts once, takes up to 8 GB and seconds to load, and runs on one core. It keeps
-    no cache of parses: with one, Java from 16 on refuses to run it.
+    The texts are parsed unchanged; coco-caption passes tokens without punctuation, joined by spaces. The corpus score
+    is the mean. The process starts once, takes seconds and up to 8 GB, and runs on one core. Its cache of parses is
+    off, because Java 16 and later refuse to run it.
 
-    Raises ValueError where there are not as many references as candidates, MissingError where something is absent,
-    SteplineError where the program fails.
+    Raises ValueError if the numbers of references and candidates differ, MissingError if a requirement is missing, and
+    SteplineError if the process fails.
     """
     pairs = zip(references, candidates, strict=True)
     asked = [{"image_id": i, "test": ours, "refs": [theirs]} for i, (theirs, ours) in enumerate(pairs)]

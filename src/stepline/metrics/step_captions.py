@@ -1,6 +1,6 @@
-"""Metrics of step captions with one reference each, by name, as HiREST has them (Zala et al. 2023, Sec. 4.3).
+"""Metrics of step captions with one reference each, by name, as in HiREST (Zala et al. 2023, Sec. 4.3).
 
-CLIPScore, which takes vectors, is ``stepline.metrics.clip_score``.
+CLIPScore takes vectors instead of texts; it is in ``stepline.metrics.clip_score``.
 """
 
 import atexit
@@ -16,16 +16,16 @@ from stepline.metrics.meteor import Meteor
 from stepline.needs import Need
 
 StepScorer = Callable[[Sequence[str], Sequence[str]], Scores]
-"""From N references and N candidates to their scores: fractions, of CIDEr in [0, 10].
+"""Scores N candidates against N references. Scores are fractions, except CIDEr, which is in [0, 10].
 
-Texts are lower-cased first. All but BERTScore and entailment see the tokens of coco-caption's tokeniser, without
-punctuation. The corpus' score is the mean of all but METEOR, METEOR-stem and BLEU. Raises ValueError where there are
-none, or not as many of both, and MissingError where something that ``missing`` names is absent.
+Texts are lower-cased first. All metrics except BERTScore and entailment see the tokens of coco-caption's tokeniser,
+without punctuation. The corpus score is the mean, except for METEOR, METEOR-stem and BLEU. Raises ValueError if there
+are no texts or the two numbers differ, and MissingError if a requirement that ``missing`` names is absent.
 """
 
 
 def missing(metric: str) -> tuple[Need, ...]:
-    """Return what a metric of ``SCORERS`` is missing: packages, Java, weights."""
+    """Return the missing requirements of a metric in ``SCORERS``: packages, Java, weights."""
     if metric in TOKENS:
         return ()
     found: tuple[Need, ...] = import_module(f"stepline.metrics.{metric}").missing()
@@ -38,7 +38,7 @@ def _meteor(references: Sequence[str], candidates: Sequence[str]) -> Scores:
 
 @cache
 def _process() -> Meteor:
-    """Return one METEOR for all calls; it ends with Python."""
+    """Return one METEOR process for all calls; it ends when Python exits."""
     meteor = Meteor().__enter__()
     atexit.register(meteor.__exit__, None, None, None)
     return meteor
@@ -68,7 +68,7 @@ def _on_tokens(scorer: Scorer) -> StepScorer:
 
 
 TOKENS: Mapping[str, Scorer] = {"cider": cider, "bleu4": bleu, "rouge_l": rouge_l, "meteor_stem": meteor_stem}
-"""The metrics that take nothing else than tokens."""
+"""The metrics that use tokens only."""
 SCORERS: Mapping[str, StepScorer] = {
     **{name: _on_tokens(scorer) for name, scorer in TOKENS.items()},
     "meteor": _meteor,
@@ -77,7 +77,7 @@ SCORERS: Mapping[str, StepScorer] = {
     "entailment": _entailment,
 }
 WEIGHTS = {"corenlp": "spice", "roberta-large": "bert_score", "nli-deberta-v3-base": "entailment"}
-"""The weights that metrics use, and which does."""
+"""Weights -> the metric that uses them."""
 
 
 def _tokenised(references: Sequence[str], candidates: Sequence[str]) -> tuple[list[list[Tokens]], list[Tokens]]:

@@ -1,8 +1,8 @@
-"""Recall of steps for which one time each is predicted: HT-Step's first challenge, and CrossTask's average recall.
+"""Recall of steps with one predicted time each: HT-Step's first challenge, and CrossTask's average recall.
 
 A time is a whole second, the index of a row of features. Zhukov et al. (2019), Cross-task weakly supervised learning
-from instructional videos; ``train.py`` of its release. The challenge's evaluation was not released: its rule here is
-that of Han et al. (2022), Temporal alignment networks for long-term video; ``eval_zeroshot_align.py``.
+from instructional videos; ``train.py`` of its release. The challenge's evaluation was not released; the rule here is
+from Han et al. (2022), Temporal alignment networks for long-term video; ``eval_zeroshot_align.py``.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ TaskVideo = tuple[str, str]
 
 
 class StepHits(NamedTuple):
-    """Of K steps of a video: which are present, (K,), and which of these are found, (K,)."""
+    """For K steps of a video: whether each is present, (K,), and whether it is also found, (K,)."""
 
     present: NDArray[np.bool_]
     hit: NDArray[np.bool_]
@@ -26,7 +26,7 @@ class StepHits(NamedTuple):
 class AverageRecall(NamedTuple):
     """Recalls in [0, 1].
 
-    tasks: the n that have a present step, sorted. recall, n_steps: (n,), of each. mean: that of ``recall``.
+    tasks: the n tasks with a present step, sorted. recall, n_steps: (n,), one per task. mean: the mean of ``recall``.
     """
 
     tasks: tuple[str, ...]
@@ -36,7 +36,7 @@ class AverageRecall(NamedTuple):
 
 
 class SubsetRecall(NamedTuple):
-    """The mean recall of each of n subsets, (n,), and the mean and standard deviation (n - 1) of these."""
+    """The mean recall of each of n subsets, (n,), with their mean and sample standard deviation (n - 1)."""
 
     recall: NDArray[np.float64]
     mean: float
@@ -46,13 +46,13 @@ class SubsetRecall(NamedTuple):
 def step_hits(
     times_s: ArrayLike, segments_s: ArrayLike, steps: ArrayLike, *, rule: Literal["challenge", "crosstask"]
 ) -> StepHits:
-    """Return which of K steps of a video are present, and whether their time is in one of their segments.
+    """Return which of K steps of a video are present, and which have their time in one of their segments.
 
-    times_s: (K,) whole seconds; a NaN is in none. segments_s: (n, 2), start and end in seconds; steps: (n,), which of
-    the K each is of. A step without a segment is not present. "challenge": floor(start) <= time <= ceil(end).
-    "crosstask": floor(start) <= time < ceil(end), so a segment may have no second, and then does not count; the release
-    also leaves out segments that start after the last row of features, which is left to the caller. Raises ValueError
-    where a step is none of the K.
+    times_s: (K,) whole seconds; NaN is in no segment. segments_s: (n, 2) start and end in seconds. steps: (n,), the
+    index of each segment's step. A step without a segment is not present. "challenge": floor(start) <= time <=
+    ceil(end). "crosstask": floor(start) <= time < ceil(end), so a segment may contain no second and then does not
+    count. The release also ignores segments that start after the last row of features; the caller must do this. Raises
+    ValueError if an index is not in [0, K).
     """
     times, places = np.asarray(times_s, dtype=np.float64), np.asarray(steps, dtype=np.int64)
     n_steps = len(times)
@@ -68,16 +68,16 @@ def step_hits(
 
 
 def recall(videos: Iterable[StepHits]) -> float:
-    """Return the share of the present steps that are found, over all videos together; NaN where none is present."""
+    """Return the fraction of present steps that are found, over all videos together; NaN if no step is present."""
     hits = list(videos)
     n_present = sum(int(each.present.sum()) for each in hits)
     return sum(int(each.hit.sum()) for each in hits) / n_present if n_present else float("nan")
 
 
 def average_recall(videos: Mapping[TaskVideo, StepHits]) -> AverageRecall:
-    """Return CrossTask's recall: that of each task over the present steps of its videos, and the mean over tasks.
+    """Return CrossTask's recall of each task, over the present steps of its videos, and the mean over tasks.
 
-    Tasks without a present step are left out. Raises ValueError where no task is left.
+    Tasks without a present step are excluded. Raises ValueError if no task remains.
     """
     by_task: dict[str, list[StepHits]] = defaultdict(list)
     for (task, _), hits in sorted(videos.items(), key=lambda each: each[0]):
@@ -98,13 +98,13 @@ def random_subsets(
     n: int = 20,
     per_task: int = 30,
 ) -> list[frozenset[TaskVideo]]:
-    """Return n random subsets of the videos of each task, each from a seed of its own that comes from ``seed``.
+    """Return n random subsets of the videos of each task, each drawn with its own seed derived from ``seed``.
 
-    videos: those of each task. ``per_task`` videos of a task are drawn, without replacement; where it has no more, all.
-    evaluated: "rest" returns the others: the release trains on the drawn ones, draws from all videos but those of
-    ``videos_val.csv``, and evaluates on the rest. "drawn" returns the drawn ones, by the words of HT-Step's paper: "20
-    random subsets of the training videos". No list of either was released. The result depends neither on the order of
-    the tasks nor on that of their videos, but on which there are: draw from all that are listed.
+    videos: by task. ``per_task`` videos of each task are drawn without replacement, or all if it has no more.
+    evaluated: "rest" returns the videos that were not drawn: CrossTask's release draws from all videos outside
+    ``videos_val.csv``, trains on the drawn ones and evaluates on the rest. "drawn" returns the drawn videos, following
+    HT-Step's paper: "20 random subsets of the training videos". Neither list was released. The result does not depend
+    on the order of tasks or videos, but on the set of videos: pass all listed videos.
     """
     subsets = []
     for child in np.random.SeedSequence(seed).spawn(n):
@@ -118,7 +118,7 @@ def random_subsets(
 
 
 def subset_recall(videos: Mapping[TaskVideo, StepHits], subsets: Sequence[Collection[TaskVideo]]) -> SubsetRecall:
-    """Return the `average_recall` of each of two or more subsets, of those of its videos that are in ``videos``."""
+    """Return the `average_recall` of each of two or more subsets, over the subset's videos that are in ``videos``."""
     recalls = np.array(
         [average_recall({each: videos[each] for each in subset if each in videos}).mean for subset in subsets]
     )

@@ -14,12 +14,12 @@ def best_threshold(
     f1: Literal["binary", "macro"],
     groups: NDArray[np.int64],
 ) -> tuple[float, float]:
-    """Return the threshold of the highest F1 and that F1.
+    """Return the threshold with the highest F1, and that F1.
 
-    labels: (N,), 0 is Irrelevant. best: (N,) the step of the highest score. scores: (N,) that score; a sample whose
-    score is below the threshold is predicted 0. f1: ``binary`` is the F1 of Irrelevant against all steps; ``macro``
-    the mean over the labels of each group (recording) and then over groups. Candidates are the scores themselves and
-    +inf; of equal F1 the smallest threshold wins.
+    labels: (N,), 0 is Irrelevant. best: (N,), the step with the highest score. scores: (N,), that score; a sample with
+    a score below the threshold is predicted as 0. f1: ``binary`` is the F1 of Irrelevant against all steps; ``macro``
+    is the mean over the labels of each group (recording), then over groups. The candidate thresholds are the scores
+    and +inf. The smallest threshold wins a tie.
     """
     candidates = np.append(np.unique(scores), np.inf)
     if f1 == "binary":

@@ -1,4 +1,4 @@
-"""Transformers of Hugging Face that score texts: from files of ``weights``, on one thread, without padding."""
+"""Hugging Face transformers that score texts: loaded from ``weights``, run on one thread, without padding."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ _BATCH = 64
 
 
 def missing(weights: str) -> tuple[Need, ...]:
-    """Return what a transformer is missing of torch, transformers and its weights."""
+    """Return which of torch, transformers and the weights are missing."""
     packages = tuple(Need("package", name) for name in ("torch", "transformers") if find_spec(name) is None)
     return packages if locate(weights) is not None else (*packages, Need("weights", weights))
 
@@ -27,11 +27,12 @@ def missing(weights: str) -> tuple[Need, ...]:
 def load(
     weights: str, network: str, *, prefix: str = "", ignore: Sequence[str] = (), config: dict[str, Any], **built: Any
 ) -> "tuple[Tokenizer, Any]":
-    """Return the tokenizer and the network, one of transformers' Auto classes; nothing is asked of the hub.
+    """Return the tokenizer and the network without contacting the Hugging Face hub.
 
-    prefix, ignore: of the checkpoint's names, see ``checkpoint.state`` and ``checkpoint.load``. config: keys of the
-    configuration that are other than the file's. built: how the class makes the network. Raises MissingError where a
-    package or the weights are absent, StoreError where they are not the network's.
+    network: the name of an Auto class of transformers. prefix, ignore: of tensor names in the checkpoint, see
+    ``checkpoint.state`` and ``checkpoint.load``. config: overrides of the file's configuration. built: arguments of
+    ``from_config``. Raises MissingError if a package or the weights are absent, StoreError if the weights do not fit
+    the network.
     """
     require(weights, missing(weights))
     files = locate(weights)
@@ -56,7 +57,7 @@ def load(
 
 
 def batches(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield the indices of texts of as many tokens each, at most 64 at once: so none is padded."""
+    """Yield batches of at most 64 indices of texts with equal numbers of tokens, so that no text is padded."""
 
     def length(index: int) -> int:
         return len(tokens[index])

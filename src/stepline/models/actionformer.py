@@ -1,10 +1,10 @@
 """ActionFormer (Zhang et al., "ActionFormer: Localizing Moments of Actions with Transformers", ECCV 2022), and
-ActionFormer-T, whose classes are texts, as HT-Step has them (Mavroudi et al., NeurIPS 2023, appendix B).
+ActionFormer-T, which uses texts as classes, as in HT-Step (Mavroudi et al., NeurIPS 2023, appendix B).
 
-A transformer makes a pyramid of a video's rows, each level with half as many as the one before. Every row of a level is
-a point: it says how sure it is of each step, and how far the step's segment reaches before and after it. Times are in
-rows: row i of seconds [i, i + 1) stands at i, so the time t in seconds is at t - 0.5. What is random comes from torch's
-global generator.
+A transformer computes a pyramid from the rows of a video; each level has half as many rows as the previous one. Every
+row of a level is a point, which predicts a logit for each step and the distances to the start and end of the step's
+segment. Times are in rows: row i covers the seconds [i, i + 1) and is at position i, so the time t in seconds is at
+position t - 0.5. Random numbers come from torch's global generator.
 """
 
 import math
@@ -22,21 +22,21 @@ from stepline.models.actionformer_layers import Block, Conv, Norm
 from stepline.models.nms import suppressed, voted
 
 CENTRE = 0.5
-"""Where in its second a row stands, in seconds."""
+"""The position of a row within its second, in seconds."""
 
 
 class Level(NamedTuple):
-    """A level of the pyramid: (B, C, T) rows, of which (B, 1, T) ``there``, 1 or 0, are of the videos."""
+    """A level of the pyramid: (B, C, T) rows, and the mask ``there``, (B, 1, T): 1 for rows of a video, else 0."""
 
     rows: Tensor
     there: Tensor
 
 
 class Said(NamedTuple):
-    """What P points of all levels, fine to coarse, say of B videos.
+    """The predictions of the P points of all levels, fine to coarse, for B videos.
 
-    logits: (B, P, S) of the steps. offsets: (B, P, 2), to a segment's start and end, at least 0, in strides of the
-    point's level. there: (B, P), which points are of the videos. sizes: the points of each level.
+    logits: (B, P, S), of the steps. offsets: (B, P, 2), distances to the start and end of a segment, at least 0, in
+    strides of the level. there: (B, P), False for padding. sizes: the number of points of each level.
     """
 
     logits: Tensor
@@ -46,7 +46,7 @@ class Said(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Segments of a video: (N, 2) start and end, in rows or seconds, (N,) scores, and (N,) places among the steps."""
+    """Segments of a video: (N, 2) start and end in rows or seconds, (N,) scores, and (N,) indices of steps."""
 
     segments: NDArray[np.floating[Any]]
     scores: NDArray[np.float32]
@@ -80,10 +80,10 @@ class ActionFormer(nn.Module):
             self.texts = Texts(config.text_dim, config.text_embed, prior)
 
     def levels(self, features: Tensor, there: Tensor) -> list[Level]:
-        """Return the levels of (B, T, D) features before the pyramid's norms. there: (B, T), which are of a video.
+        """Return the levels for (B, T, D) features, before the pyramid's norms. there: (B, T), False for padding.
 
-        T must be a multiple of the last level's stride; as released it is ``max_length`` in training, and
-        ``config.padded`` of a video that is decoded.
+        T must be a multiple of the last level's stride. As in the release, it is ``max_length`` in training and
+        ``config.padded`` of the video's length in inference.
         """
         rows, mask = features.transpose(1, 2), there[:, None].to(features.dtype)
         for convolution, norm in zip(self.embedding, self.embedding_norms, strict=True):
@@ -100,10 +100,10 @@ class ActionFormer(nn.Module):
     def forward(
         self, features: Tensor, there: Tensor, texts: Tensor | None = None, steps: Tensor | None = None
     ) -> Said:
-        """Return what the points say of videos; see ``levels``.
+        """Return the predictions of the points for videos; see ``levels``.
 
-        texts: (S, E) vectors of all steps, of ActionFormer-T. steps: the numbers of those that are asked for; None for
-        all.
+        texts: (S, E), the vectors of all steps, for ActionFormer-T. steps: the indices of the steps to predict; None
+        for all.
         """
         levels = self.pyramid(self.levels(features, there))
         logits = self._logits([self.class_head.hidden(level) for level in levels], texts, steps)
@@ -132,7 +132,7 @@ class ActionFormer(nn.Module):
         return logits
 
     def _positions(self, length: int) -> Tensor:
-        """Return (1, E, T) positions: a longer video than ``max_length`` has as many, further apart."""
+        """Return (1, E, T) positional embeddings; for a video longer than ``max_length`` they are interpolated."""
         positions = sinusoids(self.config.max_length, self.config.embed)
         if length > self.config.max_length:
             return functional.interpolate(positions, length, mode="linear", align_corners=False)
@@ -140,7 +140,7 @@ class ActionFormer(nn.Module):
 
 
 class Pyramid(nn.Module):
-    """The levels that the heads see."""
+    """The norms of the levels, and the fusion of an FPN, before the heads."""
 
     def __init__(self, config: ActionFormerConfig) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class Pyramid(nn.Module):
         self.norms = nn.ModuleList(Norm(width) for _ in range(config.levels))
 
     def forward(self, levels: list[Level]) -> list[Level]:
-        """Return as many levels."""
+        """Return the same number of levels."""
         rows = [level.rows for level in levels]
         if self.lateral:
             rows = [convolution(*level) for convolution, level in zip(self.lateral, levels, strict=True)]
@@ -163,7 +163,7 @@ class Pyramid(nn.Module):
 
 
 class Head(nn.Module):
-    """Convolutions of a level, the same for all levels."""
+    """Convolutions that all levels share."""
 
     def __init__(self, config: ActionFormerConfig, outputs: int) -> None:
         super().__init__()
@@ -173,23 +173,23 @@ class Head(nn.Module):
         self.output = Conv(config.head_dim, outputs, config.head_kernel)
 
     def hidden(self, level: Level) -> Level:
-        """Return what the last convolution sees."""
+        """Return the input of the last convolution."""
         rows = level.rows
         for convolution, norm in zip(self.layers, self.norms, strict=True):
             rows = functional.relu(norm(convolution(rows, level.there)))
         return Level(rows, level.there)
 
     def forward(self, level: Level) -> Tensor:
-        """Return (B, outputs, T)."""
+        """Return the outputs, (B, outputs, T)."""
         said: Tensor = self.output(*self.hidden(level))
         return said
 
 
 class Texts(nn.Module):
-    """Logits of points and texts: their dot product in a common space, scaled and shifted.
+    """Logits of points and texts: their dot product in a common space, with a learned scale and shift.
 
-    The paper names two layers of width 512, ReLU and a norm. Here the norm comes last, so that all texts are of equal
-    length; the scale, at first 1 / sqrt(width), and the shift, at first the logit of ``prior``, are learned.
+    The paper names two layers of width 512, ReLU and a norm. Here the norm comes last, so that all texts have the same
+    length. The scale starts at 1 / sqrt(width), the shift at the logit of ``prior``.
     """
 
     def __init__(self, text_dim: int, width: int, prior: float) -> None:
@@ -199,7 +199,7 @@ class Texts(nn.Module):
         self.bias = nn.Parameter(torch.tensor(prior))
 
     def forward(self, points: Tensor, texts: Tensor) -> Tensor:
-        """Return (B, P, S) of (B, P, W) points and (S, E) texts."""
+        """Return the (B, P, S) logits of (B, P, W) points and (S, E) texts."""
         embedded = self.norm(self.outer(functional.relu(self.inner(texts))))
         logits: Tensor = points @ (self.scale * embedded).T + self.bias
         return logits
@@ -207,7 +207,7 @@ class Texts(nn.Module):
 
 @cache
 def sinusoids(length: int, width: int) -> Tensor:
-    """Return (1, width, length) sines and cosines in turn, divided by sqrt(width)."""
+    """Return (1, width, length) alternating sines and cosines, divided by sqrt(width)."""
     channel = torch.arange(width, dtype=torch.float64)[:, None]
     angle = torch.arange(length) / 10000 ** (2 * (channel // 2) / width)
     table: Tensor = torch.where(channel % 2 == 0, angle.sin(), angle.cos()).float() / width**0.5
@@ -215,7 +215,7 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 def points(config: ActionFormerConfig, length: int) -> Tensor:
-    """Return the (P, 4) points of all levels of ``length`` rows: place, least and greatest distance, and stride."""
+    """Return the (P, 4) points of all levels for ``length`` rows: position, minimum and maximum distance, stride."""
     made = []
     for stride, (least, greatest) in zip(config.strides, config.ranges, strict=True):
         place = torch.arange(0, length, stride, dtype=torch.float32)
@@ -224,9 +224,9 @@ def points(config: ActionFormerConfig, length: int) -> Tensor:
 
 
 def decoded(said: Said, config: ActionFormerConfig, decoding: Decoding) -> Found:
-    """Return the segments of one video, in rows, before any is suppressed: level by level, by score within each.
+    """Return the segments of one video, in rows, before suppression: level by level, sorted by score within a level.
 
-    Equal scores are in the order of points, then steps.
+    Equal scores are ordered by point, then by step.
     """
     length, n = said.sizes[0], said.logits.shape[2]
     scores = said.logits[0].sigmoid() * said.there[0][:, None]
@@ -250,7 +250,7 @@ def decoded(said: Said, config: ActionFormerConfig, decoding: Decoding) -> Found
 
 
 def chosen(found: Found, decoding: Decoding) -> Found:
-    """Return the segments that others do not suppress, the best first; with ``nms`` none, all as they are."""
+    """Return the segments that remain after suppression, best first; with ``nms`` none, all segments unchanged."""
     if decoding.nms == "none":
         return found
     kept, scores = suppressed(
@@ -270,12 +270,12 @@ def chosen(found: Found, decoding: Decoding) -> Found:
 
 
 def in_rows(time_s: NDArray[np.float64], row_s: float = 1.0, centre: float = CENTRE) -> NDArray[np.float64]:
-    """Return times in rows of ``row_s`` seconds, each of which stands at the part ``centre`` of them."""
+    """Return times in rows of ``row_s`` seconds. centre: the position of a row within it, as a fraction."""
     return time_s / row_s - centre
 
 
 def in_seconds(
     segments: NDArray[np.floating[Any]], duration_s: float, row_s: float = 1.0, centre: float = CENTRE
 ) -> NDArray[np.float64]:
-    """Return segments in seconds, within the video; see ``in_rows``."""
+    """Return segments in seconds, clipped to the video; see ``in_rows``."""
     return np.clip((segments.astype(np.float64) + centre) * row_s, 0, duration_s)

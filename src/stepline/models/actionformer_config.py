@@ -1,4 +1,4 @@
-"""What ActionFormer is made of, trained by and decoded with; see ``stepline.models.actionformer``."""
+"""The configuration of ActionFormer's network, training and inference; see ``stepline.models.actionformer``."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,27 +8,28 @@ from stepline.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class ActionFormerConfig:
-    """What a network is made of; by default the release's for THUMOS14, but for the window, which is EPIC-Kitchens'.
+    """The network and its training targets. Defaults are the release's for THUMOS14, with EPIC-Kitchens' window.
 
-    feature_dim: D of the features. classes: S, of ActionFormer. text_dim: of the steps' vectors, of ActionFormer-T; one
-    of the two is given. max_length: the rows of a training sample; a shorter video is padded to as many, also when it
-    is decoded. embed: the width of the backbone, a multiple of heads; pyramid_dim, head_dim, text_embed: of the
-    pyramid's levels, of the heads, and of ActionFormer-T's common space of points and texts. kernel, head_kernel: of
-    the embedding's and the heads' convolutions. arch: number of convolutions that embed, of blocks of the first level,
-    and of further levels, one block each. head_layers: the convolutions of a head, the last of which is its output.
-    window: rows that a row attends to, an odd number, of all levels or of each; -1 or 1 is all rows. See
-    ``legal_windows``. ranges: of each level, the least and greatest distance in rows from a point to the farther end of
-    a segment that it learns. pyramid: ``identity`` norms the levels; ``fpn`` adds each to the finer one.
-    relative: learned scores of the places in a window; absolute: sinusoids added to the embedded rows.
-    dropout, droppath: shares. With droppath 0 blocks have no scales of their channels, as released.
+    feature_dim: D of the features. Exactly one of classes (S, for ActionFormer) and text_dim (the size of step vectors,
+    for ActionFormer-T) is given. max_length: the number of rows of a training sample; shorter videos are padded to it,
+    also in inference. embed: the width of the backbone, a multiple of heads. pyramid_dim, head_dim, text_embed: the
+    widths of the pyramid levels, of the heads, and of ActionFormer-T's common space. kernel, head_kernel: of the
+    convolutions in the embedding and in the heads. arch: the numbers of embedding convolutions, of blocks in the first
+    level, and of further levels with one block each. head_layers: the number of convolutions in a head, including the
+    output. window: the odd number of rows that a row attends to, for all levels or for each; -1 or 1 means all rows.
+    See ``legal_windows``. ranges: for each level, the minimum and maximum distance in rows from a point to the farther
+    end of a segment it is trained on. pyramid: ``identity`` normalises the levels; ``fpn`` also adds each level to the
+    finer one. relative: learned relative positions within a window. absolute: add sinusoids to the embedded rows.
+    dropout, droppath: probabilities. With droppath 0, blocks have no channel scales, as in the release.
 
-    candidates: the steps that a point can be of, learned and decoded: ``all``, as released, or those of its ``article``
-    alone.
-    centre_radius: a segment's points are at most so many strides from its centre; None for all inside.
-    smoothing: of the labels. loss_weight: of the offsets' loss; 0 or less balances it with the labels'. prior: the
-    points' score at the start of training. init_norm: what the losses are divided by at the start.
-    inside: the part of a segment that a crop must hold for it to be learned. crop: a video that is not longer than
-    max_length is cropped to a part of at least so much, a longer one to max_length; None crops that alone.
+    candidates: the steps a point can predict in training and inference: ``all``, as in the release, or only those of
+    its ``article``.
+    centre_radius: the maximum distance of a segment's points from its centre, in strides; None means all points inside.
+    smoothing: of the labels. loss_weight: of the offset loss; 0 or less balances it with the label loss. prior: the
+    score of points at the start of training. init_norm: the initial normaliser of the losses.
+    inside: the fraction of a segment that a crop must contain for the segment to be trained on. crop: a video of at
+    most max_length rows is cropped to at least this fraction, a longer one to max_length; None crops only longer
+    videos.
     """
 
     feature_dim: int
@@ -87,7 +88,7 @@ class ActionFormerConfig:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The rows between two points of each level."""
+        """The number of rows between two points, for each level."""
         return tuple(2**level for level in range(self.levels))
 
     @property
@@ -97,24 +98,25 @@ class ActionFormerConfig:
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """The number of rows of which the released attention of each level takes a multiple."""
+        """For each level, the released attention needs a multiple of this number of rows."""
         return tuple(map(_block, self.windows, self.strides))
 
     def padded(self, length: int) -> int:
-        """Return the number of rows that a video of ``length`` rows is padded to when it is decoded, as released."""
+        """Return the number of rows to which a video of ``length`` rows is padded in inference, as in the release."""
         block = max(self.blocks)
         return self.max_length if length <= self.max_length else -(-length // block) * block
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
-    """How a video's segments follow from what its points say; by default as released for THUMOS14.
+    """How segments are decoded from the predictions of points; the defaults are the release's for THUMOS14.
 
-    least_score, most_points: of each level the points and steps with more than this score, so many of the highest.
-    least_rows: segments are longer than this. nms: how segments that overlap better ones lose: ``soft``, their score
-    falls by exp(-IoU^2 / sigma) and they are dropped below ``min_score``; ``hard``, those of an IoU of at least ``iou``
-    are dropped; or ``none``. per_step: of two segments of one step alone; otherwise of any two, and then segments
-    become the mean of all that overlap them by an IoU of at least ``voting``; 0 for no voting. most: segments kept.
+    least_score, most_points: per level, keep at most ``most_points`` pairs of point and step, those with the highest
+    scores above ``least_score``. least_rows: drop segments that are not longer. nms: the suppression of segments that
+    overlap better ones: ``soft`` multiplies their score by exp(-IoU^2 / sigma) and drops them below ``min_score``;
+    ``hard`` drops them from an IoU of ``iou``; ``none``. per_step: suppress only among segments of the same step.
+    Otherwise suppression is across steps, and each segment becomes the mean of the segments that overlap it by an IoU
+    of at least ``voting``; 0 disables voting. most: the number of segments kept.
     """
 
     least_score: float = 0.001
@@ -130,9 +132,10 @@ class Decoding:
 
 
 def legal_windows(max_length: int, levels: int) -> tuple[int, ...]:
-    """Return the windows, besides all rows, that the released attention can have at all levels of ``max_length`` rows.
+    """Return the windows that the released attention supports at all levels for ``max_length`` rows.
 
-    At a level of stride s a window w takes a multiple of 2 s (w // 2) rows: 512 rows at 6 levels allow 3, 5, 9 and 17.
+    At stride s, a window w needs a multiple of 2 s (w // 2) rows: 512 rows and 6 levels allow 3, 5, 9 and 17.
+    Attention to all rows is always possible.
     """
     stride = 2 ** (levels - 1)
     return tuple(window for window in range(3, max_length // stride + 2, 2) if max_length % _block(window, stride) == 0)

@@ -1,4 +1,4 @@
-"""What ActionFormer says of a video: segments of steps, and how sure it is of them in each second."""
+"""Inference with ActionFormer: segments of steps in a video, and a score per second."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ Texts = NDArray[np.floating[Any]]
 def ground(
     model: ActionFormer, video: GroundedVideo, texts: Texts | None = None, *, settings: Decoding
 ) -> GroundedSegments:
-    """Return the segments of a video: of all steps, or, as ``config.candidates`` says, of those of its article.
+    """Return the segments of a video, of all steps or of the steps of its article, see ``config.candidates``.
 
-    texts: (S, E) vectors of all steps, of ActionFormer-T.
+    texts: (S, E), the vectors of all steps, for ActionFormer-T.
     """
     steps = video.candidates if model.config.candidates == "article" else None
     found = chosen(decoded(_said(model, video, texts, steps), model.config, settings), settings)
@@ -29,10 +29,10 @@ def ground(
 
 
 def per_second(model: ActionFormer, video: GroundedVideo, texts: Texts | None = None) -> NDArray[np.float64]:
-    """Return how sure the network is of each candidate in each row of a video, (T, K) in [0, 1].
+    """Return the score of each candidate in each row of a video, (T, K) in [0, 1].
 
-    The highest score of the points, one of each level, that stand for the second: a point of stride s, at row i, stands
-    for rows i to i + s - 1.
+    It is the highest score among the points, one per level, that cover the row: a point at row i of a level with stride
+    s covers rows i to i + s - 1.
     """
     said = _said(model, video, texts, video.candidates)
     levels = torch.split(said.logits[0].sigmoid(), said.sizes)

@@ -1,19 +1,19 @@
-"""Layers of ActionFormer on (B, C, T) rows, of which ``there`` (B, 1, T), 1 or 0, tells the video's from padding."""
+"""Layers of ActionFormer on (B, C, T) rows, with a mask ``there``, (B, 1, T): 1 for rows of a video, 0 for padding."""
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 PADDED = -1e4
-"""What is added to the scores of rows that are not attended to: their weights are 0 in float32."""
+"""The value added to attention scores of masked rows, so that their weights are 0 in float32."""
 SPAN = 32
-"""Rows that attend at once in local attention."""
+"""The number of rows that local attention processes at once."""
 SCALE = 1e-4
-"""Of a branch's channels before training."""
+"""The initial scale of a branch's channels."""
 
 
 class Conv(nn.Conv1d):
-    """A convolution whose outputs are 0 in padding; its bias is 0 before training."""
+    """A convolution with output 0 in padding and an initial bias of 0."""
 
     def __init__(
         self, inputs: int, outputs: int, kernel: int = 1, *, stride: int = 1, groups: int = 1, bias: bool = True
@@ -23,25 +23,25 @@ class Conv(nn.Conv1d):
             nn.init.zeros_(self.bias)
 
     def forward(self, rows: Tensor, there: Tensor) -> Tensor:  # type: ignore[override]
-        """Return the convolved rows. there: of the outputs."""
+        """Return the convolved rows. there: the mask of the outputs."""
         return super().forward(rows) * there
 
 
 class Norm(nn.LayerNorm):
-    """A norm over the channels of each row."""
+    """Layer normalisation over the channels of each row."""
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Return the normed rows."""
+        """Return the normalised rows."""
         return super().forward(rows.transpose(1, 2)).transpose(1, 2)
 
 
 def local_attention(
     query: Tensor, key: Tensor, value: Tensor, there: Tensor, window: int, relative: Tensor | None = None
 ) -> Tensor:
-    """Return softmax attention of each row to the ``window`` rows around it, (B, H, T, E) of as much.
+    """Return softmax attention of each row to the ``window`` rows around it, (B, H, T, E) to (B, H, T, E).
 
-    there: (B, 1, T). relative: (H, window), added to the scores of the places in a window, or None. Outputs in padding
-    mean nothing. Rows attend in spans, each to its own rows and those within reach: time and memory grow with T.
+    there: (B, 1, T). relative: (H, window), added to the scores of the positions in a window, or None. Outputs in
+    padding are undefined. Rows are processed in spans, so that time and memory are linear in T.
     """
     batch, heads, length, width = query.shape
     reach = window // 2
@@ -66,7 +66,7 @@ def local_attention(
 
 
 class Attention(nn.Module):
-    """Attention of rows among themselves, each part of which begins with a convolution that can halve their number."""
+    """Self-attention whose queries, keys and values start with a convolution that can halve the number of rows."""
 
     def __init__(self, width: int, heads: int, window: int, stride: int, dropout: float, *, relative: bool) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class Attention(nn.Module):
             nn.init.trunc_normal_(self.relative, std=(2 / width) ** 0.5)
 
     def forward(self, rows: Tensor, there: Tensor) -> Tensor:
-        """Return the attended rows. there: of the outputs."""
+        """Return the output rows. there: the mask of the outputs."""
         parts = [self.maps[part](self.norms[part](self.around[part](rows, there))) for part in self.maps]
         query, key, value = (each.unflatten(1, (self.heads, -1)).transpose(2, 3) for each in parts)
         if self.window > 1:
@@ -100,7 +100,7 @@ class Attention(nn.Module):
 
 
 class Branch(nn.Module):
-    """Scales the channels of a residual branch, and in training leaves it out for a share of the samples."""
+    """Scales the channels of a residual branch, and in training drops it for a fraction of the samples."""
 
     def __init__(self, width: int, share: float) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Branch(nn.Module):
 
 
 class Block(nn.Module):
-    """A transformer block whose norms come before its branches; with ``stride`` 2 it halves the number of rows."""
+    """A pre-norm transformer block; with ``stride`` 2 it halves the number of rows."""
 
     def __init__(
         self, width: int, heads: int, window: int, stride: int, dropout: float, droppath: float, *, relative: bool
@@ -133,7 +133,7 @@ class Block(nn.Module):
             nn.init.zeros_(each.get_parameter("bias"))
 
     def forward(self, rows: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the rows, and which there are."""
+        """Return the rows and their mask."""
         there = there[..., :: self.stride]
         attended = self.attended(self.attention(self.norm(rows), there))
         if self.stride > 1:

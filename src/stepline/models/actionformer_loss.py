@@ -1,4 +1,4 @@
-"""What ActionFormer learns: the steps and segments of points, and the losses."""
+"""Training targets of ActionFormer's points, and the losses."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,22 +11,22 @@ from stepline.models.actionformer import Said
 from stepline.models.actionformer_config import ActionFormerConfig
 
 ALPHA, GAMMA = 0.25, 2.0
-"""Of the focal loss."""
+"""The parameters of the focal loss."""
 MOMENTUM = 0.9
-"""What the normaliser keeps of itself."""
+"""The momentum of the normaliser."""
 SAME = 1e-3
-"""Segments that are longer than the shortest at a point by at most so many rows are learned there too."""
+"""A point is also trained on segments that are at most this many rows longer than its shortest one."""
 LEAST = 0.01
-"""The least loss of offsets by which ``loss_weight`` is balanced."""
+"""The minimum offset loss used to balance ``loss_weight``."""
 EPSILON = 1e-8
-"""The least length that is divided by."""
+"""The minimum length used as a divisor."""
 
 
 class Targets(NamedTuple):
-    """What P points of B videos learn.
+    """The targets of P points of B videos.
 
-    marks: (M, 3), the video, the point and the step of every label, each once. offsets: (B, P, 2), to the start and end
-    of the point's segment, in strides; only those at ``positive`` points, (B, P), mean something.
+    marks: (M, 3), the video, point and step of every positive label, each once. offsets: (B, P, 2), distances to the
+    start and end of the point's segment, in strides; defined only for ``positive`` points, (B, P).
     """
 
     marks: Tensor
@@ -35,7 +35,7 @@ class Targets(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """Of the steps, of the offsets, and what is brought down."""
+    """The loss of the steps, the loss of the offsets, and the total loss."""
 
     steps: Tensor
     offsets: Tensor
@@ -43,11 +43,12 @@ class Losses(NamedTuple):
 
 
 def targets(config: ActionFormerConfig, points: Tensor, segments: Sequence[Tensor], steps: Sequence[Tensor]) -> Targets:
-    """Return what the points (P, 4) of ``actionformer.points`` learn of the segments of each video.
+    """Return the targets of the (P, 4) points of ``actionformer.points`` for the segments of each video.
 
-    segments: (n, 2) in rows; steps: (n,) places among the steps that are asked for. A point learns a segment that it is
-    inside of, near enough to its centre, where the distance to the farther end is in its range, both ends included. Of
-    several it learns the shortest, the first of equals, and the steps of all of that length.
+    segments: (n, 2) in rows. steps: (n,) indices into the predicted steps. A point is trained on a segment if it is
+    inside the segment, close enough to its centre, and if the distance to the farther end is in the point's range,
+    inclusive. If there are several, the offsets are those of the shortest, the first among equals, and the labels are
+    the steps of all segments of that length.
     """
     count = torch.tensor([len(each) for each in segments], device=points.device)
     bounds = torch.nn.utils.rnn.pad_sequence([*segments], batch_first=True).to(points.device)
@@ -77,10 +78,10 @@ def targets(config: ActionFormerConfig, points: Tensor, segments: Sequence[Tenso
 def losses(
     config: ActionFormerConfig, said: Said, learned: Targets, normaliser: Tensor, asked: Tensor | None = None
 ) -> Losses:
-    """Return the losses of a batch, divided by the normaliser, which is updated in place before, as released.
+    """Return the losses of a batch, divided by the normaliser, which is first updated in place, as in the release.
 
-    normaliser: a float64, the running mean of the number of positive points; ``init_norm`` at first. asked: (B, S), the
-    steps that each video is asked for; None for all.
+    normaliser: a float64, the running mean of the number of positive points, initially ``init_norm``. asked: (B, S),
+    the steps to predict for each video; None for all.
     """
     positive = learned.positive & said.there
     normaliser.mul_(MOMENTUM).add_((1 - MOMENTUM) * max(int(positive.sum()), 1))
@@ -99,7 +100,7 @@ def losses(
 
 
 def focal(logits: Tensor, target: float) -> Tensor:
-    """Return the focal loss of each logit, whose target is a number in [0, 1] (Lin et al., ICCV 2017)."""
+    """Return the focal loss of each logit for a target in [0, 1] (Lin et al., ICCV 2017)."""
     score = logits.sigmoid()
     entropy = functional.softplus(logits) - target * logits
     right = score * target + (1 - score) * (1 - target)
@@ -108,9 +109,9 @@ def focal(logits: Tensor, target: float) -> Tensor:
 
 
 def diou(found: Tensor, true: Tensor) -> Tensor:
-    """Return 1 - IoU + (distance of centres / length of both)^2 of segments around one point (Zheng et al., AAAI 2020).
+    """Return 1 - IoU + (centre distance / length of the hull)^2 for segments around a point (Zheng et al., AAAI 2020).
 
-    found, true: (N, 2) offsets to the start and the end, at least 0.
+    found, true: (N, 2) distances to the start and end, at least 0.
     """
     shared = torch.minimum(found, true).sum(dim=1)
     union = found.sum(dim=1) + true.sum(dim=1) - shared

@@ -1,5 +1,5 @@
-"""Checkpoints of the released ActionFormer (github.com/happyharrycn/actionformer_release, ``epoch_*.pth.tar``), as
-networks of ``models.actionformer``."""
+"""Loads checkpoints of the released ActionFormer (github.com/happyharrycn/actionformer_release, ``epoch_*.pth.tar``)
+into networks of ``models.actionformer``."""
 
 import re
 from pathlib import Path
@@ -14,9 +14,9 @@ from stepline.models.actionformer import ActionFormer
 from stepline.models.actionformer_config import ActionFormerConfig
 
 PREFIX = "module."
-"""What names begin with, of a network that was trained on several GPUs at once, as all released ones."""
+"""The name prefix of networks trained with data parallelism, as all released ones."""
 SCALES = re.compile(r"reg_head\.scale\.(\d+)\.scale")
-"""The scales of the levels' offsets."""
+"""Parameter names of the offset scales of the levels."""
 NAMES = (
     (r"backbone\.embd\.(\d+)\.conv", r"embedding.\1"),
     (r"backbone\.embd_norm", "embedding_norms"),
@@ -46,21 +46,21 @@ ENDS = (
     (r"drop_path_attn\.", "attended."),
     (r"drop_path_mlp\.", "fed."),
 )
-"""What is left of the names at their ends."""
+"""Ends of parameter names, and their replacements."""
 
 
 def load_released(path: Path, **settings: Any) -> ActionFormer:
-    """Return the network of a released checkpoint, on the CPU, in evaluation mode: the averaged one, as evaluated.
+    """Return the averaged network of a released checkpoint, on the CPU, in evaluation mode.
 
-    Its sizes are those of the tensors. settings: other fields of ``ActionFormerConfig``, of which ``max_length`` and
-    ``window`` stand in no checkpoint. Raises StoreError where the file is damaged or holds another network. Nothing in
-    the file is executed.
+    Its sizes come from the tensors. settings: other fields of ``ActionFormerConfig``; no checkpoint contains
+    ``max_length`` and ``window``. Raises StoreError if the file is damaged or contains another network. No code in the
+    file is executed.
     """
     return network_of(checkpoint.state(path, inside=("state_dict_ema", "state_dict"), prefix=PREFIX), path, **settings)
 
 
 def network_of(tensors: Tensors, path: Path, **settings: Any) -> ActionFormer:
-    """Return the network of a released state dict; see ``load_released``. path: where it is from, for errors."""
+    """Return the network of a released state dict; see ``load_released``. path: its file, for error messages."""
     try:
         with torch.device("meta"):
             network = ActionFormer(_config(tensors, settings))
@@ -98,13 +98,13 @@ def _config(tensors: Tensors, settings: dict[str, Any]) -> ActionFormerConfig:
 
 
 def _count(tensors: Tensors, prefix: str) -> int:
-    """Return how many numbered parts follow a prefix."""
+    """Return the number of numbered parts after a prefix."""
     parts = len(prefix.split("."))
     return len({name.split(".")[parts] for name in tensors if name.startswith(f"{prefix}.")})
 
 
 def ours(tensors: Tensors) -> Tensors:
-    """Return the tensors of a released network, by our names and in our shapes."""
+    """Return the tensors of a released network with our names and shapes."""
     stem = _count(tensors, "backbone.stem")
     made: Tensors = {}
     scales: dict[int, torch.Tensor] = {}

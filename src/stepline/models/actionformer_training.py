@@ -1,4 +1,4 @@
-"""Training of ActionFormer and ActionFormer-T on crops of videos, whose last average is kept, as released."""
+"""Training of ActionFormer and ActionFormer-T on crops of videos; the final average is kept, as in the release."""
 
 import copy
 import math
@@ -19,16 +19,16 @@ from stepline.models.grounding import GroundedVideo, gather
 from stepline.models.training import blend, loaded, restore, shuffled, train
 
 TRIES = 200
-"""Crops that are drawn until one holds enough of a segment."""
+"""The maximum number of crops that are drawn until one contains enough of a segment."""
 LEAST_RATE = 1e-8
-"""What the learning rate falls to."""
+"""The final learning rate."""
 
 
 class Batch(NamedTuple):
-    """A batch as the network and the losses take it.
+    """The input of the network and of the losses.
 
-    features: (B, max_length, D); there: (B, max_length). learned: what the points learn. steps: (C,) the numbers of the
-    steps that are asked for, and asked: (B, C), which of them each video is asked for; None where all are.
+    features: (B, max_length, D). there: (B, max_length), False for padding. learned: the targets. steps: (C,) indices
+    of the steps to predict; asked: (B, C), which of them to predict for each video; None for all steps.
     """
 
     features: Tensor
@@ -39,10 +39,10 @@ class Batch(NamedTuple):
 
 
 class Samples:
-    """Videos to learn from. Rows are read when a batch needs them. What is random comes from torch's global generator.
+    """Training videos. Rows are read when a batch needs them. Random numbers come from torch's global generator.
 
-    texts: (S, E) vectors of all steps, of ActionFormer-T. Raises ValueError where a video's steps are not among its
-    candidates, or those not among all.
+    texts: (S, E), the vectors of all steps, for ActionFormer-T. Raises ValueError if the steps of a video are not among
+    its candidates, or its candidates not among all steps.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Samples:
         self.bounds = [torch.from_numpy(in_rows(video.segments_s)).float() for video in videos]
 
     def batch(self, numbers: Tensor) -> Batch:
-        """Return a crop of each of these videos."""
+        """Return a batch with a crop of each of these videos."""
         rows, bounds, labels = [], [], []
         for number in numbers.tolist():
             video = self.videos[number]
@@ -90,7 +90,7 @@ class Samples:
 
 
 class Crop(NamedTuple):
-    """Rows of a video, from start to before stop; which of its segments are learned there, and their (n, 2) rows."""
+    """The rows [start, stop) of a video, the indices of the segments to train on, and their (n, 2) bounds in rows."""
 
     start: int
     stop: int
@@ -99,11 +99,11 @@ class Crop(NamedTuple):
 
 
 def cropped(config: ActionFormerConfig, length: int, bounds: Tensor) -> Crop:
-    """Draw a crop of a video of ``length`` rows with (n, 2) segments in rows, as released.
+    """Draw a crop of a video with ``length`` rows and (n, 2) segments in rows, as in the release.
 
-    A longer video than ``max_length`` is cropped to that, a shorter one to a part of at least ``crop``. Of up to 200
-    draws the first is taken that holds enough of a segment, otherwise the last. Segments of which a part of at least
-    ``inside`` lies in the crop, whose first and last seconds count whole, are learned, and end with it.
+    A video longer than ``max_length`` is cropped to that length, a shorter one to a fraction of at least ``crop``. The
+    result is the first of up to 200 draws that contains enough of a segment, or the last draw. Segments are trained on,
+    clipped to the crop, if at least a fraction ``inside`` lies in the crop; its first and last second count in full.
     """
     size = config.max_length
     if length <= size:
@@ -141,15 +141,15 @@ def fit_actionformer(
     begin: Path | None = None,
     what: str = "actionformer",
 ) -> None:
-    """Train the network and write the average of its parameters to ``path``; by default as HT-Step and the release.
+    """Train the network and write the average of its parameters to ``path``; defaults are HT-Step's and the release's.
 
-    texts: (S, E) vectors of all steps, of ActionFormer-T. epochs: after those in which the learning rate rises, so that
-    there are 25 by default, as in the released code. weight_decay: AdamW's, of the weights of convolutions and linear
-    maps alone. clip: the largest norm of the gradient. average: the share that the average keeps of itself after each
-    update; there is no validation. begin: a fit of the same network, whose parameters are the first ones.
-    resume: see ``train``; what says that it is the same fit, ``videos``, ``texts`` and ``begin`` included. Unlike the
-    release, which begins anew with ``init_norm``, a fit that goes on has kept the losses' normaliser.
-    Raises what ``Samples`` and ``loaded`` raise, and ConfigError where no batch is full or a loss is not finite.
+    texts: (S, E), the vectors of all steps, for ActionFormer-T. epochs: in addition to the warm-up, which makes 25 by
+    default, as in the released code. weight_decay: of AdamW, applied only to weights of convolutions and linear layers.
+    clip: the maximum norm of the gradient. average: the decay of the parameter average; there is no validation. begin:
+    a fit of the same network that provides the initial parameters.
+    resume: see ``train``; it identifies the fit, including ``videos``, ``texts`` and ``begin``. A resumed fit keeps the
+    normaliser of the losses, unlike the release, which restarts it at ``init_norm``.
+    Raises the errors of ``Samples`` and ``loaded``, and ConfigError if no batch is full or a loss is not finite.
     """
     samples = Samples(config, videos, texts, device)
     updates = len(videos) // batch_size
@@ -190,7 +190,7 @@ def fit_actionformer(
 
 
 def decayed(model: ActionFormer, weight_decay: float) -> list[dict[str, Any]]:
-    """Return AdamW's groups: weights of convolutions and linear maps, which decay, and all others, which do not."""
+    """Return AdamW's groups: weights of convolutions and linear layers with decay, all other parameters without."""
     parts: dict[bool, list[Tensor]] = {True: [], False: []}
     for name, parameter in model.named_parameters():
         parts[name.endswith("weight") and parameter.dim() > 1].append(parameter)
@@ -198,7 +198,7 @@ def decayed(model: ActionFormer, weight_decay: float) -> list[dict[str, Any]]:
 
 
 def rates(learning_rate: float, rising: int, total: int) -> Callable[[int], float]:
-    """Return the learning rate of each update: it rises from 0 in the first ``rising``, and falls by half a cosine."""
+    """Return the learning rate of each update: linear warm-up from 0 over ``rising`` updates, then half a cosine."""
 
     def rate(update: int) -> float:
         if update < rising:

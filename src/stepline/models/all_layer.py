@@ -1,4 +1,4 @@
-"""All-layer fine-tuning as InternVideo's code has it, or by AdamW (Spacewalk-18, Sec. 5.1, Appendix E.2)."""
+"""All-layer fine-tuning as in InternVideo's code, or with AdamW (Spacewalk-18, Sec. 5.1, Appendix E.2)."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     import torch
 
 EVERY = 100
-"""Steps after which the state is kept."""
+"""The number of steps between saved states."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How is trained.
+    """The training recipe.
 
-    optimiser: ``bert_adam``, as InternVideo's code has it: ``BertAdam``, gradients clipped to norm 1 all together
-    too, weight decay of all parameters but biases; or ``adamw``: torch's, no clipping, weight decay of parameters with
-    two or more dimensions. learning_rate: the highest. weight_decay: decoupled from the gradient. warm_up: the part of
-    all steps in which the rate rises. batch_size: samples of one step.
+    optimiser: ``bert_adam`` as in InternVideo's code: ``BertAdam``, the norm of all gradients also clipped to 1, weight
+    decay on all parameters except biases; or ``adamw``: torch's, without clipping, weight decay on parameters with two
+    or more dimensions. learning_rate: the maximum. weight_decay: decoupled from the gradient. warm_up: the fraction of
+    all steps in which the rate rises. batch_size: samples per step.
     """
 
     optimiser: str
@@ -36,10 +36,10 @@ class Recipe:
     seed: int
 
     def rate(self, step: int, steps: int) -> float:
-        """Return the learning rate of a step, 0 <= step < steps: linear up, then half a cosine down to 0.
+        """Return the learning rate of a step, 0 <= step < steps: linear warm-up, then half a cosine down to 0.
 
-        With ``bert_adam`` it begins at 0, and the cosine is that of all steps: it begins where warm-up leaves it, below
-        the highest. With ``adamw`` the first step has a rate, and the cosine begins after warm-up, at the highest.
+        With ``bert_adam`` the rate starts at 0 and the cosine spans all steps, so after warm-up it starts below the
+        maximum. With ``adamw`` the first step has a positive rate, and the cosine starts after warm-up at the maximum.
         """
         if self.optimiser == "bert_adam":
             done = step / steps
@@ -65,13 +65,13 @@ def train(
 ) -> None:
     """Train the parameters and write them by name, float32, and ``loss`` (steps,) to the safetensors file ``path``.
 
-    losses: numbers of some of the samples -> their (n,) losses, whose mean over a batch is brought down. at_once:
-    samples that it is given together; gradients of a batch add up, so that only rounding depends on it. Samples are
-    shuffled anew in each epoch; an epoch's last batch may be smaller. All parameters must have a part in the losses.
-    after: called after each step.
-    The state is kept after each 100 steps, as in ``training.train``; a later call with the same recipe, samples and
-    ``made_from``, plain values that say what they are made from, goes on from it.
-    Raises ConfigError where a loss is not finite, StoreError where the state is damaged.
+    losses: indices of samples -> their (n,) losses; the mean over a batch is minimised. at_once: the number of samples
+    per call; gradients are accumulated over a batch, so it affects only rounding. Samples are reshuffled in each epoch,
+    and the last batch of an epoch may be smaller. Every parameter must contribute to the losses. after: called after
+    each step.
+    The state is saved every 100 steps, as in ``training.train``. A later call with the same recipe, samples and
+    ``made_from``, plain values that identify the inputs, resumes from it.
+    Raises ConfigError if a loss is not finite, StoreError if the state is damaged.
     """
     import torch
 

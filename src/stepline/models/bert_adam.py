@@ -9,10 +9,10 @@ BETA1, BETA2, EPS, MAX_NORM = 0.9, 0.98, 1e-6, 1.0
 
 
 class BertAdam(torch.optim.Optimizer):
-    """Adam without bias correction, on gradients that are clipped parameter by parameter.
+    """Adam without bias correction, with the gradient of each parameter clipped separately.
 
-    m and v are running means, from 0 on, of a parameter's gradient, of norm 1 at most, and of its square. An update is
-    lr (m / (sqrt(v) + 1e-6) + weight_decay parameter), with ``lr`` and ``weight_decay`` of the parameter's group.
+    m and v are running means, starting at 0, of a parameter's gradient, clipped to norm 1, and of its square. An update
+    is lr (m / (sqrt(v) + 1e-6) + weight_decay parameter), with ``lr`` and ``weight_decay`` of the parameter's group.
     """
 
     def __init__(self, groups: Iterable[dict[str, Any]]) -> None:

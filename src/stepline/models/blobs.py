@@ -1,6 +1,6 @@
-"""Segments in scores of seconds: blobs of one dimension, by Laplacian-of-Gaussian filters at several scales.
+"""Segments from scores per second: one-dimensional blobs found by Laplacian-of-Gaussian filters at several scales.
 
-HT-Step's paper (2023, appendix B) names the filter, the 13 scales and their range; the rest is chosen here.
+HT-Step's paper (2023, appendix B) states the filter, the 13 scales and their range; other details are our choice.
 """
 
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from scipy import fft
 from stepline.models.grounding import GroundedSegments
 
 ROUNDED = 9
-"""Decimals of responses, so that rounding errors decide no tie."""
+"""Decimals to which responses are rounded, so that rounding errors do not break ties."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlobConfig:
-    """How segments are found in the scores of a step.
+    """The parameters of blob detection.
 
-    smallest, largest, scales: the deviations of the Gaussians, in seconds; each is the same multiple of the one before.
-    border: what is before and after the video: nothing (``zero``), or the scores mirrored once (``mirror``).
-    least: the least response of a blob. score: of a segment, its ``response`` or the mean ``confidence`` of its
-    seconds. most: blobs of a step that are kept, those of the highest scores. overlap: a segment is left out where its
-    intersection over union with a better one of the same step is more.
+    smallest, largest, scales: the range and number of the Gaussians' standard deviations, in seconds, in geometric
+    progression. border: the scores outside the video: ``zero``, or mirrored once (``mirror``). least: the minimum
+    response of a blob. score: the score of a segment, its ``response`` or the mean ``confidence`` of its seconds. most:
+    the number of blobs kept per step, those with the highest scores. overlap: drop a segment if its IoU with a better
+    one of the same step is higher.
     """
 
     smallest: float = 1.0
@@ -39,13 +39,13 @@ class BlobConfig:
 
 
 def blobs(confidences: NDArray[Any], config: BlobConfig | None = None) -> GroundedSegments:
-    """Return the segments in (T, K) scores in [0, 1] of K steps, a row a second; ``step`` is the column.
+    """Return the segments found in (T, K) scores in [0, 1] of K steps, one row per second; ``step`` is the column.
 
-    The response at scale s is -s^2 times the second derivative of the scores, each constant over its second, smoothed
-    by a Gaussian of deviation s. Of a box of half-width w it is highest at its centre and at s = w, where it is 0.484:
-    so a blob of row t and scale s, where no response of the up to 8 neighbours in time and scale is higher, is the
-    segment [t + 0.5 - s, t + 0.5 + s], cut to [0, T]. Of equal neighbours the smaller scale is the blob, then the
-    earlier row; of equal scores the lower column is first, then the earlier start, then the earlier end.
+    The response at scale s is -s^2 times the second derivative of the scores, constant over each second, smoothed with
+    a Gaussian of standard deviation s. For a box of half-width w, it peaks at the centre and at s = w, with 0.484. A
+    blob is a row t and scale s where no response of the up to 8 neighbours in time and scale is higher; its segment is
+    [t + 0.5 - s, t + 0.5 + s], clipped to [0, T]. Among equal neighbours the blob is the one with the smaller scale,
+    then the earlier row. Segments with equal scores are sorted by column, start and end.
     """
     config = config or BlobConfig()
     scores = confidences.T.astype(np.float64)
@@ -69,7 +69,7 @@ def blobs(confidences: NDArray[Any], config: BlobConfig | None = None) -> Ground
 def response(
     scores: NDArray[np.float64], deviations: NDArray[np.float64], border: Literal["zero", "mirror"] = "zero"
 ) -> NDArray[np.float64]:
-    """Return the (scales, K, T) responses of (K, T) scores, at the centres of their seconds; see ``blobs``."""
+    """Return the (scales, K, T) responses for (K, T) scores, at the centres of the seconds; see ``blobs``."""
     rows = scores.shape[1]
     beside = rows if border == "mirror" else 0
     padded = np.pad(scores, ((0, 0), (beside, beside)), mode="symmetric")
@@ -85,7 +85,7 @@ def response(
 
 
 def _highest(responses: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which of (scales, K, T) responses none of the neighbours' exceeds, of equal ones the first."""
+    """Return which of the (scales, K, T) responses are local maxima, the first among equal neighbours."""
     scales, _, rows = responses.shape
     around = np.pad(responses, ((1, 1), (0, 0), (1, 1)), constant_values=-np.inf)
     highest = np.ones(responses.shape, bool)
@@ -99,7 +99,7 @@ def _highest(responses: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _until(scores: NDArray[np.float64], column: NDArray[np.int64], time_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sums of the (K, T) scores of columns from 0 to times."""
+    """Return the integrals of the (K, T) scores of columns from time 0 to the given times."""
     second = np.minimum(time_s.astype(np.int64), scores.shape[1] - 1)
     sums = np.pad(scores.cumsum(axis=1), ((0, 0), (1, 0)))
     until: NDArray[np.float64] = sums[column, second] + (time_s - second) * scores[column, second]
@@ -107,9 +107,9 @@ def _until(scores: NDArray[np.float64], column: NDArray[np.int64], time_s: NDArr
 
 
 def _apart(found: GroundedSegments, rank: NDArray[np.int64], overlap: float) -> NDArray[np.bool_]:
-    """Return which segments are kept, the best first, beside those of their step that overlap them less.
+    """Return which segments are kept: best first, each unless it overlaps a kept segment of its step too much.
 
-    rank: of each among those of its step, the best 0.
+    rank: of each segment among those of its step; 0 is the best.
     """
     shape = (2, max(found.step, default=-1) + 1, max(rank, default=-1) + 1)
     ends = np.zeros(shape)

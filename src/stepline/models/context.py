@@ -1,10 +1,10 @@
-"""Long context from a bank of features of 12 s segments, a row for each second (Spacewalk-18, Appendix E.3).
+"""Long context from a bank of features of 12 s segments, with one row per second (Spacewalk-18, Appendix E.3).
 
-The window of w seconds centred at t has M = w/12 segments; the i-th of 0..M-1 begins at t - w/2 + 12 i, and its feature
-is the row of the nearest second, of equally near ones the later. Segments that begin outside of the recording are left
-out. The query's segment is the one that holds t. The paper's "m = M/2" does not say which: here M // 2, counted from 0,
-which for an even M, where t is a border, is the segment that begins at t. It is never left out: where it begins
-outside, the nearest row stands for it.
+The window of w seconds centred at t has M = w/12 segments. Segment i in 0..M-1 starts at t - w/2 + 12 i; its feature is
+the row of the nearest second, the later one in a tie. Segments that start outside the recording are excluded. The
+query's segment is the one that contains t. The paper's "m = M/2" is ambiguous; here it is M // 2, counted from 0. For
+an even M, where t is a border, this is the segment that starts at t. The query's segment is never excluded: if it
+starts outside the recording, the nearest row is used.
 """
 
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from stepline.errors import ConfigError
 
 SEGMENT_S = 12
 BLOCK = 100 * SEGMENT_S
-"""Rows that are summed at once."""
+"""The number of rows that are summed at once."""
 Floats = NDArray[np.float32]
 
 
 class Rows(Protocol):
-    """A (T, D) array, in memory or on disk, with a row for each second."""
+    """A (T, D) array, in memory or on disk, with one row per second."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -34,7 +34,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a segment's feature. vectors: (n, D). index: (T,), the vector of each second; None where n = T."""
+    """A part of a segment's feature. vectors: (n, D). index: (T,), the vector of each second; None if n = T."""
 
     vectors: NDArray[Any]
     index: NDArray[np.int64] | None = None
@@ -45,9 +45,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Segments:
-    """A (T, D) bank of one recording, whose rows are put together when they are read; see ``Rows``.
+    """A (T, D) bank of one recording whose rows are assembled when they are read; see ``Rows``.
 
-    blocks: side by side. normalise: whether each block is scaled to length 1.
+    blocks: concatenated along D. normalise: scale each block to unit length.
     """
 
     blocks: tuple[Block, ...]
@@ -55,7 +55,7 @@ class Segments:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(T, D): as many seconds as all blocks have."""
+        """(T, D), with T the number of seconds that all blocks have."""
         return min(map(len, self.blocks)), sum(block.vectors.shape[1] for block in self.blocks)
 
     def __getitem__(self, rows: Any) -> Floats:
@@ -69,7 +69,7 @@ class Segments:
 
 
 def n_segments(context_s: float) -> int:
-    """Return M; raise ConfigError where it is not whole, or below 3: then there is no history or no future."""
+    """Return M; raise ConfigError if it is not an integer or is below 3, which leaves no history or no future."""
     count = context_s / SEGMENT_S
     if count != round(count) or count < 3:
         raise ConfigError(f"a window of {context_s:g} s: long context needs 3 or more whole segments of {SEGMENT_S} s")
@@ -77,7 +77,7 @@ def n_segments(context_s: float) -> int:
 
 
 def rows_of(times_s: NDArray[np.float64], context_s: float, length: int) -> NDArray[np.int64]:
-    """Return the rows of the segments of N windows, (N, M), of a recording with ``length`` rows; -1 is left out."""
+    """Return the rows of the segments of N windows, (N, M), in a recording with ``length`` rows; -1 means excluded."""
     count = n_segments(context_s)
     first = np.floor(times_s - context_s / 2 + 0.5).astype(np.int64)
     rows = first[:, None] + SEGMENT_S * np.arange(count)
@@ -96,7 +96,7 @@ def average(bank: Rows, times_s: NDArray[np.float64], context_s: float) -> Float
 
 
 def concatenation(bank: Rows, times_s: NDArray[np.float64], context_s: float) -> Floats:
-    """Return mean history, query and mean future of N windows, (N, 3 D) (Eq. 6); the mean of none is 0."""
+    """Return the mean history, query and mean future of N windows, (N, 3 D) (Eq. 6); an empty mean is 0."""
     history, query, future, counts = _sums(bank, times_s, context_s)
     history /= np.maximum(counts[:, :1], 1)
     future /= np.maximum(counts[:, 1:], 1)
@@ -106,9 +106,9 @@ def concatenation(bank: Rows, times_s: NDArray[np.float64], context_s: float) ->
 def _sums(
     bank: Rows, times_s: NDArray[np.float64], context_s: float
 ) -> tuple[NDArray[np.float64], Floats, NDArray[np.float64], NDArray[np.int64]]:
-    """Return the sum of the history, the query, the sum of the future, each (N, D), and the counts (N, 2).
+    """Return the sum of the history, the query and the sum of the future, each (N, D), and the counts (N, 2).
 
-    Rows 12 s apart are summed from the recording's start on, block by block; a sum is a difference of two such.
+    Prefix sums of rows 12 s apart are computed block by block; each sum is the difference of two prefix sums.
     """
     length, dimension = bank.shape
     rows = rows_of(times_s, context_s, length)
@@ -129,9 +129,9 @@ def _sums(
 
 
 def _ends(side: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first row of each window's side, and the row 12 s after its last; -1 and 11 where the side is empty.
+    """Return the first row of each window's side, and the row 12 s after its last row; -1 and 11 if the side is empty.
 
-    No row is 12 s before one of them.
+    The prefix sums at -1 and 11 are both empty.
     """
     last = side.max(axis=1)
     first = np.where(side >= 0, side, last[:, None]).min(axis=1)
@@ -139,7 +139,7 @@ def _ends(side: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def _prefixes(bank: Rows) -> Iterator[tuple[int, NDArray[Any], NDArray[np.float64]]]:
-    """Yield a first row, the rows from it on, and of each (and of 12 s after the end) the sum of every 12th before."""
+    """Yield blocks: the first row's index, the rows, and for each row (and 12 s after the end) its prefix sum."""
     length, dimension = bank.shape
     carried = np.zeros((SEGMENT_S, dimension))
     for start in range(0, length + SEGMENT_S, BLOCK):

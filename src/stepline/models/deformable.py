@@ -1,10 +1,10 @@
-"""Multi-scale deformable attention over time, and the transformer layers made of it.
+"""Multi-scale deformable attention over time, and transformer layers that use it.
 
-Deformable DETR (Zhu et al., ICLR 2021) in one dimension, as PDVC (Wang et al., ICCV 2021) uses it, in plain PyTorch.
-B videos of a batch; S are the rows of all L levels one after the other, Q the queries, E the hidden size.
+Deformable DETR (Zhu et al., ICLR 2021) in one dimension, as in PDVC (Wang et al., ICCV 2021), in plain PyTorch. Shapes:
+B videos per batch, S rows of all L levels concatenated, Q queries, E the hidden size.
 
-Rows are interpolated by one sparse matrix product per head, which is built by ``scatter_add``. Unlike ``grid_sample``
-all of it has a deterministic backward pass, on a GPU too.
+Rows are interpolated by one sparse matrix product per head, which is built with ``scatter_add``. Unlike
+``grid_sample``, its backward pass is deterministic, also on a GPU.
 """
 
 import math
@@ -14,21 +14,21 @@ import torch
 from torch import Tensor, nn
 
 Padding = Literal["zeros", "border"]
-"""What is read beyond the first and the last row of a level: zeros, or that row; the words of ``grid_sample``."""
+"""The values outside a level: zeros, or its first and last row, as in ``grid_sample``."""
 
 
 class View(NamedTuple):
-    """From where queries look: (..., L) centres and how far an offset of 1 leads, in fractions of each level's rows."""
+    """The viewpoint of queries: (..., L) centres, and the length of an offset of 1, as fractions of each level."""
 
     centre: Tensor
     unit: Tensor
 
 
 class Levels(NamedTuple):
-    """How S rows fall into L levels.
+    """The division of S rows into L levels.
 
-    lengths, starts: (L,) rows of each level and its first row. filled: (B, L), the share of a level's rows that are not
-    padding. padding: (B, S), True where a row is; None where there is no padding.
+    lengths, starts: (L,), the number of rows and the first row of each level. filled: (B, L), the fraction of a level's
+    rows that are not padding. padding: (B, S), True for padding; None if there is none.
     """
 
     lengths: Tensor
@@ -37,9 +37,9 @@ class Levels(NamedTuple):
     padding: Tensor | None
 
     def view(self, reference: Tensor, points: int) -> View:
-        """Return how one looks from (B, Q, 1) centres, or (B, Q, 2) centres and lengths, in fractions of the video.
+        """Return the view from (B, Q, 1) centres, or (B, Q, 2) centres and lengths, as fractions of the video.
 
-        Offsets from a centre alone count rows of a level; of a length, ``points`` of them make the half.
+        Without lengths, an offset of 1 is one row of a level; with lengths, ``points`` offsets make half the length.
         """
         placed = reference[:, :, None] * self.filled[:, None, :, None]
         centre = placed[..., 0]
@@ -48,10 +48,10 @@ class Levels(NamedTuple):
         return View(centre, placed[..., 1] / (2 * points))
 
     def neighbours(self, locations: Tensor, padding: Padding) -> tuple[Tensor, Tensor]:
-        """Return which rows lie on both sides of (..., L, P) locations, and their weights, both (..., L, P, 2).
+        """Return the two rows next to (..., L, P) locations and their weights, both (..., L, P, 2).
 
-        locations: fractions of the level; row i of n stands at (i + 0.5) / n. The weights are those of linear
-        interpolation. Beyond the first and the last row both are that row, with weight 0 of ``zeros``.
+        locations: fractions of the level; row i of n is at (i + 0.5) / n. The weights are those of linear
+        interpolation. Outside the level both rows are its first or last row, with weight 0 for ``zeros``.
         """
         lengths = self.lengths[:, None]
         place = locations * lengths - 0.5
@@ -65,9 +65,10 @@ class Levels(NamedTuple):
 
 
 class Locations(nn.Module):
-    """Where a query samples: offsets from its reference, by a linear map that begins with a fan of fixed offsets.
+    """The sampling locations of a query: offsets from its reference, predicted by a linear layer.
 
-    The fan of a head opens to one side, point by point; ``centred``, it lies around the reference.
+    The layer is initialised to fixed offsets. Those of a head extend to one side of the reference; if ``centred``, to
+    both sides.
     """
 
     def __init__(self, inputs: int, heads: int, levels: int, points: int, *, centred: bool = False) -> None:
@@ -83,14 +84,14 @@ class Locations(nn.Module):
             self.offset.bias.copy_(fan.flatten())
 
     def forward(self, query: Tensor, view: View) -> Tensor:
-        """Return (..., heads, L, points) locations of (..., ``inputs``) queries, in fractions of each level."""
+        """Return the (..., heads, L, points) locations of (..., ``inputs``) queries, as fractions of each level."""
         offset = self.offset(query).unflatten(-1, self.shape)
         locations: Tensor = view.centre[..., None, :, None] + offset * view.unit[..., None, :, None]
         return locations
 
 
 class DeformableAttention(nn.Module):
-    """Attention of a query to ``points`` places per head and level, which it chooses itself."""
+    """Attention of a query to ``points`` locations per head and level, which the query predicts."""
 
     def __init__(self, hidden: int, heads: int, levels: int, points: int, padding: Padding) -> None:
         super().__init__()
@@ -105,7 +106,7 @@ class DeformableAttention(nn.Module):
             nn.init.zeros_(each.bias)
 
     def forward(self, query: Tensor, view: View, rows: Tensor, levels: Levels) -> Tensor:
-        """Return what (B, Q, E) queries find in the (B, S, E) rows, (B, Q, E); padding counts as zeros."""
+        """Return the attention output of (B, Q, E) queries over (B, S, E) rows, (B, Q, E); padding counts as zeros."""
         row, share = levels.neighbours(self.locations(query, view), self.padding)
         weight = self.weight(query).unflatten(-1, (self.heads, -1)).softmax(dim=-1)
         parts = share.flatten(3) * weight.repeat_interleave(2, dim=-1)
@@ -116,7 +117,7 @@ class DeformableAttention(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Deformable self-attention of rows and a feed-forward part, each with a residual and a norm after it."""
+    """Deformable self-attention of rows and a feed-forward network, both post-norm with residuals."""
 
     def __init__(
         self, hidden: int, feedforward: int, heads: int, levels: int, points: int, padding: Padding, dropout: float
@@ -128,14 +129,14 @@ class EncoderLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, rows: Tensor, positions: Tensor, view: View, levels: Levels) -> Tensor:
-        """Return (B, S, E) rows from (B, S, E) rows, their encoded positions, and the view from their places."""
+        """Return (B, S, E) rows from (B, S, E) rows, their positional encoding, and the view from their positions."""
         rows = self.norms[0](rows + self.dropout(self.attention(rows + positions, view, rows, levels)))
         encoded: Tensor = self.norms[1](rows + self.feed_forward(rows))
         return encoded
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention of queries, their deformable attention to rows, and a feed-forward part."""
+    """Self-attention of queries, their deformable attention to rows, and a feed-forward network."""
 
     def __init__(
         self, hidden: int, feedforward: int, heads: int, levels: int, points: int, padding: Padding, dropout: float
@@ -153,7 +154,7 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """Return (B, Q, E) queries from (B, Q, E) queries, their positions and view, and the (B, S, E) encoded rows.
 
-        absent: (B, Q), True where there is no query; None where all are there.
+        absent: (B, Q), True for padding; None if there is none.
         """
         placed = queries + positions
         among = self.among(placed, placed, queries, key_padding_mask=absent, need_weights=False)[0]
@@ -165,13 +166,13 @@ class DecoderLayer(nn.Module):
 
 
 def values(project: nn.Linear, rows: Tensor, levels: Levels) -> Tensor:
-    """Return (B, S, E) projected rows, zeros where there is padding."""
+    """Return (B, S, E) projected rows, with zeros for padding."""
     projected: Tensor = project(rows)
     return projected if levels.padding is None else projected.masked_fill(levels.padding[..., None], 0)
 
 
 def feed_forward(hidden: int, width: int, dropout: float) -> nn.Sequential:
-    """Return two linear maps with a ReLU and dropout between them, and dropout after."""
+    """Return two linear layers with ReLU and dropout between them, and dropout after them."""
     maps = nn.Linear(hidden, width), nn.Linear(width, hidden)
     for each in maps:
         nn.init.xavier_uniform_(each.weight)

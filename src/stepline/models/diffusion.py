@@ -1,12 +1,12 @@
 """PDPP* (Wu et al., "Open-Event Procedure Planning in Instructional Videos", Sec. 5.2 and Eq. 7): projected diffusion
-(Wang et al., "PDPP", CVPR 2023) whose actions are text embeddings, as the authors' release trains and samples it.
+(Wang et al., "PDPP", CVPR 2023) with text embeddings as actions, trained and sampled as in the authors' release.
 
-A plan is a row for each action: its embedding beside the observation there, which is known at both ends and zero
-between. A network on all rows predicts the plan without its noise; known observations are put back at each step
-("projection"). So neither noise nor prediction of an observation ever counts: noise is drawn and the network predicts
-for embeddings alone, which changes no result.
+A plan has one row per action: the embedding of the action, and the observation there, which is known at both ends and
+zero in between. A network predicts the plan without its noise; the known observations are restored at each step
+("projection"). Noise and predictions of observations therefore have no effect, so both are computed only for
+embeddings. This does not change any result.
 
-What is random in training comes from torch's global generator; sampling is given its noise.
+Random numbers in training come from torch's global generator; sampling takes its noise as an argument.
 """
 
 import math
@@ -17,24 +17,24 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 GROUPS = 32
-"""Of every group normalisation."""
+"""The number of groups in every group normalisation."""
 KERNEL = 3
-"""Rows that a convolution sees."""
+"""The kernel size of convolutions, in rows."""
 MULTIPLES = (1, 2, 4)
-"""Of ``width``, at each level of the U-Net; each level but the first is one row shorter than that above it."""
+"""The multiples of ``width`` at the levels of the U-Net. Each level is one row shorter than the previous one."""
 OFFSET = 0.008
 """s of the cosine schedule."""
 MOST_BETA = 0.999
-"""The most noise that a step adds."""
+"""The maximum noise that a step adds."""
 
 
 class Convolution(nn.Module):
-    """A convolution of (B, ``rows``, inputs) with stride 1; its output has ``kernel`` - 1 - 2 ``padding`` rows less.
+    """A convolution of (B, ``rows``, inputs) with stride 1; its output has ``kernel`` - 1 - 2 ``padding`` fewer rows.
 
-    Equal to `nn.Conv1d`, and with kernel 2 and padding 1 to `nn.ConvTranspose1d` without padding (taps reversed), but
-    one matrix product, on a CPU several times as fast for so few rows; and what of its kernel would only ever meet
-    padding, two thirds for a single row, is left out: it changes no output and never learns.
-    zero: weight and bias start at zero.
+    It equals `nn.Conv1d`, and with kernel 2 and padding 1 `nn.ConvTranspose1d` without padding (taps reversed). It is
+    computed as one matrix product, which is several times faster on a CPU for so few rows. Kernel weights that would
+    only see padding, two thirds for a single row, are omitted: they affect no output and receive no gradient.
+    zero: initialise weight and bias with zero.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Convolution(nn.Module):
             nn.init.uniform_(self.bias, -bound, bound)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return (B, rows, outputs)."""
+        """Return the output, (B, rows, outputs)."""
         if self.padding:
             x = functional.pad(x, (0, 0, self.padding, self.padding))
         seen = [x[:, tap : tap + self.made] for tap in self.taps]
@@ -72,9 +72,9 @@ class Block(nn.Module):
 
 
 class Residual(nn.Module):
-    """Two blocks, the time added between them, beside a linear map of the input, or itself where it is as wide.
+    """Two blocks with the time added between them, and a residual connection, linear if the widths differ.
 
-    The second block starts at zero, so that all of it starts as what is beside it.
+    The second block is initialised with zero, so that initially the output is that of the residual connection.
     """
 
     def __init__(self, inputs: int, outputs: int, rows: int, time: int) -> None:
@@ -90,7 +90,7 @@ class Residual(nn.Module):
 
 
 class Pair(nn.Module):
-    """Two residual blocks after another."""
+    """Two residual blocks in sequence."""
 
     def __init__(self, inputs: int, outputs: int, rows: int, time: int) -> None:
         super().__init__()
@@ -105,8 +105,8 @@ class Pair(nn.Module):
 class TemporalUnet(nn.Module):
     """PDPP's U-Net over the rows of a plan.
 
-    inputs, outputs: channels of a row. rows: of a plan, no fewer than levels. width: of the first level, a multiple of
-    ``GROUPS``. Raises ValueError for others.
+    inputs, outputs: channels of a row. rows: of a plan, at least the number of levels. width: of the first level, a
+    multiple of ``GROUPS``. Raises ValueError for other values.
     """
 
     def __init__(self, inputs: int, outputs: int, rows: int, *, width: int = 256) -> None:
@@ -136,7 +136,7 @@ class TemporalUnet(nn.Module):
         self.last = nn.Sequential(Block(width, width, rows, zero=True), nn.Linear(width, outputs))
 
     def forward(self, x: Tensor, steps: Tensor) -> Tensor:
-        """Return (B, rows, outputs) of (B, rows, inputs) and their diffusion steps from 0, (B,) or (1,) of all."""
+        """Return (B, rows, outputs) of (B, rows, inputs) and their diffusion steps from 0, (B,), or (1,) for all."""
         time = self.time(_sinusoids(steps, self.width))
         levels = []
         for level, pair in enumerate(self.down):
@@ -150,10 +150,11 @@ class TemporalUnet(nn.Module):
 
 
 class PlanDiffusion(nn.Module):
-    """A planner that turns noise into a plan.
+    """A planner that denoises a plan.
 
-    text: channels of an action's embedding. observation: D of the features of a second; an observation has 3.
-    horizon: T, the number of actions, 3 or more. width: see `TemporalUnet`. steps: of the diffusion.
+    text: the size of an action's embedding. observation: D of the features of a second; an observation has three
+    seconds. horizon: T, the number of actions, at least 3. width: see `TemporalUnet`. steps: the number of diffusion
+    steps.
     """
 
     def __init__(self, text: int, observation: int, horizon: int, *, width: int = 256, steps: int = 200) -> None:
@@ -164,11 +165,11 @@ class PlanDiffusion(nn.Module):
         self.register_buffer("signal", signal(steps).float(), persistent=False)
 
     def forward(self, observed: Tensor, actions: Tensor | None = None) -> Tensor:
-        """Return (B, T, text), the embeddings that are found in plans with noise; for training.
+        """Return the predicted embeddings of noisy plans, (B, T, text), for training.
 
-        observed: (B, 6 D), o_start and o_end. actions: (B, T, text), the embeddings below the noise, as Eq. 7 has it;
-        None are zeros, as released: then the network learns them from observations alone, beside noise of any strength.
-        Each plan's diffusion step is drawn uniformly, then the noise.
+        observed: (B, 6 D), o_start and o_end. actions: (B, T, text), the embeddings to which noise is added (Eq. 7).
+        None means zeros, as in the release: the network then learns them only from observations, next to noise of any
+        strength. The diffusion step of each plan is drawn uniformly, then the noise.
         """
         steps = torch.randint(self.steps, (len(observed),), device=observed.device)
         x = torch.randn(len(observed), self.horizon, self.text, device=observed.device)
@@ -179,11 +180,11 @@ class PlanDiffusion(nn.Module):
 
     @torch.no_grad()
     def sample(self, observed: Tensor, noise: Tensor, *, n_steps: int = 10) -> Tensor:
-        """Return (B, T, text) embeddings made of noise like them by DDIM without further noise (eta 0).
+        """Return (B, T, text) embeddings, denoised from ``noise`` of the same shape by DDIM with eta 0.
 
-        As released: the steps are the first ``n_steps`` multiples of steps // ``n_steps``, from the last (180 of 200,
-        though the noise is that of no signal at all) down to 0, after which nothing but the network's x0 remains; that
-        is nowhere clamped (the release drops its clamp's result).
+        As in the release, the steps are the first ``n_steps`` multiples of steps // ``n_steps``, from the last (180 of
+        200, although the noise has no signal at all) down to 0, after which only the network's x0 remains. Nothing is
+        clamped, because the release discards the result of its clamp.
         """
         if not 1 <= n_steps <= self.steps:
             raise ValueError(f"n_steps is {n_steps}, not in 1..{self.steps}")
@@ -200,16 +201,16 @@ class PlanDiffusion(nn.Module):
         return found
 
     def project(self, observed: Tensor) -> Tensor:
-        """Return the (B, T, 3 D) observations of plans: o_start first, o_end last, zeros between."""
+        """Return the (B, T, 3 D) observations of plans: o_start first, o_end last, zeros in between."""
         start, end = observed.chunk(2, dim=1)
         between = observed.new_zeros(len(observed), self.horizon - 2, start.shape[1])
         return torch.cat((start[:, None], between, end[:, None]), dim=1)
 
 
 def signal(steps: int) -> Tensor:
-    """Return (steps,) float64, the share of the variance of a plan that is left after each diffusion step.
+    """Return (steps,) float64, the fraction of a plan's variance that remains after each diffusion step.
 
-    The cosine schedule (Nichol & Dhariwal 2021, Eq. 17) with ``OFFSET``; no step adds more than ``MOST_BETA``.
+    This is the cosine schedule (Nichol & Dhariwal 2021, Eq. 17) with ``OFFSET``; no step adds more than ``MOST_BETA``.
     """
     share = (torch.arange(steps + 1, dtype=torch.float64) / steps + OFFSET) / (1 + OFFSET)
     left = (share * math.pi / 2).cos() ** 2
@@ -217,9 +218,10 @@ def signal(steps: int) -> Tensor:
 
 
 def schedule(epochs: int) -> Callable[[float], float]:
-    """Return what the learning rate is multiplied by after some of so many epochs; for ``fit_head``.
+    """Return the factor on the learning rate, as a function of the finished epochs, for ``fit_head``.
 
-    As released: it rises from 0 to 1 in the first sixth, then is halved after each further quarter of all; no floor.
+    As in the release, it rises from 0 to 1 in the first sixth of all epochs and is halved after each further quarter,
+    without a minimum.
     """
 
     def factor(done: float) -> float:
@@ -230,10 +232,10 @@ def schedule(epochs: int) -> Callable[[float], float]:
 
 
 def averaging(decay: float = 0.995, start: int = 400, every: int = 10) -> Callable[[int], float]:
-    """Return the share that the average of the parameters keeps of itself after an update, from 1; for ``fit_head``.
+    """Return the decay of the parameter average as a function of the update, counted from 1, for ``fit_head``.
 
-    As released: after updates 1, 1 + ``every``, ..., it is the model while fewer than ``start`` were before, and
-    keeps ``decay`` from then on; after others it stays.
+    As in the release, the average changes only at updates 1, 1 + ``every``, ...: it is the model itself until ``start``
+    updates are done, and has the decay ``decay`` from then on.
     """
 
     def share(update: int) -> float:
@@ -246,7 +248,7 @@ def averaging(decay: float = 0.995, start: int = 400, every: int = 10) -> Callab
 
 
 def _sinusoids(steps: Tensor, width: int) -> Tensor:
-    """Return (B, width): sines, then cosines, of (B,) steps at rates from 1 to 1/10,000 in a geometric row."""
+    """Return (B, width): sines, then cosines, of (B,) steps at geometrically spaced rates from 1 to 1/10,000."""
     rates = torch.logspace(0, -4, width // 2, device=steps.device)
     angles = steps[:, None] * rates
     return torch.cat((angles.sin(), angles.cos()), dim=1)

@@ -1,4 +1,4 @@
-"""What the heads of article grounding learn and say: videos with the steps of an article, and segments of steps."""
+"""Inputs and outputs of article grounding heads: videos with the steps of an article, and segments of steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ Rows = NDArray[np.floating[Any]]
 class GroundedVideo:
     """A video with the steps of its article, numbered from 0 to S - 1 over all articles.
 
-    rows: (T, D) features, row i of the seconds [i, i + 1): a view of a bank, read when a batch needs it. duration_s: in
-    seconds. candidates: (K,) the steps of the article, in its order. segments_s: (n, 2) [start, end] in seconds, of
-    what is annotated; steps: (n,) the step of each.
+    rows: (T, D) features; row i covers the seconds [i, i + 1). They are a view of a bank, read when a batch needs them.
+    duration_s: in seconds. candidates: (K,) the steps of the article in its order. segments_s: (n, 2) annotated [start,
+    end] in seconds. steps: (n,) the step of each segment.
     """
 
     rows: Rows
@@ -30,7 +30,7 @@ class GroundedVideo:
 
 
 class GroundedSegments(NamedTuple):
-    """N predicted segments of a video, (N,) each: in seconds, the number of the step, a score; the best first."""
+    """N predicted segments of a video, best first, (N,) each: bounds in seconds, step index, score."""
 
     start_s: NDArray[np.float64]
     end_s: NDArray[np.float64]
@@ -39,9 +39,9 @@ class GroundedSegments(NamedTuple):
 
 
 def gather(rows: Sequence[Rows], length: int) -> "tuple[Tensor, Tensor]":
-    """Return the rows of a batch, (B, length, D) float32, 0 behind the last of each, and which there are, (B, length).
+    """Return the rows of a batch, (B, length, D) float32, padded with 0, and their mask, (B, length).
 
-    Raises ValueError where one has more rows than ``length``.
+    Raises ValueError if a video has more rows than ``length``.
     """
     import torch
 

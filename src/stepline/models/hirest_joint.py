@@ -1,8 +1,8 @@
 """The joint model of HiREST (Zala et al., "Hierarchical Video-Moment Retrieval and Step-Captioning", CVPR 2023).
 
-One encoder of frames, a query and speech, from CLIP4Caption; heads for the moment that answers the query and for the
-boundaries of its steps, and CLIP4Caption's decoder for their captions (Sec. 4.2). Where paper and release differ, it is
-as released; see ``JointConfig``. What is random comes from torch's global generator.
+CLIP4Caption's encoder for frames, a query and speech; heads for the moment that answers the query and for the
+boundaries of its steps; and CLIP4Caption's decoder for their captions (Sec. 4.2). If paper and release differ, this
+follows the release; see ``JointConfig``. Random numbers come from torch's global generator.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,10 +20,10 @@ from stepline.models.hirest_joint_segments import Grown, between, grow, kept, ma
 
 
 class Videos(NamedTuple):
-    """B videos with a query each, of at most T frames, one a second.
+    """B videos of at most T frames, one per second, with a query each.
 
-    features: (B, T, D) of frames, 0 after a video's last. query: (B, Q). speech: (B, T, A), the vector of what is said
-    in each second, 0 where nothing is; None without ``audio``. lengths: (B,), numbers of frames.
+    features: (B, T, D), of frames, padded with 0. query: (B, Q). speech: (B, T, A), the vector of the speech in each
+    second, 0 in silence; None without ``audio``. lengths: (B,), the numbers of frames.
     """
 
     features: Tensor
@@ -33,7 +33,7 @@ class Videos(NamedTuple):
 
 
 def together(videos: Sequence[Videos]) -> Videos:
-    """Return videos as one batch, each padded to the longest."""
+    """Return the videos as one batch, padded to the longest."""
     longest = max(each.features.shape[1] for each in videos)
 
     def padded(rows: Iterable[Tensor]) -> Tensor:
@@ -51,8 +51,8 @@ def together(videos: Sequence[Videos]) -> Videos:
 class Growth(NamedTuple):
     """One iteration of segmentation.
 
-    video: (b,) the videos that it was made for. logits: their (b, T) logits. grown: their next steps. ends: (B, T),
-    which frames of all videos are ends by now.
+    video: (b,), the videos of this iteration. logits: their (b, T) logits. grown: their next steps. ends: (B, T), which
+    frames of all videos are step ends so far.
     """
 
     video: Tensor
@@ -62,7 +62,7 @@ class Growth(NamedTuple):
 
 
 class Joint(nn.Module):
-    """The network that ``JointConfig`` says, with its losses and its decoding; frames are numbered from 0."""
+    """The network of a ``JointConfig``, with its losses and inference; frames are numbered from 0."""
 
     def __init__(self, config: JointConfig) -> None:
         super().__init__()
@@ -78,10 +78,10 @@ class Joint(nn.Module):
         self.start, self.end, self.segment = (nn.Linear(config.hidden, 1) for _ in range(3))
 
     def moment_loss(self, videos: Videos, moments: Tensor) -> Tensor:
-        """Return the loss of (B, 2) first and last frames of moments.
+        """Return the loss for (B, 2) first and last frames of moments.
 
-        The mean of the start's and the end's binary cross entropies; each is one over all real frames of the batch, so
-        that a video counts by its length.
+        It is the mean of two binary cross entropies, of the start and of the end. Each is a mean over all frames of the
+        batch except padding, so that longer videos weigh more.
         """
         real = self.real(videos)
         losses = []
@@ -96,7 +96,7 @@ class Joint(nn.Module):
         return functional.cross_entropy(masked(self.segment_logits(videos, inside, ends), inside), target)
 
     def caption_loss(self, steps: Videos, captions: Written) -> Tensor:
-        """Return the mean cross entropy of captions, what fills them up included; steps: see ``sampled``."""
+        """Return the mean cross entropy of captions, including their padding; steps: see ``sampled``."""
         logits = self.decoder(self.encoded(steps), captions.read, captions.there)
         return functional.cross_entropy(logits.flatten(0, 1), captions.follows.flatten())
 
@@ -108,15 +108,15 @@ class Joint(nn.Module):
     def segment_logits(self, videos: Videos, inside: Tensor, ends: Tensor) -> Tensor:
         """Return the (B, T) logits that frames are boundaries.
 
-        inside: (B, T), whether a frame may be one; in training those from the start of the step that is looked for to
-        the end of the moment, in decoding those of the moment that no step has yet. ends: (B, T), whether it is one.
+        inside: (B, T), whether a frame can be a boundary: in training from the start of the next step to the end of the
+        moment, in inference the frames of the moment that no step covers yet. ends: (B, T), whether it is a step end.
         """
         logits: Tensor = self.segment(self.encode(self.content(videos), self.real(videos), inside, ends))[..., 0]
         return logits
 
     @torch.inference_mode()
     def moments(self, videos: Videos) -> Tensor:
-        """Return the (B, 2) likeliest first and last frames, each by itself: the last may come before the first."""
+        """Return the (B, 2) most likely first and last frames, chosen independently: the last may precede the first."""
         padding = ~self.real(videos)
         found = [logits.masked_fill(padding, -torch.inf).argmax(dim=1) for logits in self.moment_logits(videos)]
         return torch.stack(found, dim=1)
@@ -125,33 +125,33 @@ class Joint(nn.Module):
     def segments(self, videos: Videos, moments: Tensor) -> list[list[int]]:
         """Return the boundaries of each video's steps, given the (B, 2) first and last frames of the moment.
 
-        Two that follow one another are a step; a single one is none. See ``hirest_joint_segments`` for what is odd.
+        Two consecutive boundaries are a step; a single one is not. See ``hirest_joint_segments`` for special cases.
         """
         *_, last = self.growth(videos, moments)
         return kept(last.ends, moments, self.config.gap)
 
     @torch.inference_mode()
     def captions(self, videos: Videos, video: Tensor, steps: Tensor, *, beams: int = 3) -> list[list[int]]:
-        """Return the word ids of the captions of (N, 2) first and last frames of steps, of the (N,) videos.
+        """Return the word ids of the captions for (N, 2) first and last frames of steps in the (N,) videos.
 
-        All are searched for at once; ``Decoder.search`` has how. beams: 3 in the release's scripts.
+        All captions are searched at once, see ``Decoder.search``. beams: 3 in the release's scripts.
         """
         found = self.searched(self.sampled(videos, video, steps), beams, self.config.words)
         return [until_end(ids) for ids in found.ids[:, 0].tolist()]
 
     def searched(self, steps: Videos, beams: int, words: int) -> Found:
-        """Return all that beam search finds, with captions of at most so many words."""
+        """Return all results of beam search, with captions of at most ``words`` words."""
         return self.decoder.search(self.encoded(steps), beams, words)
 
     def sampled(self, videos: Videos, video: Tensor, steps: Tensor) -> Videos:
-        """Return the frames that captions see of (N, 2) first and last frames of steps of the (N,) videos."""
+        """Return the frames from which captions are generated, for (N, 2) steps (first, last frame) in (N,) videos."""
         frames = slot_frames(steps, self.config)
         speech = None if videos.speech is None else videos.speech[video[:, None], frames]
         features, lengths = videos.features[video[:, None], frames], torch.full_like(video, self.config.slots)
         return Videos(features, videos.query[video], speech, lengths)
 
     def growth(self, videos: Videos, moments: Tensor) -> Iterator[Growth]:
-        """Yield the iterations of segmentation, at most ``iterations``; a video without a next step is left out."""
+        """Yield at most ``iterations`` iterations of segmentation; a video without a next step is dropped."""
         content, real = self.content(videos), self.real(videos)
         start, end = moments.unbind(1)
         inside = between(start, end, content.shape[1])
@@ -174,22 +174,22 @@ class Joint(nn.Module):
                 break
 
     def encoded(self, videos: Videos) -> Tensor:
-        """Return the (B, T, hidden) frames, all of which are looked at."""
+        """Return the (B, T, hidden) encoding with all frames marked as inside."""
         real = self.real(videos)
         return self.encode(self.content(videos), real, real)
 
     def encode(self, content: Tensor, real: Tensor, inside: Tensor, ends: Tensor | None = None) -> Tensor:
-        """Return the (B, T, hidden) encoded frames; ends: of segmentation alone."""
+        """Return the (B, T, hidden) encoded frames; ends: for segmentation only."""
         rows: Tensor = self.encoder(self.fused(content, inside, ends), real)
         return rows
 
     def fused(self, content: Tensor, inside: Tensor, ends: Tensor | None = None) -> Tensor:
-        """Return the (B, T, embed) frames with what says of each whether it is looked at, and whether an end."""
+        """Return the (B, T, embed) frames plus embeddings of whether each is inside, and whether it is an end."""
         rows: Tensor = content + self.inside(inside.long())
         return rows if ends is None else rows + self.boundary(ends.long())
 
     def content(self, videos: Videos) -> Tensor:
-        """Return the (B, T, embed) sum of frames and query, speech and time, which is -1 to 1, of padding 0."""
+        """Return the (B, T, embed) sum of frames and query, speech, and time in [-1, 1], 0 for padding."""
         query = functional.normalize(self.query(videos.query), dim=1)[:, None]
         frames = self.norm(self.frame(videos.features))
         rows: Tensor = frames * query if self.config.fusion == "product" else frames + query
@@ -205,5 +205,5 @@ class Joint(nn.Module):
         return torch.where(self.real(videos), times, 0)
 
     def real(self, videos: Videos) -> Tensor:
-        """Return (B, T) whether a frame is no padding."""
+        """Return the mask of frames, (B, T): False for padding."""
         return torch.arange(videos.features.shape[1], device=videos.features.device) < videos.lengths[:, None]

@@ -1,6 +1,6 @@
 """The text decoder of HiREST's joint model, which is CLIP4Caption's, and its beam search.
 
-N steps, each with S encoded frames of E values; V word ids.
+Shapes: N steps with S encoded frames of size E; V word ids.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from stepline.models.hirest_joint_layers import EPS, OFFSET, Attention, FeedForw
 
 
 class Written(NamedTuple):
-    """N captions as they are learned, each (N, words).
+    """N captions in training form, (N, words) each.
 
-    read: ``CLS`` and the caption's ids. follows: the id after each of these, ``SEP`` after the last. Both are filled up
-    with ``PAD``, which is learned too. there: which ids are read, not filled up.
+    read: ``CLS`` and the ids of the caption. follows: the id after each of them, ``SEP`` after the last. Both are
+    padded with ``PAD``, which is also a target. there: False for padding in ``read``.
     """
 
     read: Tensor
@@ -27,10 +27,10 @@ class Written(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What beam search found: the k hypotheses of each of N captions, the best first.
+    """The results of beam search: k hypotheses for each of N captions, best first.
 
-    ids: (N, k, words), those after ``CLS``, -1 after the last step. scores: (N, k) sums of log likelihoods.
-    steps: (N,), how many there were. done: (N,), whether the best hypothesis came to its end.
+    ids: (N, k, words), after ``CLS``, -1 after the last step. scores: (N, k), sums of log likelihoods. steps: (N,), the
+    numbers of steps. done: (N,), whether the best hypothesis is complete.
     """
 
     ids: Tensor
@@ -47,14 +47,14 @@ class Layer(nn.Module):
         self.among, self.attention, self.feed_forward = Attention(config), Attention(config), FeedForward(config)
 
     def forward(self, words: Tensor, memory: Memory, frames: Memory, mask: Tensor | None) -> Tensor:
-        """Return (N, W, E) rows; mask: of words, as of ``Attention``."""
+        """Return (N, W, E) rows; mask: of words, as in ``Attention``."""
         offset = words.new_full((1, 1, 1, frames.keys.shape[2]), OFFSET)
         result: Tensor = self.feed_forward(self.attention(self.among(words, memory, mask), frames, offset))
         return result
 
 
 class Decoder(nn.Module):
-    """Words one after the other, each from those before it and the frames."""
+    """An autoregressive decoder of words from frames."""
 
     def __init__(self, config: JointConfig) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Decoder(nn.Module):
         self.apply(start)
 
     def forward(self, frames: Tensor, read: Tensor, there: Tensor) -> Tensor:
-        """Return (N, W, V) logits of what follows each word of captions; see ``Written``. frames: (N, S, E)."""
+        """Return the (N, W, V) logits of the next word after each word; see ``Written``. frames: (N, S, E)."""
         places = torch.arange(read.shape[1], device=read.device)
         mask = (there[:, None] & (places <= places[:, None]))[:, None]
         rows = self._embed(read, places)
@@ -79,11 +79,11 @@ class Decoder(nn.Module):
 
     @torch.inference_mode()
     def search(self, frames: Tensor, beams: int, words: int) -> Found:
-        """Return the captions of (N, S, E) frames, of at most so many words, with ends among them.
+        """Return the captions of (N, S, E) frames, of at most ``words`` words including the end.
 
-        In each step, the k best of all continuations go on; of equal ones those that ``torch.topk`` has first. A
-        caption is done when its best hypothesis comes to its end; the others go on beyond theirs until then, and
-        scores are not divided by lengths, both as released.
+        Each step keeps the k best continuations, with ties in the order of ``torch.topk``. A caption is done when its
+        best hypothesis is complete. As in the release, other hypotheses continue beyond their ends until then, and
+        scores are not divided by length.
         """
         n, device = len(frames), frames.device
         ids = torch.full((n, beams, words), -1, device=device)
@@ -129,7 +129,7 @@ class Decoder(nn.Module):
 
 
 def written(captions: Sequence[Sequence[int]], words: int) -> Written:
-    """Return captions as they are learned, of which the first ``words`` - 1 ids are: see ``Written``."""
+    """Return captions in training form, cut to their first ``words`` - 1 ids; see ``Written``."""
     cut = [list(caption[: words - 1]) for caption in captions]
     length = torch.tensor([len(caption) for caption in cut])
     filled = [caption + [PAD] * (words - len(caption)) for caption in cut]
@@ -140,7 +140,7 @@ def written(captions: Sequence[Sequence[int]], words: int) -> Written:
 
 
 def until_end(ids: Sequence[int]) -> list[int]:
-    """Return the words of a hypothesis before its first end or filling."""
+    """Return the words of a hypothesis before its first end or padding."""
     for place, word in enumerate(ids):
         if word in (SEP, PAD):
             return list(ids[:place])

@@ -1,28 +1,29 @@
-"""What the joint model of HiREST is made of and decoded with; see ``stepline.models.hirest_joint``."""
+"""The configuration of HiREST's joint model and its inference; see ``stepline.models.hirest_joint``."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 CLS, SEP, PAD = 101, 102, 0
-"""Word ids that begin, end and fill up a caption, of bert-base-uncased."""
+"""The start, end and padding ids of captions in bert-base-uncased's vocabulary."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointConfig:
-    """What a network is made of; by default the release's.
+    """The network; the defaults are the release's.
 
-    feature_dim, text_dim, asr_dim: of frames, queries and speech. embed: of their sum. hidden: a multiple of heads.
-    layers: of the encoder, and of the decoder. positions: the longest video, in frames. vocabulary: number of word ids.
-    words: the longest caption with its beginning or its end. word_positions: rows of the decoder's position table.
-    slots: frames of a step that a caption sees.
-    fusion: how frames and query become one; ``product``, as released, or ``sum``. The paper says "combining".
-    caption_frames: of a step with more frames than slots; the ``first`` ones, as released, or ``uniform``: evenly
-    spaced ones, as CLIP4Caption has it and the paper's "sample".
-    padding: frames that fill up the shorter videos of a batch are ``attended``, as released, so that what is said of a
-    video depends on its batch; or ``masked``.
-    audio: whether speech is seen.
-    threshold: a step is grown over frames whose score is more than this part of the highest. iterations: the most
-    steps that are grown. gap: the least number of frames between two boundaries.
+    feature_dim, text_dim, asr_dim: sizes of frame, query and speech vectors. embed: the size of their sum. hidden: a
+    multiple of heads. layers: of the encoder and of the decoder. positions: the maximum length of a video, in frames.
+    vocabulary: the number of word ids. words: the maximum length of a caption including its start or end.
+    word_positions: the length of the decoder's positional embedding. slots: the number of frames per step from which a
+    caption is generated.
+    fusion: how frames and query are combined: ``product``, as in the release, or ``sum``. The paper says "combining".
+    caption_frames: the frames of a step with more frames than slots: the ``first`` ones, as in the release, or
+    ``uniform``, evenly spaced, as in CLIP4Caption and the paper's "sample".
+    padding: padding frames are ``attended``, as in the release, so that the output for a video depends on its batch; or
+    ``masked``.
+    audio: whether speech is an input.
+    threshold: a step grows over frames with scores above this fraction of the highest. iterations: the maximum number
+    of steps. gap: the minimum number of frames between two boundaries.
     """
 
     feature_dim: int = 1024

@@ -1,4 +1,4 @@
-"""From seconds to what HiREST's joint model sees and learns: frames, one a second, frame k at second k."""
+"""Inputs and targets of HiREST's joint model in frames: one frame per second, frame k at second k."""
 
 import math
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from stepline.models.hirest_joint_config import JointConfig
 
 
 class Interval(NamedTuple):
-    """What is learned of one step: its end, given what comes before it.
+    """A training sample of segmentation: the end of a step, given the boundaries before it.
 
-    previous: the boundaries before its end. start, last: of the frames that are looked at, of which target is one.
+    previous: the boundaries before the end. start, last: the range of candidate frames. target: the end.
     """
 
     previous: tuple[int, ...]
@@ -25,15 +25,15 @@ class Interval(NamedTuple):
 
 
 def frame_of(time_s: float, frames: int) -> int:
-    """Return the first frame that is not before a time, the last one where there is none."""
+    """Return the first frame at or after a time, or the last frame."""
     return min(max(math.ceil(time_s), 0), frames - 1)
 
 
 def speech_rows(spans_s: Sequence[tuple[float, float]], frames: int) -> NDArray[np.int64]:
-    """Return the subtitle of each second, (frames,), -1 where there is none.
+    """Return the index of the subtitle in each second, (frames,), -1 for none.
 
-    A subtitle is in the whole seconds from that of its start to that before its end's, so that one within a second is
-    in none. Where several are, it is the one given last: subtitles are given as the file has them.
+    A subtitle covers the whole seconds from that of its start to the one before that of its end, so a subtitle within
+    one second covers none. If subtitles overlap, the last one in the order of the file counts.
     """
     rows = np.full(frames, -1)
     for number, (start_s, end_s) in enumerate(spans_s):
@@ -42,14 +42,14 @@ def speech_rows(spans_s: Sequence[tuple[float, float]], frames: int) -> NDArray[
 
 
 def boundaries(steps_s: Sequence[tuple[float, float]], frames: int) -> list[int]:
-    """Return the frames of all distinct starts and ends of steps, in order; different times may have one frame."""
+    """Return the frames of all distinct starts and ends of steps, in order. Different times may share a frame."""
     return [frame_of(time_s, frames) for time_s in sorted({time_s for step in steps_s for time_s in step})]
 
 
 def intervals(bounds: Sequence[int], last: int) -> list[Interval]:
-    """Return what is learned of a video's segmentation, given its boundaries and the moment's last frame.
+    """Return the training samples of a video's segmentation, given its boundaries and the moment's last frame.
 
-    A video with two boundaries or less is left out, as released.
+    As in the release, a video with at most two boundaries has none.
     """
     if len(bounds) <= 2:
         return []
@@ -59,10 +59,11 @@ def intervals(bounds: Sequence[int], last: int) -> list[Interval]:
 
 
 def slot_frames(steps: Tensor, config: JointConfig) -> Tensor:
-    """Return the (N, slots) frames that captions see of (N, 2) first and last frames of steps.
+    """Return the (N, slots) frames from which captions are generated, for (N, 2) first and last frames of steps.
 
-    Of n frames, at most as many as slots, frame j fills the slots from slots j / n to before slots (j + 1) / n, both
-    rounded down. Of more, ``caption_frames`` says which are seen. A step that ends before it begins is its last frame.
+    If a step has n frames, at most as many as slots, frame j fills the slots from slots j / n up to slots (j + 1) / n,
+    both rounded down. If it has more, ``caption_frames`` selects them. A step that ends before it starts is reduced to
+    its last frame.
     """
     last = steps[:, 1:]
     first = steps[:, :1].minimum(last)

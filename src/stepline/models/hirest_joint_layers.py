@@ -1,4 +1,4 @@
-"""Transformer layers as BERT and CLIP4Caption have them: norms follow the sums and have a very small epsilon."""
+"""Transformer layers as in BERT and CLIP4Caption: post-norm, with a very small epsilon."""
 
 from typing import NamedTuple
 
@@ -9,12 +9,12 @@ from torch.nn import functional
 from stepline.models.hirest_joint_config import JointConfig
 
 EPS = 1e-12
-"""Of CLIP4Caption's norms."""
+"""The epsilon of CLIP4Caption's norms."""
 DEVIATION = 0.02
-"""Of CLIP4Caption's weights before training."""
+"""The standard deviation of CLIP4Caption's initial weights."""
 OFFSET = -10_000.0
-"""What the release adds to attention scores to mask frames. Its masks are all zeros, so every frame's score gets it; in
-float32 that rounds the scores to steps of 2^-10."""
+"""The value that the release adds to attention scores to mask frames. Its masks are all zeros, so it is added to every
+score; in float32 this rounds scores to steps of 2^-10."""
 
 
 class Memory(NamedTuple):
@@ -25,7 +25,7 @@ class Memory(NamedTuple):
 
 
 class Attention(nn.Module):
-    """Attention of rows to a memory, added to the rows and normed."""
+    """Attention of rows to a memory, with a residual connection and a norm."""
 
     def __init__(self, config: JointConfig) -> None:
         super().__init__()
@@ -35,13 +35,13 @@ class Attention(nn.Module):
         self.norm = nn.LayerNorm(config.hidden, eps=EPS)
 
     def memory(self, rows: Tensor) -> Memory:
-        """Return what can be attended to of (B, S, E) rows."""
+        """Return the keys and values of (B, S, E) rows."""
         return Memory(self._split(self.key(rows)), self._split(self.value(rows)))
 
     def forward(self, rows: Tensor, memory: Memory, mask: Tensor | None) -> Tensor:
-        """Return (B, R, E) of that many rows.
+        """Return the output for (B, R, E) rows, of the same shape.
 
-        mask: broadcast to (B, H, R, S); truth values, False where nothing is attended to, or what is added to scores.
+        mask: broadcast to (B, H, R, S); booleans, False for masked positions, or values added to the scores.
         """
         attended = functional.scaled_dot_product_attention(
             self._split(self.query(rows)), *memory, attn_mask=mask, dropout_p=self.share if self.training else 0.0
@@ -54,7 +54,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear maps of each row, added to the row and normed."""
+    """Two linear layers for each row, with a residual connection and a norm."""
 
     def __init__(self, config: JointConfig) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class EncoderLayer(nn.Module):
         self.attention, self.feed_forward = Attention(config), FeedForward(config)
 
     def forward(self, rows: Tensor, mask: Tensor) -> Tensor:
-        """Return (B, T, E) rows; mask: as of ``Attention``."""
+        """Return (B, T, E) rows; mask: as in ``Attention``."""
         result: Tensor = self.feed_forward(self.attention(rows, self.attention.memory(rows), mask))
         return result
 
@@ -96,9 +96,9 @@ class Encoder(nn.Module):
         self.apply(start)
 
     def forward(self, frames: Tensor, real: Tensor) -> Tensor:
-        """Return the encoded frames; real: (B, T), whether a frame is no padding.
+        """Return the encoded frames; real: (B, T), False for padding.
 
-        Raises ValueError where there are more frames than positions.
+        Raises ValueError if there are more frames than positions.
         """
         if frames.shape[1] > len(self.positions.weight):
             raise ValueError(
@@ -114,7 +114,7 @@ class Encoder(nn.Module):
 
 
 def start(module: nn.Module) -> None:
-    """Give a module of CLIP4Caption what it has before training: biases of 0, others from a normal distribution."""
+    """Initialise a module of CLIP4Caption: biases with 0, other parameters from a normal distribution."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=DEVIATION)
     if isinstance(module, nn.Linear):

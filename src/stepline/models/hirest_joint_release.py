@@ -1,5 +1,5 @@
-"""Checkpoints of the released joint model of HiREST, ``HiREST_BEST.pth`` of huggingface.co/j-min/HiREST-baseline, and
-of the CLIP4Caption that its training begins with, ``clip4caption_vit-b-32_model.bin`` beside it."""
+"""Loads HiREST's released joint model, ``HiREST_BEST.pth`` of huggingface.co/j-min/HiREST-baseline, and the
+CLIP4Caption with which its training starts, ``clip4caption_vit-b-32_model.bin`` in the same repository."""
 
 import re
 from pathlib import Path
@@ -14,13 +14,13 @@ from stepline.models.hirest_joint import Joint
 from stepline.models.hirest_joint_config import JointConfig
 
 INSIDE = "clip4cap_model."
-"""What the names of CLIP4Caption begin with in the joint model."""
+"""The prefix of CLIP4Caption's names in the joint model."""
 TIED, TABLE = (
     f"{INSIDE}decoder.{name}.weight" for name in ("classifier.cls.predictions.decoder", "embeddings.word_embeddings")
 )
-"""The logits' weights and the words' vectors, which are the same."""
+"""The output weights and the word embeddings, which are tied."""
 UNUSED = ("moment_conv.", f"{INSIDE}visual.pooler.", TIED)
-"""What has no part in the outputs, or is in the checkpoint a second time."""
+"""Parameters that do not affect the outputs, or are stored twice."""
 NAMES = (
     (r"clip_g_map_text", "query"),
     (r"clip_g_map", "frame"),
@@ -52,23 +52,23 @@ ENDS = (
     (r"LayerNorm\.", "norm."),
     (r"position_embeddings\.", "positions."),
 )
-"""What is left of the names at their ends."""
+"""Ends of parameter names, and their replacements."""
 TAKEN = ("norm.", "encoder.", "decoder.")
-"""What the joint model has of CLIP4Caption."""
+"""The parts of CLIP4Caption in the joint model."""
 POSITIONS = "encoder.positions.weight"
 
 
 def load_released(path: Path, **settings: Any) -> Joint:
     """Return the network of a released checkpoint, on the CPU, in evaluation mode.
 
-    Its sizes are those of the tensors. settings: other fields of ``JointConfig``. Raises StoreError where the file is
-    damaged or holds another network. Nothing in the file is executed.
+    Its sizes come from the tensors. settings: other fields of ``JointConfig``. Raises StoreError if the file is damaged
+    or contains another network. No code in the file is executed.
     """
     return network_of(checkpoint.state(path), path, **settings)
 
 
 def network_of(tensors: Tensors, path: Path, **settings: Any) -> Joint:
-    """Return the network of a released state dict; see ``load_released``. path: where it is from, for errors."""
+    """Return the network of a released state dict; see ``load_released``. path: its file, for error messages."""
     try:
         config = _config(tensors, settings)
         with torch.device("meta"):
@@ -82,11 +82,11 @@ def network_of(tensors: Tensors, path: Path, **settings: Any) -> Joint:
 
 
 def load_clip4caption(path: Path, config: JointConfig | None = None) -> Joint:
-    """Return a network that begins as the release's does, with CLIP4Caption's encoder and decoder; on the CPU.
+    """Return the initial network of the release, with CLIP4Caption's encoder and decoder, on the CPU.
 
-    What the checkpoint lacks is drawn from torch's global generator: what comes before the encoder, the heads, and the
-    encoder's positions; of these the checkpoint has 512, which are taken only where ``config`` has as many.
-    Raises StoreError where the file is damaged or holds another network. Nothing in the file is executed.
+    Parameters that the checkpoint does not have are drawn from torch's global generator: the layers before the encoder,
+    the heads, and the encoder's positions. The checkpoint has 512 positions, which are used only if ``config`` has the
+    same number. Raises StoreError if the file is damaged or contains another network. No code in the file is executed.
     """
     network = Joint(config or JointConfig())
     tensors = {f"{INSIDE}{name}": value for name, value in checkpoint.state(path).items()}
@@ -119,7 +119,7 @@ def _config(tensors: Tensors, settings: dict[str, Any]) -> JointConfig:
 
 
 def _ours(tensors: Tensors, path: Path) -> Tensors:
-    """Return the tensors by our names."""
+    """Return the tensors with our names."""
     if TIED in tensors and TABLE in tensors and not torch.equal(tensors[TIED], tensors[TABLE]):
         raise StoreError(f"{path} is not HiREST's or CLIP4Caption's: its logits have other weights than its words")
     ours = {}

@@ -1,4 +1,4 @@
-"""Last-layer fine-tuning: linear maps of clip features (Spacewalk-18, Eq. 1 and 3, Appendix E.1)."""
+"""Last-layer fine-tuning: linear layers on clip features (Spacewalk-18, Eq. 1 and 3, Appendix E.1)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Matching:
-    """Clips to be matched with the steps of their own recording.
+    """Clips to match with the steps of their own recording.
 
-    features: (N, D) of clips. owner: (N,) the recording of each. label: (N,) in 1..K of that recording.
-    steps: per recording, (K, E) features of its steps; in last-layer fine-tuning E = D.
+    features: (N, D), of clips. owner: (N,), the recording of each clip. label: (N,), in 1..K of that recording. steps:
+    for each recording, (K, E) features of its steps; in last-layer fine-tuning E = D.
     """
 
     features: NDArray[np.float32]
@@ -29,7 +29,7 @@ class Matching:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Queries, each with two candidates, of which one shows the query's step.
+    """Queries with two candidates each, one of which shows the query's step.
 
     query: (N, D). candidates: (N, 2, D). answer: (N,), 0 or 1.
     """
@@ -42,11 +42,11 @@ class Pairs:
 def fit_linear(
     train: Matching, val: Matching, path: Path, *, epochs: int, batch_size: int, learning_rate: float, seed: int
 ) -> None:
-    """Train the map of (N, D) clips onto the (K, E) features of steps, and write it to ``path``; see ``fit_head``.
+    """Train the linear layer from (N, D) clips to (K, E) step features, and write it to ``path``; see ``fit_head``.
 
-    The loss is the cross entropy of the dot products with all K steps of the clip's own recording; Eq. 1 has no
-    Irrelevant, so such clips must not be in ``train`` or ``val``. PyTorch's default start, bias.
-    The file holds ``weight`` (E, D) and ``bias`` (E,).
+    The loss is the cross entropy of the dot products with all K steps of the clip's own recording. Eq. 1 has no class
+    Irrelevant, so ``train`` and ``val`` must not contain such clips. The layer has a bias and PyTorch's default
+    initialisation. The file contains ``weight`` (E, D) and ``bias`` (E,).
     """
     import torch
 
@@ -67,7 +67,7 @@ def fit_linear(
 
 
 def apply_linear(path: Path, features: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return (N, D) features mapped to (N, E) by the checkpoint in ``path``; raise StoreError where that is damaged."""
+    """Return (N, D) features mapped to (N, E) by the checkpoint in ``path``; raise StoreError if it is damaged."""
     with loaded(path) as state:
         mapped: NDArray[np.float32] = features @ state["weight"].T + state["bias"]
     return mapped
@@ -76,10 +76,11 @@ def apply_linear(path: Path, features: NDArray[np.float32]) -> NDArray[np.float3
 def fit_pairs(
     train: Pairs, val: Pairs, path: Path, *, epochs: int, batch_size: int, learning_rate: float, seed: int
 ) -> None:
-    """Train a map of queries and one of candidates, and write them to ``path``; see ``fit_head``.
+    """Train one linear layer for queries and one for candidates, and write them to ``path``; see ``fit_head``.
 
-    The loss is the cross entropy of the dot products of a mapped query with its two mapped candidates (Eq. 3).
-    PyTorch's default start, bias. The file holds ``query.weight`` (D, D), ``query.bias`` (D,), and ``candidate``'s.
+    The loss is the cross entropy of the dot products of a mapped query with its two mapped candidates (Eq. 3). Both
+    layers have a bias and PyTorch's default initialisation. The file contains ``query.weight`` (D, D), ``query.bias``
+    (D,), and the same for ``candidate``.
     """
     import torch
 
@@ -100,9 +101,9 @@ def fit_pairs(
 
 
 def apply_pairs(path: Path, query: NDArray[np.float32], candidates: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the (N, 2) scores of the (N, 2, D) candidates of (N, D) queries by the checkpoint in ``path``.
+    """Return the (N, 2) scores of the (N, 2, D) candidates of (N, D) queries with the checkpoint in ``path``.
 
-    Raises StoreError where that is damaged.
+    Raises StoreError if it is damaged.
     """
     with loaded(path) as state:
         mapped = query @ state["query.weight"].T + state["query.bias"]
@@ -123,7 +124,7 @@ def _pair_loss(
 def step_tensors(
     owner: NDArray[np.int64], label: NDArray[np.int64], steps: list[NDArray[np.float32]]
 ) -> "tuple[torch.Tensor, ...]":
-    """Return, of ``Matching``'s fields, owners, targets among all recordings' steps, these steps, and their owners."""
+    """Return the owners, the targets as indices into all recordings' steps, these steps, and the steps' owners."""
     import torch
 
     first = np.cumsum([0] + [len(each) for each in steps])

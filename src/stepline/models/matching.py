@@ -1,10 +1,10 @@
-"""One-to-one matching of true with predicted segments.
+"""One-to-one matching of true and predicted segments.
 
-Of the least cost in any order (Hungarian), of the least cost in temporal order (SODA), and the smooth least cost in
-temporal order that a network is trained by (Soft-SODA): Batra et al., "A Closer Look at Temporal Ordering in the
-Segmentation of Instructional Videos", Sec. 4. The released matchers sort the columns of the predicted segments each by
-itself and match what is left over at random. Neither is done here: ``temporal_order`` orders whole segments, and what
-is not matched is in no pair.
+The minimum cost in any order (Hungarian), the minimum cost in temporal order (SODA), and the smooth minimum cost in
+temporal order that is used as a training loss (Soft-SODA): Batra et al., "A Closer Look at Temporal Ordering in the
+Segmentation of Instructional Videos", Sec. 4. The released matchers sort starts and ends of predicted segments
+separately and match leftover segments at random. Here, ``temporal_order`` sorts whole segments, and leftover segments
+are in no pair.
 """
 
 from typing import Any, Literal
@@ -19,9 +19,9 @@ Matcher = Literal["hungarian", "soda", "soft_soda"]
 
 
 def temporal_order(segments: Tensor) -> Tensor:
-    """Return the (..., m) places that sort (..., m, 2) starts and ends, in any unit, by start and then by end.
+    """Return the (..., m) indices that sort (..., m, 2) starts and ends, in any unit, by start, then by end.
 
-    Equal segments stay as they were.
+    The sort is stable.
     """
     start, end = segments.unbind(-1)
     by_end = end.argsort(dim=-1, stable=True)
@@ -30,9 +30,9 @@ def temporal_order(segments: Tensor) -> Tensor:
 
 
 def hungarian(cost: Tensor) -> tuple[Tensor, Tensor]:
-    """Return rows, ascending, and columns, (min(n, m),) each, of the one-to-one matching of the least sum of costs.
+    """Return the rows (ascending) and columns, (min(n, m),) each, of the one-to-one matching with the minimum cost.
 
-    cost: (n, m), finite. Raises FloatingPointError where it is not.
+    cost: (n, m), finite. Raises FloatingPointError if it is not.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -40,12 +40,12 @@ def hungarian(cost: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def ordered(cost: Tensor, *, complete: bool = True) -> tuple[Tensor, Tensor]:
-    """Return rows and columns, both ascending, of the one-to-one matching of the least sum of costs that keeps order.
+    """Return the rows and columns, both ascending, of the order-preserving one-to-one matching with the minimum cost.
 
-    cost: (n, m), finite, rows and columns in temporal order. complete: all rows are matched (all columns, where they
-    are fewer), as in Hungarian matching; else any may be left out at no cost (Eq. 5, with min and costs for max and
-    IoU), and only pairs that lower the sum are there. Ties: from the end backwards, what can be left out without loss
-    is left out, a column before a row. Raises FloatingPointError where a cost is not finite.
+    cost: (n, m), finite, rows and columns in temporal order. complete: match all rows (or all columns, if there are
+    fewer), as in Hungarian matching. Otherwise any may stay unmatched at no cost (Eq. 5, with min and costs instead of
+    max and IoU), so only pairs with a negative cost are matched. Ties are resolved from the end: a column, then a row,
+    is skipped if that does not raise the cost. Raises FloatingPointError if a cost is not finite.
     """
     if complete and cost.ndim == 2 and len(cost) > cost.shape[1]:
         columns, rows = ordered(cost.T)
@@ -76,14 +76,14 @@ def soft_ordered(
     smooth: Literal["expectation", "logsumexp"] = "expectation",
     rows: Tensor | None = None,
 ) -> Tensor:
-    """Return the (B,) sums of costs of ``ordered(complete=False)``, each min of Eq. 5 replaced by a smooth one.
+    """Return the (B,) costs of ``ordered(complete=False)``, with every min of Eq. 5 replaced by a smooth minimum.
 
-    cost: (B, n, m), rows and columns in temporal order. gamma: above 0, in the unit of the costs; towards 0 the sum
-    becomes the least one. smooth: of a, ``expectation`` is the sum of softmax(-a / gamma) * a, never below min, which
-    the released training uses, and ``logsumexp`` -gamma * log(sum(exp(-a / gamma))), never above min. (The released
-    variant of that has 1e-5 beside the sum.) rows: (B,) in 0..n, of how many rows, from the first, each member
-    consists; all, where it is not given. What stands below is without effect, even where it is not finite.
-    Raises ValueError where gamma is not above 0.
+    cost: (B, n, m), rows and columns in temporal order. gamma: above 0, in the unit of the costs; as it approaches 0,
+    the result approaches the minimum. smooth: ``expectation`` of values a is the sum of softmax(-a / gamma) * a, never
+    below the minimum; the released training uses it. ``logsumexp`` is -gamma * log(sum(exp(-a / gamma))), never above
+    the minimum; the released variant adds 1e-5 to the sum. rows: (B,) in 0..n, the number of rows of each batch member;
+    all by default. Rows beyond it have no effect, even if they are not finite. Raises ValueError if gamma is not above
+    0.
     """
     if not gamma > 0:
         raise ValueError(f"gamma must be above 0, not {gamma}")
@@ -92,9 +92,9 @@ def soft_ordered(
         return cost.sum(dim=(1, 2))
     if rows is not None:
         cost = cost.masked_fill((torch.arange(n, device=cost.device) >= rows[:, None])[..., None], 0)
-    # Row i is moved i to the right, so that the cells whose row and column have the same sum stand in a column.
+    # Row i is shifted right by i, so that each antidiagonal becomes a column.
     skewed = functional.pad(cost, (0, n)).flatten(1)[:, : n * (n + m - 1)].view(members, n, n + m - 1)
-    before = last = cost.new_zeros(members, n + 1)  # of two diagonals, the table's values by row; 0 at its borders
+    before = last = cost.new_zeros(members, n + 1)  # two antidiagonals of the table, indexed by row; 0 at the borders
     ends = [last[:, 0]]
     for diagonal, costs in enumerate(skewed.unbind(-1), start=2):
         first, stop = max(1, diagonal - m), min(n, diagonal - 1)

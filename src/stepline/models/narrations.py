@@ -1,9 +1,9 @@
-"""Weak supervision by narrations: what is said stands for what is done, while it is said.
+"""Weak supervision by narrations: a sentence is assumed to describe the action while it is spoken.
 
-Sentences take the place of steps, so that what grounds steps can be trained on any narrated video before it is trained
-on annotated ones. VINA's pseudo-labels (Mavroudi et al., 2023) are others: steps of wikiHow articles, placed where
-narrations like them are, by a model that is trained meanwhile. Those are texts as a step's text is and may have no
-segment; here every text is spoken language, and has the segment of its own time.
+Sentences replace steps, so that a grounding model can be pre-trained on any narrated video. VINA's pseudo-labels
+(Mavroudi et al., 2023) are different: steps of wikiHow articles, aligned to similar narrations by a model that is
+trained at the same time. Their texts are written steps and may have no segment. Here every text is spoken language with
+its own time as the segment.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 from stepline.models.grounding import GroundedVideo, Rows
 
 LONGER_S, SHORTER_S = 64, 1000
-"""TAN trains on videos of more and of less than so many seconds."""
+"""TAN trains on videos longer than ``LONGER_S`` and shorter than ``SHORTER_S`` seconds."""
 
 
 def narrated_video(
@@ -27,15 +27,15 @@ def narrated_video(
     most: int = 35,
     seed: int = 0,
 ) -> GroundedVideo | None:
-    """Return a video, or a window of it, whose steps are the sentences said in it; None where it is of no use.
+    """Return a video, or a window of it, with its sentences as steps; None if it is not usable.
 
-    rows: (T, D) features, a row a second. sentences: (start_s, end_s, text) of each, in order; blank ones and those
-    without length are left out. Sentence i is step ``first`` + i, whose text the caller has.
-    window_s: how long the window is, as 64 in TAN; None is the whole video. It begins with the second in which a
-    sentence begins that ``seed`` chooses, of those after which the speech lasts so long, and has the sentences that
-    begin in it, cut to it. most: of them; a window of more ends with the last of so many. In a whole video of more, a
-    run of so many is chosen in the same way.
-    Of no use is a video that is not between ``LONGER_S`` and ``SHORTER_S`` long, or in which nothing is said.
+    rows: (T, D) features, one row per second. sentences: (start_s, end_s, text) of each, in order; blank sentences and
+    sentences without length are ignored. Sentence i is step ``first`` + i; the caller has its text.
+    window_s: the length of the window, 64 in TAN; None for the whole video. The window starts in the second where a
+    sentence starts; ``seed`` chooses this sentence among those that are followed by speech for long enough. It contains
+    the sentences that start in it, clipped to it. most: the maximum number of sentences; a longer window ends with the
+    last of them. In a whole video with more sentences, a run of this length is chosen in the same way.
+    A video is not usable if its length is not between ``LONGER_S`` and ``SHORTER_S``, or if it has no speech.
     """
     end = length = min(len(rows), math.ceil(duration_s))
     said = [

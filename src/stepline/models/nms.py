@@ -1,4 +1,4 @@
-"""Segments of time that overlap better ones: suppression, as in object detection, and voting."""
+"""Non-maximum suppression and voting for temporal segments."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ Floats = NDArray[np.float32]
 Whole = NDArray[np.int64]
 
 EPSILON = np.float32(1e-6)
-"""Added to the length of a segment in suppression, as released."""
+"""The value added to the length of a segment in suppression, as in the release."""
 
 
 def suppressed(
@@ -23,17 +23,17 @@ def suppressed(
     min_score: float,
     most: int,
 ) -> tuple[Whole, Floats]:
-    """Return which of N segments are kept, the best first and at most ``most``, and their scores after suppression.
+    """Return the indices of the kept segments, best first, at most ``most``, and their scores after suppression.
 
-    segments: (N, 2), start and end; scores, groups: (N,). A segment is taken if it has the highest score of those left,
-    and then lowers those of its group that are left. ``soft`` multiplies their scores by exp(-IoU^2 / sigma), whatever
-    ``iou``, and then drops those below ``min_score``; so the best of a group is never tested. ``hard`` begins with
-    those above ``min_score`` and drops those whose IoU is at least ``iou``.
-    Of equal scores ``hard`` takes the first. ``soft`` does so too, in an order that changes as in ActionFormer's
-    ``nms_cpu.cpp``: what is taken changes places with the first that is left, and the last one moves up to each that is
-    dropped. Of two groups the first comes first. Times and scores are rounded to float32 there and here.
-    No taken score is higher than the one before, so the best of all groups are those of each, merged: there are at most
-    ``most`` steps, each of work on one group.
+    segments: (N, 2), start and end. scores, groups: (N,). The remaining segment with the highest score is kept, and
+    suppresses the remaining segments of its group. ``soft`` multiplies their scores by exp(-IoU^2 / sigma), regardless
+    of ``iou``, and then drops those below ``min_score``, so the best segment of a group is never tested. ``hard``
+    starts with the segments above ``min_score`` and drops those with an IoU of at least ``iou``.
+    ``hard`` keeps the first of equal scores. So does ``soft``, but in an order that changes as in ActionFormer's
+    ``nms_cpu.cpp``: a kept segment is swapped with the first remaining one, and the last one takes the position of each
+    dropped one. Between groups, the first group wins a tie. Times and scores are rounded to float32, as in the release.
+    Kept scores never increase, so the groups are processed separately and merged: at most ``most`` iterations, each on
+    one group.
     """
     order = np.lexsort((-scores, groups)) if method == "hard" else np.argsort(groups, kind="stable")
     if method == "hard":
@@ -77,9 +77,9 @@ def suppressed(
 
 
 def voted(segments: Floats, others: Floats, scores: Floats, iou: float) -> Floats:
-    """Return (n, 2) segments, each the mean of those ``others`` (N, 2) whose IoU with it is at least ``iou``.
+    """Return (n, 2) segments, each the weighted mean of the ``others`` (N, 2) with an IoU of at least ``iou`` with it.
 
-    Weights are score times IoU, with scores (N,) of the others. A segment of no length becomes NaN, as released.
+    The weights are score times IoU. scores: (N,), of the others. A segment of length 0 becomes NaN, as in the release.
     """
     start, end = segments.T[:, :, None]
     shared = np.maximum(np.minimum(end, others[:, 1]) - np.maximum(start, others[:, 0]), np.float32(0))

@@ -1,4 +1,4 @@
-"""Steps that come in a given order: the seconds that are best for all of them together."""
+"""The best seconds for steps in a given order."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ SKIPPED = -1
 
 
 def ordered_times(scores: NDArray[Any], *, skip: float | None = None) -> NDArray[np.int64]:
-    """Return the (K,) rows of K steps, each after the one before, of the highest sum of (T, K) scores.
+    """Return the (K,) ascending rows of K steps with the highest sum of (T, K) scores.
 
-    So CrossTask's protocol (Zhukov et al., 2019) has it: one second a step, in order. skip: what a step counts that has
-    none, row -1; None is that each has one. Of equal sums a step has a row rather than none; among these, rows are as
-    early as can be, the last step's first of all, which without skips makes every step's the earliest.
-    Raises ValueError where there are fewer rows than steps, and none may be skipped.
+    This is CrossTask's protocol (Zhukov et al., 2019): one second per step, in order. skip: the score of a skipped
+    step, which has row -1; None means that no step can be skipped. In a tie, having a row is preferred to skipping, then the
+    earliest rows, beginning with the last step; without skips every step then has its earliest row.
+    Raises ValueError if there are fewer rows than steps and no step can be skipped.
     """
     rows, steps = scores.shape
     if skip is None and rows < steps:

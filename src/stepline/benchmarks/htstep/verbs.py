@@ -16,7 +16,7 @@ LABELLED = ("train", "val_seen")
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("htstep", help="annotation made up, in HT-Step's form; submissions; Table 7")
+    verb = verbs.add_parser("htstep", help="write submissions, Table 7, and synthetic annotation of HT-Step")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     action = actions.add_parser("make-annotations", help="annotation and candidates made up, in the form of a mirror")

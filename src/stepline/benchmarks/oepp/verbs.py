@@ -17,7 +17,7 @@ RESULTS = Path("results/oepp")
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("oepp", help="OpenEvent made anew of COIN and CrossTask; published features of it")
+    verb = verbs.add_parser("oepp", help="rebuild and list OpenEvent, and import its published features")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     action = actions.add_parser("rebuild", help="the released files, from the annotation of their sources")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("annotation", help="a benchmark of your own videos: clips to label out, labels in")
+    verb = verbs.add_parser("annotation", help="write clips to label, and build a release from labels")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     action = actions.add_parser("clips", help="the list of clips to label, from shots")

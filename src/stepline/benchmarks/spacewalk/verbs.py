@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verbs."""
-    verb = verbs.add_parser("samples", help="a benchmark's samples, as released")
+    verb = verbs.add_parser("samples", description="Write a study's samples, as released.")
     _release(verb)
     verb.add_argument("--task", help="default: all tasks of the release")
     verb.add_argument("--split", help="default: all splits")
     verb.set_defaults(run=_samples)
 
-    verb = verbs.add_parser("encode", help="embeddings of a recording's texts")
+    verb = verbs.add_parser("encode", description="Compute the embeddings of a recording's texts.")
     _release(verb)
     verb.add_argument("--task", required=True)
     verb.add_argument("--video", required=True)
@@ -28,10 +28,10 @@ def add(verbs: "SubParsers") -> None:
     verb.set_defaults(run=_encode)
 
     for name, run, text in (
-        ("figures", _figures, "methods over window lengths and training data, as SVG"),
-        ("durations", _durations, "how long recordings and clips are"),
+        ("figures", _figures, "Draw methods over window lengths and training data, as SVG."),
+        ("durations", _durations, "Write how long recordings and clips are."),
     ):
-        verb = verbs.add_parser(name, help=text)
+        verb = verbs.add_parser(name, description=text)
         verb.add_argument("study")
         verb.set_defaults(run=run)
     annotation.add(verbs)

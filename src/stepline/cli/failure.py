@@ -1,0 +1,61 @@
+"""The line with which a verb that cannot do its work ends."""
+
+import errno
+import logging
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from stepline.errors import SteplineError
+
+log = logging.getLogger("stepline")
+
+FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk's quota is used up"}
+
+
+def failed(error: SteplineError | ModuleNotFoundError | OSError, verb: str) -> int:
+    """Print the line that says what is wrong and return the exit code; raise the error where no user can cause it."""
+    if isinstance(error, SteplineError):
+        return fail(str(error), error.code)
+    if isinstance(error, ModuleNotFoundError):
+        package = (error.name or "").partition(".")[0]
+        return fail(f"the package {package} is not installed: pip install -c constraints.txt -e '.[all]'")
+    if error.errno in FULL:
+        let_output_go()
+        return fail(f"{FULL[error.errno]} ({_place(error)}): free some space and run the same again")
+    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+        return fail(f"{_place(error)}: {error.strerror}: this account cannot write or read it")
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return fail(
+            f"{error.filename} is not there: `stepline {verb}` reads it; run `snakemake`, or the stage that makes it"
+        )
+    if error.filename:
+        return fail(f"{error.filename}: {error.strerror}")
+    raise error
+
+
+def let_output_go() -> None:
+    """Send what waits for a standard output that takes nothing any more to nowhere."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _place(error: OSError) -> str:
+    """Return which file an error is of, and the mount point of its disk; of one that says no file, where it may be."""
+    if not error.filename:
+        return f"standard output, {os.getcwd()} or {tempfile.gettempdir()}"
+    disk = Path(os.fsdecode(error.filename)).absolute()
+    while not disk.is_mount():
+        disk = disk.parent
+    return f"{os.fsdecode(error.filename)} on {disk}"
+
+
+def fail(message: str, code: int = 2) -> int:
+    """Print the line to standard error and to the log, and return the exit code."""
+    line = " ".join(f"error: {message}".split())
+    print(line, file=sys.stderr)
+    log.error("%s", line)
+    return code

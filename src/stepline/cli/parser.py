@@ -1,0 +1,89 @@
+"""The words of the command line: verbs that people use, in groups, and the stages that the workflow calls."""
+
+import argparse
+from difflib import get_close_matches
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+from stepline import __version__
+from stepline.cli import (
+    accept,
+    bank,
+    cite,
+    demo,
+    doctor,
+    explain,
+    fetch,
+    gc,
+    parity,
+    report,
+    search,
+    specs,
+    stages,
+    studies,
+    weights,
+)
+from stepline.plans import BENCHMARKS
+
+GROUPS = {
+    "videos and results": (
+        demo.add,
+        fetch.add,
+        search.add,
+        report.add,
+        explain.add,
+        cite.add,
+    ),
+    "work folder": (doctor.add, gc.add),
+    "features and networks": (bank.add, specs.add, parity.add, weights.add),
+    "benchmarks": (accept.add, *(each.add_verbs for each in BENCHMARKS)),
+}
+"""The functions that add the verbs of each group, in the order of the help."""
+STAGES = stages.add, studies.add
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that answers an unknown verb with the nearest one."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if not isinstance(action, argparse._SubParsersAction) or value in action.choices:
+            super()._check_value(action, value)
+            return
+        near = get_close_matches(value, action.choices, n=1)
+        hint = f"did you mean `{self.prog} {near[0]}`?" if near else f"`{self.prog} --help` lists them"
+        kind = "verb" if action.dest == "verb" else "action"
+        self.exit(2, f"error: {kind} {value!r} is not known: {hint}\n")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all verbs. One that is added without ``help`` is a stage that the workflow calls."""
+    made: argparse.ArgumentParser = Parser(prog="stepline", formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--version", action="version", version=f"stepline {__version__}", help="print the version")
+    made.add_argument("--log", type=Path, metavar="FILE", help="write warnings and errors to this file too")
+    made.add_argument("--configfile", type=Path, metavar="FILE", help="default: $STEPLINE_CONFIG, else config.yaml")
+    verbs = made.add_subparsers(dest="verb", metavar="VERB", help=argparse.SUPPRESS)
+    made.usage = "%(prog)s [--log FILE] [--configfile FILE] VERB ..."
+    lines = [
+        "From raw procedural video to the tables of five papers. `snakemake` computes",
+        "what the configuration asks for; these verbs prepare, show and check it.",
+    ]
+    shown = verbs._get_subactions
+    for add in STAGES:
+        add(verbs)
+    for title, adds in GROUPS.items():
+        known = len(shown())
+        for add in adds:
+            add(verbs)
+        lines += ["", f"{title}:", *(f"  {action.dest:10}  {action.help}" for action in shown()[known:])]
+    names = {action.dest: action.help for action in shown()}
+    stages = " ".join(name for name in verbs.choices if name not in names)
+    lines += [
+        "",
+        "stages, which the workflow calls (`stepline STAGE --help`):",
+        fill(stages, 78, initial_indent="  ", subsequent_indent="  "),
+    ]
+    made.description = "\n".join(lines)
+    for name, text in names.items():
+        verbs.choices[name].description = text
+    return made

@@ -1,0 +1,280 @@
+"""What is here of what Stepline uses, and what the configuration could compute now. Nothing is asked of the network."""
+
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import stepline
+from stepline import service
+from stepline.asr import engines
+from stepline.backbones.weights import WEIGHTS, check, how_to_get, place
+from stepline.benchmark import Benchmark
+from stepline.config import Config, load
+from stepline.devices import visible
+from stepline.errors import SteplineError
+from stepline.mirror import mirror_root
+from stepline.needs import Need
+from stepline.pipeline import Pipeline, how_to_fill
+from stepline.plans import configured, has_tables, pipeline, plan
+
+State = Literal["ok", "absent", "missing", "broken"]
+CODECS = ("h264", "hevc", "av1", "vp9", "vp8", "mpeg4", "mpeg2video", "wmv3", "aac", "mp3", "opus", "vorbis")
+"""The decoders of FFmpeg that videos of people and of data sets need most."""
+INSTALL = "pip install -c constraints.txt -e '.[{extra}]'"
+NOT_FOR_RUNS = ("all", "dev", "docs", "test")
+"""Extras of the package that are for work on Stepline, and the one with what the others bring."""
+LOW_DISK = 10e9
+"""Bytes of free disk under which the line says so: a study in full takes more."""
+
+
+Missing = tuple[str, str, "Counter[Need]"]
+"""A result, how much of it can be computed now, and what the rest needs, with how often."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line. state: ``ok``; ``absent``, not needed by the configuration; ``missing``, it can use it; ``broken``.
+
+    command: what brings it, "" where nothing is missing or no command does.
+    """
+
+    area: str
+    name: str
+    state: State
+    text: str
+    command: str = ""
+
+
+def checks(configfile: Path | None) -> list[Check]:
+    """Return all checks. configfile: as ``load`` takes it."""
+    mirror = _mirror()
+    found, config = _configuration(configfile)
+    machine = [*_system(), *_packages(), *_media(), *_hardware(config), mirror, *_keys()]
+    if mirror.state == "broken":  # weights and releases are looked for in it
+        return [*machine, *found]
+    if config is not None:
+        found += _computable(config)
+    needed = {check.name.partition(":")[2] for check in found if check.name.startswith("weights:")}
+    return [*machine, *_weights(needed), *found]
+
+
+def as_json(found: Sequence[Check]) -> str:
+    """Return checks as a list in JSON."""
+    return json.dumps([asdict(check) for check in found], indent=1, ensure_ascii=False)
+
+
+# The computer and what is installed
+
+
+def _system() -> Iterator[Check]:
+    wanted = _metadata()["Requires-Python"]
+    least, below = (re.search(rf"{sign}3[.](\d+)", wanted) for sign in (">=", "<"))
+    fits = least and below and int(least[1]) <= sys.version_info.minor < int(below[1])
+    yield Check("system", "Python", "ok" if fits else "broken", f"{platform.python_version()}; supported: {wanted}")
+    yield Check("system", "Stepline", "ok", stepline.__version__)
+    sbatch = shutil.which("sbatch")
+    yield Check("system", "Slurm", "ok" if sbatch else "absent", sbatch or "no sbatch: only a Slurm cluster needs it")
+    java = shutil.which("java")
+    text = java or "METEOR and SPICE need a Java runtime"
+    yield Check("system", "Java", "ok" if java else "absent", text, "" if java else how_to_fill(Need("java")))
+
+
+def _packages() -> Iterator[Check]:
+    pinned = _pins()
+    for extra, names in _extras().items():
+        there, gone = [], []
+        for name in names:
+            try:
+                version = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                gone.append(name)
+                continue
+            other = pinned.get(_normal(name), version)
+            differs = version.partition("+")[0] != other
+            there.append(f"{name} {version}{f' (constraints.txt: {other})' if differs else ''}")
+        state: State = "ok" if not gone else "absent" if extra else "broken"
+        text = "; ".join(filter(None, (f"not installed: {', '.join(gone)}" if gone else "", ", ".join(there))))
+        yield Check("packages", extra or "stepline", state, text, INSTALL.format(extra=extra or "all") if gone else "")
+
+
+def _media() -> Iterator[Check]:
+    if find_spec("av") is None:
+        yield Check("video", "FFmpeg", "absent", "PyAV brings its libraries", INSTALL.format(extra="media"))
+        return
+    import av
+
+    version = getattr(av, "ffmpeg_version_info", "")
+    libraries = (f"{name} {'.'.join(map(str, number))}" for name, number in sorted(av.library_versions.items()))
+    yield Check("video", "FFmpeg", "ok", f"{version} in PyAV {av.__version__}: {', '.join(libraries)}")
+    absent = [name for name in CODECS if name not in av.codecs_available]
+    text = f"{', '.join(absent)} are not in this build" if absent else ", ".join(CODECS)
+    yield Check("video", "decoders", "absent" if absent else "ok", text)
+
+
+def _hardware(config: Config | None) -> Iterator[Check]:
+    cores = len(os.sched_getaffinity(0))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    yield Check("hardware", "CPU", "ok", f"{cores} cores, {memory / 1e9:.0f} GB of memory")
+    gpus, torch = visible(), _version("torch")
+    device = config["features"]["device"] if config else "auto"
+    state: State = "ok" if gpus else "broken" if device == "cuda" else "absent"
+    text = f"{len(gpus)} visible" if gpus else f"none visible; features.device is {device}"
+    if gpus and torch.endswith("+cpu"):
+        state, text = "missing", f"{text}, but torch {torch} is a build for the CPU: see docs/installation.md"
+    yield Check("hardware", "GPU", state, text)
+    disk = shutil.disk_usage(".")
+    writable = os.access(".", os.W_OK)
+    text = f"{disk.free / 1e9:.0f} of {disk.total / 1e9:.0f} GB free in {os.getcwd()}"
+    text += "" if writable else ": this account cannot write there"
+    low = disk.free < LOW_DISK
+    yield Check(
+        "hardware", "disk", "broken" if not writable else "missing" if low else "ok", text, "stepline gc" if low else ""
+    )
+
+
+def _mirror() -> Check:
+    try:
+        root = mirror_root()
+    except SteplineError as error:
+        return Check("mirror", "STEPLINE_MIRROR", "broken", str(error))
+    return Check("mirror", "STEPLINE_MIRROR", "ok" if root else "absent", str(root or "not set"))
+
+
+def _keys() -> Iterator[Check]:
+    for variable in (*engines.KEYS.values(), service.KEY):
+        there = bool(os.environ.get(variable, "").strip())
+        command = "" if there else how_to_fill(Need("key", variable))
+        yield Check("keys", variable, "ok" if there else "absent", "set" if there else "not set", command)
+
+
+def _weights(needed: set[str]) -> Iterator[Check]:
+    for name, weights in WEIGHTS.items():
+        folder = place(weights)
+        text = f"{weights.licence}, {weights.origin}"
+        if folder is None:
+            yield Check("weights", name, "missing" if name in needed else "absent", text, how_to_get(name))
+            continue
+        try:
+            check(name, folder)
+        except SteplineError as error:
+            yield Check("weights", name, "broken", str(error))
+        else:
+            yield Check("weights", name, "ok", f"{text}; {folder}")
+    for name in sorted(needed - WEIGHTS.keys()):
+        yield Check("weights", name, "missing", "named by the configuration", how_to_fill(Need("weights", name)))
+
+
+# What the configuration could compute
+
+
+def _configuration(configfile: Path | None) -> tuple[list[Check], Config | None]:
+    named = configfile or os.environ.get("STEPLINE_CONFIG")
+    path = str(named or "config.yaml")
+    if not named and not Path(path).exists():
+        return [
+            Check("configuration", path, "absent", "not here: run from the folder that holds it, or name one")
+        ], None
+    try:
+        return [Check("configuration", path, "ok", "")], load(configfile)
+    except SteplineError as error:
+        return [Check("configuration", path, "broken", str(error))], None
+
+
+def _computable(config: Config) -> Iterator[Check]:
+    """Yield a line for each table and each data set of the user's, then one for each thing that they are missing.
+
+    A number in brackets says how many lines, metrics, backbones or recognisers need it.
+    """
+    commands: dict[Need, str] = {}
+    uses: Counter[Need] = Counter()
+    for name in configured(config):
+        try:
+            if has_tables(config, name):
+                made = plan(config, name)
+                found, fill = [_table(made, file) for file in made.tables], made.how_to_fill
+            elif name in config["datasets"]:
+                found, fill = [_dataset(pipeline(config, name))], how_to_fill
+            else:
+                continue
+        except SteplineError as error:
+            yield Check("computable now", name, "broken", str(error))
+            continue
+        for path, text, needs in found:
+            missing = ", ".join(f"{need} ({times})" for need, times in needs.items())
+            text = f"{text}{f'; missing: {missing}' if missing else ''}"
+            yield Check("computable now", path, "missing" if needs else "ok", text)
+            commands |= {need: fill(need) for need in needs}
+            uses.update({*needs})
+    for need, command in sorted(commands.items()):
+        text = f"for {uses[need]} of these"
+        if need.kind == "config":
+            text += f": set {need.what} to {need.value} in the configuration"
+        elif not command:
+            text += ': see "What is absent" in docs/architecture.md'
+        yield Check("missing", str(need), "missing", text, command)
+
+
+def _table(made: Benchmark[Any], file: str) -> Missing:
+    lines = [(line, release) for _, line, release in made.lines(file) if not made.is_reference(line)]
+    needs = [made.missing_line(line, release) for line, release in lines]
+    count = Counter(need for each in needs for need in each)
+    metrics = {metric for table, _, _ in made.lines(file) for metric in table.metrics}
+    count.update(need for metric in sorted(metrics) for need in made.missing_of(metric))
+    complete = sum(not each for each in needs)
+    return f"results/{made.name}/{file}.csv", f"{complete} of {len(lines)} lines", count
+
+
+def _dataset(made: Pipeline) -> Missing:
+    needs = [made.features.missing(backbone) for backbone in made.features.configured]
+    needs += [made.speech.missing] if "speech" in made.demand.stages else []
+    complete = sum(not each for each in needs)
+    text = f"{len(made.dataset.videos())} videos, {complete} of {len(needs)} backbones and recognisers"
+    return f"results/{made.name}/report.html", text, Counter(need for each in needs for need in each)
+
+
+# What the package says of itself
+
+
+@cache
+def _metadata() -> "metadata.PackageMetadata":
+    return metadata.metadata("stepline")
+
+
+def _extras() -> dict[str, list[str]]:
+    """Return the packages that Stepline requires at "", and those of each extra for running it."""
+    found: dict[str, list[str]] = {"": []}
+    for line in _metadata().get_all("Requires-Dist") or []:
+        name, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        key = extra[1] if extra else ""
+        if name and name[0] != "stepline" and key not in NOT_FOR_RUNS:
+            found.setdefault(key, []).append(name[0])
+    return found
+
+
+def _pins() -> dict[str, str]:
+    """Return the versions in constraints.txt of a checkout; nothing of an installed package."""
+    path = Path(stepline.__file__).parents[2] / "constraints.txt"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return {_normal(name): version for name, _, version in (line.partition("==") for line in lines) if version}
+
+
+def _normal(name: str) -> str:
+    return re.sub("[-_.]+", "-", name).lower()
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,145 @@
+import json
+import shutil
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from stepline import cli, doctor
+from stepline.asr import engines
+from stepline.backbones.weights import WEIGHTS
+from stepline.doctor import Check
+from tests.conftest import ROOT
+
+SECRET = "sk-this-is-secret"
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[tuple[str, str], Check]:
+    """Return the lines of `doctor --json` by area and name."""
+    assert cli.main([*words, "doctor", "--json"]) == code
+    return {(each["area"], each["name"]): Check(**each) for each in json.loads(capsys.readouterr().out)}
+
+
+@pytest.fixture(autouse=True)
+def _demo() -> None:
+    shutil.copy(ROOT / "config.demo.yaml", "config.yaml")
+
+
+def test_every_line_says_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys)
+    assert found["system", "Python"].state == "ok"
+    assert f"snakemake {metadata.version('snakemake')}" in found["packages", "stepline"].text
+    assert {name for area, name in found if area == "weights"} == {*WEIGHTS}
+    s3d = found["weights", "s3d"]
+    assert (s3d.state, s3d.command) == ("absent", "stepline fetch weights/s3d")
+    assert "github.com/antoine77340" in s3d.text
+    table = found["computable now", "results/demo/table2.csv"]
+    assert table.text == "0 of 21 lines; missing: release:demo/demo (21)"
+    assert found["missing", "release:demo/demo"].command
+    assert cli.main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"\n{area}\n" in f"\n{printed}" for area, _ in found)
+    assert all(check.text in printed for check in found.values())
+
+
+def test_what_tables_and_pages_are_missing_has_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("videos").mkdir()
+    Path("videos/a.mp4").touch()
+    Path("config.yaml").write_text(
+        "{datasets: {mine: {videos: videos, backbones: [histogram, s3d-pss]}}, asr: {engine: whisper},"
+        " spacewalk: {tables: [table2, table2b_minilm]}}"
+    )
+    found = run(capsys)
+    table = found["computable now", "results/spacewalk/table2.csv"]
+    assert table.state == "missing"
+    assert "weights:mpnet (13)" in table.text
+    assert found["computable now", "results/spacewalk/table2b_minilm.csv"].state == "ok"
+    page = found["computable now", "results/mine/report.html"]
+    assert page.text.startswith(
+        "1 videos, 1 of 3 backbones and recognisers; missing: weights:s3d (1), weights:whisper/"
+    )
+    assert found["missing", "weights:s3d"].command == "stepline fetch weights/s3d"
+    assert found["missing", "weights:s3d"].text == "for 2 of these"
+    assert found["missing", "weights:whisper/small.en"].command == "stepline fetch weights/whisper/small.en"
+    model = found["missing", "config:spacewalk.llm.model=NAME"]
+    assert model.text == "for 1 of these: set spacewalk.llm.model to NAME in the configuration"
+    assert found["weights", "s3d"].state == "missing"
+    assert found["weights", "eva_clip"].state == "absent"
+
+
+def test_keys_are_there_or_not_and_never_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = engines.KEYS["deepgram"]
+    monkeypatch.delenv(key, raising=False)
+    check = run(capsys)["keys", key]
+    assert (check.state, check.text, check.command) == ("absent", "not set", f"export {key}=...")
+    monkeypatch.setenv(key, SECRET)
+    assert run(capsys)["keys", key].text == "set"
+    for words in (["doctor"], ["doctor", "--json"]):
+        assert cli.main(words) == 0
+        assert SECRET not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("config", "area", "text"),
+    [
+        ("demo: {tables: [table9]}", "configuration", "table9"),
+        ("datasets: {mine: {videos: nowhere}}", "computable now", "nowhere is not a folder"),
+        ("{demo: {}, features: {device: cuda}}", "hardware", "features.device is cuda"),
+    ],
+)
+def test_what_the_configuration_needs_and_is_broken_ends_with_1(
+    config: str, area: str, text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "visible", list)
+    Path("config.yaml").write_text(config)
+    assert cli.main(["doctor", "--json"]) == 1
+    out, err = capsys.readouterr()
+    (broken,) = [Check(**each) for each in json.loads(out) if each["state"] == "broken"]
+    assert broken.area == area
+    assert text in broken.text
+    assert err == f"error: broken: {broken.name}\n"
+
+
+def test_a_mirror_that_is_no_folder_and_damaged_weights_are_broken(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path("weights/eva_clip")
+    folder.mkdir(parents=True)
+    (folder / WEIGHTS["eva_clip"].files[0].name).write_text("no weights")
+    assert "is not the published file" in run(capsys, code=1)["weights", "eva_clip"].text
+    monkeypatch.setenv("STEPLINE_MIRROR", str(Path("nowhere").absolute()))
+    assert "is not a folder" in run(capsys, code=1)["mirror", "STEPLINE_MIRROR"].text
+
+
+def test_without_a_configuration_the_rest_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("config.yaml").unlink()
+    found = run(capsys)
+    assert found["configuration", "config.yaml"].state == "absent"
+    assert not [area for area, _ in found if area == "computable now"]
+    assert run(capsys, "--configfile", "other.yaml", code=1)["configuration", "other.yaml"].state == "broken"
+
+
+def test_packages_that_are_not_installed_have_a_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        if name in gone:
+            raise metadata.PackageNotFoundError
+        return "1.0+cpu"
+
+    monkeypatch.setattr(doctor.metadata, "version", version)
+    gone = {"timm"}
+    check = run(capsys)["packages", "vision"]
+    assert (check.state, check.command) == ("absent", "pip install -c constraints.txt -e '.[vision]'")
+    assert check.text.startswith("not installed: timm; h5py 1.0+cpu (constraints.txt: ")
+    gone = {"scipy"}
+    assert run(capsys, code=1)["packages", "stepline"].state == "broken"
+
+
+def test_another_python_is_broken(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for minor, state in ((10, "broken"), (11, "ok"), (13, "ok"), (14, "broken")):
+        monkeypatch.setattr(doctor, "sys", SimpleNamespace(version_info=SimpleNamespace(minor=minor)))
+        assert next(doctor._system()).state == state
