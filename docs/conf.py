@@ -8,7 +8,7 @@ from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
 from stepline import __version__
-from stepline.cli import _parser
+from stepline.cli.parser import make_parser
 
 ROOT = Path(__file__).parents[1]
 
@@ -56,7 +56,7 @@ def _help(parser: argparse.ArgumentParser, level: int) -> str:
 def _fill_commands(_: Sphinx, docname: str, source: list[str]) -> None:
     if docname == COMMANDS:
         os.environ["COLUMNS"] = "100"  # the width that argparse writes in
-        source[0] += _help(_parser(), 2)
+        source[0] += _help(make_parser(), 2)
 
 
 def setup(app: Sphinx) -> None:

@@ -18,7 +18,7 @@ import yaml
 from snakemake.cli import get_argument_parser
 
 from stepline import config
-from stepline.cli import _parser
+from stepline.cli.parser import make_parser
 from tests import forked
 from tests.conftest import ROOT, made_once, snakemake
 from tests.docs.pages import PAGES, Block, blocks, commands, inline
@@ -160,7 +160,7 @@ def assert_same(printed: str, value: Any, place: str) -> None:
 
 def parser_of(program: str) -> argparse.ArgumentParser | None:
     """Return the parser of a command of ours; None of a program from elsewhere."""
-    made = {"stepline": _parser, "snakemake": get_argument_parser}.get(Path(program).name)
+    made = {"stepline": make_parser, "snakemake": get_argument_parser}.get(Path(program).name)
     return None if made is None else made()
 
 
