@@ -249,3 +249,10 @@ def test_a_package_that_is_not_installed_is_one_line(
     assert cli.main(["demo", "--mirror", str(tmp_path / "m"), "--truth", str(tmp_path / "t.json")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: the package av is not installed: pip install")
+
+
+def test_the_help_imports_nothing_heavy() -> None:
+    code = "import sys; from stepline import cli; cli.main([]); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
+    assert not loaded & {"numpy", "pyarrow", "torch", "av", "zarr", "matplotlib", "jinja2", "jsonschema", "snakemake"}

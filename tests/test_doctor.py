@@ -31,6 +31,8 @@ def test_every_line_says_what_it_found(capsys: pytest.CaptureFixture[str]) -> No
     assert found["system", "Python"].state == "ok"
     assert f"snakemake {metadata.version('snakemake')}" in found["packages", "stepline"].text
     assert {name for area, name in found if area == "weights"} == {*WEIGHTS}
+    java = found["system", "Java"]
+    assert (java.state == "ok") == (shutil.which("java") is not None)
     s3d = found["weights", "s3d"]
     assert (s3d.state, s3d.command) == ("absent", "stepline fetch weights/s3d")
     assert "github.com/antoine77340" in s3d.text
@@ -60,10 +62,10 @@ def test_what_tables_and_pages_are_missing_has_a_command(capsys: pytest.CaptureF
         "1 videos, 1 of 3 backbones and recognisers; missing: weights:s3d (1), weights:whisper/"
     )
     assert found["missing", "weights:s3d"].command == "stepline fetch weights/s3d"
-    assert found["missing", "weights:s3d"].text == "for 2 of these"
+    assert found["missing", "weights:s3d"].text == "for 2 of these results"
     assert found["missing", "weights:whisper/small.en"].command == "stepline fetch weights/whisper/small.en"
     model = found["missing", "config:spacewalk.llm.model=NAME"]
-    assert model.text == "for 1 of these: set spacewalk.llm.model to NAME in the configuration"
+    assert model.text == "for 1 of these results: set spacewalk.llm.model to NAME in the configuration"
     assert found["weights", "s3d"].state == "missing"
     assert found["weights", "eva_clip"].state == "absent"
 

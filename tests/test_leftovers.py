@@ -76,13 +76,13 @@ def test_files_of_videos_that_are_gone_are_removed(capsys: pytest.CaptureFixture
 
 def test_features_stay_where_a_plan_or_a_configuration_names_their_spec(capsys: pytest.CaptureFixture[str]) -> None:
     put("videos/b.mp4")
-    old = spec(OLD, "mine", "other")
+    old = spec(OLD, "mine", "mine.two", "other")
     removed, printed = gone(capsys)
     assert removed == [f"{old}/manifests/mine.000.json", f"{old}/mine/000/index.parquet"]
     assert f"mine is configured with {NOW.id}" in printed
 
     again = spec(OLD, "mine")
-    put("features/histogram/current.json", json.dumps({"mine": NOW.id, "other": NOW.id}))
+    put("features/histogram/current.json", json.dumps({"mine": NOW.id, "mine.two": NOW.id, "other": NOW.id}))
     assert f"{again}/spec.json" in gone(capsys)[0]
     assert not again.exists()
 
@@ -134,7 +134,7 @@ def test_nothing_behind_a_link_is_looked_at(capsys: pytest.CaptureFixture[str], 
     put(outside / "audio.wav")
     os.rename("datasets", tmp_path / "data")
     Path("datasets").symlink_to(tmp_path / "data")
-    assert gone(capsys) == ([], "note: datasets is a link: not looked at\nnothing to remove\n")
+    assert gone(capsys) == ([], "note: datasets is a link: not searched\nnothing to remove\n")
     Path("datasets").unlink()
     os.rename(tmp_path / "data", "datasets")
     Path("datasets/mine/media/c").symlink_to(outside)
@@ -149,7 +149,7 @@ def test_stores_on_object_storage_are_not_looked_at(capsys: pytest.CaptureFixtur
     put("videos/b.mp4")
     spec(OLD, "mine")
     put("config.yaml", "{datasets: {mine: {videos: videos}}, features: {store: 's3://bucket/x'}}")
-    assert gone(capsys) == ([], "note: features on s3://bucket/x are not looked at\nnothing to remove\n")
+    assert gone(capsys) == ([], "note: features on s3://bucket/x are not searched\nnothing to remove\n")
 
 
 def test_a_job_that_runs_keeps_everything(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What is here of what Stepline uses, and what the configuration could compute now. Nothing is asked of the network."""
+"""Checks of everything that Stepline uses, and of the results that can be computed now. The network is not used."""
 
 import json
 import os
@@ -34,6 +34,18 @@ CODECS = ("h264", "hevc", "av1", "vp9", "vp8", "mpeg4", "mpeg2video", "wmv3", "a
 INSTALL = "pip install -c constraints.txt -e '.[{extra}]'"
 NOT_FOR_RUNS = ("all", "dev", "docs", "test")
 """Extras of the package that are for work on Stepline, and the one with what the others bring."""
+PROGRAMS = (
+    ("Java", ("java",), "METEOR and SPICE need it", how_to_fill(Need("java"))),
+    (
+        "JavaScript",
+        ("deno", "node", "quickjs", "qjs", "bun"),
+        "downloads from YouTube need a runtime: docs/downloads.md",
+        "",
+    ),
+    ("ffmpeg", ("ffmpeg",), "yt-dlp joins picture and sound with it; nothing else uses the program", ""),
+    ("Slurm", ("sbatch",), "a Slurm cluster has sbatch", ""),
+)
+"""Programs on the PATH: name, alternatives of which one is enough, use, and the command that installs it."""
 LOW_DISK = 10e9
 """Bytes of free disk under which the line says so: a study in full takes more."""
 
@@ -83,11 +95,9 @@ def _system() -> Iterator[Check]:
     fits = least and below and int(least[1]) <= sys.version_info.minor < int(below[1])
     yield Check("system", "Python", "ok" if fits else "broken", f"{platform.python_version()}; supported: {wanted}")
     yield Check("system", "Stepline", "ok", stepline.__version__)
-    sbatch = shutil.which("sbatch")
-    yield Check("system", "Slurm", "ok" if sbatch else "absent", sbatch or "no sbatch: only a Slurm cluster needs it")
-    java = shutil.which("java")
-    text = java or "METEOR and SPICE need a Java runtime"
-    yield Check("system", "Java", "ok" if java else "absent", text, "" if java else how_to_fill(Need("java")))
+    for name, programs, use, command in PROGRAMS:
+        found = next(filter(None, map(shutil.which, programs)), None)
+        yield Check("system", name, "ok" if found else "absent", found or use, "" if found else command)
 
 
 def _packages() -> Iterator[Check]:
@@ -175,7 +185,7 @@ def _weights(needed: set[str]) -> Iterator[Check]:
         yield Check("weights", name, "missing", "named by the configuration", how_to_fill(Need("weights", name)))
 
 
-# What the configuration could compute
+# Results that can be computed now
 
 
 def _configuration(configfile: Path | None) -> tuple[list[Check], Config | None]:
@@ -217,7 +227,7 @@ def _computable(config: Config) -> Iterator[Check]:
             commands |= {need: fill(need) for need in needs}
             uses.update({*needs})
     for need, command in sorted(commands.items()):
-        text = f"for {uses[need]} of these"
+        text = f"for {uses[need]} of these results"
         if need.kind == "config":
             text += f": set {need.what} to {need.value} in the configuration"
         elif not command:

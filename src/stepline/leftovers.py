@@ -1,4 +1,4 @@
-"""What a work folder holds that no configuration needs: found, listed and, when asked, removed."""
+"""Files in the work folder that no configuration needs: how they are found and removed."""
 
 import os
 import shutil
@@ -20,11 +20,11 @@ from stepline.pipeline import Pipeline
 from stepline.plans import configured, pipeline
 
 ROOTS = ("features", "datasets", "results", ".stepline", "answers", "weights")
-"""The folders that are looked at, where they are no links. Links in them are not followed."""
+"""The folders that are searched, unless they are links. Links in them are not followed."""
 SPECS = "features by specs that are not configured"
 GONE = "files of videos that are gone"
 KILLED = "files that killed processes left"
-MEMORY = "remembered plans and links of what is gone"
+MEMORY = "caches of data sets and installations that are gone"
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,18 @@ class Leftover:
 
 @dataclass
 class Found:
-    """What can be removed, and notes on what was not looked at."""
+    """Files that can be removed, and notes on folders that were not searched."""
 
     leftovers: list[Leftover] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def add(self, group: str, reason: str, *found: Path) -> None:
-        """Add what can be removed."""
+        """Add files and folders that can be removed together."""
         self.leftovers.append(Leftover(group, found, sum(map(_size, found)), reason))
 
 
 def find(configs: Sequence[Config]) -> Found:
-    """Return what none of the configurations needs.
+    """Return the files and folders that none of the configurations needs.
 
     Features stay where the last plan of their data set, or one of the configurations, names their spec, where no plan
     has named one, as of imported features, and where they stand on object storage.
@@ -59,9 +59,9 @@ def find(configs: Sequence[Config]) -> Found:
     pipelines = _pipelines(configs, found)
     for name in ROOTS:
         if Path(name).is_symlink():
-            found.notes.append(f"{name} is a link: not looked at")
+            found.notes.append(f"{name} is a link: not searched")
     if stores := sorted({store for config in configs if (store := config["features"]["store"])}):
-        found.notes.append(f"features on {', '.join(stores)} are not looked at")
+        found.notes.append(f"features on {', '.join(stores)} are not searched")
     else:
         _specs(configs, pipelines, found)
     _gone(pipelines, found)
@@ -73,7 +73,7 @@ def find(configs: Sequence[Config]) -> Found:
 
 
 def remove(leftovers: Sequence[Leftover]) -> None:
-    """Remove what was found; raise StoreError where a job that uses a shard's videos is running."""
+    """Remove files and folders; raise StoreError where a job that uses a shard's videos is running."""
     with ExitStack() as held:
         for lock in sorted(_files(Path("features/.locks"), ".lock")):
             try:
@@ -103,7 +103,7 @@ def _pipelines(configs: Sequence[Config], found: Found) -> dict[str, list[Pipeli
                 made = pipeline(config, name)
             except SteplineError as error:
                 if "has no videos of its own" not in str(error):
-                    found.notes.append(f"{name} is not looked at: {error}")
+                    found.notes.append(f"{name} is not searched: {error}")
                 continue
             pipelines[name].append(made)
     return pipelines
@@ -128,8 +128,8 @@ def _specs(configs: Sequence[Config], pipelines: Mapping[str, Sequence[Pipeline]
                 found.add(SPECS, "; ".join(other.values()), folder)
                 continue
             for each, reason in other.items():
-                records = sorted((folder / "manifests").glob(f"{each.name}.*.json"))
-                found.add(SPECS, reason, each, *records)
+                records = _files(folder / "manifests", ".json")
+                found.add(SPECS, reason, each, *(path for path in records if path.stem.rpartition(".")[0] == each.name))
 
 
 def _wanted(pipelines: Mapping[str, Sequence[Pipeline]]) -> dict[tuple[str, str], set[str]]:
@@ -175,7 +175,7 @@ def _gone(pipelines: Mapping[str, Sequence[Pipeline]], found: Found) -> None:
 
 
 def _hidden() -> Iterator[Path]:
-    """Yield what stands aside while it is written."""
+    """Yield the hidden files and folders of writers."""
     for root in ROOTS:
         if Path(root).is_symlink():
             continue

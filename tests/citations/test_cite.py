@@ -64,7 +64,7 @@ def test_a_table_cites_what_its_numbers_were_made_of() -> None:
         "pss", "youcook2", "softsoda-s3d", "aaaaaaaa", made, "results/pss/fits/youcook2/softsoda-s3d/all/0.safetensors"
     )
     found = cite(str(path))
-    assert found.said == f"What {path} uses, by the records of 2 of its 3 numbers."
+    assert found.said == f"Works that {path} uses, from the records of 2 of its 3 numbers."
     assert names(str(path)) == [
         ("tool", "stepline"),
         ("benchmark", "pss"),
@@ -119,7 +119,10 @@ def test_before_anything_is_computed_the_configuration_says(study: str, capsys: 
     for target in (study, f"results/{study}/{file}.csv"):
         assert cli.main(["cite", target]) == 0
         comment, _, entries = capsys.readouterr().out.partition("\n\n")
-        assert comment.splitlines()[0] == f"% What {target} uses, by the configuration, as nothing is computed yet."
+        assert (
+            comment.splitlines()[0]
+            == f"% Works that {target} uses, from the configuration, as nothing is computed yet."
+        )
         assert all(line.startswith("% ") for line in comment.splitlines())
         assert entries.startswith("@software{stepline,\n")
         assert entries.count("@") == entries.count("\n}\n")
@@ -131,7 +134,7 @@ def test_an_own_data_set_cites_its_backbones_and_its_recogniser() -> None:
     Path("videos/a.mp4").touch()
     mine = "{videos: videos, backbones: [histogram, videoclip-oepp, 'open_clip:ViT-B-32-quickgelu/openai']}"
     Path("config.yaml").write_text(f"{{datasets: {{mine: {mine}}}, asr: {{engine: whisper}}}}")
-    assert cite("mine").said == "What mine uses, by the configuration."
+    assert cite("mine").said == "Works that mine uses, from the configuration."
     assert names("results/mine/report.html")[1:-2] == [
         ("data set", "mine"),
         ("backbone", "histogram"),

@@ -42,7 +42,7 @@ def test_without_box_refinement_heads_are_shared_and_still_load(released: dict[s
     """As the configuration for given segments: the decoder has no boxes of its own."""
     shared = {name: value for name, value in released.items() if not name.startswith("transformer.decoder.bbox_head")}
     path = write(tmp_path / "given.pth", shared)
-    with pytest.raises(StoreError, match="given.pth has no box refinement: it is for given segments"):
+    with pytest.raises(StoreError, match="given.pth has no box refinement: use it with given segments"):
         load_released(path)
     network = load_released(path, proposals="ground_truth")
     segments = torch.tensor([[0.1, 0.4], [0.5, 0.9]])

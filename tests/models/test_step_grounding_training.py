@@ -202,9 +202,9 @@ def test_a_fit_begins_with_one_of_narrations() -> None:
     assert all(torch.equal(each, first[name]) for name, each in kept.items() if name != "loss")
     moved = fit(begin=begun, epochs=1)
     assert not torch.equal(moved["video_pre_proj.weight"], first["video_pre_proj.weight"])
-    with pytest.raises(StoreError, match="is not there"):
+    with pytest.raises(StoreError, match="does not exist"):
         fit(begin=Path("nowhere.safetensors"))
-    with pytest.raises(ConfigError, match="^narrations.safetensors is of another network: train it with these sizes "):
+    with pytest.raises(ConfigError, match="^narrations.safetensors is for another network: train it with these sizes "):
         fit_step_grounding(
             replace(CONFIG, positions=30), VIDEOS, Path("x"), sentences=SENTENCES, batch_size=2, begin=begun
         )

@@ -34,7 +34,7 @@ def test_positions_are_a_part_of_the_table_or_interpolated_between_the_centres_o
     assert of_length(table, 2, source=4).flatten().tolist() == [0.5, 2.5]
     assert of_length(table, 4, source=2).flatten().tolist() == [0, 0.25, 0.75, 1]
     for asked in ({"length": 7}, {"length": 3, "start": 4}, {"length": 2, "source": 7}):
-        with pytest.raises(ValueError, match="^the table has 6 positions: 7 are asked for$"):
+        with pytest.raises(ValueError, match="^the table has 6 positions: 7 are needed$"):
             of_length(table, **asked)  # type: ignore[arg-type]
 
 

@@ -105,5 +105,5 @@ def test_moments_stay_in_the_video() -> None:
 def test_a_kernel_leaves_the_highest_of_neighbours() -> None:
     found = said([0.2, 0.9, 0.8, 0.1, 0.3], [0.0] * 5, [0.0] * 5, kernel=3)
     assert [each[2] for each in found] == pytest.approx([0.9, 0.3, 0, 0, 0])
-    with pytest.raises(ValueError, match="kernel is 2, which is not odd"):
+    with pytest.raises(ValueError, match="kernel is 2: it must be odd"):
         replace(CONFIG, kernel=2)

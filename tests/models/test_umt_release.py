@@ -65,7 +65,7 @@ def test_the_defaults_are_the_published_sizes(manifest: Any) -> None:
 
 def test_a_network_that_hears_is_one_line(manifest: Any) -> None:
     tensors = shapes(manifest, "qvhighlights_video_audio")
-    with pytest.raises(StoreError, match="x is UMT with an audio encoder: take one with the video encoder alone"):
+    with pytest.raises(StoreError, match="x is UMT with an audio encoder: use one with only the video encoder"):
         network_of(tensors, Path("x"))
 
 

@@ -1,1 +1,1 @@
-"""What to cite: the references of data sets, backbones, recognisers, methods, metrics and tools."""
+"""References and licences of data sets, backbones, recognisers, methods, metrics and tools."""

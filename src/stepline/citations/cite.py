@@ -1,4 +1,4 @@
-"""What a table used: from the records of its predictions, or, where nothing is computed, from the configuration."""
+"""The works that a table uses: from the records of its predictions or, before any, from the configuration."""
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ Rows = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Citation:
-    """said: what was looked at, in words. works: what was used. entries: BibTeX of their references."""
+    """said: where the works are known from. entries: BibTeX of their references."""
 
     said: str
     works: Sequence[Work]
@@ -27,7 +27,7 @@ class Citation:
 
 
 def cite(target: str, configfile: Path | None = None) -> Citation:
-    """Return what a table, a study or a data set used.
+    """Return the works that a table, a study or a data set uses.
 
     target: ``results/<study>/<table>.csv``, or the name of a study or data set, which stands for all its tables and
     pages. Raises ConfigError where it is neither, StoreError where a record is damaged.
@@ -36,17 +36,17 @@ def cite(target: str, configfile: Path | None = None) -> Citation:
     rows = [row for path in _tables(name, table) for row in _rows(path)]
     computed = [row for row in rows if row["spec"] and row["value"]]
     if computed:
-        said = f"by the records of {len(computed)} of its {len(rows)} numbers"
+        said = f"from the records of {len(computed)} of its {len(rows)} numbers"
         used = list(_recorded(name, computed, configfile))
     else:
-        said, config = "by the configuration, as nothing is computed yet", load(configfile)
+        said, config = "from the configuration, as nothing is computed yet", load(configfile)
         if has_tables(config, name):
             used = list(_configured(plan(config, name), table))
         else:
-            said, used = "by the configuration", list(_dataset(config, name))
+            said, used = "from the configuration", list(_dataset(config, name))
     used = list(dict.fromkeys([*used, *(work("tool", "tools", tool) for tool in ("snakemake", "numpy"))]))
     keys = dict.fromkeys(["stepline", *(key for each in used for key in each.cite)])
-    return Citation(f"What {target} uses, {said}.", [work("tool", "tools", "stepline"), *used], _entries(keys))
+    return Citation(f"Works that {target} uses, {said}.", [work("tool", "tools", "stepline"), *used], _entries(keys))
 
 
 def _parts(target: str) -> tuple[str, str]:
@@ -149,7 +149,7 @@ def _dataset(config: Config, name: str) -> Iterator[Work]:
         yield work("recogniser", "recognisers", made.speech.engine)
 
 
-# What both know
+# Of both
 
 
 def _benchmark(made: type[Benchmark[Any]], study: str) -> Work:

@@ -23,7 +23,10 @@ LICENSED = ("backbone", "data set", "features", "language model", "recogniser", 
 
 @dataclass(frozen=True)
 class Work:
-    """What was used. role: such as ``backbone``. cite: keys of ``references``. licence: "" where it is not known."""
+    """A data set, network, tool and the like.
+
+    role: such as ``backbone``. cite: keys of ``references``. licence: "" where it is not known.
+    """
 
     role: str
     name: str

@@ -49,7 +49,7 @@ def add(verbs: "Verbs") -> None:
     action.add_argument("--suffix", default="", help="put after a video's id, such as .mp4")
     action.set_defaults(run=_export)
 
-    verb = verbs.add_parser("verify", help="find damaged features and remove them; the next run computes them")
+    verb = verbs.add_parser("verify", help="find and remove damaged features; the next run replaces them")
     verb.add_argument("folders", metavar="SPEC_FOLDER", type=Path, nargs="*", help="default: all features/*/*")
     verb.set_defaults(run=_verify)
 

@@ -1,4 +1,4 @@
-"""The verb `cite`: BibTeX and licences of all that a table used."""
+"""The verb `cite`: BibTeX and licences of everything that a table uses."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("cite", help="print BibTeX and licences of what a table used")
+    verb = verbs.add_parser("cite", help="print BibTeX and licences of everything that a table uses")
     verb.add_argument("target", metavar="TARGET", help="results/STUDY/TABLE.csv, or the name of a study or data set")
     verb.set_defaults(run=_cite)
 

@@ -1,4 +1,4 @@
-"""The verb `doctor`: what is here, what is missing, and the command that brings it."""
+"""The verb `doctor`: the state of the installation, and the results that can be computed now."""
 
 import argparse
 from itertools import groupby
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("doctor", help="check packages, GPU, disk, keys, weights and what can be computed")
-    verb.add_argument("--json", action="store_true", help="print a list in JSON")
+    verb = verbs.add_parser("doctor", help="check packages, GPU, disk, keys and weights; list missing ones")
+    verb.add_argument("--json", action="store_true", help="print the checks as a list in JSON")
     verb.set_defaults(run=_doctor)
 
 

@@ -1,4 +1,4 @@
-"""The verb `explain`: what stands behind one number."""
+"""The verb `explain`: how a number was computed."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("explain", help="print what one line of a table was computed from")
+    verb = verbs.add_parser("explain", help="print the inputs, options and versions behind a line of a table")
     verb.add_argument("table", type=Path, help="results/STUDY/TABLE.csv")
     verb.add_argument("entry", help="as in the column entry")
     verb.add_argument("context", help="window length such as 180s, or all")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("fetch", help="bring releases, videos and weights, from the mirror or the network")
+    verb = verbs.add_parser("fetch", help="fetch releases, videos and weights from the mirror or the network")
     verb.add_argument(
         "what",
         nargs="?",

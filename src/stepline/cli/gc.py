@@ -1,4 +1,4 @@
-"""The verb `gc`: what the work folder holds that no configuration needs."""
+"""The verb `gc`: files in the work folder that no configuration needs."""
 
 import argparse
 from itertools import groupby
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("gc", help="list what no configuration needs; with --delete, remove it")
+    verb = verbs.add_parser("gc", help="list files that no configuration needs; --delete removes them")
     verb.add_argument(
         "--configfile",
         type=Path,
@@ -23,7 +23,7 @@ def add(verbs: "SubParsers") -> None:
         default=[],
         help="another configuration that uses this work folder; may be repeated",
     )
-    verb.add_argument("--delete", action="store_true", help="remove what is listed")
+    verb.add_argument("--delete", action="store_true", help="remove the listed files")
     verb.set_defaults(run=_gc)
 
 
@@ -38,13 +38,14 @@ def _gc(parsed: argparse.Namespace) -> None:
         each_of = list(members)
         print(f"{group}: {size(sum(each.size for each in each_of))}")
         print(columns([(f"  {_shown(each.paths)}", size(each.size), each.reason) for each in each_of]))
+    total = size(sum(each.size for each in found.leftovers))
     if not found.leftovers:
         print("nothing to remove")
     elif parsed.delete:
         remove(found.leftovers)
-        print(f"removed {size(sum(each.size for each in found.leftovers))}")
+        print(f"removed {total}")
     else:
-        print(f"{size(sum(each.size for each in found.leftovers))} in all: the same with --delete removes it")
+        print(f"{total} in total: run the same command with --delete to remove them")
 
 
 def _shown(paths: tuple[Path, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The words of the command line: verbs that people use, in groups, and the stages that the workflow calls."""
+"""The parser of the command line: the verbs that people use, in groups, and the stages that the workflow calls."""
 
 import argparse
 from difflib import get_close_matches

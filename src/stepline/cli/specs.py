@@ -1,4 +1,4 @@
-"""The verb `specs`: what features were made by, and how two specs differ."""
+"""The verb `specs`: the specs of features, and how two of them differ."""
 
 import argparse
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
-"""How HiREST's joint model grows the steps of a moment, one after the other, and which boundaries stay.
+"""Segmentation in HiREST's joint model: steps are grown one at a time, then boundaries are selected.
 
-As the release does it, with what follows from that: a step is one frame wider on each side than the frames above the
-threshold, so it may begin a frame before the moment and end a frame after it; one that begins at frame 0 is not taken,
-so the video gets no more steps; and the last of all boundaries is left out.
+This follows the release, including its side effects. A step is one frame wider on each side than the frames above the
+threshold, so it may start one frame before the moment and end one frame after it. A step that starts at frame 0 is
+rejected, and the video gets no further steps. The last boundary is always dropped.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 class Grown(NamedTuple):
-    """The next step of each of B videos: (B,) frames of the highest score and of both ends, and whether it is taken."""
+    """The next step of each of B videos: (B,) frames of its peak and of both ends, and whether it is accepted."""
 
     peak: Tensor
     left: Tensor
@@ -21,16 +21,15 @@ class Grown(NamedTuple):
 
 
 def masked(logits: Tensor, inside: Tensor) -> Tensor:
-    """Return the (B, T) logits of boundaries, out of reach where a frame is not ``inside``."""
+    """Return the (B, T) logits of boundaries, with a very low value for frames that are not ``inside``."""
     return logits.masked_fill(~inside, -torch.finfo(logits.dtype).max)
 
 
 def grow(logits: Tensor, inside: Tensor, last: Tensor, threshold: float) -> Grown:
-    """Return the next steps, given (B, T) logits, the frames that are left, and (B,) last frames that can be ends.
+    """Return the next steps, given (B, T) logits, the remaining frames, and the (B,) last frames that can be ends.
 
-    An end is the first frame, going out from the highest score, whose part of it is not more than the threshold, or
-    the first or last that there is. Where no frame is left, all scores are equal and frame 0 is the highest: no step
-    is taken.
+    An end is the first frame, going outwards from the peak, with at most ``threshold`` times the peak's score, or the
+    first or last frame. If no frame remains, all scores are equal and frame 0 is the peak, so no step is accepted.
     """
     scores = masked(logits, inside).softmax(dim=1)
     peak = scores.argmax(dim=1, keepdim=True)
@@ -42,7 +41,7 @@ def grow(logits: Tensor, inside: Tensor, last: Tensor, threshold: float) -> Grow
 
 
 def between(first: Tensor, last: Tensor, frames: int) -> Tensor:
-    """Return (B, frames) whether a frame is one of ``first`` to ``last``, both (B,)."""
+    """Return the mask of the frames from ``first`` to ``last``, both (B,), with shape (B, frames)."""
     frame = torch.arange(frames, device=first.device)
     return (first[:, None] <= frame) & (frame <= last[:, None])
 
@@ -50,9 +49,9 @@ def between(first: Tensor, last: Tensor, frames: int) -> Tensor:
 def kept(ends: Tensor, moments: Tensor, gap: int) -> list[list[int]]:
     """Return the boundaries of each video, in frames, ascending.
 
-    ends: (B, T), whether a frame is an end of a step or the moment's first. moments: (B, 2) first and last frames; of
-    one that ends before it begins, what follows its end is left out. The first boundary stays, then each that is at
-    least ``gap`` frames after the last that stayed, but never the last of all.
+    ends: (B, T), whether a frame is an end of a step or the first frame of the moment. moments: (B, 2) first and last
+    frames; if a moment ends before it starts, boundaries after its end are dropped. The first boundary is kept, then
+    each that is at least ``gap`` frames after the previously kept one, but never the last boundary.
     """
     found = []
     for marked, (start, end) in zip(ends, moments.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Training of HiREST's joint model on its three tasks, each update by a batch of one of them."""
+"""Training of HiREST's joint model on its three tasks; each update uses a batch of one task."""
 
 import itertools
 import math
@@ -27,18 +27,18 @@ Rows = NDArray[np.floating[Any]]
 Mixing = Literal["proportional", "alternating"]
 
 LOSSES: tuple[Callable[..., Tensor], ...] = (Joint.moment_loss, Joint.segment_loss, Joint.caption_loss)
-"""Of the tasks, by their numbers."""
+"""The loss of each task, by task number."""
 VALIDATED = (0, 2)
-"""The tasks whose losses decide which epoch is kept."""
+"""The tasks whose validation losses select the epoch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A video with its query and what is learned of it, all in frames, one a second, numbered from 0.
+    """A video with its query and training targets, in frames, one per second, numbered from 0.
 
-    features: (T, D). query: (Q,). speech: (T, A), 0 where nothing is said; without ``audio`` it is not read.
-    moment: its first and last frame. boundaries: those of its steps, as ``hirest_joint_frames.boundaries`` returns
-    them. steps: the first and last frame of each. captions: of each step, word ids without beginning and end.
+    features: (T, D). query: (Q,). speech: (T, A), 0 in silence; not read without ``audio``. moment: its first and last
+    frame. boundaries: of its steps, from ``hirest_joint_frames.boundaries``. steps: first and last frame of each step.
+    captions: for each step, word ids without start and end.
     """
 
     features: Rows
@@ -51,10 +51,10 @@ class Example:
 
 
 class Tables:
-    """What is learned of videos, numbered from 0: all moments, then intervals between boundaries, then captions.
+    """The training samples of all videos, numbered from 0: moments, then intervals between boundaries, then captions.
 
-    The rows of all videos are in one table, in the type that they were given in, with a row of zeros after them; a
-    batch is gathered from it. Raises ValueError where an example's parts do not fit together.
+    The rows of all videos are in one table with their original type, followed by a row of zeros; batches are gathered
+    from it. Raises ValueError if the parts of an example do not fit together.
     """
 
     def __init__(self, examples: Sequence[Example], config: JointConfig, device: str = "cpu") -> None:
@@ -91,12 +91,12 @@ class Tables:
         self.sizes = len(self.moments), len(self.intervals), len(self.steps)
 
     def loss(self, model: Joint, batch: Tensor) -> Tensor:
-        """Return the loss on a batch of numbers, all of one task."""
+        """Return the loss on a batch of sample numbers, all of one task."""
         task = bisect([*itertools.accumulate(self.sizes)], int(batch[0]))
         return LOSSES[task](model, *self.given(task, batch - sum(self.sizes[:task])))
 
     def given(self, task: int, batch: Tensor) -> tuple[Any, ...]:
-        """Return what the loss of a task is given of a batch, whose numbers are those among the task's own."""
+        """Return the arguments of a task's loss for a batch of numbers, counted within the task."""
         return (self._moments, self._intervals, self._captions)[task](batch)
 
     def _moments(self, batch: Tensor) -> tuple[Any, ...]:
@@ -149,14 +149,14 @@ def fit_joint(
     resume: str = "",
     what: str = "joint",
 ) -> None:
-    """Train the network and write the epoch of the least validation loss to ``path``; by default as released.
+    """Train the network and write the epoch with the lowest validation loss to ``path``; defaults are the release's.
 
-    clip4caption: the checkpoint that it begins with, as ``load_clip4caption`` has it; None for none. mixing: see
-    ``mixed``. weight_decay: AdamW's; parameters that a task has no part in are left alone by its updates. warm_up: the
-    part of all updates over which the learning rate rises from 0, before it falls to 0, both linearly. clip: the
-    largest norm of the gradient. The validation loss is that of moments and that of captions, each a mean over batches.
-    resume: see ``fit_head``. Raises what ``fit_head``, ``Tables`` and ``load_clip4caption`` raise, and ConfigError
-    where no video of ``val`` has steps.
+    clip4caption: the initial checkpoint, see ``load_clip4caption``; None for none. mixing: see ``mixed``. weight_decay:
+    of AdamW; the updates of a task do not change parameters that the task does not use. warm_up: the fraction of all
+    updates in which the learning rate rises linearly from 0, before it falls linearly to 0. clip: the maximum norm of
+    the gradient. The validation loss is the sum of the losses of moments and captions, each a mean over batches.
+    resume: see ``fit_head``. Raises the errors of ``fit_head``, ``Tables`` and ``load_clip4caption``, and ConfigError
+    if no video of ``val`` has steps.
     """
     tables, judged = Tables(train, config, device), Tables(val, config, device)
     if not judged.sizes[-1]:

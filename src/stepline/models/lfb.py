@@ -1,9 +1,9 @@
 """Long-term feature bank: heads that attend to a window's segments (Spacewalk-18, Eq. 7 and 8, Appendix E.3; Wu et al.,
 CVPR 2019).
 
-What the paper leaves open is a named default below. Positions are Vaswani et al.'s sinusoids of a segment's place in
-the window, scaled to length 1, as a normalised block is. Windows are gathered in parts of a batch from each recording's
-bank, on the device.
+Details that the paper leaves open are named defaults below. Positions are Vaswani et al.'s sinusoids of a segment's
+index in the window, scaled to unit length like a normalised block. The segments of a batch are gathered in parts from
+the bank of each recording, on the device.
 """
 
 import hashlib
@@ -23,21 +23,21 @@ from stepline.models.linear import step_loss, step_tensors
 from stepline.models.training import fit_head, loaded, restore
 
 PART = 64
-"""Windows that are in memory at once: of 20 min, 59 MB a layer."""
+"""The number of windows in memory at once: with windows of 20 min, 59 MB per layer."""
 LATENT, BLOCKS, DROPOUT = 512, 2, 0.2
-"""Of NL: the paper's dimension and number of non-local blocks, and Wu et al.'s dropout."""
+"""For NL: the paper's dimension and number of non-local blocks, and Wu et al.'s dropout."""
 LAYERS, HEADS, TF_DROPOUT = 2, 8, 0.1
-"""Of TF: the paper's number of layers; heads and dropout are Vaswani et al.'s. The feed-forward layers are as wide as
-the features, which the paper calls the hidden size; the query's token is the window's feature."""
+"""For TF: the paper's number of layers; heads and dropout are Vaswani et al.'s. The feed-forward layers have the width
+of the features, which the paper calls the hidden size. The output at the query's token is the feature of the window."""
 Head = Literal["nl", "tf"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clips:
-    """Clips to be matched with the steps of their own recording; see ``linear.Matching``.
+    """Clips to match with the steps of their own recording; see ``linear.Matching``.
 
-    banks: of each recording. owner: (N,) the recording of each clip. times_s: (N,) their centres. label: (N,) in 1..K.
-    steps: per recording, (K, E) features of its steps.
+    banks: one per recording. owner: (N,), the recording of each clip. times_s: (N,), their centres. label: (N,), in
+    1..K. steps: for each recording, (K, E) features of its steps.
     """
 
     banks: list[Segments]
@@ -48,7 +48,7 @@ class Clips:
 
 
 class NonLocal(nn.Module):
-    """A block that adds to the query what it finds in the context (Fig. A8); at the start that is nothing."""
+    """A block that adds attention over the context to the query (Fig. A8); it is initialised to add nothing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,9 +59,9 @@ class NonLocal(nn.Module):
         nn.init.zeros_(self.output.bias)
 
     def forward(self, query: Tensor, context: Tensor, there: Tensor) -> Tensor:
-        """Return the (B, 512) queries, given (B, M, 512) contexts and which of them are there, (B, M)."""
+        """Return the (B, 512) queries, given (B, M, 512) contexts and their mask, (B, M)."""
         scores = torch.einsum("bd,bmd->bm", self.query(query), self.key(context)) / math.sqrt(LATENT)
-        weights = scores.masked_fill(~there, -1e9).softmax(dim=1) * there  # 0 where there is no context at all
+        weights = scores.masked_fill(~there, -1e9).softmax(dim=1) * there  # 0 without any context
         seen = torch.einsum("bm,bmd->bd", weights, self.value(context))
         added: Tensor = self.dropout(self.output(self.norm(seen).relu()))
         return query + added
@@ -110,7 +110,7 @@ HEADS_OF: dict[Head, type[NonLocalHead] | type[TransformerHead]] = {"nl": NonLoc
 
 
 def positions(segments: Tensor) -> Tensor:
-    """Return the (M, D) encodings of the places of (B, M, D) segments, each of length 1."""
+    """Return the (M, D) positional encodings of (B, M, D) segments, each of unit length."""
     _, count, dimension = segments.shape
     place = torch.arange(count, dtype=segments.dtype, device=segments.device)[:, None]
     column = torch.arange(dimension, device=segments.device)
@@ -121,7 +121,7 @@ def positions(segments: Tensor) -> Tensor:
 
 
 class Windows:
-    """The segments of N windows, gathered when they are asked for."""
+    """The segments of N windows, gathered on request."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Windows:
         self.rows, self.owner = torch.from_numpy(rows), torch.from_numpy(owner)
 
     def __call__(self, windows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the (B, M, D) segments of some windows, 0 where they are left out, and which are there, (B, M)."""
+        """Return the (B, M, D) segments of some windows, 0 for excluded ones, and their mask, (B, M)."""
         rows, owner = self.rows[windows].to(self.device), self.owner[windows].to(self.device)
         there = rows >= 0
         segments = torch.empty(*rows.shape, self.dimension, device=self.device)
@@ -177,9 +177,9 @@ def fit_lfb(
     seed: int,
     device: str = "cpu",
 ) -> None:
-    """Train a head and its map G with Eq. 1, and write them to ``path``; see ``fit_head``.
+    """Train a head and its linear map G with Eq. 1, and write them to ``path``; see ``fit_head``.
 
-    A fit that was killed goes on from its last epoch. Raises ConfigError where the window is not one of whole segments.
+    A killed fit resumes after its last epoch. Raises ConfigError if the window is not a whole number of segments.
     """
     windows, held_out = (Windows(data.banks, data.owner, data.times_s, context_s, device) for data in (train, val))
     owner, target, *steps = (each.to(device) for each in step_tensors(train.owner, train.label, train.steps))
@@ -213,9 +213,9 @@ def fit_lfb(
 def apply_lfb(
     head: Head, path: Path, bank: Segments, times_s: NDArray[np.float64], *, context_s: float, device: str = "cpu"
 ) -> NDArray[np.float32]:
-    """Return the (N, E) features of N windows of a recording by the checkpoint in ``path``.
+    """Return the (N, E) features of N windows of a recording with the checkpoint in ``path``.
 
-    Raises StoreError where that is damaged, ConfigError where the window is not one of whole segments.
+    Raises StoreError if it is damaged, ConfigError if the window is not a whole number of segments.
     """
     torch.set_num_threads(1)
     windows = Windows([bank], np.zeros(len(times_s), np.int64), times_s, context_s, device)
@@ -227,7 +227,7 @@ def apply_lfb(
 
 
 def _digest(train: Clips, val: Clips, context_s: float) -> str:
-    """Return what says that two fits have the same data."""
+    """Return a digest of the data of a fit."""
     content = hashlib.blake2b(f"{context_s} {torch.__version__}".encode(), digest_size=16)
     for data in (train, val):
         blocks = [block for bank in data.banks for block in bank.blocks]

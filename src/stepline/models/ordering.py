@@ -12,8 +12,8 @@ def ordered_times(scores: NDArray[Any], *, skip: float | None = None) -> NDArray
     """Return the (K,) ascending rows of K steps with the highest sum of (T, K) scores.
 
     This is CrossTask's protocol (Zhukov et al., 2019): one second per step, in order. skip: the score of a skipped
-    step, which has row -1; None means that no step can be skipped. In a tie, having a row is preferred to skipping, then the
-    earliest rows, beginning with the last step; without skips every step then has its earliest row.
+    step, which has row -1; None means that no step can be skipped. In a tie, having a row is preferred to skipping,
+    then the earliest rows, beginning with the last step. Without skips, every step then has its earliest possible row.
     Raises ValueError if there are fewer rows than steps and no step can be skipped.
     """
     rows, steps = scores.shape

@@ -1,9 +1,9 @@
-"""PDVC (Wang et al., "End-to-End Dense Video Captioning with Parallel Decoding", ICCV 2021), as Batra et al. (arXiv
-2209.15501) use it to segment and summarise instructional videos.
+"""PDVC (Wang et al., "End-to-End Dense Video Captioning with Parallel Decoding", ICCV 2021), as used by Batra et al.
+(arXiv 2209.15501) to segment and summarise instructional videos.
 
-Features of a video, resized to one length, become levels of half the length each. A deformable transformer encodes
-them; learned queries decode to segments with scores, their number, and a caption each. What is random comes from
-torch's global generator.
+The features of a video are resized to one length and downsampled into levels, each half as long as the previous one. A
+deformable transformer encodes them. Learned queries are decoded to segments with scores, the number of segments, and a
+caption for each. Random numbers come from torch's global generator.
 """
 
 import copy
@@ -29,15 +29,15 @@ from stepline.models.pdvc_loss import (
 )
 
 DURATION_S = 256
-"""Durations are told apart up to here: the release encodes one as so many ones in a vector of this length."""
+"""The maximum duration in seconds: the release encodes a duration as that number of ones in a vector of this length."""
 PRIOR = 0.01
-"""A query's score at the start of training."""
+"""The score of a query at the start of training."""
 EPSILON = 1e-5
-"""How near to 0 or 1 a reference is before its logit is taken."""
+"""References are clamped to this distance from 0 and 1 before their logit is computed."""
 
 
 class Decoded(NamedTuple):
-    """What is found in a video: (k, 2) segments in fractions of it, (k,) scores in 0..1, and captions' word ids."""
+    """The output for a video: (k, 2) segments as fractions of it, (k,) scores in [0, 1], and word ids of captions."""
 
     segments: Tensor
     scores: Tensor
@@ -45,9 +45,9 @@ class Decoded(NamedTuple):
 
 
 class Embedded(NamedTuple):
-    """What the encoder reads: (B, S, E) rows, their encoded positions, how they fall into levels, and their places.
+    """The input of the encoder: (B, S, E) rows, their positional encodings, their levels, and their positions.
 
-    places: (B, S, 1), where each row stands, in fractions of the video.
+    places: (B, S, 1), the position of each row as a fraction of the video.
     """
 
     rows: Tensor
@@ -57,7 +57,7 @@ class Embedded(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """A decoder layer's (B, Q, E) queries, the (B, Q, 1 or 2) references and the view they had, and what it says."""
+    """A decoder layer: (B, Q, E) queries, their (B, Q, 1 or 2) references and view, and its predictions."""
 
     queries: Tensor
     reference: Tensor
@@ -66,11 +66,11 @@ class Layer(NamedTuple):
 
 
 class Pdvc(nn.Module):
-    """The network that ``PdvcConfig`` says, with its losses and its decoding.
+    """The network of a ``PdvcConfig``, with its losses and inference.
 
-    features are everywhere (B, T, D), float, of B videos, resized by ``features.resize`` to one length T, or padded
-    with zeros to it; durations_s: (B,), of the videos; lengths: (B,), the rows that are not padding, None where all
-    are. Segments are given as (n, 2) starts and ends of each video, in fractions of it.
+    features: (B, T, D), float, of B videos, resized by ``features.resize`` or padded with zeros to one length T.
+    durations_s: (B,), of the videos. lengths: (B,), the numbers of rows without padding; None if there is no padding.
+    Segments are (n, 2) starts and ends for each video, as fractions of it.
     """
 
     def __init__(self, config: PdvcConfig) -> None:
@@ -106,7 +106,7 @@ class Pdvc(nn.Module):
         self._make_heads()
 
     def _make_heads(self) -> None:
-        """Make the heads of all decoder layers, which begin alike but for the length that the first one adds."""
+        """Create the heads of all decoder layers, with equal initial values except for the first length offset."""
         hidden, layers = self.config.hidden, self.config.decoder_layers
         score, count, last = (nn.Linear(hidden, outputs) for outputs in (1, self.config.most_segments + 1, 2))
         box = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), last)
@@ -130,10 +130,11 @@ class Pdvc(nn.Module):
     ) -> list[dict[str, Tensor]]:
         """Return the unweighted losses of each decoder layer, by name.
 
-        captions: (n, W) word ids of each video's segments, 0 after the last; of each the first ``words`` - 2 are
-        learned. Names: see ``segment_losses``; ``soft``, SoftSODA's; ``count``, the counter's, and ``caption``, the
-        mean over all captions. With ground-truth proposals there are the last two alone.
-        Raises ValueError where a video has no segments, more than queries, or with an ordered matcher unsorted ones.
+        captions: (n, W) word ids for the segments of each video, padded with 0; the first ``words`` - 2 of each are
+        trained on. Names: see ``segment_losses``; ``soft`` is SoftSODA's loss, ``count`` the counter's, ``caption`` the
+        mean over all captions. With ground-truth proposals there are only the last two.
+        Raises ValueError if a video has no segments or more than there are queries, or if an ordered matcher gets
+        unsorted segments.
         """
         config = self.config
         learned = config.proposals == "learned"
@@ -169,7 +170,7 @@ class Pdvc(nn.Module):
         ]
 
     def total(self, losses: Sequence[Mapping[str, Tensor]]) -> Tensor:
-        """Return the weighted sum of what ``losses`` returns, which is what is trained by."""
+        """Return the training loss: the weighted sum of the result of ``losses``."""
         config = self.config
         weights = {
             "score": config.score_weight,
@@ -191,8 +192,9 @@ class Pdvc(nn.Module):
     ) -> list[Decoded]:
         """Return the segments of each video with their captions; the network must be in evaluation mode.
 
-        With learned proposals, as many as the counter says, at least one, of those that rank first, in temporal order;
-        each is cut to the video. With ground-truth proposals, the given ``segments`` as they are, with score 1.
+        With learned proposals, these are the top-ranked ones, as many as the counter predicts but at least one, in
+        temporal order and clipped to the video. With ground-truth proposals, they are the given ``segments`` with score
+        1.
         """
         config = self.config
         rows, levels = self.encode(self.embed(features, durations_s, lengths))
@@ -219,12 +221,12 @@ class Pdvc(nn.Module):
         return decoded
 
     def asked(self, layer: Layer, video: Tensor, query: Tensor) -> Asked:
-        """Return what the caption head is asked: (N,) queries of a layer, by video and number."""
+        """Return the input of the caption head for (N,) queries of a layer, given by video and index."""
         view = View(layer.view.centre[video, query], layer.view.unit[video, query])
         return Asked(layer.queries[video, query], view, video)
 
     def embed(self, features: Tensor, durations_s: Tensor, lengths: Tensor | None = None) -> Embedded:
-        """Return the rows of all levels as the encoder reads them."""
+        """Return the rows of all levels, as input of the encoder."""
         maps, below = [], features.transpose(1, 2)
         for number, project in enumerate(self.project):
             maps.append(project(below))
@@ -254,7 +256,7 @@ class Pdvc(nn.Module):
         return Embedded(rows, torch.cat(positions, dim=1), levels, torch.cat(places, dim=1)[..., None])
 
     def encode(self, embedded: Embedded) -> tuple[Tensor, Levels]:
-        """Return the (B, S, E) encoded rows of all levels, and how they fall into these."""
+        """Return the (B, S, E) encoded rows of all levels, and the levels."""
         rows, positions, levels, places = embedded
         view = levels.view(places, self.config.points)
         for layer in self.encoder:
@@ -262,7 +264,7 @@ class Pdvc(nn.Module):
         return rows, levels
 
     def layers(self, rows: Tensor, levels: Levels, segments: Sequence[Tensor] | None = None) -> list[Layer]:
-        """Return what each decoder layer has, from learned queries or from given segments."""
+        """Return the decoder layers, from learned queries or from given segments."""
         learned = self.config.proposals == "learned"
         if learned != (segments is None):
             raise ValueError(f"{'' if learned else 'no '}segments are given with {self.config.proposals} proposals")
@@ -292,7 +294,7 @@ class Pdvc(nn.Module):
 
 
 def sinusoids(fractions: Tensor, width: int) -> Tensor:
-    """Return (..., width) sines and cosines by turns of (...) fractions of a turn, from fast to slow."""
+    """Return (..., width) alternating sines and cosines of (...) fractions of a turn, from high to low frequency."""
     column = torch.arange(width, device=fractions.device)
     angle = fractions[..., None] * 2 * math.pi / 10_000 ** ((column - column % 2) / width)
     return torch.where(column % 2 == 0, angle.sin(), angle.cos())

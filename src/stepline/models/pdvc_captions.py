@@ -1,6 +1,7 @@
-"""The caption head of PDVC: an LSTM with soft attention to rows that it samples itself (Sec. 3.3, "LSTM-DSA").
+"""The caption head of PDVC: an LSTM with soft attention to rows at sampled locations (Sec. 3.3, "LSTM-DSA").
 
-Word 0 begins a caption and ends it. N queries of B videos, each with its view; S rows of a video; see ``deformable``.
+Word 0 is both the start and the end of a caption. Shapes: N queries of B videos, each with its view; S rows per video;
+see ``deformable``.
 """
 
 import math
@@ -15,7 +16,7 @@ from stepline.models.deformable import Levels, Locations, Padding, View, values
 
 
 class Asked(NamedTuple):
-    """Queries that are captioned: (N, E) queries, their view, and the (N,) video of each in the batch."""
+    """Queries to caption: (N, E) queries, their view, and the (N,) video of each in the batch."""
 
     queries: Tensor
     view: View
@@ -23,10 +24,11 @@ class Asked(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What all words of N captions have in common.
+    """Precomputed inputs that all words of N captions share.
 
-    gates: (N, 4 lstm), what the queries add to the LSTM's gates. rows: (B S, E + A), values, and of each what the
-    attention compares: a linear map, so rows are interpolated after it. first: (N, 1, 1), the first row of the video.
+    gates: (N, 4 lstm), the contribution of the queries to the LSTM's gates. rows: (B S, E + A), the values and keys of
+    attention; the keys are linear in the rows, so interpolation comes after them. first: (N, 1, 1), the first row of
+    the video.
     """
 
     asked: Asked
@@ -37,9 +39,9 @@ class Seen(NamedTuple):
 
 
 class CaptionHead(nn.Module):
-    """Words one after the other, each from the one before, the query, and what it sees in the video.
+    """An autoregressive captioner: each word depends on the previous word, the query, and attention to the video.
 
-    vocabulary: the greatest word id. hidden: E of queries and rows. words: the most that a caption is decoded to.
+    vocabulary: the largest word id. hidden: E of queries and rows. words: the maximum length of a decoded caption.
     """
 
     def __init__(
@@ -77,9 +79,9 @@ class CaptionHead(nn.Module):
             nn.init.zeros_(bias)
 
     def forward(self, asked: Asked, rows: Tensor, levels: Levels, captions: Tensor) -> Tensor:
-        """Return the (N, W + 1, vocabulary + 1) log likelihoods of each word and the end, given the true one before.
+        """Return the (N, W + 1, vocabulary + 1) log likelihoods of each word and the end, with teacher forcing.
 
-        rows: (B, S, E). captions: (N, W) word ids, 0 after the last, one for each query.
+        rows: (B, S, E). captions: (N, W) word ids, padded with 0, one caption per query.
         """
         seen, state = self._begin(asked, rows, levels)
         outputs = []
@@ -90,7 +92,7 @@ class CaptionHead(nn.Module):
         return likelihoods
 
     def losses(self, asked: Asked, rows: Tensor, levels: Levels, captions: Tensor) -> Tensor:
-        """Return the (N,) mean negative log likelihoods of a caption's words and end, in nats; see ``forward``."""
+        """Return the (N,) mean negative log likelihoods of the words and end of captions, in nats; see ``forward``."""
         lengths = (captions > 0).sum(dim=1)
         captions = captions[:, : int(lengths.max())]
         targets = functional.pad(captions, (0, 1))
@@ -100,9 +102,9 @@ class CaptionHead(nn.Module):
         return costs
 
     def greedy(self, asked: Asked, rows: Tensor, levels: Levels) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield, word by word, (N, vocabulary + 1) log likelihoods and the (N,) likeliest words, 0 after the end.
+        """Yield, word by word, (N, vocabulary + 1) log likelihoods and the (N,) most likely words, 0 after the end.
 
-        It ends before the step in which no caption has a word, after ``words`` at the latest.
+        It stops when all captions are complete, or after ``words`` words.
         """
         seen, state = self._begin(asked, rows, levels)
         word = torch.zeros(len(asked.queries), dtype=torch.long, device=rows.device)
@@ -117,9 +119,9 @@ class CaptionHead(nn.Module):
             yield likelihoods, word * going
 
     def decode(self, asked: Asked, rows: Tensor, levels: Levels) -> tuple[Tensor, Tensor]:
-        """Return (N, W) ids of the likeliest words, 0 after the last, and (N,) sums of their log likelihoods.
+        """Return (N, W) ids of the most likely words, padded with 0, and the (N,) sums of their log likelihoods.
 
-        W is the length of the longest caption, at most ``words``; the end is not counted.
+        W is the length of the longest caption without its end, at most ``words``.
         """
         total = rows.new_zeros(len(asked.queries))
         found = [torch.zeros(len(total), 0, dtype=torch.long, device=rows.device)]
@@ -136,7 +138,7 @@ class CaptionHead(nn.Module):
         return Seen(asked, self.of_query(asked.queries), table, first, levels), (start, start)
 
     def _step(self, word: Tensor, state: tuple[Tensor, Tensor], seen: Seen) -> tuple[Tensor, Tensor]:
-        """Return the state (output, cell) after words, of which (N, 4 lstm) is what they add to the gates."""
+        """Return the state (output, cell) after words; word: (N, 4 lstm), their contribution to the gates."""
         output, cell = state
         sampled = self._read(self.locations(torch.cat((output, seen.asked.queries), dim=1), seen.asked.view), seen)
         value, compared = sampled[..., : self.sizes[0]], sampled[..., self.sizes[0] :]

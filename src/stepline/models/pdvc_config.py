@@ -1,4 +1,4 @@
-"""What PDVC is made of, trained by and decoded with; see ``stepline.models.pdvc``."""
+"""The configuration of PDVC's network, training and inference; see ``stepline.models.pdvc``."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,26 +7,26 @@ from stepline.models.deformable import Padding
 from stepline.models.matching import Matcher
 
 GROUPS = 32
-"""Of the group normalisation of projected features."""
+"""The number of groups in the normalisation of projected features."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PdvcConfig:
-    """What a network is made of; by default the release's configuration for YouCook2 and 100 queries.
+    """The network; the defaults are the release's configuration for YouCook2 with 100 queries.
 
-    feature_dim: D of the features. vocabulary: the greatest word id. Ids are those of the released vocabularies, from
-    1, where ``<bos>``, ``<eos>`` (never used) and ``UNK`` have one like words; 0 begins, ends and fills up captions.
+    feature_dim: D of the features. vocabulary: the largest word id. Ids are those of the released vocabularies, from 1;
+    ``<bos>``, ``<eos>`` (never used) and ``UNK`` have ids like words. 0 is the start, end and padding of captions.
     hidden: a multiple of 32 and of heads.
-    levels: level l has length / 2^l rows. points: places that a head samples per level.
-    most_segments: the greatest number that the counter can say. words: the longest caption with its beginning and end,
-    so two words more than are learned of one, and the most that are decoded.
-    transformer_padding, caption_padding: what attention reads beyond the first and the last row; by default as the
-    release does on a GPU, where its transformer and its caption head differ.
-    matcher: how true segments find their queries. gamma, soft_weight: of ``soft_soda``, the smoothness and the weight
-    of the smooth table's end in the loss of each layer. cost: of matching; ``pdvc``, 2 focal class - 4 GIoU as
-    released, or ``iou``, -IoU as the paper has it. count_weights: of the counter's loss, see ``counter_loss``.
-    proposals: ``learned`` from queries, or ``ground_truth``: the true segments are given, and captions and the counter
-    alone are learned.
+    levels: level l has length / 2^l rows. points: the number of locations that a head samples per level.
+    most_segments: the largest number that the counter can predict. words: the maximum length of a caption including its
+    start and end, so two words more than training uses; also the maximum length in inference.
+    transformer_padding, caption_padding: the values that attention reads outside the rows. The defaults are those of
+    the release on a GPU, where its transformer and its caption head differ.
+    matcher: how true segments are matched to queries. gamma, soft_weight: for ``soft_soda``, the smoothness, and the
+    weight of its loss in each layer. cost: of matching: ``pdvc``, 2 focal class - 4 GIoU as in the release, or ``iou``,
+    -IoU as in the paper. count_weights: of the counter's loss, see ``counter_loss``.
+    proposals: ``learned`` from queries, or ``ground_truth``: the true segments are given, and only captions and the
+    counter are trained.
     sentence_weight, sentence_power: proposals are ranked by score + weight * log likelihood / words^power.
     """
 

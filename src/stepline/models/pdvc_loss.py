@@ -1,7 +1,8 @@
-"""What PDVC is trained by, of one decoder layer: a matching of true segments with queries, and the losses of that.
+"""The training losses of a PDVC decoder layer: true segments are matched with queries, then losses are computed.
 
-Wang et al., ICCV 2021, Sec. 3.4; the matchers by Batra et al. (arXiv 2209.15501, Sec. 4). B videos with Q queries each
-and n true segments, N in all; boxes are (centre, length), segments (start, end), both in fractions of the video.
+Wang et al., ICCV 2021, Sec. 3.4; matchers of Batra et al. (arXiv 2209.15501, Sec. 4). Shapes: B videos with Q queries
+and n true segments each, N segments in total. Boxes are (centre, length), segments (start, end), both as fractions of
+the video.
 """
 
 from collections.abc import Sequence
@@ -15,15 +16,15 @@ from stepline.models.matching import hungarian, ordered, soft_ordered, temporal_
 from stepline.models.pdvc_config import PdvcConfig
 
 SIGMA = 2.0
-"""Of the Gaussian that makes the counter's mistakes by few segments cheap."""
+"""The standard deviation of the Gaussian that reduces the loss of small counting errors."""
 ACTIVITYNET = [0, 0, 1936, 4125, 1891, 782, 510, 313, 185, 84, 66, 45, 22, 18, 6, 5, 5, 2, 3, 4, 3, 0, 2, 0, 0, 0, 1, 1]
-"""How many of ActivityNet Captions' 10,009 training videos have 0, 1, 2, ... segments."""
+"""The numbers of ActivityNet Captions' 10,009 training videos with 0, 1, 2, ... segments."""
 
 
 class Predicted(NamedTuple):
-    """What a decoder layer says of each video.
+    """The predictions of a decoder layer for each video.
 
-    logits: (B, Q), that a query is a segment. boxes: (B, Q, 2). counts: (B, most + 1) logits of 0..most segments.
+    logits: (B, Q), of a query being a segment. boxes: (B, Q, 2). counts: (B, most + 1), logits of 0..most segments.
     """
 
     logits: Tensor
@@ -32,9 +33,9 @@ class Predicted(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """The pairs of a layer, and what is smoothed of its costs.
+    """The matched pairs of a layer, and its costs for SoftSODA.
 
-    video, query: (N,) each. tables: (n, Q) costs of each video, queries in temporal order; of ``soft_soda`` alone.
+    video, query: (N,) each. tables: (n, Q) costs for each video, queries in temporal order; only for ``soft_soda``.
     """
 
     video: Tensor
@@ -43,21 +44,21 @@ class Matched(NamedTuple):
 
 
 def as_segments(boxes: Tensor) -> Tensor:
-    """Return the (..., 2) starts and ends of centres and lengths."""
+    """Return the (..., 2) starts and ends for centres and lengths."""
     centre, length = boxes.unbind(-1)
     return torch.stack((centre - length / 2, centre + length / 2), dim=-1)
 
 
 def as_boxes(segments: Tensor) -> Tensor:
-    """Return the (..., 2) centres and lengths of starts and ends."""
+    """Return the (..., 2) centres and lengths for starts and ends."""
     start, end = segments.unbind(-1)
     return torch.stack(((start + end) / 2, end - start), dim=-1)
 
 
 def overlaps(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Return IoU and generalised IoU of (..., 2) segments, whose leading dimensions are broadcast.
+    """Return IoU and generalised IoU of (..., 2) segments, with broadcast leading dimensions.
 
-    1e-5 stands beside each denominator, as in the release.
+    As in the release, 1e-5 is added to each denominator.
     """
     (start, end), (other_start, other_end) = first.unbind(-1), second.unbind(-1)
     inside = (torch.minimum(end, other_end) - torch.maximum(start, other_start)).clamp(min=0)
@@ -68,14 +69,14 @@ def overlaps(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def focal_terms(logits: Tensor, alpha: float, gamma: float) -> tuple[Tensor, Tensor]:
-    """Return the focal losses (Lin et al., ICCV 2017) of logits were they of segments, and were they not."""
+    """Return the focal losses (Lin et al., ICCV 2017) of logits for the positive and for the negative class."""
     of_segment = alpha * (-logits).sigmoid() ** gamma * functional.softplus(-logits)
     of_other = (1 - alpha) * logits.sigmoid() ** gamma * functional.softplus(logits)
     return of_segment, of_other
 
 
 def matching_costs(config: PdvcConfig, logits: Tensor, boxes: Tensor, segments: Tensor) -> Tensor:
-    """Return the (n, Q) costs of matching a video's true segments with its queries, as ``config.cost`` says."""
+    """Return the (n, Q) costs of matching a video's true segments with its queries, see ``config.cost``."""
     iou, generalised = overlaps(segments[:, None], as_segments(boxes))
     if config.cost == "iou":
         return -iou
@@ -84,10 +85,10 @@ def matching_costs(config: PdvcConfig, logits: Tensor, boxes: Tensor, segments: 
 
 
 def match(config: PdvcConfig, predicted: Predicted, segments: Sequence[Tensor]) -> Matched:
-    """Return the query of each true segment, in the order of the segments, (n, 2) of each video: its own, if given.
+    """Return the matched query of each true segment; with given proposals, each segment has its own query.
 
-    With an ordered matcher, queries are put in the temporal order of their boxes first; the segments must be in it. The
-    queries are those of the least cost, with ``soft_soda`` too.
+    segments: (n, 2) for each video. Ordered matchers sort queries by the temporal order of their boxes and require
+    sorted segments. The pairs have the minimum cost, also with ``soft_soda``.
     """
     queries, tables = [], []
     for logits, boxes, true in zip(predicted.logits, predicted.boxes, segments, strict=True):
@@ -112,10 +113,11 @@ def videos_of(segments: Sequence[Tensor]) -> Tensor:
 
 
 def counter_loss(config: PdvcConfig, counts: Tensor, n: Tensor) -> Tensor:
-    """Return the counter's loss, given (B, most + 1) logits and that there are (B,) n segments; above most, n is most.
+    """Return the counter's loss for (B, most + 1) logits and (B,) true numbers n, which are clamped to most.
 
-    The mean of binary cross entropies, those of wrong numbers by 1 - exp(-(number - n)^2 / 8), and with the weights
-    ``activitynet``, as released, each by 1 - the number's share among ActivityNet Captions' training videos.
+    It is the mean of binary cross entropies. Those of wrong numbers are weighted by 1 - exp(-(number - n)^2 / 8). With
+    the weights ``activitynet``, as in the release, each is also weighted by 1 minus the frequency of the number among
+    ActivityNet Captions' training videos.
     """
     number = torch.arange(counts.shape[1], device=counts.device)
     n = n.clamp(max=counts.shape[1] - 1)[:, None]
@@ -128,9 +130,9 @@ def counter_loss(config: PdvcConfig, counts: Tensor, n: Tensor) -> Tensor:
 
 
 def soft_losses(config: PdvcConfig, layers: Sequence[Matched]) -> Tensor:
-    """Return SoftSODA's (layers,) losses: the smooth tables' ends, per true segment of the batch.
+    """Return SoftSODA's (layers,) losses: the smooth costs divided by the number of true segments in the batch.
 
-    The tables of all layers and videos are smoothed at once: it takes a few hundred steps, whatever their number.
+    The tables of all layers and videos are processed together, in a few hundred steps regardless of their number.
     """
     tables = [table for each in layers for table in each.tables]
     rows = torch.tensor([len(table) for table in tables], device=tables[0].device)
@@ -143,9 +145,10 @@ def soft_losses(config: PdvcConfig, layers: Sequence[Matched]) -> Tensor:
 def segment_losses(
     config: PdvcConfig, predicted: Predicted, segments: Sequence[Tensor], matched: Matched
 ) -> dict[str, Tensor]:
-    """Return the unweighted losses of a layer's segments, given what ``match`` found.
+    """Return the unweighted losses of a layer's segments, given the result of ``match``.
 
-    score: the focal loss of all queries, per true segment of the batch. giou: 1 - generalised IoU of matched pairs.
+    score: the focal loss of all queries, divided by the number of true segments in the batch. giou: 1 - generalised IoU
+    of matched pairs.
     """
     of_segment, of_other = focal_terms(predicted.logits, config.focal_alpha, config.focal_gamma)
     chosen = torch.zeros_like(predicted.logits, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Checkpoints of the released PDVC (github.com/ttengwang/PDVC, ``model-best.pth``), as networks of ``models.pdvc``."""
+"""Loads checkpoints of the released PDVC (github.com/ttengwang/PDVC, ``model-best.pth``) into ``models.pdvc``."""
 
 import re
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ from stepline.models.pdvc_config import PdvcConfig
 CAPTIONS = "caption_head.0."
 RNN, ATTENTION = f"{CAPTIONS}core.rnn.weight_", f"{CAPTIONS}core.deformable_att."
 REFINED = "transformer.decoder.bbox_head."
-"""Its boxes a second time, where each decoder layer refines those of the one before."""
+"""A second copy of the box head, present if each decoder layer refines the boxes of the previous one."""
 UNUSED = (
     REFINED,
     f"{CAPTIONS}core.alpha_net.bias",
     f"{ATTENTION}attention_weights.",
     f"{ATTENTION}output_proj.",
 )
-"""What has no part in the outputs, or stands in the checkpoint a second time."""
+"""Parameters that do not affect the outputs, or are stored twice."""
 NAMES = (
     (r"base_encoder\.pos_embed\.duration_embed_layer", "duration"),
     (r"base_encoder\.input_proj", "project"),
@@ -62,14 +62,14 @@ PARTS = {"sampling_offsets": "locations.offset", "attention_weights": "weight", 
 def load_released(path: Path, **settings: Any) -> Pdvc:
     """Return the network of a released checkpoint, on the CPU, in evaluation mode.
 
-    Its sizes are those of the tensors. settings: other fields of ``PdvcConfig``, as ``proposals``. Raises StoreError
-    where the file is damaged or holds another network. Nothing in the file is executed.
+    Its sizes come from the tensors. settings: other fields of ``PdvcConfig``, such as ``proposals``. Raises StoreError
+    if the file is damaged or contains another network. No code in the file is executed.
     """
     return network_of(checkpoint.state(path, inside=("model",)), path, **settings)
 
 
 def network_of(tensors: Tensors, path: Path, **settings: Any) -> Pdvc:
-    """Return the network of a released state dict; see ``load_released``. path: where it is from, for errors."""
+    """Return the network of a released state dict; see ``load_released``. path: its file, for error messages."""
     shared = re.compile(r"caption_head\.(\d+)\.")
     state = {}
     for name, value in tensors.items():
@@ -88,7 +88,7 @@ def network_of(tensors: Tensors, path: Path, **settings: Any) -> Pdvc:
         raise StoreError(f"{path} is not PDVC ({error}); {checkpoint.looks_like(tensors)}") from None
     refined = any(name.startswith(REFINED) for name in tensors)
     if network.config.proposals == "learned" and not refined:
-        raise StoreError(f"{path} has no box refinement: it is for given segments, proposals='ground_truth'")
+        raise StoreError(f"{path} has no box refinement: use it with given segments, proposals='ground_truth'")
     checkpoint.load(network, ours, model="PDVC", path=path)
     return network.eval()
 
@@ -117,7 +117,7 @@ def _config(tensors: Mapping[str, torch.Tensor], settings: Mapping[str, Any]) ->
 
 
 def _ours(state: Tensors) -> Tensors:
-    """Return the tensors by our names: the LSTM's by input, and one bias where two are added."""
+    """Return the tensors with our names: the LSTM's weights split by input, and its two biases added."""
     state = dict(state)
     word_query, output = state.pop(f"{RNN}ih_l0"), state.pop(f"{RNN}hh_l0")
     width = output.shape[1]

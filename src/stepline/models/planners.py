@@ -1,7 +1,7 @@
-"""The planners of Open-Event Procedure Planning (Wu et al., Sec. 5.2): from what is seen to a vector for each action.
+"""The planners of Open-Event Procedure Planning (Wu et al., Sec. 5.2): from observations to a vector for each action.
 
-Both read (B, 6 D): three rows of video features where the plan starts and three where it ends, one after the other.
-They give (B, T, E), to be compared with the text features of actions. The layers are those of the released models.
+Both take (B, 6 D): three rows of video features at the start of the plan and three at its end, concatenated. They
+return (B, T, E), to be compared with the text features of actions. The layers are those of the released models.
 """
 
 import torch
@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 
 class MlpPlanner(nn.Module):
-    """Three layers, of which the last is T in parallel.
+    """Three linear layers; the last consists of T parallel ones.
 
-    observation: D, of a row of video features. text: E, of a text feature. horizon: T. dropout: after the first two.
+    observation: D, the size of a row of video features. text: E, the size of a text feature. horizon: T. dropout: after
+    the first two layers.
     """
 
     def __init__(self, observation: int, text: int, horizon: int, dropout: float = 0.3) -> None:
@@ -25,10 +26,10 @@ class MlpPlanner(nn.Module):
 
 
 class TransformerPlanner(nn.Module):
-    """The same three layers without dropout, then one layer of attention over the T vectors, with one head.
+    """The same three layers without dropout, then one transformer layer with one head over the T vectors.
 
-    Sinusoidal positions are added before it (Vaswani et al. 2017, Sec. 3.5); it normalises after each of its parts.
-    observation, text, horizon: as of ``MlpPlanner``.
+    Sinusoidal positions are added before it (Vaswani et al. 2017, Sec. 3.5); it is post-norm. observation, text,
+    horizon: as in ``MlpPlanner``.
     """
 
     positions: Tensor
@@ -52,11 +53,11 @@ def _encoder(observation: int, dropout: float) -> list[nn.Module]:
 
 
 def _heads(observation: int, text: int, horizon: int) -> list[nn.Module]:
-    """Return one linear layer that is ``horizon`` parallel ones: PyTorch draws by the number of inputs, here theirs."""
+    """Return ``horizon`` parallel linear layers as one. PyTorch's initialisation depends only on the inputs."""
     return [nn.Linear(2 * observation, horizon * text), nn.Unflatten(-1, (horizon, text))]
 
 
 def _positions(horizon: int, dimension: int) -> Tensor:
-    """Return (horizon, dimension) sines (even places) and cosines (odd ones)."""
+    """Return (horizon, dimension) sines (even indices) and cosines (odd indices)."""
     waves = torch.arange(horizon)[:, None] / 10000 ** (torch.arange(0, dimension, 2) / dimension)
     return torch.stack([waves.sin(), waves.cos()], dim=-1).flatten(1)[:, :dimension]

@@ -1,11 +1,12 @@
-"""ProcNet: the steps of a video by scored anchors, and a sequence over them.
+"""ProcNet: the steps of a video from scored anchors and a sequence model over them.
 
 Zhou, Xu and Corso, "Towards Automatic Learning of Procedures from Web Instructional Videos", AAAI 2018; Batra et al.
-(arXiv 2209.15501) compare with a PyTorch version of their own. Where that and the Lua code of the authors differ: the
-two directions of the context are aligned (not in Lua), the end of the sequence is trained (not in PyTorch), and a
-segment's content is the mean of its own rows (in PyTorch their sum over all rows of the video). Samples are drawn among
-all proposals; in both codes they are met kernel by kernel, in PyTorch without a limit. As in both, offsets are learned
-by the boundaries they lead to, in rows, here averaged over positives (in PyTorch over all proposals).
+(arXiv 2209.15501) compare with their own PyTorch version. Differences between that version, the authors' Lua code and
+this module: the two directions of the context are aligned (not in Lua); the end of the sequence is trained (not in
+PyTorch); the content of a segment is the mean of its own rows (in PyTorch, their sum over all rows of the video).
+Samples are drawn among all proposals; both codes draw them kernel by kernel, PyTorch without a limit. As in both codes,
+the loss of offsets is computed on the resulting boundaries, in rows; here it is averaged over positives (in PyTorch,
+over all proposals).
 """
 
 from dataclasses import dataclass
@@ -20,15 +21,15 @@ from stepline.models.matching import temporal_order
 
 @dataclass(frozen=True, kw_only=True)
 class ProcNetConfig:
-    """Sizes and the rules of training.
+    """Sizes and training options.
 
-    feature_dim: D, of a row of features. length: L, rows of a video. hidden: of the recurrent network over rows, in
-    each direction, and of what the anchors see. kernels: the first length of an anchor, the step to the next, how many,
-    in rows. pool: how many kernels and how many rows make one cell of the sequence. offset_scale: the most that an
-    offset is, of a centre in lengths of the anchor, of a length as a logarithm (1 in PyTorch, 0.1 in Lua). dropout:
-    before the choice of a cell. max_segments: where decoding stops at the latest. positives, negatives: samples of a
-    video; negatives stand in for positives that there are not. positive_iou, negative_iou: a positive has at least the
-    one with some segment, a negative less than the other with all.
+    feature_dim: D, the size of a row of features. length: L, rows of a video. hidden: the size of the recurrent network
+    over rows, per direction, and of the anchors' input. kernels: anchor lengths in rows: the first, the step, and the
+    number. pool: the numbers of kernels and rows that form one cell of the sequence. offset_scale: the maximum offset,
+    of a centre in anchor lengths, of a length as a logarithm (1 in PyTorch, 0.1 in Lua). dropout: before the choice of
+    a cell. max_segments: the maximum number of decoded segments. positives, negatives: samples per video; negatives
+    replace missing positives. positive_iou, negative_iou: a positive has at least the former IoU with some segment, a
+    negative less than the latter with all segments.
     """
 
     feature_dim: int = 512
@@ -46,9 +47,9 @@ class ProcNetConfig:
 
 
 class Proposals(NamedTuple):
-    """Of each kernel at each row: logits, (K, L), and segments, (K, L, 2) starts and ends in rows, from 0 to L.
+    """Proposals of each kernel at each row: logits, (K, L), and segments, (K, L, 2) starts and ends in rows, 0 to L.
 
-    Where a kernel does not fit into the video, the logit is 0 and the segment the anchor itself, as in both codes.
+    If a kernel does not fit into the video, the logit is 0 and the segment is the anchor itself, as in both codes.
     """
 
     logits: Tensor
@@ -59,7 +60,7 @@ class ProcNet(nn.Module):
     """The network; a batch is one video."""
 
     def __init__(self, config: ProcNetConfig) -> None:
-        """Raise ValueError where a kernel is longer than the video."""
+        """Raise ValueError if a kernel is longer than the video."""
         super().__init__()
         first, step, count = config.kernels
         self.config, self.sizes = config, [first + step * place for place in range(count)]
@@ -76,7 +77,7 @@ class ProcNet(nn.Module):
         self.choice = nn.Linear(self.cells, self.cells + 1)
 
     def forward(self, features: Tensor) -> Proposals:
-        """Return all proposals in (1, L, D) features; raise ValueError where they have another shape."""
+        """Return all proposals for (1, L, D) features; raise ValueError for any other shape."""
         length, scale = self.config.length, self.config.offset_scale
         if features.shape != (1, length, self.config.feature_dim):
             expected = (1, length, self.config.feature_dim)
@@ -96,8 +97,8 @@ class ProcNet(nn.Module):
     def loss(self, features: Tensor, segments: Tensor) -> Tensor:
         """Return the unweighted sum of the losses of scores, boundaries and sequence.
 
-        features: (1, L, D). segments: (n, 2), n from 1, starts and ends in [0, 1] of the duration, in any order.
-        Samples are drawn by torch's global generator. Raises ValueError where a shape is another one.
+        features: (1, L, D). segments: (n, 2), n at least 1, starts and ends as fractions of the duration, in any order.
+        Samples are drawn with torch's global generator. Raises ValueError for any other shape.
         """
         if segments.ndim != 2 or segments.shape[1] != 2 or not len(segments):
             raise ValueError(f"segments must be (n, 2), n from 1, not {tuple(segments.shape)}")
@@ -113,11 +114,11 @@ class ProcNet(nn.Module):
 
     @torch.no_grad()
     def predict(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (k, 2) segments, in [0, 1] of the duration, and their (k,) scores, in the order of decoding.
+        """Return (k, 2) segments, as fractions of the duration, and their (k,) scores, in the order of decoding.
 
-        features: (1, L, D). The likeliest cell is taken, and the next after it, until that is the end, ``max_segments``
-        at most; a cell stands for its proposal of the highest score. Of equals the first: by kernel, then by row, then
-        the end. A cell may be taken again. What does not lie in the video is left out. Dropout is never applied.
+        features: (1, L, D). Decoding is greedy: the most likely next cell, until the end symbol or ``max_segments``. A
+        cell represents its proposal with the highest score. Ties go to the first kernel, then row, then the end symbol.
+        A cell may be chosen repeatedly. Segments outside the video are dropped. Dropout is never applied.
         """
         scores, cells = self._pooled(self(features))
         chosen: list[int] = []
@@ -134,7 +135,7 @@ class ProcNet(nn.Module):
         return segments[there], scores[chosen][there]
 
     def _pooled(self, proposals: Proposals) -> tuple[Tensor, Tensor]:
-        """Return the (C,) scores in [0, 1] and the (C, 2) segments, without gradient, of the best of each cell."""
+        """Return the (C,) scores in [0, 1] and (C, 2) segments of the best proposal in each cell, without gradient."""
         pooled = functional.max_pool2d(
             proposals.logits.sigmoid()[None], self.config.pool, ceil_mode=True, return_indices=True
         )
@@ -142,7 +143,7 @@ class ProcNet(nn.Module):
         return scores, proposals.segments.detach().flatten(0, 1)[index]
 
     def _inputs(self, features: Tensor, scores: Tensor, cells: Tensor, previous: Tensor) -> Tensor:
-        """Return the (1, T, 3C) inputs of the sequence after the (T,) previous cells, C where there is none."""
+        """Return the (1, T, 3C) inputs of the sequence after the (T,) previous cells; C means no previous cell."""
         row = torch.arange(self.config.length, device=features.device)
         start, end = torch.cat([cells, cells.new_tensor([[0, self.config.length]])])[previous, :, None].unbind(1)
         within = ((start < row + 1) & (row < end)).to(features.dtype)

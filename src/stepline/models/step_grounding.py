@@ -1,9 +1,8 @@
-"""MT+BCE, the multimodal transformer of HT-Step (Afouras et al., 2023): when each step of an article is shown.
+"""MT+BCE, the multimodal transformer of HT-Step (Afouras et al., 2023), which predicts when each step is shown.
 
-The paper builds it on the code of TAN and the sizes of VINA (Mavroudi et al., 2023), which was not released. It is
-TAN's joint encoder alone: projected rows and sentences with positions, then the transformer. The branch of TAN in which
-the video has an encoder of its own is not on the way to the joint encoder's outputs, which are all that the paper
-scores, and has no part here.
+The paper uses the code of TAN with the sizes of VINA (Mavroudi et al., 2023), which was not released. This is TAN's
+joint encoder only: projected rows and sentences with positions, then the transformer. TAN's branch with a separate
+video encoder does not affect the outputs of the joint encoder, which are all that the paper scores, so it is omitted.
 """
 
 from collections.abc import Sequence
@@ -22,10 +21,10 @@ from stepline.models.tan_config import StepGroundingConfig
 
 
 class Articles(NamedTuple):
-    """B videos beside the sentences of their articles, filled up.
+    """B videos with the sentences of their articles, padded.
 
-    features: (B, T, D). there: (B, T), which rows there are. start: (B,), the position of the first row of each.
-    texts: (B, N, E). step: (B, N), the place of a sentence's step in the article, from 0; -1 where no sentence is.
+    features: (B, T, D). there: (B, T), False for padding. start: (B,), the position of the first row of each video.
+    texts: (B, N, E). step: (B, N), the index of a sentence's step in the article, -1 for padding.
     """
 
     features: Tensor
@@ -36,21 +35,21 @@ class Articles(NamedTuple):
 
     @property
     def counted(self) -> Tensor:
-        """Return the (B, T, K) truth values of what is said of a second and a step that there are."""
+        """Return the (B, T, K) mask of pairs of second and step that are not padding."""
         steps = torch.arange(int(self.step.max()) + 1, device=self.step.device)
         return self.there[..., None] & (steps <= self.step.amax(dim=1, keepdim=True))[:, None]
 
 
 class StepGrounding(JointEncoder):
-    """The network. A sentence's position is that of its step in the article."""
+    """The network. The position of a sentence is the index of its step in the article."""
 
     config: StepGroundingConfig
 
     def forward(self, articles: Articles) -> Tensor:
-        """Return the (B, T, K) logits of each second showing each step: cosines of their outputs over 0.07.
+        """Return the (B, T, K) logits that each second shows each step: cosines of their outputs divided by 0.07.
 
-        A step of several sentences is the maximum of their outputs. Where there are more rows than positions, all
-        positions are interpolated to that many. Raises ValueError where an article has more steps than positions.
+        The output of a step with several sentences is the maximum of theirs. If there are more rows than positions, the
+        positions are interpolated. Raises ValueError if an article has more steps than positions.
         """
         n, steps = articles.features.shape[1], int(articles.step.max()) + 1
         if steps > self.config.positions:
@@ -72,9 +71,9 @@ class StepGrounding(JointEncoder):
         return functional.normalize(video[-1], dim=2) @ of_steps.transpose(1, 2) / TEMPERATURE
 
     def loss(self, articles: Articles, shown: Tensor) -> Tensor:
-        """Return the binary cross-entropy of (B, T, K) truth values, a mean over what is ``counted``.
+        """Return the binary cross-entropy for (B, T, K) labels, averaged over the ``counted`` pairs.
 
-        A step that no segment shows is false in all seconds.
+        A step without segments is false in all seconds.
         """
         every = functional.binary_cross_entropy_with_logits(self(articles), shown.float(), reduction="none")
         counted = articles.counted
@@ -82,7 +81,7 @@ class StepGrounding(JointEncoder):
 
 
 def _of_steps(texts: Tensor, step: Tensor, steps: int) -> Tensor:
-    """Return the (B, steps, C) maxima over each step's rows of (B, N, C); zeros where a step has none."""
+    """Return the (B, steps, C) maxima over each step's rows of (B, N, C); zeros for a step without rows."""
     place = step.where(step >= 0, steps)[..., None].expand_as(texts)
     pooled = texts.new_zeros(len(texts), steps + 1, texts.shape[2])
     return pooled.scatter_reduce(1, place, texts, "amax", include_self=False)[:, :steps]
@@ -92,7 +91,7 @@ class Sentences:
     """The sentences of all steps in one table, with a row of zeros after them."""
 
     def __init__(self, sentences: Sequence[Rows], device: torch.device | str = "cpu") -> None:
-        """Take the (n, E) vectors of each step's n sentences; raise ValueError where a step has none."""
+        """Store the (n, E) vectors of each step's n sentences; raise ValueError if a step has none."""
         self.counts = np.array([len(each) for each in sentences])
         if not self.counts.all():
             raise ValueError(f"step {int(self.counts.argmin())} has no sentence")
@@ -101,7 +100,7 @@ class Sentences:
         self.table = torch.from_numpy(table).to(device)
 
     def beside(self, videos: Sequence[Rows], candidates: Sequence[NDArray[np.int64]], start: Tensor) -> Articles:
-        """Return videos' rows beside the sentences of the steps of their articles; start: see ``Articles``."""
+        """Return the rows of videos with the sentences of their articles; start: see ``Articles``."""
         device = self.table.device
         n = max(int(self.counts[each].sum()) for each in candidates)
         rows, step = np.full((len(videos), n), len(self.table) - 1), np.full((len(videos), n), -1)
@@ -121,7 +120,7 @@ class Sentences:
 def per_second(model: StepGrounding, video: GroundedVideo, sentences: Sequence[Rows]) -> NDArray[np.float64]:
     """Return the (T, K) confidences in [0, 1] that each second shows each step of the video's article.
 
-    sentences: of all steps, by their numbers, as ``fit_step_grounding`` has them.
+    sentences: of all steps, by step index, as in ``fit_step_grounding``.
     """
     table = Sentences([sentences[step] for step in video.candidates], model.video_pre_proj.weight.device)
     every = np.arange(len(video.candidates))
@@ -133,7 +132,7 @@ def per_second(model: StepGrounding, video: GroundedVideo, sentences: Sequence[R
 def ground(
     model: StepGrounding, video: GroundedVideo, sentences: Sequence[Rows], config: BlobConfig | None = None
 ) -> GroundedSegments:
-    """Return the segments that ``blobs`` finds in the confidences of ``per_second``, cut to the video's length."""
+    """Return the segments that ``blobs`` finds in the confidences of ``per_second``, clipped to the video."""
     found = blobs(per_second(model, video, sentences), config)
     inside = found.start_s < video.duration_s
     end_s = np.minimum(found.end_s, video.duration_s)[inside]

@@ -1,4 +1,4 @@
-"""Training of MT+BCE: whole videos beside their articles, each second and step by binary cross-entropy."""
+"""Training of MT+BCE on whole videos and their articles, with binary cross-entropy for each second and step."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,13 @@ from stepline.models.tan_config import StepGroundingConfig
 from stepline.models.training import fit_head, loaded, restore, shuffled
 
 AT_ONCE = 1 << 14
-"""Rows and sentences, with padding, that are in memory at a time, or those of one video."""
+"""The maximum number of rows and sentences in memory at once, with padding, unless one video has more."""
 
 
 def shown(video: GroundedVideo) -> NDArray[np.bool_]:
-    """Return the (T, K) truth values of seconds t that show steps of the article: floor(start) <= t < ceil(end).
+    """Return the (T, K) labels of seconds t that show steps of the article: floor(start) <= t < ceil(end).
 
-    Raises ValueError where a segment is of a step that is not in the article.
+    Raises ValueError if a segment has a step that is not in the article.
     """
     found = np.zeros((len(video.rows), len(video.candidates)), bool)
     place = {step: number for number, step in enumerate(video.candidates.tolist())}
@@ -35,10 +35,10 @@ def shown(video: GroundedVideo) -> NDArray[np.bool_]:
 
 
 class Batches:
-    """Videos beside their articles, and batches of windows of them."""
+    """Videos with their articles, and batches of windows."""
 
     def __init__(self, videos: Sequence[GroundedVideo], sentences: Sentences, positions: int) -> None:
-        """Take the videos, and the longest window in seconds; raise ValueError as ``shown`` does."""
+        """positions: the maximum length of a window in seconds. Raises ValueError as ``shown`` does."""
         self.videos, self.sentences, self.positions = videos, sentences, positions
         self.shown = [shown(each) for each in videos]
         self.lengths = torch.tensor([len(each.rows) for each in videos]).clamp(max=positions)
@@ -46,10 +46,10 @@ class Batches:
         self.texts = torch.tensor([int(sentences.counts[each.candidates].sum()) for each in videos])
 
     def drawn(self, batch_size: int, seed: int) -> Iterator[Tensor]:
-        """Yield without end batches of permutations of the videos, (n, 3): number, first row, position of that row.
+        """Yield endless batches of permutations of the videos, (n, 3): index, first row, position of that row.
 
-        A window has as many rows as there are positions, or all. The first row is any; its position is below half
-        the rows, as in TAN, as far as the table has positions for the others.
+        A window has as many rows as there are positions, or all rows. The first row is random. As in TAN, its position
+        is random below half the number of rows, if the table has positions for the other rows.
         """
         generator = torch.Generator().manual_seed(seed)
         whole = torch.tensor([len(each.rows) for each in self.videos])
@@ -60,7 +60,7 @@ class Batches:
             yield torch.stack((batch, first, start), dim=1)
 
     def parts(self, batch: Tensor) -> list[Tensor]:
-        """Return a batch in parts of videos of like length, so that padding is little and fits ``AT_ONCE``."""
+        """Return a batch in parts with videos of similar length, to limit padding and to fit ``AT_ONCE``."""
         sizes = torch.stack((self.lengths[batch[:, 0]], self.texts[batch[:, 0]]), dim=1)
         order = sizes.sum(dim=1).argsort(stable=True)
         parts, part, most = [], list[int](), torch.zeros(2, dtype=torch.int64)
@@ -73,14 +73,14 @@ class Batches:
         return [*parts, batch[part]]
 
     def losses(self, model: StepGrounding, batch: Tensor) -> Iterator[Tensor]:
-        """Yield the losses of the parts of a batch; their sum is the mean over all its seconds and steps."""
+        """Yield the losses of the parts of a batch; their sum is the mean over all seconds and steps of the batch."""
         cells = (self.lengths * self.steps)[batch[:, 0]].sum()
         for part in self.parts(batch):
             share = (self.lengths * self.steps)[part[:, 0]].sum() / cells
             yield model.loss(*self.given(part)) * float(share)
 
     def given(self, part: Tensor) -> tuple[Any, ...]:
-        """Return what the loss is given of a part."""
+        """Return the arguments of the loss for a part."""
         device = self.sentences.table.device
         number, first, start = part.unbind(1)
         chosen = [self.videos[each] for each in number.tolist()]
@@ -110,16 +110,16 @@ def fit_step_grounding(
     begin: Path | None = None,
     what: str = "step grounding",
 ) -> None:
-    """Train the network and write the last epoch to ``path``; but for epochs by default as TAN was trained.
+    """Train the network and write the last epoch to ``path``; except for epochs, defaults are those of TAN.
 
-    videos: of which a window of as many rows as there are positions is seen, chosen anew each time, or all. sentences:
-    the (n, E) vectors of each step's sentences, by the steps' numbers; one is its headline alone. batch_size: TAN's is
-    128, VINA's is not known. weight_decay: AdamW's, of weights and tables of positions; none of biases and norms.
-    warm_up: updates over which the learning rate rises from 0, half of all at most, before it falls to 0 by a cosine.
-    begin: a checkpoint of the same network that it begins with, as one of videos by ``narrated_video``.
-    resume: see ``fit_head``. Raises what ``fit_head`` raises, StoreError where ``begin`` is not there or
-    damaged, ConfigError where it is of another network, and ValueError where a step has no sentence or a segment is of
-    a step that is not in its article.
+    videos: each is seen through a random window with as many rows as there are positions, or whole. sentences: the (n,
+    E) vectors of each step's sentences, by step index; one vector is the headline alone. batch_size: 128 for TAN,
+    unknown for VINA. weight_decay: of AdamW, applied to weights and positional tables, not to biases and norms.
+    warm_up: the number of updates in which the learning rate rises from 0, at most half of all, before it falls to 0 by
+    a cosine. begin: an initial checkpoint of the same network, such as one trained on ``narrated_video``s.
+    resume: see ``fit_head``. Raises the errors of ``fit_head``, StoreError if ``begin`` is absent or damaged,
+    ConfigError if it belongs to another network, and ValueError if a step has no sentence or a segment has a step that
+    is not in its article.
     """
     batches = Batches(videos, Sentences(sentences, device), config.positions)
     updates = math.ceil(len(videos) / batch_size)
@@ -133,7 +133,7 @@ def fit_step_grounding(
             try:
                 restore(model, state, "cpu")
             except (KeyError, ValueError) as error:
-                raise ConfigError(f"{begin} is of another network: train it with these sizes ({error})") from None
+                raise ConfigError(f"{begin} is for another network: train it with these sizes ({error})") from None
         return model
 
     def factor(passed: float) -> float:

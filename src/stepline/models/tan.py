@@ -1,6 +1,6 @@
-"""TAN, the temporal alignment network (Han et al., 2022): which sentence is said or shown when.
+"""TAN, the temporal alignment network (Han et al., 2022), which aligns sentences with the seconds of a video.
 
-The names of the parameters are those of the published checkpoints, of github.com/TengdaHan/TemporalAlignNet.
+Parameters are named as in the published checkpoints of github.com/TengdaHan/TemporalAlignNet.
 """
 
 import math
@@ -14,9 +14,9 @@ from torch.nn import functional
 from stepline.models.tan_config import EncoderConfig, TanConfig
 
 DEVIATION = 0.01
-"""Of projections and tables before training."""
+"""The standard deviation of initial projections and tables."""
 TEMPERATURE = 0.07
-"""Cosines are divided by it in losses."""
+"""The temperature of cosines in losses."""
 
 
 class QuickGelu(nn.Module):
@@ -38,7 +38,7 @@ class Attention(nn.Module):
         self.out_proj = nn.Linear(width, width)
 
     def forward(self, rows: Tensor, padding: Tensor | None) -> Tensor:
-        """Return (B, X, C) of that many rows; padding: (B, X), True of rows that are not attended to."""
+        """Return the output for (B, X, C) rows, of the same shape; padding: (B, X), True for masked rows."""
         split = functional.linear(rows, self.in_proj_weight, self.in_proj_bias).view(*rows.shape[:2], 3, self.heads, -1)
         queries, keys, values = split.permute(2, 0, 3, 1, 4).unbind(0)
         mask = None if padding is None else ~padding[:, None, None]
@@ -48,7 +48,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and two linear maps, each of normed rows and added to the rows."""
+    """A pre-norm transformer block: attention and two linear layers, with residual connections."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -64,21 +64,21 @@ class Block(nn.Module):
         nn.init.normal_(outer.weight, std=added)
 
     def forward(self, rows: Tensor, padding: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return (B, X, C) rows after the block, and the first norm of those before it."""
+        """Return the (B, X, C) rows after the block, and the first norm of its input."""
         normed = self.ln_1(rows)
         rows = rows + self.attn(normed, padding)
         return rows + self.mlp(self.ln_2(rows)), normed
 
 
 class Encoder(nn.Module):
-    """Blocks one after another, before training as the release draws them, whichever encoder's they are."""
+    """A sequence of blocks, initialised as in the release."""
 
     def __init__(self, config: EncoderConfig, layers: int) -> None:
         super().__init__()
         self.resblocks = nn.ModuleList(Block(config) for _ in range(layers))
 
     def forward(self, rows: Tensor, padding: Tensor | None) -> list[Tensor]:
-        """Return the (B, X, C) output of each block; of all but the last, the first norm of the next block of it."""
+        """Return the (B, X, C) output of each block, normalised by the next block's first norm, except the last."""
         stages = []
         for block in self.resblocks:
             rows, normed = block(rows, padding)
@@ -108,12 +108,12 @@ class JointEncoder(nn.Module):
             nn.init.normal_(table, std=DEVIATION)
 
     def video_rows(self, features: Tensor, positions: Tensor) -> Tensor:
-        """Return the (B, T, C) rows of (B, T, D) features at positions that ``of_length`` returns."""
+        """Return the (B, T, C) rows for (B, T, D) features and positions from ``of_length``."""
         rows: Tensor = self.ln_video_init(self.video_pre_proj(features)) + self.ln_position_init(positions)
         return rows
 
     def text_rows(self, texts: Tensor) -> Tensor:
-        """Return the (B, N, C) rows of (B, N, E) texts, without positions."""
+        """Return the (B, N, C) rows for (B, N, E) texts, without positions."""
         rows: Tensor = self.ln_text_init(self.text_pre_proj(texts))
         return rows
 
@@ -122,7 +122,7 @@ class JointEncoder(nn.Module):
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Return the stages of the (B, T, C) rows of videos and of the (B, N, C) rows of their texts.
 
-        video_padding, text_padding: (B, T) and (B, N), True of what is not attended to; None for both is nothing.
+        video_padding, text_padding: (B, T) and (B, N), True for padding; both None if there is none.
         """
         n = video.shape[1]
         padding = None
@@ -134,12 +134,12 @@ class JointEncoder(nn.Module):
 
 
 class Aligned(NamedTuple):
-    """What TAN says of A videos with texts and B videos' texts, which are the same ones.
+    """TAN's outputs for A videos and the texts of B videos, which are the same videos.
 
-    dual, joint: (A, stages, T, B, N) cosines of rows with texts. In ``joint`` a text of b is as it is beside video b.
-    dual_alignability, joint_alignability: (B, N, 1) and (B, stages, N, 1) logits; None without the head.
-    dual_video, dual_text: (A, stages, T, C) and (B, N, C) unit vectors. joint_video, joint_text: the joint encoder's
-    outputs, (A, stages, T, C) and (B, stages, N, C).
+    dual, joint: (A, stages, T, B, N) cosines of rows with texts. In ``joint``, the texts of video b are encoded with
+    video b. dual_alignability, joint_alignability: (B, N, 1) and (B, stages, N, 1) logits; None without the head.
+    dual_video, dual_text: (A, stages, T, C) and (B, N, C) unit vectors. joint_video, joint_text: the outputs of the
+    joint encoder, (A, stages, T, C) and (B, stages, N, C).
     """
 
     dual: Tensor
@@ -153,7 +153,7 @@ class Aligned(NamedTuple):
 
 
 class Tan(JointEncoder):
-    """The network: a video's rows alone beside texts alone (dual), and both together (joint)."""
+    """The network: separate encoders of video and texts (dual), and a joint encoder of both."""
 
     config: TanConfig
 
@@ -180,11 +180,11 @@ class Tan(JointEncoder):
         interpolate_from: int | None = None,
         text_interpolate_from: int | None = None,
     ) -> Aligned:
-        """Return what is said of (A, T, D) features and the (A, N, E) texts of the same videos.
+        """Return the outputs for (A, T, D) features and the (A, N, E) texts of the same videos.
 
-        video_padding, text_padding: as of ``joint``. start: the first row's position; the release draws one of
+        video_padding, text_padding: as in ``joint``. start: the position of the first row; the release draws it from
         0..T // 2 - 1, for each branch. interpolate_from, text_interpolate_from: see ``of_length``.
-        Raises ValueError where there are more rows or texts than positions.
+        Raises ValueError if there are more rows or texts than positions.
         """
         video = self.video_rows(
             features, of_length(self.temporal_pos_embed, features.shape[1], start=start, source=interpolate_from)
@@ -218,36 +218,36 @@ class Tan(JointEncoder):
 
 
 def of_length(table: Tensor, length: int, *, start: int = 0, source: int | None = None) -> Tensor:
-    """Return the (length, C) positions from ``start`` on; or the first ``source`` ones, interpolated to the length.
+    """Return the (length, C) positions from ``start`` on, or the first ``source`` positions interpolated to ``length``.
 
-    Interpolation is linear, between the centres of rows. Raises ValueError where the table has too few rows.
+    Interpolation is linear between the centres of rows. Raises ValueError if the table has too few rows.
     """
     if (start + length if source is None else source) > len(table):
-        raise ValueError(f"the table has {len(table)} positions: {source or start + length} are asked for")
+        raise ValueError(f"the table has {len(table)} positions: {source or start + length} are needed")
     if source is None:
         return table[start : start + length]
     return functional.interpolate(table[None, :source].transpose(1, 2), size=length, mode="linear")[0].T
 
 
 def sines(positions: int, width: int) -> Tensor:
-    """Return the (positions, width) table of sines and cosines, over one turn from the first position to the last."""
+    """Return the (positions, width) table of sines and cosines; the positions span one turn."""
     angle = torch.arange(positions) / (positions - 1 + 1e-6) * 2 * math.pi
     angles = angle[:, None] / 10_000 ** (torch.arange(width, dtype=torch.float32) // 2 * 2 / width)
     return torch.stack((angles[:, 0::2].sin(), angles[:, 1::2].cos()), dim=2).flatten(1)
 
 
 def said_at(start_s: Tensor, end_s: Tensor, length: int) -> Tensor:
-    """Return the (B, N, length) rows t of sentences: start <= t < end, of (B, N) times in seconds."""
+    """Return the (B, N, length) mask of the rows t of sentences, start <= t < end, for (B, N) times in seconds."""
     t = torch.arange(length, device=start_s.device)
     return (start_s[..., None] <= t) & (t < end_s[..., None])
 
 
 def contrastive_loss(cosines: Tensor, said: Tensor, text_padding: Tensor) -> Tensor:
-    """Return the loss of TAN's first stage, of a branch's (B, stages, T, B, N) cosines.
+    """Return the loss of TAN's first stage for the (B, stages, T, B, N) cosines of a branch.
 
-    said: (B, N, T), from ``said_at``. text_padding: (B, N). A row that has a text is told from all texts of the batch,
-    and a text that has a row from all rows, padding too, by softmax; both count half. The loss of both branches is the
-    mean of theirs.
+    said: (B, N, T), from ``said_at``. text_padding: (B, N). It is the mean of two softmax losses: each row with a text
+    against all texts of the batch, and each text with a row against all rows, including padding. The loss of both
+    branches is the mean of their losses.
     """
     n, stages, rows = cosines.shape[:3]
     kept = ~text_padding.flatten()

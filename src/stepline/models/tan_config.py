@@ -1,4 +1,4 @@
-"""What the temporal alignment network is made of, and the grounding of an article's steps on its joint encoder."""
+"""The configurations of the temporal alignment network, and of step grounding with its joint encoder."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,10 +6,10 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig:
-    """What a joint encoder of video rows and texts is made of; by default as TAN was released.
+    """A joint encoder of video rows and texts; the defaults are those of the released TAN.
 
-    feature_dim, text_dim: of rows and of texts. width: a multiple of heads. joint_layers: its blocks. positions: rows
-    of the tables of positions, of the video and of texts.
+    feature_dim, text_dim: sizes of rows and texts. width: a multiple of heads. joint_layers: the number of blocks.
+    positions: the length of the positional tables of the video and of texts.
     """
 
     feature_dim: int = 1024
@@ -26,11 +26,10 @@ class EncoderConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TanConfig(EncoderConfig):
-    """What TAN is made of; see ``stepline.models.tan``.
+    """TAN; see ``stepline.models.tan``.
 
-    video_layers: blocks of the video's own encoder. video_positions: a table that is learned, or one of sines.
-    text_positions: whether texts have positions in the joint encoder. alignability: whether a head says which texts
-    can be aligned.
+    video_layers: the number of blocks in the video encoder. video_positions: a learned table, or sines. text_positions:
+    whether texts have positions in the joint encoder. alignability: whether a head predicts which texts can be aligned.
     """
 
     video_layers: int = 6
@@ -41,10 +40,10 @@ class TanConfig(EncoderConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class StepGroundingConfig(EncoderConfig):
-    """What MT+BCE is made of; see ``stepline.models.step_grounding``.
+    """MT+BCE; see ``stepline.models.step_grounding``.
 
-    positions: 1200 by default, the longest video of HT-Step's paper, in seconds; it has 1024 where training begins
-    with a network that was trained on narrations.
+    positions: 1200 by default, the longest video of HT-Step's paper in seconds; 1024 if training starts from a network
+    that was trained on narrations.
     """
 
     positions: int = 1200

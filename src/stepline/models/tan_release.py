@@ -1,4 +1,4 @@
-"""Checkpoints of the released TAN (github.com/TengdaHan/TemporalAlignNet), as networks of ``models.tan``."""
+"""Loads checkpoints of the released TAN (github.com/TengdaHan/TemporalAlignNet) into networks of ``models.tan``."""
 
 import re
 from pathlib import Path
@@ -12,17 +12,17 @@ from stepline.models.tan import Tan, sines
 from stepline.models.tan_config import TanConfig
 
 ONLINE = "online."
-"""What names begin with in a checkpoint of the second stage of training, beside those of its moving average."""
+"""The name prefix in checkpoints of the second training stage, which also contain a moving average."""
 UNUSED = ("mlp.*", "bert.*")
-"""A layer that has no part in the outputs, and the text tower, whose outputs are given."""
+"""A layer that does not affect the outputs, and the text tower, whose outputs are an input here."""
 
 
 def load_released(path: Path, *, text_positions: bool = False, heads: int = 8) -> Tan:
     """Return the network of a released checkpoint, on the CPU, in evaluation mode.
 
-    Its sizes are those of the tensors; text_positions, heads: see ``TanConfig``. Of the second stage of training it is
-    the network that was trained, not the moving average. Raises StoreError where the file is damaged or holds another
-    network. Nothing in the file is executed.
+    Its sizes come from the tensors. text_positions, heads: see ``TanConfig``. From the second training stage, the
+    trained network is loaded, not the moving average. Raises StoreError if the file is damaged or contains another
+    network. No code in the file is executed.
     """
     tensors = checkpoint.state(path, inside=("state_dict",))
     online = {name.removeprefix(ONLINE): each for name, each in tensors.items() if name.startswith(ONLINE)}
@@ -30,7 +30,7 @@ def load_released(path: Path, *, text_positions: bool = False, heads: int = 8) -
 
 
 def network_of(tensors: Tensors, path: Path, *, text_positions: bool = False, heads: int = 8) -> Tan:
-    """Return the network of a released state dict; see ``load_released``. path: where it is from, for errors."""
+    """Return the network of a released state dict; see ``load_released``. path: its file, for error messages."""
     try:
         config = _config(tensors, text_positions, heads)
         with torch.device("meta"):

@@ -1,4 +1,4 @@
-"""TF-IDF of texts among documents."""
+"""TF-IDF vectors of texts."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -6,10 +6,9 @@ from typing import Any
 
 
 def tf_idf(texts: Sequence[str], documents: Sequence[str]) -> Any:
-    """Return the sparse (N, words) vectors of texts, of length 1; zeros of one without a word of the documents.
+    """Return the sparse (N, words) unit vectors of texts; zeros for a text without any word of the documents.
 
-    It is that of Spacewalk-18's baseline: without English stop words, of sublinear frequencies, fitted on the
-    documents.
+    As in Spacewalk-18's baseline: without English stop words, with sublinear frequencies, fitted on the documents.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 

@@ -1,4 +1,4 @@
-"""Training that goes on after a kill, and of heads the epoch of the least validation loss."""
+"""Training that resumes after a kill, and selection of the epoch with the lowest validation loss."""
 
 import copy
 import functools
@@ -27,9 +27,9 @@ Model = TypeVar("Model", bound="torch.nn.Module")
 log = logging.getLogger("stepline")
 
 SHORT_S, WAIT = 0.5, 20
-"""A state that takes longer to write is not written before so many times as long have passed."""
+"""If writing the state takes longer than ``SHORT_S``, the next write waits for ``WAIT`` times as long."""
 MEASURED, LONG_S = 10, 60
-"""Updates, after a first one, by which a fit estimates what it takes; shown where that is longer than so many s."""
+"""A fit estimates its duration from ``MEASURED`` updates after the first, and logs it if it is above ``LONG_S``."""
 
 
 def train(
@@ -52,16 +52,16 @@ def train(
 ) -> None:
     """Train, and write ``kept``, the live tensors of a model by name, to the safetensors file ``path``.
 
-    losses: of a batch, whose sum is brought down, so that no more than one of them must be in memory. updates: of an
-    epoch. rate: the learning rate of an update, from 0 over all epochs. val_loss: after an epoch; the tensors of the
-    least (the first of equals) are written with ``val_loss`` (epochs,); without it the last ones, with ``loss``
-    (updates of all epochs,), of training. clip: the largest norm of the gradient. after: called after an update with
-    how many are done.
-    resume: what says that it is the same fit, as a digest of its data; then the state is kept beside ``path`` after
-    each ``every`` updates, a large one more seldom, and a fit that was killed goes on from it, on a CPU to the same
-    bytes. also: live tensors that it needs beyond ``kept``. what: the name of its progress.
-    Raises FloatingPointError where a loss of training is not finite and there is no validation, or no loss of that is
-    finite, and StoreError where the state is damaged.
+    losses: yields the losses of a batch one by one, so that only one must be in memory; their sum is minimised.
+    updates: per epoch. rate: the learning rate of an update, counted from 0 over all epochs. val_loss: called after
+    each epoch. The tensors with the lowest validation loss (the first in a tie) are written with ``val_loss``
+    (epochs,); without validation, the last tensors are written with the training ``loss`` of each update. clip: the
+    maximum norm of the gradient. after: called after each update with the number of finished updates.
+    resume: identifies the fit, such as a digest of its data. If it is given, the state is saved next to ``path`` every
+    ``every`` updates, a large one less often, and a killed fit resumes from it; on a CPU the result has the same bytes.
+    also: further live tensors of the state. what: the name in the progress display.
+    Raises FloatingPointError if a training loss is not finite and there is no validation, or if no validation loss is
+    finite. Raises StoreError if the state is damaged.
     """
     import torch
     from safetensors.torch import save_file
@@ -101,7 +101,7 @@ class _Clock:
         self.start_s = 0.0
 
     def updated(self) -> None:
-        """Count an update; after some of them, say what all take."""
+        """Count an update; after the first few, log the estimated duration."""
         import torch
 
         self.done += 1
@@ -124,7 +124,7 @@ class _Clock:
 def _update(
     optimiser: "torch.optim.Optimizer", losses: "Iterable[torch.Tensor]", rate: float, clip: float
 ) -> "list[torch.Tensor]":
-    """Update by the sum of the losses, and return them."""
+    """Update with the sum of the losses, and return the losses."""
     import torch
 
     for group in optimiser.param_groups:
@@ -141,7 +141,7 @@ def _update(
 
 
 def shuffled(size: int, batch_size: int, seed: int, *, full: bool = False) -> "Iterator[torch.Tensor]":
-    """Yield without end batches of permutations of 0..``size`` - 1, drawn one after another, full ones or all."""
+    """Yield endless batches of successive permutations of 0..``size`` - 1; only full batches if ``full``."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
@@ -152,9 +152,9 @@ def shuffled(size: int, batch_size: int, seed: int, *, full: bool = False) -> "I
 
 
 class _State:
-    """All that the next update depends on, also in a file beside the result.
+    """The state that the next update depends on, also saved in a file next to the result.
 
-    found: the losses so far. best: the tensors of the least of validation.
+    found: the losses so far. best: the tensors with the lowest validation loss.
     """
 
     def __init__(
@@ -175,13 +175,13 @@ class _State:
         self._written = self._took = 0.0
 
     def validated(self, loss: float) -> None:
-        """Take the loss of validation, and the tensors as they are where it is the least so far."""
+        """Record a validation loss, and copy the tensors if it is the lowest so far."""
         if loss < min(filter(math.isfinite, self.found), default=math.inf):
             self.best = {name: value.detach().to("cpu", copy=True) for name, value in self._live["kept"].items()}
         self.found.append(loss)
 
     def write(self, done: int) -> None:
-        """Write the state after so many updates, unless that took long not long ago."""
+        """Write the state after ``done`` updates, unless a recent write took long."""
         import torch
         from safetensors.torch import save_file
 
@@ -200,7 +200,7 @@ class _State:
         self._took = self._written - begun if self._written - begun > SHORT_S else 0.0
 
     def read(self) -> int:
-        """Go on from the file, and return how many updates were done then: 0 where there is none of this fit."""
+        """Restore the state from the file and return its number of finished updates; 0 if it is not of this fit."""
         import torch
         from safetensors import SafetensorError, safe_open
 
@@ -261,21 +261,20 @@ def fit_head(
     groups: "Callable[[Model], list[dict[str, Any]]] | None" = None,
     what: str = "fit",
 ) -> None:
-    """Train what ``make`` returns with Adam, and write the epoch of the least validation loss; see ``train``.
+    """Train the result of ``make`` with Adam, and write the epoch with the lowest validation loss; see ``train``.
 
-    losses: of a batch, whose samples are given as a part of a permutation of 0..``size`` - 1. val_loss: None where
-    there is none: then the last epoch is written. resume: then the state is kept after each epoch. weight_decay: added
-    to the gradient, or ``decoupled`` from it, as AdamW has it. betas: Adam's. factor: what the learning rate is
-    multiplied by in an update, of the epochs before it, the part of its own among them: 1.25 after a quarter of the
-    second. steps: updates of an epoch, each of a full batch of permutations that are drawn one after another; None is
-    one pass over a permutation, its last batch what is left.
-    average: the share d that an average of the parameters a keeps of itself after update k, from 1 over all epochs, in
-    a = d a + (1 - d) parameters; it begins as the model does, and is what is validated and kept. fused: Adam in one
-    pass over the parameters, some five times as fast, equal but for rounding. batches: without end, in place of those
-    of permutations. groups: the model's parameters as torch's optimisers take groups of them, with what differs from
-    group to group, but for the learning rate; None is one group of all.
-    Raises ConfigError where no validation loss is finite, where a loss says by FloatingPointError that it is not, or
-    where ``steps`` is given and no batch is full.
+    losses: of a batch, given as indices from a permutation of 0..``size`` - 1. val_loss: if it is None, the last epoch
+    is written. resume: if it is given, the state is saved after each epoch. weight_decay: added to the gradient, or
+    ``decoupled`` from it as in AdamW. betas: of Adam. factor: the factor on the learning rate as a function of the
+    epochs before the update, fractions included: 1.25 after a quarter of the second epoch. steps: updates per epoch,
+    each with a full batch of successive permutations; None means one pass over a permutation, with a smaller last
+    batch.
+    average: the decay d of a parameter average a at update k, counted from 1 over all epochs: a = d a + (1 - d)
+    parameters. The average starts at the initial parameters; it is validated and written. fused: run Adam in one pass
+    over the parameters, about five times faster and equal up to rounding. batches: endless, instead of permutations.
+    groups: parameter groups as in torch's optimisers, with options other than the learning rate; None means one group.
+    Raises ConfigError if no validation loss is finite, if a loss raises FloatingPointError, or if ``steps`` is given
+    and no batch is full.
     """
     import torch
 
@@ -325,7 +324,7 @@ def fit_head(
 
 
 def blend(average: "torch.nn.Module", model: "torch.nn.Module", share: float) -> None:
-    """Let the parameters of an average keep their share, and take the rest from a model's."""
+    """Update the parameters of an average with those of a model."""
     import torch
 
     if share == 1:
@@ -337,12 +336,12 @@ def blend(average: "torch.nn.Module", model: "torch.nn.Module", share: float) ->
 
 @contextmanager
 def loaded(path: Path) -> Iterator[dict[str, NDArray[np.float32]]]:
-    """Yield what is in the checkpoint ``path``; raise StoreError where it is damaged or does not fit its use."""
+    """Yield the content of the checkpoint ``path``; raise StoreError if it is damaged or does not fit its use."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     if not path.exists():
-        raise StoreError(f"{path} is not there: run `stepline fit`")
+        raise StoreError(f"{path} does not exist: run `stepline fit`")
     try:
         check(path)
         yield load_file(path)

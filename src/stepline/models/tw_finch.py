@@ -12,20 +12,19 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 STEPS = 2.0**40
-"""Cosine distances are whole multiples of 1/STEPS, so that equal ones are equal however a matrix product sums."""
+"""Cosine distances are rounded to multiples of 1/STEPS, so that ties do not depend on the order of summation."""
 
 
 def tw_finch(features: NDArray[Any], n_segments: int, *, block: int = 1024) -> Labels:
-    """Return the cluster of each of (n, D) rows in time order, (n,), numbered by first appearance from 0.
+    """Return the cluster of each of (n, D) rows in temporal order, (n,), numbered from 0 by first appearance.
 
     The distance of two clusters is the cosine distance of their mean features times the difference of their mean times;
-    a zero feature has cosine distance 1. Each cluster is joined to its nearest one, of equally near ones the first,
-    again and again. From the coarsest such partition of at least ``n_segments`` clusters, the nearest two are joined
-    until ``n_segments`` are left, of equally near pairs the first. Where already the first partition has fewer, it is
-    returned, as the published code does.
+    a zero feature has cosine distance 1. Each cluster is repeatedly joined to its nearest one, the first in a tie. From
+    the coarsest partition with at least ``n_segments`` clusters, the nearest pair, the first in a tie, is joined until
+    ``n_segments`` remain. If the first partition already has fewer clusters, it is returned, as in the published code.
 
-    ``block`` rows are compared with ``block`` rows at once; the result does not depend on it.
-    Raises ConfigError where ``n_segments`` is below 1.
+    ``block`` rows are compared with ``block`` rows at once; this does not affect the result.
+    Raises ConfigError if ``n_segments`` is below 1.
     """
     if n_segments < 1:
         raise ConfigError(f"{n_segments} segments are not allowed: give at least 1")
@@ -43,7 +42,7 @@ def tw_finch(features: NDArray[Any], n_segments: int, *, block: int = 1024) -> L
 
 @dataclass(frozen=True)
 class _Clusters:
-    """m clusters in order of their first rows. sums: (m, D) of features. ticks: (m,) of 1..n. counts: (m,) of rows."""
+    """m clusters ordered by first row. sums: (m, D), of features. ticks: (m,), sums of 1..n. counts: (m,), of rows."""
 
     sums: NDArray[Any]
     ticks: Labels
@@ -51,12 +50,12 @@ class _Clusters:
 
     @property
     def times(self) -> Floats:
-        """The (m,) mean times, in rows: a unit in common changes nothing."""
+        """The (m,) mean times in rows. The unit of time does not affect the result."""
         times: Floats = self.ticks / self.counts
         return times
 
     def units(self) -> Floats:
-        """Return the (m, D) mean features, scaled to length 1."""
+        """Return the (m, D) mean features, scaled to unit length."""
         units = self.sums.astype(np.float64)
         norms = np.sqrt(np.einsum("md,md->m", units, units))
         units /= np.where(norms == 0, 1, norms)[:, None]
@@ -74,7 +73,7 @@ class _Clusters:
 
 
 def _distances(units: Floats, times: Floats, rows: Any, columns: Any) -> Floats:
-    """Return the distances, times STEPS, of some clusters (rows) to some (columns)."""
+    """Return the distances, times STEPS, of some clusters (rows) to others (columns)."""
     distances: Floats = units[rows] @ units[columns].T
     np.subtract(1, distances, out=distances)
     distances *= STEPS
@@ -85,10 +84,10 @@ def _distances(units: Floats, times: Floats, rows: Any, columns: Any) -> Floats:
 
 
 def _nearest(units: Floats, times: Floats, block: int) -> tuple[Labels, Floats]:
-    """Return each cluster's nearest other one and the distance to it; of equally near ones the first.
+    """Return each cluster's nearest other cluster, the first in a tie, and the distance to it.
 
-    A block of pairs serves its rows and its columns. Blocks come in an order in which each cluster meets the others
-    from the first to the last, so what is equally near and later changes nothing.
+    A block of pairs is used for its rows and its columns. The order of blocks ensures that each cluster meets the
+    others from first to last, so later clusters at an equal distance change nothing.
     """
     nearest, least = np.zeros(len(times), np.int64), np.full(len(times), np.inf)
 
@@ -120,10 +119,10 @@ def _joined(nearest: Labels) -> Labels:
 
 
 def _join_pairs(clusters: _Clusters, units: Floats, nearest: Labels, least: Floats, n_segments: int) -> Labels:
-    """Join the nearest two clusters until ``n_segments`` are left; return what each has become, (m,).
+    """Join the nearest two clusters until ``n_segments`` remain; return the new cluster of each, (m,).
 
-    Only the joined cluster and those whose nearest was one of its parts are compared with all again. The arguments are
-    overwritten.
+    Only the joined cluster, and clusters whose nearest was one of its parts, are compared with all others again. The
+    arguments are overwritten.
     """
     sums, ticks, counts, times = clusters.sums, clusters.ticks, clusters.counts, clusters.times
     became = np.arange(len(times))

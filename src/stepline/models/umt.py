@@ -1,7 +1,8 @@
 """UMT (Liu et al., "UMT: Unified Multi-modal Transformers for Joint Video Moment Retrieval and Highlight Detection",
-CVPR 2022), with the video encoder alone, as HT-Step has it (App. B).
+CVPR 2022), with the video encoder only, as in HT-Step (App. B).
 
-It is as released at github.com/TencentARC/UMT; see ``UmtConfig``. What is random comes from torch's global generator.
+It follows the release at github.com/TencentARC/UMT; see ``UmtConfig``. Random numbers come from torch's global
+generator.
 """
 
 from typing import NamedTuple
@@ -14,14 +15,14 @@ from stepline.models.umt_layers import Decoder, QueryGenerator, VideoEncoder
 from stepline.models.umt_moments import Targets
 
 EPS = 1e-12
-"""Added to probabilities before their logarithm."""
+"""The value added to probabilities before the logarithm."""
 
 
 class Queries(NamedTuple):
-    """B videos of at most T rows with a query of at most L words each.
+    """B videos of at most T rows, with a query of at most L words each.
 
-    rows: (B, T, D); there: (B, T), which are no padding. words: (B, L, E); said: (B, L), which are no padding, at least
-    one of each query.
+    rows: (B, T, D). there: (B, T), False for padding. words: (B, L, E). said: (B, L), False for padding, with at least
+    one word per query.
     """
 
     rows: Tensor
@@ -31,10 +32,10 @@ class Queries(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """What is said of each row, (B, T) each.
+    """The predictions for each row, (B, T) each.
 
-    saliency, center: logits that the row answers the query, and that a moment has its centre there. window, offset: in
-    rows, of the moment whose centre is there.
+    saliency, center: logits that the row answers the query, and that it is the centre of a moment. window, offset: in
+    rows, for the moment with its centre in this row.
     """
 
     saliency: Tensor
@@ -44,7 +45,7 @@ class Scores(NamedTuple):
 
 
 class Umt(nn.Module):
-    """The network that ``UmtConfig`` says, with its losses."""
+    """The network of a ``UmtConfig``, with its losses."""
 
     def __init__(self, config: UmtConfig) -> None:
         super().__init__()
@@ -54,23 +55,23 @@ class Umt(nn.Module):
         self.apply(_start)
 
     def forward(self, queries: Queries) -> Scores:
-        """Return what is said of each row."""
+        """Return the predictions for each row."""
         return self.answer(self.video(queries.rows, queries.there), queries.there, queries.words, queries.said)
 
     def answer(self, memory: Tensor, there: Tensor, words: Tensor, said: Tensor) -> Scores:
-        """Return what is said of each encoded row, (B, T, H); the others: as of ``Queries``."""
+        """Return the predictions for each encoded row, (B, T, H); the other arguments are as in ``Queries``."""
         decoded = self.decoder(self.query(memory, words, said), memory, self.seen(there))
         heads = self.saliency, self.center, self.window, self.offset
         return Scores(*(head(decoded)[..., 0] for head in heads))
 
     def seen(self, there: Tensor) -> Tensor | None:
-        """Return which rows the decoder attends to, None for all."""
+        """Return the mask of the rows that the decoder attends to; None for all rows."""
         return there if self.config.padding == "masked" else None
 
     def losses(self, scores: Scores, there: Tensor, saliency: Tensor, learned: Targets) -> dict[str, Tensor]:
-        """Return the four losses by their names, weighted; saliency: (B, T) labels in [0, 1], of any value in padding.
+        """Return the four weighted losses by name; saliency: (B, T) labels in [0, 1], ignored in padding.
 
-        That of saliency is a mean over rows, those of moments are means over moments.
+        The saliency loss is a mean over rows, the moment losses are means over moments.
         """
         config, real = self.config, there.to(scores.center)
         shares = functional.binary_cross_entropy_with_logits(scores.saliency, saliency, weight=real, reduction="sum")
@@ -88,7 +89,7 @@ class Umt(nn.Module):
 
 
 def _start(module: nn.Module) -> None:
-    """Give a linear map what it has before training."""
+    """Initialise a linear layer."""
     if isinstance(module, nn.Linear):
         nn.init.xavier_normal_(module.weight)
         if module.bias is not None:

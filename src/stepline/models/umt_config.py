@@ -1,4 +1,4 @@
-"""What UMT is made of, trained by and decoded with; see ``stepline.models.umt``."""
+"""The configuration of UMT's network, training and inference; see ``stepline.models.umt``."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,19 +6,19 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class UmtConfig:
-    """What a network is made of; by default the release's for QVHighlights with its video encoder alone.
+    """The network; the defaults are the release's for QVHighlights with its video encoder only.
 
-    feature_dim, text_dim: of rows and of words. hidden: a multiple of heads. decoder_layers: the video encoder has one.
-    positions: the longest video, in rows. dropout: of attention, of feed-forward layers and of positions; of the given
-    rows and words it is video_dropout and text_dropout.
-    unit: seconds from row to row; the release has 2, the features of HT-Step 1.
-    padding: rows that fill up the shorter videos of a batch are ``attended`` by the decoder and count in the mean of
-    the saliency loss, as released, so that what is said of a video depends on its batch; or they are ``masked``.
-    saliency: what is learned to be salient; the rows ``inside`` of the step's segments, or ``ones``: all of them, as
-    the release does where there are no labels.
-    saliency_weight, center_weight, window_weight, offset_weight: of the losses. radius: of the heat about a centre, as
-    a part of the window; sigma: its deviation, as a part of radius + 1.
-    kernel: odd; a centre is the likeliest of so many rows. moments: the most that are said of a video.
+    feature_dim, text_dim: sizes of rows and words. hidden: a multiple of heads. decoder_layers: the video encoder has
+    one layer. positions: the maximum length of a video, in rows. dropout: in attention, feed-forward layers and
+    positions. video_dropout, text_dropout: of the input rows and words.
+    unit: seconds per row; 2 in the release, 1 for HT-Step's features.
+    padding: padding rows are ``attended`` by the decoder and included in the mean of the saliency loss, as in the
+    release, so that the output for a video depends on its batch; or they are ``masked``.
+    saliency: the salient rows in training: ``inside`` the segments of the step, or ``ones``, all rows, as in the
+    release without labels.
+    saliency_weight, center_weight, window_weight, offset_weight: of the losses. radius: of the heat map around a
+    centre, as a fraction of the window. sigma: its standard deviation, as a fraction of radius + 1.
+    kernel: odd; a centre must be the most likely of this number of rows. moments: the maximum number per video.
     """
 
     feature_dim: int
@@ -47,4 +47,4 @@ class UmtConfig:
         if self.hidden % self.heads:
             raise ValueError(f"hidden is {self.hidden}, not a multiple of {self.heads} heads")
         if self.kernel % 2 == 0:
-            raise ValueError(f"kernel is {self.kernel}, which is not odd")
+            raise ValueError(f"kernel is {self.kernel}: it must be odd")

@@ -1,4 +1,4 @@
-"""The steps of a video's article by UMT: each candidate is a query of its own."""
+"""Step grounding with UMT: each candidate step is a separate query."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ from stepline.models.umt_training import spoken
 
 
 def ground(model: Umt, video: GroundedVideo, words: Sequence[Rows]) -> GroundedSegments:
-    """Return up to ``moments`` segments of each candidate step of a video, by a model in evaluation mode.
+    """Return up to ``moments`` segments for each candidate step of a video; the model must be in evaluation mode.
 
-    words: as of ``umt_training.Samples``. Segments of a step may overlap, and end up to a row after the video. Of equal
-    scores that of the earlier candidate comes first, then that of the earlier row.
+    words: as in ``umt_training.Samples``. Segments of a step may overlap, and end up to one row after the video. Equal
+    scores are sorted by candidate, then by row.
     """
     scores = _scores(model, video, words)
     found = moments(scores.center.sigmoid(), scores.window, scores.offset, model.config)
@@ -27,9 +27,9 @@ def ground(model: Umt, video: GroundedVideo, words: Sequence[Rows]) -> GroundedS
 
 
 def per_second(model: Umt, video: GroundedVideo, words: Sequence[Rows]) -> NDArray[np.float32]:
-    """Return the (T, K) probabilities that a moment of each candidate step has its centre in a row.
+    """Return the (T, K) probabilities that a row is the centre of a moment of each candidate step.
 
-    They are what ``ground`` ranks by; saliency has no part in them. See there for the arguments.
+    ``ground`` ranks by them; saliency is not used. The arguments are those of ``ground``.
     """
     found: NDArray[np.float32] = _scores(model, video, words).center.sigmoid().T.cpu().numpy()
     return found
@@ -37,7 +37,7 @@ def per_second(model: Umt, video: GroundedVideo, words: Sequence[Rows]) -> NDArr
 
 @torch.inference_mode()
 def _scores(model: Umt, video: GroundedVideo, words: Sequence[Rows]) -> Scores:
-    """Return what is said of each row for each candidate, (K, T); the video is encoded once."""
+    """Return the predictions for each candidate and row, (K, T); the video is encoded once."""
     device = next(model.parameters()).device
     rows, there = (each.to(device) for each in gather([video.rows], len(video.rows)))
     asked = [each.to(device) for each in spoken([words[step] for step in video.candidates.tolist()])]

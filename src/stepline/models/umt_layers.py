@@ -1,4 +1,4 @@
-"""The layers of UMT: norms come first, and positions are added to queries and keys, never to values."""
+"""The layers of UMT: pre-norm, with positions added to queries and keys, never to values."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ class Attention(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, rows: Tensor, keys: Tensor, values: Tensor, there: Tensor | None) -> Tensor:
-        """Return (B, R, H) of that many rows; there: (B, S), which of the keys are attended to, or None for all."""
+        """Return the output for (B, R, H) rows, with the same shape; there: (B, S), False for masked keys, or None."""
         attended = functional.scaled_dot_product_attention(
             self._split(self.query(rows)),
             self._split(self.key(keys)),
@@ -35,7 +35,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Sequential):
-    """Two linear maps of each row."""
+    """Two linear layers for each row."""
 
     def __init__(self, config: UmtConfig) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class FeedForward(nn.Sequential):
 
 
 class Positions(nn.Module):
-    """A learned vector of each position."""
+    """A learned vector for each position."""
 
     def __init__(self, config: UmtConfig) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Positions(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Return the vectors of (B, T, H) rows; raise ValueError where there are more rows than positions."""
+        """Return the vectors for (B, T, H) rows; raise ValueError if there are more rows than positions."""
         n, positions = rows.shape[1], self.table.shape[1]
         if n > positions:
             raise ValueError(f"{n} rows are more than the {positions} that have a position")
@@ -75,7 +75,7 @@ class VideoEncoder(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(config.hidden) for _ in range(2))
 
     def forward(self, rows: Tensor, there: Tensor) -> Tensor:
-        """Return the encoded rows; there: (B, T), which rows are no padding."""
+        """Return the encoded rows; there: (B, T), False for padding."""
         rows = self.project(self.dropout(rows))
         normed = self.norms[0](rows)
         placed = normed + self.positions(rows)
@@ -85,7 +85,7 @@ class VideoEncoder(nn.Module):
 
 
 class QueryGenerator(nn.Module):
-    """Each row of a video attends to the words, and what it finds is its query: nothing of the row itself is added."""
+    """Attention of each row of a video to the words. There is no residual connection, so the output is the query."""
 
     def __init__(self, config: UmtConfig) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class QueryGenerator(nn.Module):
         self.attention = Attention(config)
 
     def forward(self, memory: Tensor, words: Tensor, said: Tensor) -> Tensor:
-        """Return (B, T, H) queries of encoded rows and (B, L, E) words; said: (B, L), which words are no padding."""
+        """Return (B, T, H) queries for encoded rows and (B, L, E) words; said: (B, L), False for padding."""
         words = self.norm(self.project(self.dropout(words)))
         result: Tensor = self.attention(memory, words, words, said)
         return result
@@ -110,7 +110,7 @@ class DecoderLayer(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(config.hidden) for _ in range(3))
 
     def forward(self, rows: Tensor, memory: Tensor, keys: Tensor, positions: Tensor, there: Tensor | None) -> Tensor:
-        """Return (B, T, H) rows; keys: of the memory; positions: of the rows; there: as of ``Attention``."""
+        """Return (B, T, H) rows; keys: of the memory; positions: of the rows; there: as in ``Attention``."""
         normed = self.norms[0](rows)
         placed = normed + positions
         rows = rows + self.among(placed, placed, normed, there)
@@ -120,7 +120,7 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """The decoder: (B, T, H) queries to rows that heads read."""
+    """The decoder: from (B, T, H) queries to the input of the heads."""
 
     def __init__(self, config: UmtConfig) -> None:
         super().__init__()
@@ -129,14 +129,14 @@ class Decoder(nn.Module):
         self.norm = nn.LayerNorm(config.hidden)
 
     def each(self, rows: Tensor, memory: Tensor, there: Tensor | None) -> Iterator[Tensor]:
-        """Yield the rows after each layer, not normed; there: as of ``Attention``."""
+        """Yield the rows after each layer, without the final norm; there: as in ``Attention``."""
         positions, keys = self.query_positions(rows), memory + self.key_positions(memory)
         for layer in self.layers:
             rows = layer(rows, memory, keys, positions, there)
             yield rows
 
     def forward(self, rows: Tensor, memory: Tensor, there: Tensor | None) -> Tensor:
-        """Return the rows after the last layer, normed."""
+        """Return the normalised rows after the last layer."""
         *_, last = self.each(rows, memory, there)
         result: Tensor = self.norm(last)
         return result

@@ -1,4 +1,4 @@
-"""Segments in seconds as UMT learns them, row by row, and back."""
+"""Conversion between segments in seconds and UMT's targets per row."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,11 +11,12 @@ from stepline.models.umt_config import UmtConfig
 
 
 class Targets(NamedTuple):
-    """What is learned of B videos of T rows, (B, T) each.
+    """The targets of B videos with T rows, (B, T) each.
 
-    center: the heat about the centres of moments, 1 at each. window: the length of the moment whose centre is here;
-    offset: how far the centre is beyond its row; both in rows. weight: 1 in rows with a centre, 0 elsewhere, where
-    window and offset say nothing. moments: how many the batch has, of which several may have their centre in one row.
+    center: a heat map around the centres of moments, 1 at each centre. window: the length of the moment with its centre
+    in this row. offset: the distance of the centre from its row. Both are in rows. weight: 1 in rows with a centre, 0
+    elsewhere, where window and offset are undefined. moments: the number of moments in the batch; several may have
+    their centre in the same row.
     """
 
     center: Tensor
@@ -25,17 +26,17 @@ class Targets(NamedTuple):
     moments: int
 
     def to(self, device: str) -> "Targets":
-        """Return them on a device."""
+        """Return the targets on a device."""
         center, window, offset, weight = (each.to(device) for each in self[:4])
         return Targets(center, window, offset, weight, self.moments)
 
 
 def targets(segments_s: Sequence[Tensor], length: int, config: UmtConfig) -> Targets:
-    """Return the targets of (n, 2) segments of each video, [start, end] in seconds; length: T.
+    """Return the targets for (n, 2) segments of each video, [start, end] in seconds; length: T.
 
-    A moment lasts from the first of its rows to the last, so one of n rows has the window n - 1; one that is shorter
-    than a row has a window below 0. Its centre is the mean of both, not after T - 0.5. Of moments with a centre in one
-    row the last is learned.
+    A moment extends from its first row to its last, so a moment of n rows has the window n - 1, and one shorter than a
+    row has a negative window. Its centre is the mean of both, at most T - 0.5. If several moments have their centre in
+    the same row, the last one is used.
     """
     video = [number for number, of in enumerate(segments_s) for _ in of]
     spans_s = torch.cat([*segments_s]).float() - torch.tensor([0, config.unit])
@@ -53,10 +54,10 @@ def targets(segments_s: Sequence[Tensor], length: int, config: UmtConfig) -> Tar
 
 
 def moments(center: Tensor, window: Tensor, offset: Tensor, config: UmtConfig) -> Tensor:
-    """Return (B, n, 3) moments of (B, T) centres' probabilities, windows and offsets: start, end in seconds, score.
+    """Return (B, n, 3) moments (start and end in seconds, score) for (B, T) centre probabilities, windows and offsets.
 
-    The rows with the highest scores, the first of equals, the best first; none is suppressed but by ``kernel``. A
-    moment is of at least one row, and inside of the T rows.
+    They come from the rows with the highest scores, best first; the first row wins a tie. Only ``kernel`` suppresses
+    rows. A moment has at least one row and lies inside the T rows.
     """
     length = center.shape[1]
     highest = functional.max_pool1d(center, config.kernel, stride=1, padding=config.kernel // 2)

@@ -1,4 +1,4 @@
-"""Checkpoints of the released UMT (github.com/TencentARC/UMT) with the video encoder alone, as networks of ``umt``."""
+"""Loads checkpoints of the released UMT (github.com/TencentARC/UMT), video encoder only, into networks of ``umt``."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from stepline.models.umt import Umt
 from stepline.models.umt_config import UmtConfig
 
 OTHERS = ("audio_enc.", "cross_enc.")
-"""What the names of the parts begin with that a network with the video encoder alone lacks."""
+"""The name prefixes of parts that a network with only the video encoder does not have."""
 PROJECT, WORDS = "video_enc.mapping.linear.weight", "query_gen.mapping.linear.weight"
 TABLE = "video_enc.pos_enc.pe"
 NAMES = (
@@ -40,22 +40,22 @@ NAMES = (
     (r"^query_gen\.", "query."),
     (r"^query_dec\.", "decoder."),
 )
-"""Parts of the released names and ours, one after another."""
+"""Replacements from released names to ours, applied in order."""
 
 
 def load_released(path: Path, **settings: Any) -> Umt:
     """Return the network of a released checkpoint, on the CPU, in evaluation mode.
 
-    Its sizes are those of the tensors. settings: other fields of ``UmtConfig``: the released networks have ``unit=2``.
-    Raises StoreError where the file is damaged or holds another network. Nothing in the file is executed.
+    Its sizes come from the tensors. settings: other fields of ``UmtConfig``; the released networks have ``unit=2``.
+    Raises StoreError if the file is damaged or contains another network. No code in the file is executed.
     """
     return network_of(checkpoint.state(path, inside=("state_dict",)), path, **settings)
 
 
 def network_of(tensors: Tensors, path: Path, **settings: Any) -> Umt:
-    """Return the network of a released state dict; see ``load_released``. path: where it is from, for errors."""
+    """Return the network of a released state dict; see ``load_released``. path: its file, for error messages."""
     if any(name.startswith(OTHERS) for name in tensors):
-        raise StoreError(f"{path} is UMT with an audio encoder: take one with the video encoder alone, or train it")
+        raise StoreError(f"{path} is UMT with an audio encoder: use one with only the video encoder, or train one")
     try:
         with torch.device("meta"):
             network = Umt(_config(tensors, settings))
@@ -81,7 +81,7 @@ def _config(tensors: Tensors, settings: dict[str, Any]) -> UmtConfig:
 
 
 def our_name(name: str) -> str:
-    """Return our name of a released tensor."""
+    """Return our name for a released tensor."""
     for pattern, replacement in NAMES:
         name = re.sub(pattern, replacement, name)
     return name

@@ -1,4 +1,4 @@
-"""Training of UMT, a sample for each step that a video has segments of."""
+"""Training of UMT, with one sample for each step with segments in a video."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,11 +15,11 @@ from stepline.models.umt_config import UmtConfig
 from stepline.models.umt_moments import Targets, targets
 
 POOL = 16
-"""Batches of samples that are sorted by length together."""
+"""The number of batches whose samples are sorted by length together."""
 
 
 class Sample(NamedTuple):
-    """A step of a video, which has (n, 2) segments of it, in seconds."""
+    """A step and its (n, 2) segments in a video, in seconds."""
 
     video: int
     step: int
@@ -27,10 +27,10 @@ class Sample(NamedTuple):
 
 
 class Samples:
-    """The steps that videos have segments of: for each video, in the order of its article.
+    """The steps with segments, for each video in the order of its article.
 
-    words: of each step, (L, E) vectors of its words, or one of its sentence. Rows are read when a batch needs them.
-    Raises ValueError where a step that is learned has no words.
+    words: for each step, (L, E) vectors of its words, or one vector of its sentence. Rows are read when a batch needs
+    them. Raises ValueError if a step with segments has no words.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Samples:
             raise ValueError(f"step {silent[0]} has no words")
 
     def loss(self, model: Umt, batch: Tensor) -> Tensor:
-        """Return the loss on a batch of samples' numbers."""
+        """Return the loss on a batch of sample indices."""
         queries, saliency, learned = self.batch(batch)
         return torch.stack([*model.losses(model(queries), queries.there, saliency, learned).values()]).sum()
 
@@ -70,7 +70,7 @@ class Samples:
 
 
 def spoken(words: Sequence[Rows]) -> tuple[Tensor, Tensor]:
-    """Return the words of queries, (B, L, E) float32, 0 behind the last of each, and which there are, (B, L)."""
+    """Return the words of queries, (B, L, E) float32, padded with 0, and their mask, (B, L)."""
     return gather(words, max(map(len, words)))
 
 
@@ -89,12 +89,12 @@ def fit_umt(
     resume: str = "",
     what: str = "umt",
 ) -> None:
-    """Train the network and write what it is after the last epoch to ``path``; by default as HT-Step has it (App. B).
+    """Train the network and write its last epoch to ``path``; the defaults are those of HT-Step (App. B).
 
-    words: see ``Samples``. Steps without a segment in a video are not learned of it: UMT has no target for them. The
-    learning rate is constant and gradients are not clipped, as released; weight_decay: Adam's, added to the gradient.
-    Batches are of samples of about one length, see ``bucketed``. resume: see ``fit_head``. Raises what ``fit_head`` and
-    ``Samples`` raise, and ConfigError where nothing can be learned.
+    words: see ``Samples``. Steps without a segment in a video are not samples, because UMT has no target for them. As
+    in the release, the learning rate is constant and gradients are not clipped. weight_decay: of Adam, added to the
+    gradient. Batches contain samples of similar length, see ``bucketed``. resume: see ``fit_head``. Raises the errors
+    of ``fit_head`` and ``Samples``, and ConfigError if there are no samples.
     """
     samples = Samples(videos, words, config, device)
     if not samples.samples:
@@ -119,10 +119,10 @@ def fit_umt(
 
 
 def bucketed(lengths: Tensor, batch_size: int, seed: int) -> Iterator[Tensor]:
-    """Yield without end batches of 0..N - 1 whose samples have about one of the N ``lengths``.
+    """Yield endless batches of indices 0..N - 1 whose samples have similar ``lengths``, (N,).
 
-    Each epoch is a permutation; of it, ``POOL`` batches after another are sorted by length (equal ones as they were
-    drawn) and cut, and all batches come in random order. One batch of an epoch may be smaller.
+    Each epoch is a permutation. Groups of ``POOL`` batches are sorted by length (stable) and split into batches, which
+    are then shuffled. One batch per epoch may be smaller.
     """
     generator = torch.Generator().manual_seed(seed)
     while True:

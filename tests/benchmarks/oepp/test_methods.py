@@ -311,7 +311,7 @@ class TestTrained:
     def test_an_absent_or_damaged_checkpoint_is_one_line(self) -> None:
         of = replace_seeds(inputs("mlp-t3"), 0)
 
-        with pytest.raises(StoreError, match="0.safetensors is not there: run `stepline fit`"):
+        with pytest.raises(StoreError, match="0.safetensors does not exist: run `stepline fit`"):
             predicted(of, Path("0.safetensors"))
         Path("0.safetensors").write_bytes(b"x")
         with pytest.raises(StoreError, match=r"^0.safetensors is damaged \([^\n]+\): remove it and run `stepline fit`"):

@@ -241,5 +241,5 @@ class TestTrained:
         assert of.words.ids.keys() == {word for word in said if said.count(word) > 1} | {"UNK"}
 
     def test_an_absent_checkpoint_is_one_line(self) -> None:
-        with pytest.raises(StoreError, match="0.safetensors is not there: run `stepline fit`"):
+        with pytest.raises(StoreError, match="0.safetensors does not exist: run `stepline fit`"):
             predicted(inputs("procnet"), Path("0.safetensors"))
