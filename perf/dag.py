@@ -46,7 +46,15 @@ class Run:
 
 def snakemake(*arguments: str) -> Run:
     """Run Snakemake in this folder; raise RuntimeError where it fails."""
-    command = [Path(sys.executable).parent / "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "1", *arguments]
+    command = [
+        Path(sys.executable).parent / "snakemake",
+        "--snakefile",
+        ROOT / "Snakefile",
+        "--cores",
+        "1",
+        "-p",
+        *arguments,
+    ]
     with open("printed", "w+") as printed:
         process = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT)
         _, status, used = os.wait4(process.pid, 0)

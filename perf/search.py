@@ -29,7 +29,7 @@ from stepline.search.state import state
 VIDEOS, ROWS, DIMENSION = 4282, 32, 1024
 TEXT = "make a memory jar"
 TOWER = Path(__file__).with_name("random_tower.py")
-VERB = Namespace(configfile=None, dataset="mine", backbone=None, top=10, window=10.0)
+VERB = Namespace(configfile=None, dataset="mine", backbone=None, top=10, window=10.0, video=[], like=None, cut=None)
 
 
 def pipeline() -> Pipeline:
@@ -69,7 +69,7 @@ def main() -> None:
         def at_the_prompt() -> str:
             now = pipeline_of(VERB)
             state(now, None)
-            return answer(VERB, now, searcher, TEXT)
+            return answer(VERB, searcher, TEXT)
 
         verb, prompt = "the verb with a text", "a question at the prompt, with its page"
         command = [sys.executable, "-m", "stepline", "search", "mine", TEXT]

@@ -98,11 +98,14 @@ def remote(storage: ObjectStorage) -> str:
 
 
 def snakemake(
-    *arguments: str, folder: Path, traced: bool = False, **environment: str
+    *arguments: str, folder: Path, traced: bool = False, lines: bool = False, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the workflow in ``folder``, with the Python of the tests; traced: see `forked.run`."""
+    """Run the workflow in ``folder``, with the Python of the tests; traced: see `forked.run`.
+
+    lines: whether a run prints lines of stages, as it does by default, and not Snakemake's own output.
+    """
     kept = {key: value for key, value in os.environ.items() if not key.startswith("STEPLINE_")}
-    words = ["--snakefile", str(ROOT / "Snakefile"), *arguments]
+    words = ["--snakefile", str(ROOT / "Snakefile"), *([] if lines else ["--printshellcmds"]), *arguments]
     return forked.run("snakemake", words, folder, kept | environment, traced=traced)
 
 

@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -33,25 +34,43 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"spacewalk": {"last_layer": {"lr": 1}}},
         ["spacewalk.last_layer.lr: unknown key", "learning_rate"],
     ),
-    "wrong type": ({"strict": "perhaps"}, ["strict: 'perhaps' is not of type boolean"]),
-    "a number that is none": ({"shard_hours": float("nan")}, ["shard_hours: nan is not of type number"]),
-    "no end": ({"shard_hours": float("inf")}, ["shard_hours: inf is not of type number"]),
-    "a fraction of a pass": ({"spacewalk": {"last_layer": {"epochs": 2.0}}}, ["epochs: 2.0 is not of type integer"]),
-    "yes for a number": ({"shots": {"min_shot_s": True}}, ["shots.min_shot_s: True is not of type number"]),
-    "no list": ({"spacewalk": {"releases": "v2"}}, ["spacewalk.releases: 'v2' is not of type array"]),
-    "no mapping": ({"spacewalk": ["v2"]}, ["spacewalk: ['v2'] is not of type object"]),
-    "nothing below the study": ({"spacewalk": None}, ["spacewalk: None is not of type object"]),
+    "wrong type": ({"strict": "perhaps"}, ["strict: 'perhaps' is not allowed; write true or false"]),
+    "a number that is none": (
+        {"shard_hours": float("nan")},
+        ["shard_hours: nan is not allowed; write a number above 0"],
+    ),
+    "no end": ({"shard_hours": float("inf")}, ["shard_hours: inf is not allowed; write a number above 0"]),
+    "a fraction of a pass": (
+        {"spacewalk": {"last_layer": {"epochs": 2.0}}},
+        ["epochs: 2.0 is not allowed; write a whole number of at least 1"],
+    ),
+    "yes for a number": (
+        {"shots": {"min_shot_s": True}},
+        ["shots.min_shot_s: true is not allowed; write a number of at least 0"],
+    ),
+    "no list": (
+        {"spacewalk": {"releases": "v2"}},
+        ["spacewalk.releases: 'v2' is not allowed; write a list of at least 1 value, such as releases: [v2]"],
+    ),
+    "no mapping": (
+        {"spacewalk": ["v2"]},
+        ["spacewalk: ['v2'] is not allowed; write keys with values, such as spacewalk: {releases: [v0, v1, v2]}"],
+    ),
+    "nothing below the study": (
+        {"spacewalk": None},
+        ["spacewalk: nothing is given; write keys with values, such as spacewalk: {"],
+    ),
     "a date that YAML reads as a number": (
         yaml.safe_load("spacewalk: {subset: {videos: [02012021]}}"),
-        ["spacewalk.subset.videos[0]: ", "is not of type string; put it in quotes"],
+        ["spacewalk.subset.videos[0]: ", "is not allowed; write text: put it in quotes"],
     ),
-    "out of range": ({"shard_hours": 0}, ["shard_hours: 0 is less than or equal to the minimum of 0"]),
+    "out of range": ({"shard_hours": 0}, ["shard_hours: 0 is not allowed; write a number above 0"]),
     "too much": (
         {"spacewalk": {"subset": {"fraction": 1.5}}},
-        ["subset.fraction: 1.5 is greater than the maximum of 1"],
+        ["subset.fraction: 1.5 is not allowed; write a number above 0 and of at most 1"],
     ),
     "no seeds": ({"spacewalk": {"last_layer": {"seeds": []}}}, ["spacewalk.last_layer.seeds: []"]),
-    "a seed twice": ({"spacewalk": {"last_layer": {"seeds": [1, 1]}}}, ["seeds: [1, 1] has non-unique elements"]),
+    "a seed twice": ({"spacewalk": {"last_layer": {"seeds": [1, 1]}}}, ["seeds: [1, 1] holds a value twice; keep one"]),
     "a place for stores with keys in it": (
         {"features": {"store": "s3://key:secret@bucket/x"}},
         ["features.store: give s3://BUCKET[/PREFIX], without keys, a query or a slash at the end; keys are AWS_*"],
@@ -82,14 +101,20 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     ),
     "no kind of subset": ({"spacewalk": {"subset": {"seed": 1}}}, ["spacewalk.subset: {'seed': 1} is not allowed"]),
     "a mistyped kind of subset": ({"spacewalk": {"subset": {"hour": 3}}}, ["did you mean 'hours'?"]),
-    "an entry's name": ({"spacewalk": {"entries": {"../x": {}}}}, ["spacewalk.entries: '../x' does not match"]),
+    "an entry's name": (
+        {"spacewalk": {"entries": {"../x": {}}}},
+        ["spacewalk.entries: '../x' is no name; use lower-case letters, digits and -"],
+    ),
     "an entry's name that is a number": ({"spacewalk": {"entries": {5: {}}}}, ["5 is no key: put it in quotes"]),
     "keys that are no text": ({"spacewalk": {"entries": {"x": {1: "a", "b": 2}}}}, ["1 is no key"]),
     "a method that is a number": (
         {"spacewalk": {"entries": {"x": {"method": 3}}}},
-        ["spacewalk.entries.x.method: 3 is not of type string; put it in quotes"],
+        ["spacewalk.entries.x.method: 3 is not allowed; write text: put it in quotes"],
     ),
-    "a dataset without videos": ({"datasets": {"mine": {}}}, ["datasets.mine.videos: it is required"]),
+    "a dataset without videos": (
+        {"datasets": {"mine": {}}},
+        ["datasets.mine.videos: it is required, such as videos: /path/to/videos"],
+    ),
     "a dataset's unknown key": (
         {"datasets": {"mine": {"videos": "x", "segment": "y"}}},
         ["datasets.mine.segment: unknown key; did you mean 'segments'?"],
@@ -98,30 +123,77 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
         {"datasets": {"mine": {"videos": "x", "kind": "films"}}},
         ["datasets.mine.kind: 'films' is not allowed; choose from folder, list"],
     ),
-    "a dataset's name": ({"datasets": {"My videos": {"videos": "x"}}}, ["datasets: 'My videos' does not match"]),
+    "a dataset's name": (
+        {"datasets": {"My videos": {"videos": "x"}}},
+        ["datasets: 'My videos' is no name; use lower-case letters, digits, - and _, "],
+    ),
     "a dataset named like a study": ({"datasets": {"demo": {"videos": "x"}}}, ["datasets: 'demo' is taken"]),
     "a dataset named like what is fetched": ({"datasets": {"weights": {"videos": "x"}}}, ["'weights' is taken"]),
     "a backbone of a dataset": (
         {"datasets": {"mine": {"videos": "x", "backbones": [3]}}},
-        ["datasets.mine.backbones[0]: 3 is not of type string; put it in quotes"],
+        ["datasets.mine.backbones[0]: 3 is not allowed; write text: put it in quotes"],
     ),
-    "a network's name": ({"backbones": {"My Net": {"path": "x.py"}}}, ["backbones: 'My Net' does not match"]),
+    "a network's name": (
+        {"backbones": {"My Net": {"path": "x.py"}}},
+        ["backbones: 'My Net' is no name; use lower-case letters, "],
+    ),
     "a network without a file": ({"backbones": {"mine": {}}}, ["backbones.mine.path: it is required"]),
     "a precision": (
         {"features": {"compute": "int8"}},
         ["features.compute: 'int8' is not allowed; choose from float32, bfloat16, float16"],
     ),
-    "no batch": ({"features": {"batch_size": 0}}, ["features.batch_size: 0 is less than the minimum of 1"]),
+    "no batch": (
+        {"features": {"batch_size": 0}},
+        ["features.batch_size: 0 is not allowed; write a whole number of at least 1, or null"],
+    ),
     "a rate that is a number": (
         {"download": {"rate_limit": 500000}},
-        ["download.rate_limit: 500000 is not of type string or null; put it in quotes"],
+        ["download.rate_limit: 500000 is not allowed; write text, or null: put it in quotes"],
     ),
     "a path with a null": ({"datasets": {"mine": {"videos": "a\0b"}}}, ["'a\\x00b' holds a null character"]),
     "itself": (yaml.safe_load("&a {spacewalk: *a}"), ["it contains itself"]),
-    "a window of a week": ({"spacewalk": {"contexts_s": {"step_recognition": [604800]}}}, ["maximum of 86400"]),
-    "a window of nothing": ({"spacewalk": {"contexts_s": {"step_recognition": [1e-5]}}}, ["minimum of 0.001"]),
-    "a list": (["spacewalk"], ["the file: ['spacewalk'] is not of type object"]),
-    "nothing": (None, ["the file: None is not of type object"]),
+    "a window of a week": (
+        {"spacewalk": {"contexts_s": {"step_recognition": [604800]}}},
+        ["604800 is not allowed; write a number from 0.001 to 86400"],
+    ),
+    "a window of nothing": (
+        {"spacewalk": {"contexts_s": {"step_recognition": [1e-5]}}},
+        ["1e-05 is not allowed; write a number from 0.001"],
+    ),
+    "a data set's name, with one like it": ({"datasets": {"My Videos!": {"videos": "x"}}}, [", such as my-videos"]),
+    "a data set without keys": (
+        yaml.safe_load("datasets:\n  mine:\n  videos: /x"),
+        ["datasets.mine: nothing is given; ", "such as mine: {videos: /path/to/videos}, and indent what stands below"],
+    ),
+    "no indent": (
+        yaml.safe_load("datasets:\nmine:\n  videos: /x"),
+        ["datasets: nothing is given; ", "such as datasets: {mine: {videos: /path/to/videos}}, and indent"],
+    ),
+    "a path for a data set": (
+        {"datasets": {"mine": "/x"}},
+        ["datasets.mine: '/x' is not allowed; write keys with values, such as mine: {videos: /path/to/videos}"],
+    ),
+    "home, as YAML reads it": (
+        yaml.safe_load("datasets: {mine: {videos: ~}}"),
+        ["datasets.mine.videos: nothing is given; write text, such as videos: /path/to/videos"],
+    ),
+    "text for a list": (
+        {"datasets": {"mine": {"videos": "x", "stages": "speech"}}},
+        ["mine.stages: 'speech' is not allowed; write a list of at least 1 value, such as stages: [speech]"],
+    ),
+    "a rate in words": (
+        {"download": {"rate_limit": "5 MB"}},
+        ["download.rate_limit: '5 MB' is not allowed; write a number of bytes per second, with K, M or G"],
+    ),
+    "an option of another detector": (
+        {"shots": {"window_width": 2}},
+        ["shots.window_width: 2 is not allowed; take it out, or set `detector: adaptive`"],
+    ),
+    "a list": (
+        ["spacewalk"],
+        ["the file: ['spacewalk'] is not allowed; write keys with values, such as datasets: {mine: {videos: "],
+    ),
+    "nothing": (None, ["the file: nothing is given; write keys with values, such as datasets: {mine: {videos: "]),
 }
 
 
@@ -136,14 +208,45 @@ def test_a_wrong_value_is_one_line_with_key_value_and_what_is_allowed(case: str)
     assert [part for part in parts if part not in line] == []
 
 
+VALUES: list[Any] = [None, "My Videos", "", 0, -1.5, True, [], [None], {}, {"My Videos": None}, {"a": {"b": 1}}]
+JARGON = ("is not of type", "does not match", "is not valid under", "None ", "non-unique", "should be non-empty")
+
+
+def paths_of(schema: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the path of each key; "mine" is the name where the user chooses one."""
+    other = schema.get("additionalProperties")
+    for name, child in {**schema.get("properties", {}), **({"mine": other} if isinstance(other, dict) else {})}.items():
+        yield (*above, name)
+        yield from paths_of(child, (*above, name))
+
+
+def test_no_error_of_any_key_speaks_the_schemas_language() -> None:
+    lines = []
+    for path in [(), *paths_of(SCHEMA)]:
+        for value in VALUES:
+            config = value
+            for name in reversed(path):
+                config = {name: config}
+            lines += [line] if (line := wrong(config, SCHEMA)) else []
+    assert len(lines) > 1000
+    assert [line for line in lines if "\n" in line or any(word in line for word in JARGON)] == []
+    assert [line for line in lines if not re.match("[^:]+: ", line)] == []
+
+
 @pytest.mark.parametrize(
     ("content", "part"),
     [
         (b"spacewalk: [v2\n  x: {", "not YAML"),
-        (b"a: b: c\n", "not YAML"),
+        (b"a: b: c\n", "not YAML: line 1, column 5: mapping values are not allowed in this context: put a value with"),
+        (
+            b"datasets:\n\tmine: {}\n",
+            "line 2, column 1: found character that cannot start any token: indent with spaces",
+        ),
+        (b"a: [1, 2\n", "close the bracket"),
+        (b"a: 'x\n", "close the quotes"),
         (b"\xff\xfe\x00", "not YAML"),
         (b"strict: true\nspacewalk:\n  llm: {}\n  llm: {model: m}\n", "line 4: the key 'llm' stands twice"),
-        (b"- spacewalk\n", "is not of type object"),
+        (b"- spacewalk\n", "['spacewalk'] is not allowed; write keys with values"),
         (b"", "config.yaml: it is empty"),
     ],
 )

@@ -94,7 +94,7 @@ def test_a_path_may_start_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ({"releases": ["third"]}, "config: toy.releases[0]: 'third' is not allowed; choose from first, second"),
         ({"tables": ["table2"]}, "config: toy.tables[0]: 'table2' is not allowed; choose from table1"),
         ({"features": {"nett": ["x"]}}, "config: toy.features.nett: unknown key; did you mean 'net'? allowed: net"),
-        ({"head": {"epochs": "x"}}, "config: toy.head.epochs: 'x' is not of type integer"),
+        ({"head": {"epochs": "x"}}, "config: toy.head.epochs: 'x' is not allowed; write a whole number"),
         ({"headd": {}}, "config: toy.headd: unknown key; did you mean 'head'? "),
     ],
 )
@@ -123,9 +123,12 @@ def test_no_data_set_of_the_users_has_its_name_or_that_of_its_videos(tmp_path: P
     ("benchmarks", "line"),
     [
         ({"toy": "nowhere"}, "config: benchmarks.toy: {}/nowhere has no tables.yaml; give a benchmark's folder"),
-        ({"toy": 3}, "config: benchmarks.toy: 3 is not of type string; put it in quotes"),
-        ({"Toy": "toy"}, "config: benchmarks: 'Toy' does not match "),
-        (["toy"], "config: benchmarks: ['toy'] is not of type object"),
+        ({"toy": 3}, "config: benchmarks.toy: 3 is not allowed; write text: put it in quotes"),
+        ({"Toy": "toy"}, "config: benchmarks: 'Toy' is no name; use at least two lower-case letters"),
+        (
+            ["toy"],
+            "config: benchmarks: ['toy'] is not allowed; write keys with values, such as benchmarks: {{NAME: path",
+        ),
         ({"toy": "a\0b"}, "config: 'a\\x00b' holds a null character"),
     ],
 )
@@ -141,13 +144,17 @@ def test_a_folder_that_is_none(tmp_path: Path, benchmarks: Any, line: str) -> No
     [
         ("tables.yaml", "a: [", "not YAML: "),
         ("tables.yaml", "title: a\ntitle: b\n", "not YAML: line 2: the key 'title' stands twice"),
-        ("tables.yaml", "", "the file: None is not of type object"),
-        ("options.yaml", "", "the file: None is not of type object"),
+        ("tables.yaml", "", "the file: nothing is given; write keys with values"),
+        ("options.yaml", "", "the file: nothing is given; write keys with values"),
         ("options.yaml", "a: [", "not YAML: "),
         ("options.yaml", "propertys: {}", "propertys: unknown key; did you mean 'properties'?"),
         ("options.yaml", "metrics: {x: {type: integer}}", "metrics.x.default: it is required"),
-        ("options.yaml", "properties: {x: 5}", "properties.x: 5 is not of type object"),
-        ("options.yaml", "properties: {x: {type: 'integr', default: 1}}", "x.type: 'integr' is not valid under any"),
+        ("options.yaml", "properties: {x: 5}", "properties.x: 5 is not allowed; write keys with values"),
+        (
+            "options.yaml",
+            "properties: {x: {type: 'integr', default: 1}}",
+            "x.type: 'integr' is not allowed in JSON Schema",
+        ),
         ("options.yaml", "properties: {x: {$ref: '#/$defs/seedz', default: 1}}", "$ref: no form has the name 'seedz'"),
         ("options.yaml", "properties: {x: {$ref: '#/$defs/benchmark', default: 1}}", "$ref: a form is part of itself"),
     ],
@@ -166,9 +173,9 @@ def test_a_file_that_is_wrong_is_one_line(tmp_path: Path, file: str, content: st
     [
         ({"releases": None}, "/tables.yaml: releases: it is required"),
         ({"releases": []}, "/tables.yaml: releases: "),
-        ({"releases": {1: {}}}, "/tables.yaml: releases: 1 is not of type string; put it in quotes"),
+        ({"releases": {1: {}}}, "/tables.yaml: releases: 1 is not allowed; write text: put it in quotes"),
         ({"relases": []}, "/tables.yaml: relases: unknown key; did you mean 'releases'?"),
-        ({"tables": ["table1"]}, "/tables.yaml: tables: ['table1'] is not of type object"),
+        ({"tables": ["table1"]}, "/tables.yaml: tables: ['table1'] is not allowed; write keys with values"),
         ({"default_releases": ["third"]}, ": a default is not allowed: releases[0]: 'third'"),
         (
             {"features": {"net": {"default": ["a", "a"], "description": "x"}}},

@@ -1,6 +1,8 @@
 import hashlib
 import json
 import os
+import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -11,7 +13,7 @@ import pytest
 
 from stepline import fetch
 from stepline.availability import read_availability, write_availability
-from stepline.backbones.weights import WEIGHTS, Weights
+from stepline.backbones.weights import WEIGHTS, Weights, locate
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 from stepline.config import validate
 from stepline.datasets import shards
@@ -259,18 +261,14 @@ def folder(tmp_path: Path, clip: bytes) -> Path:
     return tmp_path / "videos"
 
 
-def test_a_file_that_is_taken_away_is_missing_until_it_is_forgotten(folder: Path, clip: bytes) -> None:
+def test_a_file_that_is_taken_away_is_forgotten_and_keeps_its_shard(folder: Path, clip: bytes) -> None:
     (folder / "b.mp4").write_bytes(clip)
     fetch_videos(own(folder), "000")
     (folder / "b.mp4").rename(folder / "b.kept")
-    present, lost = fetch_videos(own(folder), "000")
+    (present,) = fetch_videos(own(folder), "000")
     assert (present.video, present.status) == ("a", "present")
-    known = "datasets/mine/shards.csv"
-    assert lost.reason == f"no longer in {folder}: put it back, or remove its line from {known} to forget it"
-    assert (lost.video, lost.status) == ("b", "missing")
-    assert not os.path.lexists("datasets/mine/videos/b.mp4")
-    Path(known).write_text("video,shard\na,000\n")
-    assert [record.video for record in fetch_videos(own(folder), "000")] == ["a"]
+    assert set(read_availability("datasets/mine/availability/000.json")) == {"a"}
+    assert Path("datasets/mine/shards.csv").read_text() == "video,shard\na,000\nb,000\n"
 
 
 def computed(pipeline: Pipeline) -> None:
@@ -392,7 +390,7 @@ def test_all_that_is_configured_is_listed_to_be_fetched(folder: Path) -> None:
     weights = {f"weights/{name}" for name in ("mpnet", "egovlp", "videoclip", "internvideo", "s3d")}
     assert set(listed) == {"spacewalk/v0", "spacewalk/v1", "spacewalk/v2", "spacewalk/videos", "mine/videos"} | weights
     assert listed["mine/videos"]() == "1 of 1 videos"
-    command = "mkdir -p weights/egovlp/ && cp EgoVLP_PT_BEST.pth weights/egovlp/ && stepline fetch weights/egovlp"
+    command = "install -D -t weights/egovlp EgoVLP_PT_BEST.pth && stepline fetch weights/egovlp"
     assert listed["weights/egovlp"]() == f"needs `{command}`"
     heard = validate({"demo": {"transcripts": "asr"}, "asr": {"engine": "whisper"}})
     assert {"demo/videos", "weights/whisper/small.en"} <= fetch.items(*to_fetch(heard, ["demo"])).keys()
@@ -421,7 +419,7 @@ def test_weights_that_nobody_offers_are_one_line_with_a_command() -> None:
     with pytest.raises(MissingError) as error:
         fetch_weights("egovlp")
     assert "https://drive.google.com/file/d/1-cP3Gcg0NGDcMZalgJ_615BQdbFIbcj7/view in a browser" in str(error.value)
-    assert "cp EgoVLP_PT_BEST.pth weights/egovlp/ && stepline fetch weights/egovlp`" in str(error.value)
+    assert "`install -D -t weights/egovlp EgoVLP_PT_BEST.pth && stepline fetch weights/egovlp`" in str(error.value)
 
 
 @pytest.mark.parametrize("place", ["weights/egovlp", "mirror"])
@@ -464,9 +462,16 @@ def test_a_dead_address_is_one_line_that_says_what_to_do_instead(
 ) -> None:
     offered(server, "s3d", monkeypatch)
     server.files = {}
-    line = "HTTP 404; or get it by a link of https://github.com/antoine77340/S3D_HowTo100M/issues/14, then `cp s3d_how"
-    with pytest.raises(DownloadError, match=line):
+    line = "HTTP 404; or get it from a link in https://github.com/antoine77340/S3D_HowTo100M/issues/14, then `(.*)`$"
+    with pytest.raises(DownloadError, match=line) as caught:
         fetch_weights("s3d")
+    command = re.search(line, str(caught.value))
+    assert command is not None
+    for file in WEIGHTS["s3d"].files:
+        Path(file.name).write_bytes(b"from a friend")
+    subprocess.run(command[1], shell=True, check=True)
+    fetch_weights("s3d")
+    assert locate("s3d") is not None
 
 
 def test_pinned_weights_are_what_was_published(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from snakemake.cli import parse_config
 
 from stepline import cli
-from stepline.config import validate
-from stepline.invocation import Invocation, command, current
+from stepline import config as configuration
+from stepline.config import keep, load, validate
+from stepline.errors import ConfigError
+from stepline.invocation import LAST, Invocation, command, current, last_run
 from tests.conftest import ROOT, snakemake
 
 TARGET = "results/spacewalk/table2.csv"
@@ -128,3 +131,73 @@ def test_a_job_knows_how_the_run_was_started_and_its_command_runs(tmp_path: Path
     assert sorted(each["tables"] for each in demo) == [["table2"], ["table2", "table3"]]
     assert [each["subset"]["videos"] for each in demo] == [["soup"], ["soup"]]
     assert [each["text_encoders"] for each in demo] == [["tfidf"], ["tfidf"]]
+
+
+def ran(folder: Path, *words: str, content: Any, **overrides: Any) -> None:
+    """Note a run with ``mine.yaml``, which has this content."""
+    (folder / "mine.yaml").write_text(yaml.safe_dump(content))
+    made = Invocation(configfiles=(str(folder / "mine.yaml"),), overrides=overrides)
+    made.remember(words, made.configfiles, keep(validate(content | overrides)))
+
+
+@pytest.fixture(autouse=True)
+def _says_it_again() -> None:
+    configuration._say.cache_clear()
+
+
+def test_a_verb_reads_the_configuration_of_the_last_run_here_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran(tmp_path, "--cores", "8", content={"shard_hours": 3, "media": {"damaged": "skip"}}, shard_hours="5")
+    for _ in range(2):
+        assert (load()["shard_hours"], load()["media"]["damaged"]) == (5, "skip")
+    assert capsys.readouterr().err == "configuration: mine.yaml --config shard_hours=..., as in the last run here\n"
+    assert current().verb("summary", "mine") == "stepline --configfile mine.yaml summary mine"
+
+
+def test_what_the_file_says_now_counts(tmp_path: Path) -> None:
+    ran(tmp_path, content={"shard_hours": 3})
+    (tmp_path / "mine.yaml").write_text("shard_hours: 4")
+    assert load()["shard_hours"] == 4
+    (tmp_path / "mine.yaml").unlink()
+    with pytest.raises(ConfigError, match=r"mine\.yaml: no such file$"):
+        load()
+
+
+def test_what_is_named_goes_before_the_last_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran(tmp_path, content={"shard_hours": 3})
+    (tmp_path / "other.yaml").write_text("shard_hours: 4")
+    assert load("other.yaml")["shard_hours"] == 4
+    monkeypatch.setenv("STEPLINE_CONFIG", "other.yaml")
+    assert load()["shard_hours"] == 4
+    assert capsys.readouterr().err == ""
+
+
+def test_a_run_by_config_yaml_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.yaml").write_text("shard_hours: 2")
+    Invocation().remember([], [str(tmp_path / "config.yaml")], keep(validate({"shard_hours": 2})))
+    assert load()["shard_hours"] == 2
+    assert capsys.readouterr().err == ""
+
+
+def test_the_part_that_another_workflow_gave_is_kept() -> None:
+    Invocation().remember([], [], keep(validate({"shard_hours": 7})))
+    assert load()["shard_hours"] == 7
+
+
+@pytest.mark.parametrize("words", [["-n"], ["-np"], ["--dry-run"], ["--dryrun"], ["--lint"]])
+def test_a_run_that_only_looks_is_not_remembered(tmp_path: Path, words: list[str]) -> None:
+    ran(tmp_path, "--cores", "1", *words, content={"shard_hours": 3})
+    assert last_run() is None
+    ran(tmp_path, "--cores", "1", "--notemp", "--nolock", content={"shard_hours": 3})
+    assert LAST.exists()
+
+
+def test_a_run_without_the_file_of_the_last_one_says_so(tmp_path: Path) -> None:
+    assert Invocation().forgets() == ""
+    ran(tmp_path, content={"shard_hours": 3})
+    assert Invocation().forgets().endswith("; the last run here had --configfile mine.yaml")
+    assert last_run() is not None
+    assert Invocation(configfiles=("other.yaml",)).forgets() == ""

@@ -241,14 +241,23 @@ def test_a_video_that_failed_since_keeps_no_shots(planted: Path, tmp_path: Path)
     ("given", "words"),
     [
         ({"detector": "scenes"}, "shots.detector: 'scenes' is not allowed; choose from content, adaptive, threshold"),
-        ({"detector": "hash", "threshold": 27}, "shots.threshold: 27 is greater than the maximum of 1"),
-        ({"detector": "histogram", "threshold": 1.5}, "shots.threshold: 1.5 is greater than the maximum of 1"),
-        ({"detector": "threshold", "threshold": 12.5}, "shots.threshold: 12.5 is not a multiple of 1"),
-        ({"threshold": 256}, "shots.threshold: 256 is greater than the maximum of 255"),
-        ({"threshold": 0}, "shots.threshold: 0 is less than or equal to the minimum of 0"),
-        ({"window_width": 3}, "shots.window_width: unknown key; allowed: detector, min_shot_s, threshold"),
-        ({"detector": "hash", "min_content_val": 3}, "shots.min_content_val: unknown key; allowed: detector,"),
-        ({"detector": "adaptive", "window_width": 0}, "shots.window_width: 0 is less than the minimum of 1"),
+        ({"detector": "hash", "threshold": 27}, "shots.threshold: 27 is not allowed; write a number of at most 1"),
+        (
+            {"detector": "histogram", "threshold": 1.5},
+            "shots.threshold: 1.5 is not allowed; write a number of at most 1",
+        ),
+        (
+            {"detector": "threshold", "threshold": 12.5},
+            "shots.threshold: 12.5 is not allowed; write a number that is a multiple of 1",
+        ),
+        ({"threshold": 256}, "shots.threshold: 256 is not allowed; write a number above 0 and of at most 255"),
+        ({"threshold": 0}, "shots.threshold: 0 is not allowed; write a number above 0"),
+        ({"window_width": 3}, "shots.window_width: 3 is not allowed; take it out, or set `detector: adaptive`"),
+        ({"detector": "hash", "min_content_val": 3}, "shots.min_content_val: 3 is not allowed; take it out"),
+        (
+            {"detector": "adaptive", "window_width": 0},
+            "shots.window_width: 0 is not allowed; write a whole number",
+        ),
     ],
 )
 def test_an_impossible_choice_is_one_line(given: dict[str, Any], words: str) -> None:

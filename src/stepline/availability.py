@@ -56,6 +56,13 @@ class Record:
     headers: int = 0
     stamp: str = ""
 
+    @property
+    def seen_s(self) -> float:
+        """Return how many seconds of it are read: 0 where it is not present or its header says no length."""
+        if self.status != "present":
+            return 0.0
+        return sum(end_s - start_s for start_s, end_s in self.spans) if self.spans else self.duration_s
+
     def identity(self, orientation: Literal["upright", "stored"]) -> str:
         """Return what all that is made from the file is known by.
 
@@ -110,6 +117,12 @@ def read_manifest(path: Path | str) -> dict[str, dict[str, Any]]:
     except ReleaseError as error:
         raise StoreError(f"{path}: {error}: remove the file and run the same again") from None
     return videos
+
+
+def length_s(item: tuple[str, dict[str, Any]]) -> float:
+    """Return the length of a video and what a manifest of media says of it; 0 where it says none."""
+    seconds_s: float = item[1].get("duration_s", 0.0)
+    return seconds_s
 
 
 def write_availability(path: Path | str, records: list[Record]) -> None:

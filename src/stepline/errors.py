@@ -1,5 +1,8 @@
 """Every error that a user can cause. The command line prints one as a single line and exits with its code."""
 
+import errno
+import os
+
 
 class SteplineError(Exception):
     """Base of all errors that are shown as one line, without a traceback."""
@@ -38,3 +41,11 @@ class SetupError(SteplineError):
     """Something broken that the configuration needs."""
 
     code = 1
+
+
+def denied(error: OSError) -> str:
+    """Return what to do where this account may not read or write; raise any other error of the system."""
+    if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
+        raise error
+    file = os.path.abspath(os.fsdecode(error.filename or os.curdir))
+    return f"{file}: {error.strerror}: this account cannot write or read it; run in a folder where it can write"

@@ -9,7 +9,17 @@ from pathlib import Path
 from stepline import paths
 from stepline.asr import weights as recognisers
 from stepline.availability import Record, check_video_id, read_availability, write_availability, write_manifest
-from stepline.backbones.weights import DIGESTS, WEIGHTS, check, how_to_get, locate, trusted, weights_of
+from stepline.backbones.weights import (
+    DIGESTS,
+    WEIGHTS,
+    absent,
+    check,
+    how_to_get,
+    how_to_put,
+    locate,
+    trusted,
+    weights_of,
+)
 from stepline.datasets import shards
 from stepline.datasets.release import Released, ReleaseFile, how_to_bring
 from stepline.datasets.schema import Video
@@ -103,8 +113,9 @@ def bring_videos(pipeline: Pipeline, shard: str) -> list[Record]:
     """
     options = DownloadOptions(**pipeline.config["download"])
     videos = pipeline.videos
-    if shards.read(paths.shards(pipeline.name)) != videos.shards:
-        shards.write(paths.shards(pipeline.name), videos.shards)
+    known = shards.read(paths.shards(pipeline.name))
+    if known != (listed := known | videos.shards):
+        shards.write(paths.shards(pipeline.name), listed)
     again, stamps, needed, spans = videos.again(shard), videos.stamps(shard), videos.needed(shard), videos.spans()
     records = []
     with Headers(Limits(**pipeline.config["media"]["limits"])) as headers:
@@ -246,6 +257,7 @@ def fetch_weights(name: str) -> None:
             try:
                 fetch_file(file.url, path, sha256=file.sha256 or known.get(file.name, ""), size=file.size)
             except DownloadError as error:
-                raise DownloadError(f"{error}; or {by_hand}`cp {file.name} {folder}/`") from None
+                put = how_to_put(name, [each.name for each in absent(name)])
+                raise DownloadError(f"{error}; or {by_hand}`{put}`") from None
     check(name, folder)
     write_json(folder / DIGESTS, {file.name: sha256_file(folder / file.name) for file in weights.files})

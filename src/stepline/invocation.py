@@ -2,14 +2,21 @@
 
 import json
 import os
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from stepline.io import read_json, write_json
+
+LOOKS = re.compile("-[A-Za-z]*n[A-Za-z]*|--dry-?run|--lint")
+"""Words of Snakemake's command line with which nothing runs."""
+LAST = Path(".stepline/last-run.json")
+"""In the work folder: how its last run was started."""
 VARIABLE = "STEPLINE_INVOCATION"
 """The environment variable by which the workflow's jobs know it."""
 
@@ -28,6 +35,28 @@ class Invocation:
     def keep(self) -> None:
         """Make it that of this process and of those that it starts."""
         os.environ[VARIABLE] = json.dumps(asdict(self))
+
+    def remember(self, words: Iterable[str], files: Iterable[str], config: Path) -> None:
+        """Note in the work folder that this is its last run, unless its command line only looks what would run.
+
+        words: of Snakemake's command line. files: the configuration files that it read, absolute paths, none where
+        another workflow gave it its part. config: the file with the configuration that came of them.
+        """
+        if not any(map(LOOKS.fullmatch, words)):
+            write_json(LAST, {"invocation": asdict(self), "files": list(files), "config": _shown(str(config))})
+
+    def forgets(self) -> str:
+        """Return a line for whoever may have left out the configuration of the last run here, "" where it is there."""
+        last = last_run()
+        if self.configfiles or not last or not last.invocation.configfiles:
+            return ""
+        named = last.invocation.named()
+        return f"no --configfile: this is the default configuration; the last run here had --configfile {named}"
+
+    def named(self) -> str:
+        """Return what named the configuration, as it is shown: files and overridden keys; "" of the default."""
+        changed = [f"--config {key}=..." for key in self.overrides]
+        return " ".join([*map(_shown, self.configfiles), *changed])
 
     def command(self, target: str, changes: Mapping[str, Any], *options: str) -> str:
         """Return the shell command that makes ``target`` with the user's configuration and ``changes`` of it.
@@ -49,13 +78,42 @@ class Invocation:
         return shlex.join(["stepline", *named, *words])
 
 
+@dataclass(frozen=True)
+class LastRun:
+    """The last run in this folder, see ``Invocation.remember``."""
+
+    invocation: Invocation
+    files: tuple[str, ...]
+    config: Path
+
+    def content(self, read: Callable[[str], Any]) -> Any:
+        """Return the configuration as its files say now, with the overrides. read: returns the content of a file."""
+        content: Mapping[str, Any] = {}
+        for file in self.files:
+            content = _merged(content, read(file) or {})
+        return _merged(content, self.invocation.overrides)
+
+
+def last_run() -> LastRun | None:
+    """Return the last run in this folder, None where there was none."""
+    if not LAST.exists():
+        return None
+    kept = read_json(LAST)
+    return LastRun(_invocation(kept["invocation"]), tuple(kept["files"]), Path(kept["config"]))
+
+
 def current() -> Invocation:
-    """Return the run's: what was kept, else the configuration file that ``STEPLINE_CONFIG`` names, if any."""
+    """Return the run's: what was kept, else the file that ``STEPLINE_CONFIG`` names, else the last run's here."""
     if kept := os.environ.get(VARIABLE):
-        content = json.loads(kept)
-        return Invocation(**content | {"configfiles": tuple(content["configfiles"])})
-    named = os.environ.get("STEPLINE_CONFIG")
-    return Invocation(configfiles=(os.path.abspath(named),) if named else ())
+        return _invocation(json.loads(kept))
+    if named := os.environ.get("STEPLINE_CONFIG"):
+        return Invocation(configfiles=(os.path.abspath(named),))
+    last = last_run()
+    return last.invocation if last else Invocation()
+
+
+def _invocation(content: Mapping[str, Any]) -> Invocation:
+    return Invocation(**{**content, "configfiles": tuple(content["configfiles"])})
 
 
 def command(target: str, changes: Mapping[str, Any]) -> str:

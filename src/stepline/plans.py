@@ -62,6 +62,12 @@ def pipeline(config: Config, name: str) -> Pipeline:
     return Pipeline.of(config, name)
 
 
+def plans_of(config: Config, dataset: str) -> list[Benchmark[Any]]:
+    """Return the plans of the configured studies that run on the videos of a data set."""
+    found = {name: made for name, made in benchmarks(config).items() if name in config or name in config["datasets"]}
+    return [made.of(config, name) for name, made in found.items() if dataset in (made.datasets or (name,))]
+
+
 def configured(config: Config) -> list[str]:
     """Return the names of the configured studies, then those of other data sets with videos."""
     studies = [name for name in benchmarks(config) if name in config]

@@ -1,14 +1,129 @@
-"""Progress of long work: done, rate and time left on a terminal; silent in logs."""
+"""Progress of long work: a bar on a terminal and, of a job of the workflow, a record that others read.
 
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+A job with the log ``logs/<rule>/<name>.log`` writes ``.stepline/progress/<rule>/<name>.json`` at most once a second:
+``{"what": "media", "unit": "s of video", "done": 612.5, "total": 1740.0}``. ``total`` is null where it is not known. Of
+what a job counts one after the other, the record has the present one. The job removes it at its end.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self, TypeVar
 
 Item = TypeVar("Item")
+VIDEO = "s of video"
+"""The unit of what is counted by its length."""
+_FORM = "{desc} {percentage:3.0f}%|{bar}| {n:.1f}/{total:.1f} min of video [{elapsed}<{remaining}{postfix}]"
 
 
-def progress(items: Iterable[Item], *, what: str, unit: str, total: int | None = None) -> Iterator[Item]:
-    """Iterate over ``items`` with a progress bar on a terminal's standard error."""
-    from tqdm import tqdm
+def record_of(log: Path | str) -> Path:
+    """Return the file in which the job with this log, a path relative to the work folder, says how far it is."""
+    return Path(".stepline", "progress", Path(log).relative_to("logs")).with_suffix(".json")
 
-    tqdm.monitor_interval = 0  # else a thread looks at bars, and a process with threads is not forked
-    yield from tqdm(items, desc=what, unit=f" {unit}", total=total, disable=None, leave=False, miniters=1)
+
+class Progress:
+    """How much of something is done, for as long as the block lasts."""
+
+    record: ClassVar[Path | None] = None
+    """Where this process says how far it is; None where it does not."""
+    present: ClassVar["Progress | None"] = None
+    """The innermost that counts seconds of video."""
+
+    def __init__(self, what: str, unit: str, total: float | None = None) -> None:
+        """Start counting. total: in ``unit``; None where it is not known."""
+        from tqdm import tqdm
+
+        tqdm.monitor_interval = 0  # else a thread looks at bars, and a process with threads is not forked
+        form: dict[str, Any] = {"unit": f" {unit}", "total": total}
+        if unit == VIDEO:
+            form = {"unit": " min", "unit_scale": 1 / 60, "total": total or 0.0, "bar_format": _FORM}
+        self._bar = tqdm(desc=what, disable=None, leave=False, miniters=1, **form)
+        self._said: dict[str, Any] = {"what": what, "unit": unit, "total": total}
+        self._done: float = 0
+        self._within: float = 0
+        self._next = 0.0
+
+    def __enter__(self) -> Self:
+        self._outer = Progress.present
+        if self._said["unit"] == VIDEO:
+            Progress.present = self
+        self._show()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        Progress.present = self._outer
+        self._bar.close()
+
+    def add(self, amount: float) -> None:
+        """Count so much more as done."""
+        self._done, self._within = self._done + amount, 0
+        self._show()
+
+    def reach(self, position: float) -> None:
+        """Say how far it is within what ``add`` will count."""
+        self._within = position
+        self._show()
+
+    def note(self, text: str) -> None:
+        """Show ``text`` beside the bar."""
+        self._bar.set_postfix_str(text, refresh=False)
+
+    def _show(self) -> None:
+        done = self._done + self._within
+        self._bar.update(done - self._bar.n)
+        if Progress.record is not None and (now := time.monotonic()) >= self._next:
+            self._next = now + 1
+            _write(Progress.record, self._said | {"done": round(done, 3)})
+
+
+def progress(
+    items: Iterable[Item],
+    *,
+    what: str,
+    unit: str,
+    total: float | None = None,
+    size: Callable[[Item], float] = lambda _: 1,
+) -> Iterator[Item]:
+    """Yield ``items``, and count each as done when the next is asked for.
+
+    total: of all items; where it is None, their number, or the sum of their sizes, if ``items`` has a length.
+    size: of an item, in ``unit``, such as seconds of video.
+    """
+    if total is None and hasattr(items, "__len__"):
+        total = sum(map(size, items))
+    with Progress(what, unit, total) as shown:
+        for item in items:
+            yield item
+            shown.add(size(item))
+
+
+def reached(position_s: float) -> None:
+    """Say up to which second the video at hand is done; it costs little, and nothing where nobody counts."""
+    if Progress.present is not None:
+        Progress.present.reach(position_s)
+
+
+@contextmanager
+def recorded(log: Path | None) -> Iterator[None]:
+    """Keep the record of the job with this log within the block, if it is one of the workflow's."""
+    Progress.record = record_of(log) if log is not None and log.parts[0] == "logs" else None
+    try:
+        yield
+    finally:
+        if Progress.record is not None:
+            with suppress(OSError):
+                Progress.record.unlink()
+        Progress.record = None
+
+
+def _write(path: Path, said: dict[str, Any]) -> None:
+    """Write a record; where that is impossible, as on a full disk, the work goes on without."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f"{path.name}.part")
+        part.write_text(json.dumps(said), encoding="utf-8")
+        os.replace(part, path)

@@ -8,11 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from stepline.availability import read_manifest, write_manifest
+from stepline.availability import length_s, read_manifest, write_manifest
 from stepline.errors import StoreError
 from stepline.io import atomic_path, read_table, write_table
 from stepline.media import SHOTS_REVISION
-from stepline.progress import progress
+from stepline.progress import VIDEO, progress
 from stepline.spec import digest
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def detect(media_manifest: Path, media_folder: Path, folder: Path, manifest: Pat
     In the manifest ``n_shots`` is the number of shots.
     """
     videos: dict[str, dict[str, Any]] = {}
-    for video, media in progress(read_manifest(media_manifest).items(), what="shots", unit="videos"):
+    listed = read_manifest(media_manifest)
+    for video, media in progress(listed.items(), what="shots", unit=VIDEO, size=length_s):
         videos[video] = {"status": media["status"], "reason": media["reason"]}
         path = folder / f"{video}.parquet"
         if media["status"] == "present":

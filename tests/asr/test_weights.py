@@ -63,7 +63,7 @@ def test_every_absent_model_has_a_command() -> None:
     assert weights.how_to_get("faster-whisper/small.en") == (
         "hf download Systran/faster-whisper-small.en --local-dir weights/faster-whisper/small.en"
     )
-    assert weights.how_to_get("/models/mine.pt") == "ls /models/mine.pt"
+    assert weights.how_to_get("/models/mine.pt") == "mkdir -p /models && cp -r MODEL /models/mine.pt"
 
 
 def test_a_checkpoint_is_fetched_once_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:

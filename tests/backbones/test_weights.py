@@ -81,7 +81,7 @@ def test_what_is_not_the_published_file_is_one_line(
 
 def test_the_command_fetches_what_is_offered_and_copies_what_is_not() -> None:
     assert how_to_get("mpnet") == "stepline fetch weights/mpnet"
-    copy = "mkdir -p weights/egovlp/ && cp EgoVLP_PT_BEST.pth weights/egovlp/"
+    copy = "install -D -t weights/egovlp EgoVLP_PT_BEST.pth"
     assert how_to_get("egovlp") == f"{copy} && stepline fetch weights/egovlp"
     fill(Path("weights/egovlp"), "egovlp")["tokenizer.json"].unlink()
     assert how_to_get("egovlp") == "stepline fetch weights/egovlp"
@@ -121,7 +121,7 @@ def test_models_by_name_have_weights_too(monkeypatch: pytest.MonkeyPatch) -> Non
     named.weights = weights  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, named.__name__, named)
     assert locate("timm:x") is None
-    assert how_to_get("timm:x").endswith("weights/timm-x/ && stepline fetch weights/timm:x")
+    assert how_to_get("timm:x") == "install -D -t weights/timm-x a.bin && stepline fetch weights/timm:x"
     Path("weights/timm-x").mkdir(parents=True)
     Path("weights/timm-x/a.bin").touch()
     assert locate("timm:x") == {"a.bin": Path("weights/timm-x/a.bin")}

@@ -62,13 +62,13 @@ class TestTables:
         ("changes", "line"),
         [
             ({"metrics": ["eror"]}, "metrics[0]: 'eror' is not allowed; choose from error, near, n"),
-            ({"metrics": "error"}, "metrics: 'error' is not of type array"),
-            ({"title": 5}, "title: 5 is not of type string; put it in quotes"),
+            ({"metrics": "error"}, "metrics: 'error' is not allowed; write a list"),
+            ({"title": 5}, "title: 5 is not allowed; write text: put it in quotes"),
             (
                 {"titel": "x"},
                 "titel: unknown key; did you mean 'title'? allowed: lines, metrics, releases, target, task, title",
             ),
-            ({"lines": [5]}, "lines[0]: 5 is not of type object"),
+            ({"lines": [5]}, "lines[0]: 5 is not allowed; write keys with values"),
             (
                 {"lines": [LINE | {"entry": "tree"}]},
                 "lines[0].entry: 'tree' is not allowed; choose from three, drawn, ",
@@ -82,10 +82,10 @@ class TestTables:
                 {"lines": [LINE | {"notes": "x"}]},
                 "lines[0].notes: unknown key; did you mean 'note'? allowed: contexts, ",
             ),
-            ({"lines": [LINE | {"method": 3}]}, "lines[0].method: 3 is not of type string; put it in quotes"),
+            ({"lines": [LINE | {"method": 3}]}, "lines[0].method: 3 is not allowed; write text: put it in quotes"),
             (
                 {"lines": [LINE | {"contexts": [True]}]},
-                "lines[0].contexts[0]: True is not of type number or null",
+                "lines[0].contexts[0]: true is not allowed; write a number, or null",
             ),
             ({"releases": ["frist"]}, "releases[0]: 'frist' is not allowed; choose from first, second"),
         ],
@@ -120,23 +120,26 @@ class TestEntries:
                 {"kind": "konstant"},
                 "kind: 'konstant' is not allowed; choose from constant, drawn, fitted, asking, people",
             ),
-            ({"kind": None}, "kind: None is not allowed; choose from constant, "),
+            ({"kind": None}, "kind: null is not allowed; choose from constant, "),
             (
                 {"kin": "constant"},
                 "kin: unknown key; did you mean 'kind'? allowed: contexts, features, inputs, kind, ",
             ),
             ({"inputs": ["moon"]}, "inputs: 'moon' is not allowed; choose from video, train, truth"),
-            ({"inputs": "video"}, "inputs: 'video' is not of type array"),
+            ({"inputs": "video"}, "inputs: 'video' is not allowed; write a list, such as inputs: [video]"),
             ({"features": "nett"}, "features: 'nett' is not allowed; choose from net"),
             ({"splits": ["tests"]}, "splits[0]: 'tests' is not allowed; choose from train, val, test"),
-            ({"splits": []}, "splits: [] should be non-empty"),
+            ({"splits": []}, "splits: [] is not allowed; write a list of at least 1 value, such as splits: [train]"),
             ({"method": "Three"}, "method: not allowed without table: it names a line"),
             ({"seeds": [1]}, "seeds: [1] is not allowed; it draws nothing"),
             ({"kind": "fitted", "settings": {}, "seeds": [1]}, "seeds: [1] is not allowed; its seeds are `head.seeds`"),
-            ({"settings": []}, "settings: [] is not of type object"),
+            ({"settings": []}, "settings: [] is not allowed; write keys with values, such as settings: {number: 1}"),
             ({"settings": {}}, "settings.number: it is required"),
-            ({"settings": {"number": True}}, "settings.number: True is not of type integer"),
-            ({"settings": {"number": 0}}, "settings.number: 0 is less than the minimum of 1"),
+            (
+                {"settings": {"number": True}},
+                "settings.number: true is not allowed; write a whole number of at least 1",
+            ),
+            ({"settings": {"number": 0}}, "settings.number: 0 is not allowed; write a whole number of at least 1"),
             ({"settings": {"number": 3, "nr": 1}}, "settings.nr: unknown key; allowed: like, look, number"),
             ({"settings": {"number": 3, "look": "up"}}, "settings.look: 'up' is not allowed; choose from no, yes"),
             (
@@ -155,9 +158,9 @@ class TestEntries:
     @pytest.mark.parametrize(
         ("seeds", "line"),
         [
-            ([], ": [] should be non-empty"),
-            ([1, 1], ": [1, 1] has non-unique elements"),
-            ([-1], "[0]: -1 is less than the minimum of 0"),
+            ([], ": [] is not allowed; write a list of at least 1 value, such as seeds: [0]"),
+            ([1, 1], ": [1, 1] holds a value twice; keep one"),
+            ([-1], "[0]: -1 is not allowed; write a whole number of at least 0"),
         ],
     )
     def test_seeds_are_different_numbers(self, tmp_path: Path, seeds: list[int], line: str) -> None:
@@ -166,7 +169,9 @@ class TestEntries:
 
     def test_seeds_are_whole_numbers(self, tmp_path: Path) -> None:
         content = declared(entries={"drawn": {"kind": "drawn", "seeds": [1.5]}})
-        assert wrong(tmp_path, content) == ("tables.yaml: entries.drawn.seeds[0]: 1.5 is not of type integer")
+        assert wrong(tmp_path, content) == (
+            "tables.yaml: entries.drawn.seeds[0]: 1.5 is not allowed; write a whole number of at least 0"
+        )
 
     def test_an_id_may_hold_dots(self, tmp_path: Path) -> None:
         content = declared(entries={"gpt-3.5": {"kind": "constant"}})
@@ -224,7 +229,7 @@ class TestConfigured:
 
     def test_a_change_of_a_declared_entry_too(self, tmp_path: Path) -> None:
         assert wrong(tmp_path, entries={"drawn": {"seeds": [1, 1]}}).startswith(
-            "config: tiny.entries.drawn.seeds: [1, 1] has non-unique elements"
+            "config: tiny.entries.drawn.seeds: [1, 1] holds a value twice; keep one"
         )
 
     @pytest.mark.parametrize(

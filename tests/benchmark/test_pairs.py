@@ -74,8 +74,8 @@ def test_pairs_are_made_again_for_metrics_and_what_is_missing(tmp_path: Path) ->
     [
         (["tree", None, *THREE], "pairs[0][0]: 'tree' is not allowed; choose from three, drawn, fitted, four"),
         ([*THREE, "people", None], "pairs[0][2]: 'people' is not allowed; choose from three, drawn, fitted, four"),
-        (["three", "drawn"], "pairs[0]: ['three', 'drawn'] is too short"),
-        (["three", "60", *DRAWN], "pairs[0][1]: '60' is not of type number or null"),
+        (["three", "drawn"], "pairs[0]: ['three', 'drawn'] is not allowed; write a list of 4 values"),
+        (["three", "60", *DRAWN], "pairs[0][1]: '60' is not allowed; write a number, or null"),
     ],
 )
 def test_what_no_pair_can_be_is_one_line(tmp_path: Path, pair: list[Any], line: str) -> None:

@@ -12,7 +12,6 @@ from stepline import paths
 from stepline.config import load
 from stepline.errors import SteplineError
 from stepline.features.bank import Bank, open_bank
-from stepline.io import read_json
 from stepline.pipeline import Pipeline
 from stepline.plans import pipeline
 
@@ -20,15 +19,13 @@ RESULTS = Path("results/mine")
 
 
 def main() -> None:
-    """Print as JSON: the files of the listed videos, lines, files and rows of each, and a digest of the page."""
+    """Print as JSON: lines, files and rows of each, and a digest of the page."""
     found = pipeline(load("mine.yaml"), "mine")
     with open(RESULTS / "videos.csv", newline="", encoding="utf-8") as file:
         rows = {row["video"]: row for row in csv.DictReader(file)}
     lines = (RESULTS / "videos.md").read_text(encoding="utf-8").splitlines()
     page = (RESULTS / "report.html").read_text(encoding="utf-8")
     outcome = {
-        "files": {video.id: os.path.relpath(video.file) if video.file else "" for video in found.dataset.videos()},
-        "kept": {video: _kept(video) for video in rows},
         "csv": rows,
         "md": {video: [line for line in lines if line.startswith(f"| {video} |")] for video in rows},
         "made": {video: dict(_files(found, video)) for video in rows},
@@ -36,11 +33,6 @@ def main() -> None:
         "rows": {backbone: _rows(found, backbone) for backbone in found.features.computed},
     }
     sys.stdout.write(json.dumps(outcome).replace(os.getcwd(), "."))
-
-
-def _kept(video: str) -> bool:
-    record = paths.videos("mine") / f"{video}.json"
-    return bool(read_json(record)["videos"][video]["kept"]) if record.exists() else True
 
 
 def _files(found: Pipeline, video: str) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from stepline import paths
 from stepline.config import validate
 from stepline.datasets.annotation.build import Labelled, annotation_item, write_release
 from stepline.datasets.configured import dataset, is_study, study
+from stepline.datasets.segments import read_segments
 from stepline.datasets.studies import STUDIES
 from stepline.errors import ConfigError, ReleaseError, StoreError
 from stepline.fetch import fetch_release
@@ -29,21 +30,34 @@ def test_a_study_is_found_by_its_name() -> None:
 
 def test_an_unknown_name_is_one_line_with_the_known_ones() -> None:
     known = "spacewalk, demo, youcook2, tasty, openevent, hirest, htstep, crosstask, coin, mine"
-    with pytest.raises(ConfigError, match=f"^dataset 'x' is not known; choose from {known}, or add it"):
+    with pytest.raises(ConfigError, match=f"^dataset 'x' is not known; choose from {known}, or name the"):
         dataset(CONFIG, "x")
 
 
-def test_a_video_that_is_gone_from_the_folder_stays_listed_until_it_is_forgotten(folder: Path) -> None:
-    found = dataset(CONFIG, "mine")
+def test_a_video_that_is_gone_from_the_folder_is_not_listed_and_its_segments_are_left_out(folder: Path) -> None:
+    write_text(paths.shards("mine"), "video,shard\na,000\nb,000\n")
+    (folder / "b.mp4").unlink()
+    (folder.parent / "steps.csv").write_text("video,start_s,end_s\na,0,1\nb.mp4,0,1\n")
+    found = dataset(validate({"datasets": {"mine": {"videos": "clips", "segments": "steps.csv"}}}), "mine")
+    assert [video.id for video in found.videos()] == ["a"]
+    assert list(read_segments("mine", "steps.csv", {"a"})) == ["a"]
+    (folder.parent / "steps.csv").write_text("video,start_s,end_s\nc,0,1\n")
+    with pytest.raises(ConfigError, match="'c' is not a video of mine"):
+        read_segments("mine", "steps.csv", {"a"})
+
+
+def test_a_video_of_a_study_that_is_gone_from_the_folder_stays_listed_until_it_is_forgotten(folder: Path) -> None:
+    config = validate({"datasets": {"mine": {"videos": "clips", "study": {}}}})
+    found = dataset(config, "mine")
     assert found.shards(10) == {"a": "000", "b": "000"}
     write_text(paths.shards("mine"), "video,shard\na,000\nb,000\n")
     (folder / "b.mp4").unlink()
-    a, b = dataset(CONFIG, "mine").videos()
+    a, b = dataset(config, "mine").videos()
     assert (a.id, a.lost) == ("a", "")
     assert b.lost == "no longer in clips: put it back, or remove its line from datasets/mine/shards.csv to forget it"
     assert b.length_s == 0.0
     write_text(paths.shards("mine"), "video,shard\na,000\n")
-    assert [video.id for video in dataset(CONFIG, "mine").videos()] == ["a"]
+    assert [video.id for video in dataset(config, "mine").videos()] == ["a"]
 
 
 def test_a_damaged_list_of_shards_is_one_line(folder: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_steps_of_primary_tasks_are_read_in_the_order_of_their_files(root: s
         ("annotations/53193_a-1.csv", "0,1,2\n", "'Make a Latte' has no step '0'"),
         ("annotations/53193_a-1.csv", "-1,1,2\n", "'Make a Latte' has no step '-1'"),
         ("annotations/53193_a-1.csv", "1,1\n", "53193_a-1.csv: '1,1' has not 3 fields"),
-        ("annotations/53193_a-1.csv", "1,3,2\n", "53193_a-1.csv: the segment 3.0, 2.0 of 'add coffee' is none"),
+        ("annotations/53193_a-1.csv", "1,3,2\n", "53193_a-1.csv: the segment 3.0, 2.0 of 'add coffee' is not valid"),
         ("annotations/53193_a-1.csv", "1,x,2\n", "53193_a-1.csv: could not convert string to float: 'x'"),
         ("annotations/53193_a-1.csv", "1,nan,2\n", "the segment nan, 2.0"),
     ],
@@ -88,7 +88,7 @@ def test_a_file_that_stands_twice_is_refused() -> None:
     path = archive({**FILES})
     with ZipFile(path, "a") as more:
         more.writestr(f"{ROOT}videos.csv", "")
-    with pytest.raises(ReleaseError, match="it holds a file twice"):
+    with pytest.raises(ReleaseError, match="it contains a file twice"):
         load(path)
     with pytest.raises(ReleaseError, match="it holds 2 files tasks_primary.txt"):
         load(archive({**FILES, "copy/tasks_primary.txt": ""}))

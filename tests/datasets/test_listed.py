@@ -75,6 +75,8 @@ def test_a_wrong_line_is_named(content: str) -> None:
 
 
 def test_a_list_that_cannot_be_read_is_one_line() -> None:
-    assert refused() == f"config: datasets.mine.videos: {Path('list.csv').absolute()}: No such file or directory"
+    assert refused() == f"config: datasets.mine.videos: there is no file {Path('list.csv').absolute()}"
+    with pytest.raises(ConfigError, match="is a folder: name a CSV file$"):
+        videos("mine", ".")
     Path("list.csv").write_bytes(b"\xff\xfe")
     assert refused().endswith("list.csv: not UTF-8")

@@ -12,7 +12,8 @@ pytest.importorskip("av")
 pytest.importorskip("pocketsphinx")
 
 from stepline.io import read_json
-from tests.conftest import DEMO, HEARD, SUBSET, snakemake
+from tests.browser import opened
+from tests.conftest import DEMO, HEARD, ONE_WINDOW, SUBSET, snakemake
 from tests.demo import truth as checks
 from tests.workflow.runs import messages
 
@@ -80,3 +81,28 @@ def test_the_configuration_as_it_stands_asks_for_more_windows_and_seeds(demo_run
 def test_the_results_can_be_looked_at(demo_run: Path) -> None:
     for name in ("table2.csv", "table2.md", "report.html"):
         assert (demo_run / "results/demo" / name).stat().st_size > 1000, name
+
+
+def test_snakemakes_report_opens_each_category_with_its_results(
+    demo_run: Path, demo_mirror: Path, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.html"
+    options = *DEMO, "--config", f"demo={{{ONE_WINDOW}}}", "--report", str(report)
+    targets = "results/demo/all", "results/demo/videos.csv"
+    done = snakemake(*options, "--", *targets, folder=demo_run, STEPLINE_MIRROR=str(demo_mirror))
+    assert done.returncode == 0, done.stderr
+    with opened(report) as page:
+        menu = page.locator("nav").first
+        for category, count, one in (
+            ("Pages", 2, "report.html: All tables, with pictures"),
+            ("Tables", 5, "table2.csv: Step recognition; Intra-video retrieval"),
+            ("Figures", 5, "table2.svg: Step recognition; Intra-video retrieval"),
+        ):
+            menu.get_by_text(category, exact=True).click()
+            row = menu.get_by_role("row").filter(has_text=one)
+            row.wait_for()
+            assert menu.locator("tbody tr").count() == count, category
+            row.locator("a").last.click()
+            menu.get_by_text("Description").wait_for()
+            page.reload()
+        assert page.locator("canvas, svg").count(), "the graph of rules"

@@ -14,6 +14,7 @@ pytest.importorskip("av")
 pytest.importorskip("cv2")
 pytest.importorskip("zarr")
 
+from stepline import rates
 from stepline.availability import write_availability
 from stepline.backbones.histogram import HistogramSpec
 from stepline.features import meter
@@ -69,15 +70,15 @@ def test_without_a_terminal_it_is_one_line_at_the_end(
     assert capfd.readouterr() == ("", "")
 
 
-def test_on_a_terminal_it_shows_hours_and_the_time_left(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_it_shows_minutes_and_the_time_left(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
     shown.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(sys, "stderr", shown)
     with Meter([3600, 3600]) as counted:
         clock.now_s += 10
         counted.add(3600, decode_s=1, picture_s=0)
-        counted._bar.refresh()
-    assert re.search(r"features +50%\|.*\| 1\.00/2\.00 h \[\d+:\d+<\d+:\d+", shown.getvalue())
+        counted._progress._bar.refresh()
+    assert re.search(r"features +50%\|.*\| 60\.0/120\.0 min of video \[\d+:\d+<\d+:\d+", shown.getvalue())
     assert "360.0 x real time: decode 100 %" in shown.getvalue()
 
 
@@ -124,3 +125,15 @@ def test_an_extraction_counts_each_video_once_whatever_is_made_of_it(
     caplog.clear()
     store(tmp_path, *works)
     assert caplog.records == []
+
+
+def test_rates_are_kept_of_reading_and_of_each_network(clock: Clock) -> None:
+    with Meter([200], reading="media") as counted:
+        for video_s in (60, 40):
+            with counted.timed("model"):
+                clock.now_s += 30
+            counted.add(video_s, decode_s=1, picture_s=2, network="s3d.cpu", video_s=video_s)
+        counted.add(100, decode_s=1, picture_s=2)
+    assert rates.measured("media") == pytest.approx(9 / 200)
+    assert rates.measured("network.s3d.cpu") == pytest.approx(60 / 100)
+    assert rates.measured("decode") is None

@@ -35,6 +35,13 @@ def test_a_backbone_that_is_missing_something_is_not_computed() -> None:
     assert (found.networks, found.environment("histogram")) == (False, "media")
 
 
+def test_where_no_named_backbone_can_run_a_line_says_what_could() -> None:
+    free = "No features: none of the named backbones can run. Name histogram beside them, which needs nothing."
+    assert features("s3d-pss").note == free
+    assert features("histogram", "s3d-pss").note == features().note == ""
+    assert free in made(datasets={"mine": {"videos": "clips", "backbones": ["s3d-pss"]}}).note
+
+
 def test_a_folder_that_no_backbone_has_is_one_line() -> None:
     assert features("histogram").backbone_of("histogram") == "histogram"
     with pytest.raises(ConfigError, match="^backbone 's3d' is not one of mine: choose from histogram$"):
@@ -104,3 +111,8 @@ def test_what_becomes_of_damaged_videos_is_a_parameter_only_where_it_is_not_the_
         "damaged": "skip"
     }
     assert "damaged" not in before
+
+
+def test_a_backbone_that_is_not_known_is_named_with_its_key() -> None:
+    with pytest.raises(ConfigError, match=r"^config: datasets.mine.backbones: backbone 's3d-ps' is not known; did you"):
+        features("s3d-ps")

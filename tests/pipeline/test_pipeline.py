@@ -138,4 +138,4 @@ def test_a_plan_of_which_nothing_changed_opens_no_file_per_video_or_backbone(
     (said,) = [path for path in opened(given) if path.endswith("v00.json")]
     assert said == str(spoken / "v00.json")
     Path("clips/v01.mp4").unlink()
-    assert made(**given).videos.again("001") == 1
+    assert "v01" not in {video.id for video in made(**given).videos.members("001")}

@@ -24,6 +24,24 @@ def test_a_transcript_that_failed_is_asked_for_again() -> None:
     assert not made().speech.transcribed
 
 
+def test_another_recognisers_transcripts_are_read_where_the_configured_one_cannot_make_any() -> None:
+    whisper = {"engine": "whisper"}
+    assert made(asr=whisper).speech.readable.engine == "whisper"
+    said = {video: {"status": "present", "reason": "", "n_sentences": 0} for video in "ab"}
+    sphinx = paths.manifest(paths.transcripts("mine", "pocketsphinx"), "000")
+    write_manifest(sphinx, said, **made().speech.record)
+    speech = made(asr=whisper).speech
+    assert speech.readable.engine == "pocketsphinx"
+    assert speech.note.startswith("The transcripts are those of pocketsphinx: whisper needs ")
+    assert "weights:whisper/small.en" in speech.note
+    assert sphinx in made(asr=whisper).summary_inputs()
+    assert (made().speech.readable.engine, made().speech.note) == ("pocketsphinx", "")
+    write_manifest(paths.manifest(paths.transcripts("mine", "deepgram"), "000"), said)
+    assert made(asr=whisper).speech.readable.engine == "deepgram"
+    write_manifest(paths.manifest(paths.transcripts("mine", "whisper"), "000"), {"a": said["a"]})
+    assert made(asr=whisper).speech.readable.engine == "whisper"
+
+
 def test_what_the_recogniser_is_missing_is_asked_where_transcripts_are_not_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -24,7 +24,7 @@ def page(note: str = "") -> Examples:
     )
     silent = Clip(title="Candidate 1", said=[])
     answer = Answer(title="1: step 2", caption=marked(HOSTILE, ()), narration=[], score="0.5", right=True)
-    example = Example(title=HOSTILE, margin=HOSTILE, clips=[clip, silent], answers=[answer])
+    example = Example(title=HOSTILE, margin=HOSTILE, clips=[clip, silent], answers=[answer], command=HOSTILE)
     methods = [
         Shown(title=HOSTILE, anchor="a", facts=HOSTILE, successes=[example]),
         Shown(title="None", anchor="b", facts="", reason="no scores"),
@@ -39,8 +39,8 @@ def written(made: Examples) -> str:
 
 def test_all_text_is_escaped_and_nothing_comes_from_the_network() -> None:
     text = written(page(note=HOSTILE))
-    assert "<script" not in text
-    assert text.count("&lt;script&gt;") >= 12
+    assert "<script>alert" not in text
+    assert text.count("&lt;script&gt;") >= 13
     assert '&lt;<mark class="false">script</mark>&gt;' in text
     assert not re.findall(r'(?:src|href)="(?!data:image/|#)', text)
     assert "url(" not in text
@@ -56,6 +56,7 @@ def test_successes_and_failures_silence_and_reasons_are_said() -> None:
     assert '<th scope="row">1: step 2, true</th><td class="number">0.5</td>' in text
     assert '<h3 id="b">None</h3>' in text
     assert "no scores" in text
+    assert text.count('<p class="facts">Timeline: <code class="command">') == 1
 
 
 def test_the_same_page_gives_the_same_bytes_and_parts_that_are_not_there_are_left_out() -> None:

@@ -15,11 +15,13 @@ from stepline.io import atomic_path, write_json
 from stepline.media.timeline import Gap, described
 from stepline.needs import Need
 from stepline.pipeline import Pipeline
-from stepline.report.page import clock, write_page
+from stepline.report.clock import clock
+from stepline.report.page import write_page
 from stepline.report.summary import headline, summarise, write_summary
 
 HOSTILE = "<script>alert('x')</script>"
 PAGE = Path("results/mine/report.html")
+TIMELINE = Path("results/mine/videos/a.html")
 
 
 @pytest.fixture
@@ -95,10 +97,11 @@ def test_table_and_page_show_what_is_wanted_alone(pipeline: Pipeline) -> None:
         everything == {*summarise(pipeline).columns} == silent | spoken == alone | spoken | {"shots", "frames", "audio"}
     )
     write_page(of("shots", "features"), PAGE)
-    assert not [part for part in ("data:image", "Speech", " words") if part in PAGE.read_text()]
-    assert "shot 1" in PAGE.read_text()
+    assert not [part for part in ("data:image", "sentences", ">words<") if part in PAGE.read_text()]
+    assert 'aria-label="2 shots in 0:08"' in PAGE.read_text()
+    assert "Speech" not in TIMELINE.read_text()
     write_page(of("features"), PAGE)
-    assert "shot" not in re.sub("(?s)<style>.*</style>", "", PAGE.read_text())
+    assert "<svg" not in PAGE.read_text()
     assert paths.spec_record(pipeline.features.spec_of("histogram")).parent.as_posix() in PAGE.read_text()
     made = summarise(of("features"))
     assert [row["status"] for row in made.rows] == ["present", "failed", "failed"]
@@ -144,17 +147,15 @@ def test_sound_that_is_read_in_part_says_so(pipeline: Pipeline) -> None:
     assert (row["status"], row["reason"]) == ("present", f"audio: {sound['reason']}")
 
 
-def test_the_page_marks_gaps_on_the_strips(pipeline: Pipeline) -> None:
+def test_the_page_marks_gaps_on_the_strip(pipeline: Pipeline) -> None:
     damage(pipeline, GAPS, GAPS)
     write_page(pipeline, PAGE)
-    text = PAGE.read_text()
-    places = re.findall(r'class="gap" style="left:([\d.]+)%;width:([\d.]+)%" title="([^"]+)"', text)
-    assert places == 2 * [
-        ("20.0", "15.0", "absent: damaged, 2.00 to 3.50 s"), ("80.0", "20.0", "absent: truncated, 8.00 to 10.00 s")
-    ]  # fmt: skip
-    assert re.findall(r'class="shot\d" style="left:([\d.]+)%', text) == ["0.0", "20.0"]
-    assert "0:08 · 3.5 s absent · 64 x 48" in text
-    assert "<span>0:10</span>" in text
+    strip = re.findall(r'<path class="(\w+)" d="([^"]+)"', PAGE.read_text())
+    assert strip == [
+        ("shots", "M0 0h199.4v20h-199.4zM200 0h599.4v20h-599.4z"),
+        ("gaps", "M200 0h149.4v20h-149.4zM800 0h199.4v20h-199.4z"),
+    ]
+    assert 'aria-label="2 shots in 0:10"' in PAGE.read_text()
 
 
 def test_a_reason_stands_once(pipeline: Pipeline) -> None:
@@ -199,28 +200,34 @@ def test_what_was_heard_stays_where_the_recogniser_is_missing_something_since(
         assert made.rows[0]["sentences"] == sentences
 
 
-def test_the_page_shows_shots_segments_pictures_and_speech(pipeline: Pipeline) -> None:
+def test_each_video_that_was_read_has_a_line_with_picture_strip_and_timeline(pipeline: Pipeline) -> None:
     write_page(pipeline, PAGE)
     text = PAGE.read_text()
-    assert "<script" not in text
-    assert re.findall(r'class="shot\d" style="left:([\d.]+)%;width:([\d.]+)%"', text) == [
-        ("0.0", "25.0"),
-        ("25.0", "75.0"),
-    ]
-    segments = re.findall(r'class="label\d" style="left:([\d.]+)%;width:([\d.]+)%"[^>]*>([^<]*)<', text)
-    assert [(left, width) for left, width, _ in segments] == [("0.0", "50.0"), ("50.0", "50.0")]
-    assert [label for *_, label in segments][1] == "stir"
-    assert "2 of 3 segments end after the video does" in text
+    linked = re.findall(r'<th scope="row">(?:<a href="([^"]+)">)?(\w)', text)
+    assert linked == [("videos/a.html", "a"), ("", "b"), ("", "c")]
     assert text.count("data:image/jpeg;base64,YSBwaWN0dXJl") == 1
-    assert "2: 0:02 to 0:08" in text
-    assert "<dt>0:01</dt><dd>open &lt;script&gt;" in text
-    assert not re.findall(r'(?:src|href)="(?!data:image/|#)', text)
+    assert TIMELINE.exists()
+    assert [file.name for file in TIMELINE.parent.iterdir()] == ["a.html"]
+    assert "&lt;script&gt;alert" in text
+    assert "<script>" not in text
+    assert 'stepline search mine "TEXT"' in text
+    assert not re.findall(r'(?:src|href)="(?!data:image/|#|videos/a\.html)', text)
 
 
-def test_of_many_videos_the_first_are_shown(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepline.report.page.VIDEOS_SHOWN", 0)
+def test_of_many_videos_the_first_have_a_timeline_and_the_page_says_so(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepline.report.page.TIMELINES", 0)
     write_page(pipeline, PAGE)
-    assert "<details" not in PAGE.read_text()
+    assert not TIMELINE.exists()
+    assert "The first 0 videos have one; <code>stepline show mine VIDEO</code>" in PAGE.read_text()
+
+
+def test_the_timeline_of_a_video_that_is_not_listed_any_more_is_removed(pipeline: Pipeline) -> None:
+    TIMELINE.parent.mkdir(parents=True)
+    TIMELINE.with_stem("gone").touch()
+    write_page(pipeline, PAGE)
+    assert [file.name for file in TIMELINE.parent.iterdir()] == ["a.html"]
 
 
 def test_a_picture_of_a_shot_that_is_no_longer_there_is_left_out(pipeline: Pipeline) -> None:
@@ -228,13 +235,16 @@ def test_a_picture_of_a_shot_that_is_no_longer_there_is_left_out(pipeline: Pipel
     here = {"status": "present", "reason": "", "pictures": pictures}
     write_manifest(paths.manifest(paths.thumbnails("mine"), "000"), {"a": here})
     write_page(pipeline, PAGE)
-    assert "data:image" not in PAGE.read_text()
+    assert "data:image" not in TIMELINE.read_text()
+    assert "0 of 2 shots have a picture" in TIMELINE.read_text()
 
 
 def test_the_same_inputs_give_the_same_bytes(pipeline: Pipeline) -> None:
     write_page(pipeline, PAGE)
+    before = TIMELINE.read_bytes()
     write_page(pipeline, Path("again.html"))
     assert PAGE.read_bytes() == Path("again.html").read_bytes()
+    assert TIMELINE.read_bytes() == before
 
 
 def test_a_time_reads_as_on_a_clock() -> None:

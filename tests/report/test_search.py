@@ -2,9 +2,13 @@
 
 import base64
 import io
+import json
 import re
+import shlex
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,13 +18,20 @@ pytest.importorskip("jinja2")
 image = pytest.importorskip("PIL.Image")
 
 from stepline import paths  # noqa: E402
+from stepline.asr import transcript  # noqa: E402
+from stepline.asr.transcript import Sentence  # noqa: E402
 from stepline.availability import Record, write_availability, write_manifest  # noqa: E402
+from stepline.backbones.sentence import model_files  # noqa: E402
 from stepline.config import validate  # noqa: E402
+from stepline.features import store  # noqa: E402
 from stepline.io import atomic_path, write_bytes, write_text  # noqa: E402
 from stepline.pipeline import Pipeline  # noqa: E402
-from stepline.report.search import clock, lines, write_page  # noqa: E402
-from stepline.search.searcher import SPOKEN, Found, Match, Ranked  # noqa: E402
+from stepline.report.search import clock, hints, lines  # noqa: E402
+from stepline.report.search import write_page as write  # noqa: E402
+from stepline.search import embedded  # noqa: E402
+from stepline.search.searcher import SPOKEN, Found, Match, Ranked, Searcher, Spread  # noqa: E402
 from stepline.search.steps import Step  # noqa: E402
+from tests.browser import PHONE, opened  # noqa: E402
 from tests.media.clips import make  # noqa: E402
 
 HOSTILE = "<script>alert('x')</script> & \"co\""
@@ -43,12 +54,29 @@ def found(*matches: Match, **more: object) -> Found:
         "searched": 2,
         "listed": 3,
         "unseen": (),
+        "unsaid": (),
         "moments_by": "half of the sentences",
+        "top": 10,
         "window_s": 10.0,
+        "spread": Spread(rows=100, best=0.5, usual=0.1, expected=0.3),
         "videos": (ranked(matches[0].video, matches[0].time_s),),
         "matches": matches,
     }
-    return Found(**values | more)  # type: ignore[arg-type]
+    values |= more
+    shown = {each.video for each in (*values["videos"], *values["matches"])}  # type: ignore[misc]
+    values["curves"] = dict.fromkeys(shown, ((0.0, 20.0, 0.1), (20.0, 40.0, 0.5)))
+    return Found(**values)  # type: ignore[arg-type]
+
+
+class Loaded:
+    """Of a search what its page asks for."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline, self.embedded, self.transcripts = pipeline, None, SimpleNamespace(videos=())
+
+
+def write_page(pipeline: Pipeline, found: Found, again: str = "stepline search mine") -> Path:
+    return write(Loaded(pipeline), found, again)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -73,15 +101,20 @@ def pipeline() -> Pipeline:
     return Pipeline.of(validate({"datasets": {"mine": {"videos": "clips"}}}), "mine")
 
 
-def cards(page: Path) -> list[str]:
-    """Return the HTML of each match."""
-    text = page.read_text().partition("<h2>Best matches")[2]
-    return re.findall(r"<li>.*?</li>", text, re.DOTALL)
+def data(page: Path) -> dict[str, Any]:
+    """Return what the page shows."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text())
+    assert found is not None
+    return json.loads(found[1])  # type: ignore[no-any-return]
+
+
+def cards(page: Path) -> list[dict[str, Any]]:
+    """Return each match."""
+    return [card for result in data(page)["results"] for card in result["matches"]]
 
 
 def pictures(page: Path) -> list[bytes]:
-    listed = (re.search(r'src="data:image/jpeg;base64,([^"]+)"', card) for card in cards(page))
-    return [base64.b64decode(match[1]) if match else b"" for match in listed]
+    return [base64.b64decode((card["picture"] or "").partition(",")[2]) for card in cards(page)]
 
 
 def colour(jpeg: bytes) -> str:
@@ -89,38 +122,42 @@ def colour(jpeg: bytes) -> str:
     return "red" if red > blue else "blue"
 
 
+NOWHERE = ranked("a_b", 39.0)
+
+
 def test_a_picture_is_of_the_shot_or_of_the_match(pipeline: Pipeline) -> None:
     matches = [Match("a_b", time_s, 0.5) for time_s in (30.0, 12.0, 2.0, 21.0)]
-    page = write_page(pipeline, found(*matches))
+    page = write_page(pipeline, found(*matches, videos=(NOWHERE,)))
     late, near, early, after = pictures(page)
     assert near == GREY
     assert [colour(late), colour(early), colour(after)] == ["blue", "red", "blue"]
-    assert "picture is" not in page.read_text()
+    assert [card["note"] for card in cards(page)] == [""] * 4
 
 
 def test_without_the_video_the_nearest_picture_says_its_time_and_none_is_said_so(pipeline: Pipeline) -> None:
     Path("clips/a b.mp4").unlink()
     Path("clips/c.mp4").touch()
-    page = write_page(pipeline, found(Match("a_b", 30.0, 0.5), Match("a_b", 11.0, 0.4), Match("c", 1.0, 0.3)))
+    matches = Match("a_b", 30.0, 0.5), Match("a_b", 11.0, 0.4), Match("c", 1.0, 0.3)
+    page = write_page(pipeline, found(*matches, videos=(NOWHERE,)))
     assert pictures(page) == [GREY, GREY, b""]
-    far, near, none = cards(page)
-    assert "the picture is of 0:10" in far
-    assert "picture is" not in near
-    assert "no picture: the video is not there any more" in none
-    assert "<a " not in far
+    notes = [card["note"] for card in cards(page)]
+    assert notes == ["the picture is of 0:10", "", "no picture: the video is not there any more"]
+    assert data(page)["videos"]["a_b"] | {"pictures": []} == dict.fromkeys(("file", "path", "address")) | {
+        "pictures": []
+    }
 
 
 def test_a_damaged_video_has_no_picture_and_stops_nothing(pipeline: Pipeline) -> None:
     Path("clips/a b.mp4").write_text("no video")
     (paths.thumbnails("mine") / "1.jpg").unlink()
-    (card,) = cards(write_page(pipeline, found(Match("a_b", 12.0, 0.5))))
-    assert '<div class="none">no picture</div>' in card
+    (card,) = cards(write_page(pipeline, found(Match("a_b", 12.0, 0.5), videos=(NOWHERE,))))
+    assert (card["picture"], card["note"]) == (None, "no picture")
 
 
-def test_links_open_the_file_or_the_address_at_the_time(pipeline: Pipeline) -> None:
+def test_the_page_knows_the_file_or_an_address_without_secrets(pipeline: Pipeline) -> None:
     page = write_page(pipeline, found(Match("a_b", 12.25, 0.5)))
-    link = '<a href="../../../clips/a%20b.mp4#t=12.25">0:12</a>'
-    assert link in cards(page)[0]
+    shown = data(page)["videos"]["a_b"]
+    assert (shown["file"], shown["path"]) == ("../../../clips/a%20b.mp4", "clips/a b.mp4")
     assert (page.parent / "../../../clips/a b.mp4").resolve().is_file()
 
     urls = {
@@ -132,62 +169,237 @@ def test_links_open_the_file_or_the_address_at_the_time(pipeline: Pipeline) -> N
     }
     write_text("list.csv", "video,url\n" + "".join(f"{video},{url}\n" for video, url in urls.items()))
     listed = Pipeline.of(validate({"datasets": {"talks": {"kind": "list", "videos": "list.csv"}}}), "talks")
-    shown = cards(write_page(listed, found(*(Match(video, 3725.9, 0.5) for video in urls))))
-    links = [match[1] if (match := re.search(r'<a href="([^"]*)">1:02:05</a>', card)) else "" for card in shown]
-    assert links == [
-        "https://www.youtube.com/watch?v=xxxxxxxxxxx&amp;t=3725s",
-        "https://youtu.be/xxxxxxxxxxx?t=3725s",
-        "https://example.org/a.mp4#t=3725",
-        "",
-        "",
-    ]
-    assert not any("word" in card or "abc" in card for card in shown)
+    page = write_page(listed, found(*(Match(video, 3725.9, 0.5) for video in urls)))
+    assert {video: each["address"] for video, each in data(page)["videos"].items()} == {
+        "tube": ["https://www.youtube.com/watch?v=xxxxxxxxxxx&t=", "s"],
+        "short": ["https://youtu.be/xxxxxxxxxxx?t=", "s"],
+        "file": ["https://example.org/a.mp4#t=", ""],
+        "secret": None,
+        "token": None,
+    }
+    assert "user:word" not in page.read_text()
+    assert "token=abc" not in page.read_text()
+    with opened(page) as shown:
+        assert (
+            shown.locator("a.picture").first.get_attribute("href")
+            == "https://www.youtube.com/watch?v=xxxxxxxxxxx&t=3715s"
+        )
+        assert "not kept, so nothing can be played" in shown.locator("[data-video=secret]").inner_text()
 
 
 def test_the_page_is_escaped_and_needs_nothing_else_and_is_the_same_again(pipeline: Pipeline) -> None:
-    hostile = found(Match("a_b", 12.0, 0.5, HOSTILE), text=HOSTILE, unseen=(HOSTILE,))
-    page = write_page(pipeline, hostile)
+    videos = (ranked("a_b", 30.0, Step(2.0, 21.5, HOSTILE)),)
+    hostile = found(Match("a_b", 12.0, 0.5, HOSTILE), text=HOSTILE, unseen=(HOSTILE,), videos=videos)
+    page = write_page(pipeline, hostile, f"stepline search {HOSTILE}")
     content = page.read_bytes()
-    assert b"<script" not in content
-    assert set(re.findall(rb'(?:src|href)="([a-z.]+)', content)) == {
-        b"data",
-        b"..",
-    }
-    assert b"minilm makes nothing of: &lt;script&gt;" in content
+    assert b"<script>alert" not in content
+    assert b"minilm does not know, or does not read that far: &lt;script&gt;" in content.replace(b"Minilm", b"minilm")
     assert b"its score higher than all less than 10 s away" in content
+    with opened(page) as shown:
+        assert shown.locator("h1").inner_text() == f"“{HOSTILE}”"
+        assert HOSTILE in shown.locator("#results").inner_text()
+        assert (
+            shown.locator("#again code").inner_text().startswith(f"stepline search {HOSTILE} '<script>alert('\"'\"'x")
+        )
     page.unlink()
-    assert write_page(pipeline, hostile) == page
+    assert write_page(pipeline, hostile, f"stepline search {HOSTILE}") == page
     assert page.read_bytes() == content
     assert re.fullmatch(r"script-alert-x-script-co-[0-9a-f]{8}\.html", page.name)
 
 
 def test_each_question_has_a_page_of_its_own(pipeline: Pipeline) -> None:
     moment = Match("a_b", 12.0, 0.5)
-    asked = [found(moment), found(moment, text="cut the bread!"), found(moment, backbone="mpnet")]
-    asked += [
-        found(moment, window_s=5.0),
-        found(moment, moment),
-        found(moment, text="切面包"),
-        found(moment, text="面"),
+    asked = [
+        {},
+        {"text": "cut the bread!"},
+        {"backbone": "mpnet"},
+        {"among": ("a_b",)},
+        {"text": "切面包"},
+        {"text": "面"},
     ]
-    pages = {write_page(pipeline, each).name for each in asked}
-    assert len(pages) == len(asked)
+    pages = {write_page(pipeline, found(moment, **each)).name for each in asked}
+    pages.add(write_page(pipeline, found(moment), "stepline search mine --top 3").name)
+    assert len(pages) == len(asked) + 1
     assert all(re.fullmatch(r"(cut-the-bread|search)-[0-9a-f]{8}\.html", page) for page in pages)
 
 
-def test_a_video_has_its_moment_and_steps_with_links_and_the_picture_of_its_best_time(pipeline: Pipeline) -> None:
-    steps = Step(2.0, 21.5, HOSTILE), Step(21.5, 3700.0)
-    page = write_page(pipeline, found(Match("a_b", 2.0, 0.5), videos=(ranked("a_b", 12.0, *steps),)))
-    video = page.read_text().partition("<h2>Best matches")[0]
-    assert base64.b64encode(GREY).decode() in video
-    assert re.findall(r'<a href="[^"]*(#t=[^"]*)">([^<]*)</a>', video) == [
-        ("#t=2", "0:02–1:01:40"),
-        ("#t=2", "0:02–0:21"),
-        ("#t=21.5", "0:21–1:01:40"),
-    ]
-    assert "</a> &lt;script&gt;" in re.sub(r"\s+", " ", video)
-    assert "Steps: from what is said." in video
-    assert "Its moment is half of the sentences." in video
+def test_nothing_is_listed_twice(pipeline: Pipeline) -> None:
+    steps = Step(2.0, 21.5, "cut"), Step(21.5, 38.0)
+    peak, other, elsewhere = Match("a_b", 12.0, 0.9), Match("a_b", 30.0, 0.8), Match("c", 1.0, 0.3)
+    page = write_page(pipeline, found(peak, other, elsewhere, videos=(ranked("a_b", 12.0, *steps),)))
+    first, second = data(page)["results"]
+    assert (first["video"], first["best"]["time"], [match["time"] for match in first["matches"]]) == (
+        "a_b",
+        12.0,
+        [30.0],
+    )
+    assert base64.b64encode(GREY).decode() in first["picture"]
+    assert (second["video"], [match["time"] for match in second["matches"]]) == ("c", [1.0])
+    with opened(page) as shown:
+        assert shown.locator("#results > li").count() == 2
+        assert shown.locator(".steps button").all_inner_texts() == ["0:02–0:21", "0:21–0:38"]
+        assert "best at 0:12" in shown.locator("[data-video=a_b]").inner_text()
+
+
+def test_a_click_plays_the_moment_until_its_end(pipeline: Pipeline) -> None:
+    moment = ranked("a_b", 12.0, Step(11.0, 11.6))
+    page = write_page(pipeline, found(Match("a_b", 30.0, 0.8), videos=(moment,)))
+    playing = "(video => video && [video.currentTime, video.paused])(document.querySelector('video'))"
+    with opened(page) as shown:
+        shown.get_by_role("button", name="Play a_b, 0:11–0:11").click()
+        shown.wait_for_function("document.querySelector('video')?.currentTime > 11.1")
+        time_s, paused = shown.evaluate(playing)
+        assert 11 <= time_s < 12
+        shown.wait_for_function("document.querySelector('video').paused")
+        time_s, _ = shown.evaluate(playing)
+        assert 11.6 <= time_s < 12.3
+        shown.get_by_role("button", name="Go on from here").click()
+        shown.wait_for_function("document.querySelector('video').currentTime > 12.4")
+        box = shown.locator("button.curve").bounding_box()
+        shown.mouse.click(box["x"] + box["width"] * 0.75, box["y"] + 10)
+        shown.wait_for_function("document.querySelector('video').currentTime > 30")
+        time_s, paused = shown.evaluate(playing)
+        assert 29.5 <= time_s < 31
+        assert not paused
+
+
+def test_what_no_browser_plays_keeps_its_picture_and_says_what_to_do(pipeline: Pipeline) -> None:
+    Path("clips/a b.mp4").write_bytes(b"RIFF    AVI LIST")
+    page = write_page(pipeline, found(Match("a_b", 12.0, 0.8)))
+    with opened(page) as shown:
+        shown.locator("button.picture").click()
+        shown.get_by_text("cannot play the file").wait_for()
+        assert "ffmpeg -i 'clips/a b.mp4' -c:v libx264" in shown.locator(".side code").inner_text()
+        assert shown.locator("button.picture img").is_visible()
+
+
+def test_the_command_follows_what_is_typed_and_the_video(pipeline: Pipeline) -> None:
+    page = write_page(pipeline, found(Match("a_b", 12.0, 0.8), Match("c", 1.0, 0.3)))
+    with opened(page) as shown:
+        command = shown.locator("#again code")
+        assert command.inner_text() == "stepline search mine 'cut the bread'"
+        shown.get_by_label("Another text").fill("it's done")
+        assert shlex.split(command.inner_text())[3:] == ["it's done"]
+        shown.locator("#video").select_option("c")
+        assert shlex.split(command.inner_text())[3:] == ["--video", "c", "it's done"]
+        assert shown.locator("#results > li:visible").count() == 1
+        assert "This page cannot search words: there are no transcripts." in shown.locator("form").inner_text()
+        cut = shown.locator("[data-video=a_b] .actions code", has_text="ffmpeg").first.text_content()
+        assert cut.startswith("ffmpeg -ss 2 -t 20 -i 'clips/a b.mp4' -c:v libx264 -pix_fmt yuv420p -c:a aac ")
+        assert cut.endswith(" a_b-2-22.mp4")
+
+
+@pytest.mark.parametrize("context", [{}, PHONE])
+def test_nothing_is_wider_than_the_screen(pipeline: Pipeline, context: dict[str, Any]) -> None:
+    long = "longword" * 40
+    matches = [Match("a_b", float(time), 0.5, long) for time in range(0, 40, 5)]
+    page = write_page(pipeline, found(*matches, text=long, unseen=(long,)), f"stepline search {long}")
+    with opened(page, **context) as shown:
+        for summary in shown.locator("summary").all():
+            if summary.is_visible():
+                summary.click()
+        assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+SAID = {
+    "a_b": ["Cut the bread, and cut it well", "boil THE water", "the end"],
+    "c": ["cut the bread", "naïve café water", "water water water", "and then the bread is cut"],
+}
+
+
+@pytest.fixture
+def searchable(pipeline: Pipeline) -> Pipeline:
+    """With two videos of which something is said, and 60 rows of a histogram each."""
+    Path("clips/c.mp4").touch()
+    mine = Pipeline.of(validate({"datasets": {"mine": {"videos": "clips", "backbones": ["histogram"]}}}), "mine")
+    folder = paths.transcripts("mine", "pocketsphinx")
+    for video, texts in SAID.items():
+        transcript.write(
+            folder / f"{video}.parquet", [Sentence(text, 7.0 * n, 7.0 * n + 5) for n, text in enumerate(texts)]
+        )
+    write_manifest(paths.manifest(folder, "000"), {video: {"status": "present", "reason": ""} for video in SAID})
+    spec = mine.features.spec_of("histogram")
+    rng = np.random.default_rng(0)
+    rows = {video: rng.normal(size=(60, 8)).astype(np.float16) for video in SAID}
+    store.write(paths.features("mine", "000", spec), spec, rows, 1.0)
+    return mine
+
+
+def listed(shown: Any) -> list[tuple[str, str, str]]:
+    """Return video, time and score of all matches of the page, by score."""
+    made = []
+    for card in shown.locator("#results > li").all():
+        video = card.get_attribute("data-video")
+        places = [(card.locator("p > .at").first, card.locator("h3 .score"))]
+        places += [(match.locator(".at"), match.locator(".score")) for match in card.locator(".matches li").all()]
+        made += [(video, time.text_content(), score.text_content()) for time, score in places]
+    return sorted(made, key=lambda match: -float(match[2]))
+
+
+def expected(found: Found) -> list[tuple[str, str, str]]:
+    return [(match.video, clock(match.time_s), f"{match.score:.3f}") for match in found.matches]
+
+
+@pytest.mark.parametrize("text", ["cut the bread", "WATER", "naïve have the", "the the water"])
+def test_words_are_found_on_the_page_as_python_finds_them(searchable: Pipeline, text: str) -> None:
+    searcher = Searcher.open(searchable, "words")
+    found = searcher.ask(text)
+    page = write(searcher, searcher.ask("end"), "stepline search mine")
+    with opened(page) as shown:
+        shown.get_by_label("Words in the transcripts").fill(text)
+        shown.get_by_role("button", name="Find words").click()
+        assert listed(shown) == expected(found)
+        assert (
+            ("nonsense" in shown.locator("#state").inner_text()) == ("nonsense" in text) == ("nonsense" in found.unseen)
+        )
+        shown.get_by_role("button", name="Back to the results").click()
+        assert shown.locator("#results > li").count() == 1
+
+
+def test_more_like_this_ranks_as_numpy_and_the_command_do(searchable: Pipeline) -> None:
+    searcher = Searcher.open(searchable, "histogram", needs_text=False)
+    found = searcher.like("c", 3.5)
+    rows = np.concatenate(searcher.source.corpus.parts).astype(np.float64)
+    cosines = rows @ rows[63] / np.linalg.norm(rows, axis=1) / np.linalg.norm(rows[63])
+    best = next(row for row in np.argsort(-cosines).tolist() if not 53 < row < 73 or row < 60)
+    assert (found.matches[0].video, found.matches[0].time_s) == (("a_b", "c")[best // 60], best % 60)
+    assert found.matches[0].score == round(cosines[best], 6)
+    asked = searcher.like("a_b", 1)
+    page = write(searcher, asked, "stepline search mine")
+    first = asked.videos[0]
+    wanted = expected(searcher.like(first.video, first.peak_s))
+    with opened(page) as shown:
+        assert shown.locator("h1").inner_text() == "Like a_b@1"
+        shown.get_by_role("button", name="More like this").first.click()
+        assert listed(shown) == wanted
+
+
+def test_a_corpus_that_does_not_fit_has_the_command(searchable: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "EMBEDDED_MB", 0.001)
+    searcher = Searcher.open(searchable, "histogram", needs_text=False)
+    assert searcher.embedded is not None
+    assert (searcher.embedded.rows, searcher.embedded.lines) == (False, True)
+    monkeypatch.setattr(embedded, "EMBEDDED_VIDEOS", 1)
+    searcher = Searcher.open(searchable, "histogram", needs_text=False)
+    page = write(searcher, searcher.like("a_b", 1), "stepline search mine")
+    assert searcher.embedded is None
+    with opened(page) as shown:
+        form = shown.locator("form").inner_text()
+        assert "cannot search words: a page holds the transcripts of up to 200 videos, 4 MB." in form
+        assert "“More like this” is a command: a page holds the vectors of up to 200 videos, 4 MB." in form
+        shown.locator("summary", has_text="More like this").first.click()
+        assert re.search(r"stepline search mine --like (a_b|c)@\d", shown.locator("#results").inner_text())
+
+
+def test_what_does_not_stand_out_is_said() -> None:
+    weak = found(Match("a", 1.0, 0.2), spread=Spread(rows=1000, best=0.2, usual=0.1, expected=0.25), unsaid=("foo",))
+    unsaid, weak_score = hints(weak)
+    assert unsaid == "no transcript has the words: foo"
+    assert weak_score == (
+        "nothing stands out: the best score, 0.200, is within the spread of all 1,000 (median 0.100; up to 0.250 is "
+        "usual where nothing answers the question)"
+    )
+    assert hints(found(Match("a", 1.0, 0.5))) == []
 
 
 def test_the_terminal_has_videos_with_moment_and_steps_and_a_table_of_matches() -> None:
@@ -212,10 +424,21 @@ def test_the_terminal_has_videos_with_moment_and_steps_and_a_table_of_matches() 
         "",
     ]
     seen = list(lines(found(Match("a", 1.0, 104.5), unseen=("foo", "bar"), backbone="s3d-oepp")))
-    assert seen[1] == "s3d-oepp makes nothing of: foo, bar"
+    assert seen[1] == "s3d-oepp does not know, or does not read that far: foo, bar"
     assert seen[-3:-1] == ["rank  video     score      time", "   1  a       104.500      0:01"]
 
 
 def test_times_have_hours_from_an_hour_on() -> None:
     times_s = (0, 59.99, 3599.9, 3600, 36_061.5)
     assert [clock(time_s) for time_s in times_s] == ["0:00", "0:59", "59:59", "1:00:00", "10:01:01"]
+
+
+@pytest.mark.slow
+def test_sentences_like_one_are_shown_with_their_words(searchable: Pipeline) -> None:
+    if model_files("minilm") is None:
+        pytest.skip("all-MiniLM-L6-v2 is not installed")
+    searcher = Searcher.open(searchable, "minilm")
+    page = write(searcher, searcher.ask("boil some water"), "stepline search mine")
+    with opened(page) as shown:
+        shown.get_by_role("button", name="More like this").first.click()
+        assert "water water water" in shown.locator("#results").inner_text()

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from stepline import paths
+from stepline.availability import Record, write_availability
 from stepline.benchmark import Prediction
 from stepline.runs.predictions import write_predictions
 from stepline.runs.shown import lowest_seed, timelines
@@ -56,3 +57,16 @@ def test_videos_stand_over_time_with_what_is_annotated(made: Tiny) -> None:
     assert [picture.caption for picture in pictures] == ["e, first", "f, first", "g, first", "e, second"]
     assert pictures[1].alt == "Segments of f over time: annotated 2; Drawn 1; Three 1"
     assert pictures[0].alt == "Segments of e over time: annotated 2; Three 1"
+
+
+def test_a_video_that_is_there_has_the_command_of_its_timeline(made: Tiny) -> None:
+    for record in (Record(video="e", status="present"), Record(video="f", status="failed")):
+        for dataset in ("first", "second"):
+            write_availability(paths.videos(dataset) / f"{record.video}.json", [record])
+    pictures = timelines(made, {"drawn": "Drawn", "three": "Three"}, lambda release: TRUTH)
+    assert [picture.command for picture in pictures] == [
+        "stepline show first e --entry three --release first",
+        "",
+        "",
+        "stepline show second e --entry three --release second",
+    ]

@@ -59,7 +59,7 @@ def test_matches_are_those_of_a_slow_search(window_s: float, kind: str, monkeypa
     expected = slow_matches(rows, times_s, lambda row: cosine(row, query), window_s)
     corpus = made(rows, times_s)
     for top in (1, 3, 200):
-        assert corpus.matches(query, top, window_s) == expected[:top]
+        assert corpus.matches(query, corpus.whole(query), top, window_s) == expected[:top]
 
 
 def test_rows_that_single_precision_cannot_tell_apart_are_in_their_exact_order() -> None:
@@ -71,8 +71,8 @@ def test_rows_that_single_precision_cannot_tell_apart_are_in_their_exact_order()
     exact = (rows.astype(np.float64) @ query).round(6)
     assert len(np.unique(exact)) > 100
     order = np.lexsort((np.arange(10_000), -exact))[:5]
-    found = made([rows], similarity="dot product").matches(query, 5, 0)
-    assert found == [(int(row), float(exact[row])) for row in order]
+    corpus = made([rows], similarity="dot product")
+    assert corpus.matches(query, corpus.whole(query), 5, 0) == [(int(row), float(exact[row])) for row in order]
 
 
 def test_videos_rank_by_the_mean_of_evenly_spaced_rows() -> None:
@@ -95,8 +95,8 @@ def test_equal_videos_are_in_the_order_of_their_ids() -> None:
 
 
 def test_a_row_of_zeros_has_the_cosine_zero() -> None:
-    corpus = made([np.float32([(0, 0), (-1, 0)])])
-    assert corpus.matches(np.array([1.0, 0]), 2, 0) == [(0, 0.0), (1, -1.0)]
+    corpus, query = made([np.float32([(0, 0), (-1, 0)])]), np.array([1.0, 0])
+    assert corpus.matches(query, corpus.whole(query), 2, 0) == [(0, 0.0), (1, -1.0)]
     assert made([np.zeros((1, 2), np.float16)]).ranking(np.ones(2), 1) == [(0, 0.0)]
 
 
@@ -112,6 +112,6 @@ def test_rows_are_found_by_video_in_every_part() -> None:
 
 def test_mapped_files_are_read_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
     np.save("rows.npy", np.eye(3, dtype=np.float16))
-    corpus = made([np.asarray(np.load("rows.npy", mmap_mode="r"))])
-    assert corpus.matches(np.array([0, 1.0, 0]), 1, 0) == [(1, 1.0)]
+    corpus, query = made([np.asarray(np.load("rows.npy", mmap_mode="r"))]), np.array([0, 1.0, 0])
+    assert corpus.matches(query, corpus.whole(query), 1, 0) == [(1, 1.0)]
     assert not recwarn.list

@@ -24,6 +24,7 @@ from stepline.availability import Record, write_availability, write_manifest  # 
 from stepline.backbones import registry  # noqa: E402
 from stepline.backbones.registry import presets, tower_of, towers  # noqa: E402
 from stepline.backbones.sentence import MODELS, model_files  # noqa: E402
+from stepline.cli.search import moment  # noqa: E402
 from stepline.config import validate  # noqa: E402
 from stepline.datasets import hirest  # noqa: E402
 from stepline.datasets.studies import Study  # noqa: E402
@@ -35,7 +36,7 @@ from stepline.io import sha256_file, write_text  # noqa: E402
 from stepline.pipeline import Pipeline  # noqa: E402
 from stepline.plans import pipeline as pipeline_of  # noqa: E402
 from stepline.search import searcher, sources, transcripts  # noqa: E402
-from stepline.search.searcher import CAPTIONED, EQUAL, SAID, SEEN, SPOKEN, Found, Match, Searcher, checked  # noqa: E402
+from stepline.search.searcher import CAPTIONED, EQUAL, SAID, SEEN, SPOKEN, Found, Match, Searcher, Spread, checked  # noqa: E402
 from stepline.search.steps import Step  # noqa: E402
 from stepline.spec import ClipSpec, TextSpec  # noqa: E402
 from tests.media.clips import LIMITS, make  # noqa: E402
@@ -259,7 +260,7 @@ def test_words_that_the_tower_does_not_see_are_named() -> None:
     assert find(pipeline, "red").unseen == ()
     assert find(pipeline, "a red door").unseen == ("a", "door")
     assert find(pipeline, "red blue green").unseen == ("green",)
-    with pytest.raises(ConfigError, match="colours-text knows no word of 'yellow door'"):
+    with pytest.raises(ConfigError, match="colours knows no word of 'yellow door'"):
         find(pipeline, "yellow door")
 
 
@@ -317,7 +318,7 @@ def test_released_transcripts_are_searched_where_they_are_configured(
     pipeline = pipeline_of(validate({"spacewalk": {"video_encoders": [], "tables": ["table2b_minilm"]}}), "spacewalk")
     with pytest.raises(
         MissingError,
-        match="spacewalk has neither transcripts nor features .*: run `stepline fetch spacewalk/v0`, which",
+        match="spacewalk has neither transcripts nor features .*: for transcripts run `stepline fetch spacewalk/v0`",
     ):
         find(pipeline, "the airlock")
     write_text("datasets/spacewalk/v1/release.json", "{}")
@@ -361,7 +362,11 @@ def test_hirests_released_transcripts_are_searched_by_their_times(words: None, m
         ("red", {"backbone": "histogram"}, "backbone histogram has no text tower"),
         ("red", {"backbone": "colours"}, "mine has no features of colours: add it to its backbones"),
         ("red", {"backbone": "minilm"}, "mine has no transcripts in which something is said"),
-        ("red", {}, "mine has neither transcripts nor features of a network with a text tower"),
+        (
+            "red",
+            {},
+            "nor features of a backbone with a text tower: for transcripts run `snakemake`; for features name",
+        ),
     ],
 )
 def test_what_cannot_be_searched_is_one_line(text: str, more: dict[str, Any], line: str) -> None:
@@ -372,7 +377,7 @@ def test_what_cannot_be_searched_is_one_line(text: str, more: dict[str, Any], li
 
 
 def test_where_no_speech_is_wanted_the_line_says_how_to_want_it() -> None:
-    with pytest.raises(MissingError, match="with a text tower: name `speech` in its `stages`, or see docs/search.md"):
+    with pytest.raises(MissingError, match="for transcripts name `speech` in its `stages` and run `snakemake`"):
         find(configured("histogram", stages=["features"]), "red")
 
 
@@ -494,3 +499,123 @@ def test_the_joint_models_steps_come_first_where_rows_are_seconds(words: None, m
     found = {each.video: each for each in find(pipeline, "red").videos}
     assert found["a"].steps == (Step(0.0, 1.0, "paint it"),)
     assert {video: each.steps_by for video, each in found.items()} == {"a": CAPTIONED, "b": EQUAL, "c": SPOKEN}
+
+
+def test_transcripts_of_another_recogniser_are_searched_where_the_configured_one_made_none(words: None) -> None:
+    pipeline = configured("histogram")
+    say(pipeline, {"a": [("boil the water", 4.0)]})
+    whisper = validate({"datasets": {"mine": {"videos": "clips"}}, "asr": {"engine": "whisper"}})
+    pipeline = Pipeline.of(whisper, "mine")
+    found = find(pipeline, "boil")
+    assert found.what == "what is said, by minilm on the pocketsphinx transcripts"
+    assert found.matches[0].sentence == "boil the water"
+    paths.manifest(paths.transcripts("mine", "pocketsphinx"), "000").unlink()
+    with pytest.raises(MissingError, match=r"run `stepline fetch weights/.*` and run `snakemake`, as whisper needs it"):
+        find(pipeline, "boil")
+
+
+def test_by_words_nothing_is_encoded_and_unknown_words_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "model_files", lambda name: None)
+    pipeline = configured("histogram")
+    say(pipeline, {"a": [("Boil the water", 4.0), ("water", 31.5)], "b": [("peel the potatoes", 7.0)]})
+    found = find(pipeline, "potatoes zzz")
+    assert (found.backbone, found.similarity, found.unseen) == ("words", "BM25", ("zzz",))
+    assert places(found.matches) == [("b", 7.0)]
+    assert ranked(found) == ["b"]
+    assert places(find(pipeline, "WATER").matches) == [("a", 31.5), ("a", 4.0)]
+    with pytest.raises(ConfigError, match="words knows no word of 'zzz'"):
+        find(pipeline, "zzz")
+
+
+def test_words_that_no_transcript_has_are_named_beside_what_is_meant(words: None) -> None:
+    pipeline = configured("histogram")
+    say(pipeline, {"a": [("boil the water", 4.0)]})
+    assert find(pipeline, "boil Zucchini water").unsaid == ("zucchini",)
+
+
+def test_named_videos_alone_are_searched() -> None:
+    pipeline = configured("colours")
+    red, green = COLOURS["red"], COLOURS["green"]
+    put(pipeline, {"a": [red, green, green], "b": [green, green, red]})
+    found = find(pipeline, "red", videos=["b"])
+    assert (ranked(found), places(found.matches)[0], found.searched, found.among) == (["b"], ("b", 2.0), 1, ("b",))
+    assert find(pipeline, "red", videos=["a", "b"]).matches == find(pipeline, "red").matches
+    with pytest.raises(ConfigError, match="video 'c' is not searched; choose from a, b"):
+        find(pipeline, "red", videos=["c"])
+
+
+def test_a_moment_is_a_question_also_without_a_text_tower() -> None:
+    pipeline = configured("histogram")
+    spec = pipeline.features.spec_of("histogram")
+    rows = {"a": [(1, 0), (0, 1), (5, 0.5)], "b": [(0, 3), (2, 0.1), (1, 1)]}
+    made = {video: np.float16(each) for video, each in rows.items()}
+    store.write(paths.features("mine", "000", spec), spec, made, 1.0)
+    searcher = Searcher.open(pipeline, needs_text=False)
+    found = searcher.like("a", 0.9, window_s=0.5, top=2)
+    assert (found.text, found.is_like, found.backbone, found.similarity) == ("a@0.9", True, "histogram", "cosine")
+    assert places(found.matches) == [("b", 1.0), ("a", 2.0)]
+    assert found.matches[0].score == pytest.approx(2 / np.hypot(2, 0.1), abs=1e-3)
+    assert places(searcher.like("a", 99.0, window_s=0.5, top=1).matches) == [("b", 1.0)]
+    assert places(searcher.like("a", 0, videos=["b"]).matches) == [("b", 1.0)]
+    with pytest.raises(ConfigError, match="video 'c' is not searched"):
+        searcher.like("c", 0)
+
+
+def test_the_curve_has_the_best_score_of_each_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searcher, "PIECES", 2)
+    pipeline = configured("colours")
+    put(pipeline, {"a": [COLOURS["green"], COLOURS["red"], COLOURS["green"]]})
+    (curve,) = find(pipeline, "red").curves.values()
+    assert curve == ((0.0, 2.0, 1.0), (2.0, 3.0, -0.3333))
+
+
+def test_what_stands_out_is_above_what_as_many_unrelated_rows_reach() -> None:
+    rng = np.random.default_rng(0)
+    spreads = [Spread.of(rng.normal(0.2, 0.02, 2000)) for _ in range(100)]
+    assert not any(each.stands_out for each in spreads)
+    assert spreads[0].expected == pytest.approx(0.2 + 1.25 * 0.02 * np.sqrt(2 * np.log(2000)), abs=0.01)
+    answered = rng.normal(0.2, 0.02, 2000)
+    answered[:600] += 0.2
+    assert Spread.of(answered).stands_out
+    assert Spread.of(np.float64([0, 0, 0, 0.5] * 9)).stands_out
+    assert not Spread.of(np.zeros(20)).stands_out
+    assert Spread.of(np.zeros(9)).stands_out
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a@12.5", ("a", 12.5)), ("a@b@1:02", ("a@b", 62.0)), ("a@1:00:02.5", ("a", 3602.5)), ("a@0", ("a", 0.0))],
+)
+def test_a_moment_is_named_by_its_video_and_time(text: str, expected: tuple[str, float]) -> None:
+    assert moment(text) == expected
+
+
+@pytest.mark.parametrize("text", ["a", "@3", "a@", "a@x", "a@-1", "a@1:2:3:4", "a@1.5:00", "a@nan", "a@1e9"])
+def test_what_is_no_moment_is_one_line(text: str) -> None:
+    with pytest.raises(ConfigError, match="--like takes VIDEO@TIME"):
+        moment(text)
+
+
+def test_the_verb_cuts_moments_out(words: None, capsys: pytest.CaptureFixture[str]) -> None:
+    pipeline = configured("histogram")
+    make(Path("clips/a.mp4"), [Fraction(i, 5) for i in range(100)])
+    say(pipeline, {"a": [("boil the water", 3.5)], "b": [("boil it", 1.0)]})
+    write_availability(paths.availability("mine", "000"), [Record(video="a", status="present", path="clips/a.mp4")])
+    write_text("config.yaml", "datasets: {mine: {videos: clips}}\n")
+    assert cli.main(["search", "mine", "boil the water", "--cut", "out"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-3:-1] == ["clip: out/a-3.5-4.5.mp4", "no clip of b: the video is not kept"]
+    assert [path.name for path in Path("out").iterdir()] == ["a-3.5-4.5.mp4"]
+    assert cli.main(["search", "mine", "boil", "--like", "a@3"]) == 2
+    assert "--like a@3 stands in place of a text" in capsys.readouterr().err
+
+
+def test_transcripts_are_exported_as_subtitles(capsys: pytest.CaptureFixture[str]) -> None:
+    pipeline = configured("histogram")
+    write_text("config.yaml", "datasets: {mine: {videos: clips}}\n")
+    assert cli.main(["bank", "subtitles", "mine", "out", "--form", "vtt"]) == 2
+    assert capsys.readouterr().err == "error: mine has no transcripts: run `snakemake`\n"
+    say(pipeline, {"a": [("boil the water", 4.0)]})
+    assert cli.main(["bank", "subtitles", "mine", "out", "--form", "vtt"]) == 0
+    assert capsys.readouterr().out == "out: 1 videos, the pocketsphinx transcripts\n"
+    assert Path("out/a.vtt").read_text() == "WEBVTT\n\n00:00:04.000 --> 00:00:05.000\nboil the water\n"

@@ -148,7 +148,7 @@ class TestPlans:
         tables.write_markdown(rows, tmp_path / "t.md", title="T")
         text = (tmp_path / "t.md").read_text()
         assert "|  | Total |  | 2771 (2771) = |" in text
-        assert "| Train |  |  | Videos | 1284 |" in text
+        assert "| Train |  |  | Videos | 1285 | 1284 | -1 | differs |" in text
         assert "Values in percent, counts as whole numbers. Bold:" in text
         tables.write_markdown(build(self.lines(0.0), plans), tmp_path / "t.md", title="T")
         assert "Values in percent. Bold:" in (tmp_path / "t.md").read_text()

@@ -200,4 +200,4 @@ class TestBesideWhatSeesNothing:
 
     def test_the_report_and_the_tables_show_it_beside_the_status(self, paper: Path) -> None:
         found = self.row(paper, 11.3, 9.0)
-        assert tables.values([found])[0][-1] == f"within; {found.beside}"
+        assert tables.computed([found])[0][7] == f"within; {found.beside}"

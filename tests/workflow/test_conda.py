@@ -39,7 +39,7 @@ def run(
     paths = f"{tools}/conda/bin{os.pathsep}/usr/bin{os.pathsep}/bin"
     environment = kept | {"PATH": paths, "STEPLINE_MIRROR": str(mirror)}
     done = subprocess.run(
-        [*command, "--conda-prefix", tools / "envs", *arguments],
+        [*command, "--printshellcmds", "--conda-prefix", tools / "envs", *arguments],
         cwd=folder,
         env=environment,
         capture_output=True,

@@ -80,7 +80,7 @@ class TestImage:
             copy(ROOT / source, image / source)
         work = tmp_path / "work"
         work.mkdir()
-        command = [sys.executable, "-m", "snakemake", "--snakefile", image / "Snakefile", "--cores", "1", "--dry-run"]
+        command = [sys.executable, "-m", "snakemake", "--snakefile", image / "Snakefile", "--cores", "1", "-n", "-p"]
         modules = str(image / "workflow/profiles/kubernetes")
         environment = {name: value for name, value in os.environ.items() if not name.startswith("STEPLINE_")}
         done = subprocess.run(

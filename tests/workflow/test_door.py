@@ -1,10 +1,15 @@
 """What is wrong with a study is said before any job runs."""
 
+import os
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import snakemake
+from tests.conftest import ROOT, snakemake, unavailable
 
 WRONG = {
     'spacewalk={subset: {videos: ["10062091"]}}': "config: subset.videos: '10062091' is not listed; choose from ",
@@ -54,3 +59,38 @@ def test_a_key_that_stands_twice_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
     assert line == f"error: {tmp_path}/mine.yaml: not YAML: line 3: the key 'tables' stands twice; keep one"
+
+
+@pytest.mark.slow
+def test_a_workspace_remembers_its_configuration(tmp_path: Path) -> None:
+    (tmp_path / "clips").mkdir()
+    (tmp_path / "clips/a.mp4").write_bytes(b"none")
+    (tmp_path / "mine.yaml").write_text("datasets: {mine: {videos: clips, stages: [shots]}}")
+    done = snakemake("--cores", "1", "--configfile", "mine.yaml", "--", "results/mine/videos.csv", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    looked = snakemake("-n", "--config", "spacewalk={tables: [table2], releases: [v2]}", folder=tmp_path)
+    (line,) = [line for line in looked.stderr.splitlines() if line.startswith("warning: no --configfile")]
+    assert line.endswith("; the last run here had --configfile mine.yaml")
+    verb = [sys.executable, "-m", "stepline", "summary", "mine"]
+    told = subprocess.run(verb, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert told.stderr == "configuration: mine.yaml, as in the last run here\n"
+
+
+@pytest.mark.slow
+def test_a_folder_that_may_not_be_written_is_one_line(tmp_path: Path) -> None:
+    if not (drop := shutil.which("setpriv")):
+        unavailable("setpriv is not installed")
+    (tmp_path / "clips").mkdir()
+    (tmp_path / "clips/a.mp4").touch()
+    (tmp_path / "mine.yaml").write_text("datasets: {mine: {videos: clips}}")
+    tmp_path.chmod(0o555)
+    root = [drop, "--inh-caps=-all", "--bounding-set=-all"] if os.geteuid() == 0 else []
+    snakemake = Path(sys.executable).parent / "snakemake"
+    words = [*root, str(snakemake), "--snakefile", str(ROOT / "Snakefile"), "--cores", "1", "--configfile", "mine.yaml"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    tmp_path.chmod(0o755)
+    assert done.returncode == 2, shlex.join(words)
+    (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+    assert line.startswith(f"error: {tmp_path}/")
+    assert line.endswith("this account cannot write or read it; run in a folder where it can write")
+    assert "Traceback" not in done.stdout + done.stderr

@@ -82,7 +82,7 @@ def test_a_table_shows_the_same_fit_as_another(whole: Path) -> None:
 
 def test_the_page_shows_every_table_and_videos_over_time(whole: Path) -> None:
     page = (whole / PAGES[0]).read_text()
-    assert page.count("<figcaption>") == 6 + 3 * len(pss.DATASETS)
+    assert page.count("<figure>") == 6 + 3 * len(pss.DATASETS)
     assert "SoftSODA, S3D" in page
     assert (whole / PAGES[2]).read_text().startswith("<?xml")
 

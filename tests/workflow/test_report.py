@@ -10,6 +10,7 @@ import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment
 
+from stepline.tables import MEANINGS
 from tests.conftest import ROOT, snakemake
 from tests.workflow.runs import TABLE, spacewalk
 
@@ -41,6 +42,11 @@ def test_a_caption_is_correct(name: str) -> None:
     assert "{" not in html["body"]
 
 
+def test_the_caption_of_a_table_has_every_status() -> None:
+    listed = dict(re.findall(r"^(\w+(?: \w+)?) {2,}(.*)$", CAPTIONS["table"], re.MULTILINE))
+    assert listed == MEANINGS
+
+
 @pytest.mark.slow
 def test_a_study_has_its_tables_with_what_they_mean(small: Path, real_data: Path) -> None:
     options = "--cores", "1", "--report", "report.html", *spacewalk(), "--", TABLE
@@ -49,8 +55,8 @@ def test_a_study_has_its_tables_with_what_they_mean(small: Path, real_data: Path
     report = (small / "report.html").read_text(encoding="utf-8")
     assert part(report, "categories") == {"Tables": {"spacewalk": [TABLE]}}
     table = part(report, "results")[TABLE]
-    assert table["labels"] == {"file": "table2.csv", "title": "Step recognition; Intra-video retrieval"}
+    assert table["labels"] == {"result": "table2.csv: Step recognition; Intra-video retrieval"}
     assert "spacewalk, table2: a line for each method" in table["caption"]
     assert "<td>inconclusive</td>" in table["caption"]
-    assert "the paper's number and ours side by side" in part(report, "workflow_desc")
+    assert "stands beside the one that is computed" in " ".join(part(report, "workflow_desc").split())
     assert [folder for folder in (small, ROOT, real_data, Path.home()) if f"{folder}/" in report] == []

@@ -13,7 +13,7 @@ from stepline import devices, slurm
 from stepline.asr.engines import ENVIRONMENTS, KEYS, THREADS
 from stepline.backbones.sentence import MODELS
 from stepline.datasets.release import REBUILT
-from stepline.errors import ConfigError, SteplineError
+from stepline.errors import ConfigError, SteplineError, denied
 from stepline.forkserver.listener import listen
 from stepline.helpers import Helpers, importable
 from stepline.invocation import Invocation
@@ -50,11 +50,12 @@ if workflow.is_main_process and not CLUSTER and DeploymentMethod.APPTAINER not i
 
 
 # Printed commands say again how this run was started. It is no parameter: nothing reruns for it.
-Invocation(
+invocation = Invocation(
     snakefile="" if os.path.realpath(workflow.basedir) == os.getcwd() else str(workflow.main_snakefile),
     configfiles=tuple(map(str, workflow.config_settings.configfiles)),
     overrides=workflow.config_settings.config,
-).keep()
+)
+invocation.keep()
 
 gc.disable()  # a plan stays until the end: the collector would look at all of it again and again
 try:
@@ -86,23 +87,31 @@ try:
     PLANS, PIPELINES = helpers.plans, helpers.pipelines
     if workflow.is_main_process:
         stale = (line for each in PLANS.values() for line in each.stale())
-        for line in [*helpers.forget_lost(), *slurm.warnings(), *stale]:
+        for line in [*filter(None, [invocation.forgets()]), *helpers.forget_lost(), *slurm.warnings(), *stale]:
             print(f"warning: {line}", file=sys.stderr)
         helpers.note_current()
     helpers.check_records()
     for name, table in targets:
         if name in PLANS and table in KNOWN[name].all_tables():
             PLANS[name].check_table(table)
+    kept, modules = stepline_config.keep(config), [importable()]
+    if workflow.is_main_process:
+        alone = os.path.samefile(workflow.basedir, os.path.dirname(os.path.dirname(workflow.current_basedir)))
+        read = map(os.path.abspath, workflow.configfiles if alone else [])
+        invocation.remember(sys.argv[1:], read, kept)
 except SteplineError as error:
     print(f"error: {error}", file=sys.stderr)
+    sys.exit(2)
+except OSError as error:
+    print(f"error: {denied(error)}", file=sys.stderr)
     sys.exit(2)
 gc.freeze()
 gc.enable()
 
 
 # Jobs see the validated configuration, the package and, outside conda, the Python that runs Snakemake.
-modules = [importable(), *([] if use_conda else filter(None, [os.environ.get("PYTHONPATH")]))]
-environment = {"STEPLINE_CONFIG": str(stepline_config.keep(config)), "PYTHONPATH": os.pathsep.join(modules)}
+modules += [] if use_conda else filter(None, [os.environ.get("PYTHONPATH")])
+environment = {"STEPLINE_CONFIG": str(kept), "PYTHONPATH": os.pathsep.join(modules)}
 environment |= {} if CLUSTER or not workflow.is_main_process else {"STEPLINE_ONE_HOST": "1"}
 prefix = "".join(f"export {name}={shlex.quote(value)}; " for name, value in environment.items())
 if not use_conda:
@@ -133,12 +142,15 @@ plan, pipeline, job = helpers.plan, helpers.pipeline, helpers.job
 
 
 def shown(path, caption, title):
-    """Return an output, ``results/<study>/<file>``, that Snakemake's report shows; title: a text, or a function of wildcards."""
+    """Return an output, ``results/<study>/<file>``, that Snakemake's report shows; title: a text, or a function of wildcards.
+
+    It has one label: of two results of a category, Snakemake's page takes a second label for a switch, and breaks.
+    """
     study, file = path.split("/")[1:]
     category = {".csv": "Tables", ".svg": "Figures", ".html": "Pages"}[os.path.splitext(file)[1]]
 
     def labels(wildcards):
-        return {"file": file, "title": title(wildcards) if callable(title) else title}
+        return {"result": f"{file}: {title(wildcards) if callable(title) else title}"}
 
     return report(path, caption=f"../report/{caption}.rst", category=category, subcategory=study, labels=labels)
 

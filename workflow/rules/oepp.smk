@@ -26,7 +26,7 @@ rule rebuild:
         "datasets/oepp/coin/release.json",
         ["datasets/oepp/crosstask/release.json"] if oepp.RELEASES.is_there("crosstask") else [],
     output:
-        shown("results/oepp/rebuilt.csv", "rebuilt", "OpenEvent made anew of COIN and CrossTask"),
+        shown("results/oepp/rebuilt.csv", "rebuilt", "OpenEvent rebuilt from COIN and CrossTask"),
         f"datasets/oepp/{REBUILT}/release.json",
     log:
         "logs/rebuild/oepp.log",

@@ -15,3 +15,9 @@ if installed != VERSION:
         file=sys.stderr,
     )
     sys.exit(2)
+
+# A workflow that uses this one as a module has an output of its own.
+if workflow.is_main_process and workflow.modifier.parent_modifier is None:
+    from snakemake_logger_plugin_stepline import attach
+
+    attach(workflow.logger_manager)

@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from stepline import rates
 from stepline.asr import transcript
 from stepline.asr.chunks import chunks
 from stepline.asr.deepgram import Deepgram
@@ -25,12 +27,12 @@ from stepline.asr.pocketsphinx import PocketSphinx
 from stepline.asr.transcript import Sentence, Word
 from stepline.asr.weights import FOLDERS
 from stepline.asr.whisper import Whisper
-from stepline.availability import read_manifest, write_manifest
-from stepline.devices import CPU
+from stepline.availability import length_s, read_manifest, write_manifest
+from stepline.devices import CPU, wanted
 from stepline.errors import ConfigError, SteplineError, StoreError
 from stepline.io import canonical_json, read_json, sha256_file, write_bytes, write_sealed
 from stepline.media.audio import RATE
-from stepline.progress import progress
+from stepline.progress import VIDEO, progress, reached
 from stepline.seal import CHANGED, sealed_below, unsealed
 
 ENGINES: dict[str, Callable[..., Engine]] = {
@@ -70,12 +72,13 @@ def transcribe(
         raise ConfigError(f"asr.engine: {engine!r} is not allowed; choose from {', '.join(ENGINES)}")
     videos: dict[str, dict[str, Any]] = {}
     listed = read_manifest(media_manifest)
+    heard_s, start = 0.0, time.monotonic()
     by = recogniser(engine, options)
     made_by = ENGINES[engine](**options, **({"on": on} if engine in FOLDERS else {}))
     if (processes := PROCESSES.get(engine, 1)) > 1:
         new = [media_folder / video / "audio.wav" for video in listed if not (folder / f"{video}.json").is_file()]
         _answer_all([wav for wav in new if wav.is_file()], made_by, folder / "answers", processes)
-    for video, media in progress(listed.items(), what="asr", unit="videos"):
+    for video, media in progress(listed.items(), what="speech", unit=VIDEO, size=length_s):
         path, done = folder / f"{video}.parquet", folder / f"{video}.json"
         absent = media if media["status"] != "present" else media["audio"]
         if absent["status"] != "present":
@@ -91,7 +94,7 @@ def transcribe(
             if (known := media.get("audio_sha256")) and known != sha256_file(wav):
                 raise StoreError(f"{wav} is damaged ({CHANGED}): remove its folder and run `stepline media` again")
             try:
-                heard = recognise(wav, made_by, folder / "answers", what=video)
+                heard = recognise(wav, made_by, folder / "answers")
             except RecognitionError as error:
                 log.warning("%s: failed: %s", video, error)
                 failures = {"failures": failures.get("failures", 0) + 1}
@@ -99,6 +102,7 @@ def transcribe(
                 write_sealed(done, failures)
                 videos[video] = {"status": "failed", "reason": str(error), **failures}
                 continue
+            heard_s += media.get("duration_s", 0.0)
             sentences = [replace(sentence, engine=engine) for sentence in heard]
             done.unlink(missing_ok=True)
             transcript.write(path, sentences)
@@ -106,6 +110,8 @@ def transcribe(
             write_sealed(done, made)
         reason = "" if made["n_sentences"] else "no speech found"
         videos[video] = {"status": "present", "reason": reason, "n_sentences": made["n_sentences"], **failures}
+    device = "cuda" if engine in FOLDERS and wanted(on["device"]) else "cpu"
+    rates.note(f"speech.{engine}.{device}", video_s=heard_s, spent_s=time.monotonic() - start)
     write_manifest(manifest, videos, **by)
 
 
@@ -116,8 +122,9 @@ def _answer_all(wavs: Sequence[Path], engine: Engine, answers: Path, processes: 
         return
     pool = ProcessPoolExecutor(at_once, get_context("spawn"))
     try:
-        asked = [pool.submit(_answer, wav, engine, answers) for wav in wavs]
-        for _ in progress(as_completed(asked), what="asr", unit="videos", total=len(asked)):
+        asked = {pool.submit(_answer, wav, engine, answers): wav.stat().st_size / (2 * RATE) for wav in wavs}
+        total_s = sum(asked.values())
+        for _ in progress(as_completed(asked), what="speech", unit=VIDEO, total=total_s, size=asked.__getitem__):
             pass
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -130,24 +137,27 @@ def _answer(wav: Path, engine: Engine, answers: Path) -> None:
                 _said(samples, engine, answers)
 
 
-def recognise(wav: Path, engine: Engine, answers: Path, *, what: str) -> list[Sentence]:
+def recognise(wav: Path, engine: Engine, answers: Path) -> list[Sentence]:
     """Return what is said in the file (16 kHz mono), in the order of the starts; answers are kept in ``answers``.
 
     A chunk without a sound, as between spans, is not asked for. One that fails does not keep the others from being
     asked. Raises RecognitionError where one failed.
     """
 
-    def heard(chunk: tuple[int, tuple[int, NDArray[np.int16]]]) -> list[Sentence] | RecognitionError:
+    def heard(chunk: tuple[int, tuple[int, NDArray[np.int16]]]) -> tuple[int, list[Sentence] | RecognitionError]:
         number, (start, samples) = chunk
+        end = start + len(samples)
         try:
             sentences = _said(samples, engine, answers) if samples.any() else []
         except RecognitionError as error:
-            return error
+            return end, error
         placed = [_placed(sentence, number, start, len(samples)) for sentence in sentences if sentence.text]
-        return sorted(placed, key=lambda sentence: sentence.start_s)
+        return end, sorted(placed, key=lambda sentence: sentence.start_s)
 
-    pieces = progress(enumerate(chunks(wav)), what=what, unit="chunks")
-    results = list(_in_order(heard, pieces, engine.concurrency))
+    results = []
+    for end, result in _in_order(heard, enumerate(chunks(wav)), engine.concurrency):
+        reached(end / RATE)
+        results.append(result)
     failed = [result for result in results if isinstance(result, RecognitionError)]
     if failed:
         share = f"{len(failed)} of {len(results)} chunks: " if len(results) > 1 else ""

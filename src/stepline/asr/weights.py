@@ -5,6 +5,7 @@ The workflow asks too: nothing heavy is imported.
 
 import hashlib
 import os
+import shlex
 from pathlib import Path
 
 from stepline.errors import ConfigError
@@ -75,7 +76,8 @@ def how_to_get(absent: str) -> str:
         return f"stepline fetch weights/{absent}"
     if folder == FOLDERS["faster_whisper"] and name in FASTER_WHISPER:
         return f"hf download {FASTER_WHISPER[name]} --local-dir weights/{absent}"
-    return f"ls {absent}"
+    place = Path(os.path.expanduser(absent))
+    return f"mkdir -p {shlex.quote(str(place.parent))} && cp -r MODEL {shlex.quote(str(place))}"
 
 
 def _places(engine: str, model: str) -> list[Path]:

@@ -1,7 +1,8 @@
 """Weights that a user supplies or downloads: their files, sources and licences."""
 
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -275,8 +276,17 @@ def trusted(folder: Path) -> dict[str, str]:
 
 def how_to_get(name: str) -> str:
     """Return a command that installs the weights."""
-    weights = weights_of(name)
-    folder = Path("weights", weights.name)
-    supplied = [file.name for file in weights.files if not file.url and not (folder / file.name).is_file()]
     fetch = f"stepline fetch weights/{name}"
-    return f"mkdir -p {folder}/ && cp {' '.join(supplied)} {folder}/ && {fetch}" if supplied else fetch
+    supplied = [file.name for file in absent(name) if not file.url]
+    return f"{how_to_put(name, supplied)} && {fetch}" if supplied else fetch
+
+
+def absent(name: str) -> list[File]:
+    """Return those of the weights' files that are not in their folder here."""
+    weights = weights_of(name)
+    return [file for file in weights.files if not Path("weights", weights.name, file.name).is_file()]
+
+
+def how_to_put(name: str, files: Sequence[str]) -> str:
+    """Return a command that copies files, from where it runs, to the weights' folder, which it makes."""
+    return f"install -D -t weights/{weights_of(name).name} {shlex.join(files)}"

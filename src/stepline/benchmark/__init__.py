@@ -3,10 +3,11 @@
 from stepline.benchmark.entries import Entry, Job, Kind, Line, MethodClass, Table
 from stepline.benchmark.method import Method, Prediction, UnavailableError
 from stepline.benchmark.plan import Benchmark
+from stepline.benchmark.timed import InTime, Timed
 from stepline.benchmark.values import Values
 from stepline.benchmark.words import DURATION, TRAIN, VAL, VIDEO, Metric, Option, Sees
 
 __all__ = [
-    "DURATION", "TRAIN", "VAL", "VIDEO", "Benchmark", "Entry", "Job", "Kind", "Line", "Method",
-    "MethodClass", "Metric", "Option", "Prediction", "Sees", "Table", "UnavailableError", "Values",
+    "DURATION", "TRAIN", "VAL", "VIDEO", "Benchmark", "Entry", "InTime", "Job", "Kind", "Line", "Method",
+    "MethodClass", "Metric", "Option", "Prediction", "Sees", "Table", "Timed", "UnavailableError", "Values",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from stepline.benchmark.declaration import SHOWN, Declaration, read
 from stepline.benchmark.entries import AnyEntry, Entry, Job, Kind, Line, Table
 from stepline.benchmark.method import Prediction
 from stepline.benchmark.source import scoring_digest, source_digest
+from stepline.benchmark.timed import InTime
 from stepline.benchmark.values import Values
 from stepline.benchmark.words import Metric, Option, Sees
 from stepline.config import Config, defaults
@@ -235,6 +236,14 @@ class Declared(Generic[AnyEntry]):
     def examples(self) -> "Sequence[Picture]":
         """Return figures of single videos for the page."""
         return ()
+
+    def in_time(self, inputs: Any, video: str, made: Any | None) -> InTime | None:
+        """Return the truth of a video over time and what a prediction says of it, with its errors.
+
+        made: one of ``prediction``, after ``select``; None for the truth alone. None where there is nothing to show:
+        neither truth of the video, nor times in the prediction.
+        """
+        return None
 
     def write_examples(self) -> None:
         """Write a page of examples; raise ConfigError if the benchmark has none."""

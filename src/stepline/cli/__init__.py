@@ -1,11 +1,13 @@
 """The command line: it parses and calls. A file for each verb, or for a few that belong together."""
 
 import argparse
+import fcntl
 import logging
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from stepline.cli.failure import fail, failed, let_output_go
@@ -13,6 +15,7 @@ from stepline.cli.parser import make_parser
 from stepline.errors import SteplineError
 from stepline.invocation import Invocation
 from stepline.mirror import mirror_root
+from stepline.progress import recorded
 from stepline.stopping import Stopped, kill_children, stopped_by_sigterm
 
 log = logging.getLogger("stepline")
@@ -25,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.verb is None:
         parser.print_help()
         return 2
-    with stopped_by_sigterm():
+    with stopped_by_sigterm(), recorded(parsed.log):
         return _run(parsed)
 
 
@@ -63,6 +66,9 @@ def _log_to(path: Path | None) -> None:
     log.handlers = [logging.NullHandler()]
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handler = logging.FileHandler(path, mode="w", encoding="utf-8")
+        file = path.open("w", encoding="utf-8")
+        handler = logging.StreamHandler(file)
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         log.handlers = [handler]
+        with suppress(OSError):  # by it `stepline status` knows that the job runs; some file systems have no locks
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,13 +1,12 @@
-"""The verbs `bank` and `verify`: features from and for elsewhere, and whether they are whole."""
+"""The verbs `bank` and `verify`: features and subtitles from and for elsewhere, and whether features are whole."""
 
 import argparse
-import os
 from math import isnan
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from stepline.errors import ConfigError, StoreError
+from stepline.errors import ConfigError, MissingError, StoreError
 
 if TYPE_CHECKING:
     from stepline.features.bank import Bank
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "Verbs") -> None:
     """Add the verbs."""
-    verb = verbs.add_parser("bank", help="compare, import and export features of a data set")
+    verb = verbs.add_parser("bank", help="compare, import and export features, export subtitles")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     action = actions.add_parser("compare", help="cosine by time, and which of two is late")
@@ -49,6 +48,12 @@ def add(verbs: "Verbs") -> None:
     action.add_argument("--suffix", default="", help="put after a video's id, such as .mp4")
     action.set_defaults(run=_export)
 
+    action = actions.add_parser("subtitles", help="a data set's transcripts as SRT or WebVTT, a file per video")
+    action.add_argument("dataset", metavar="DATASET")
+    action.add_argument("out", metavar="OUT", type=Path, help="folder")
+    action.add_argument("--form", choices=("srt", "vtt"), required=True)
+    action.set_defaults(run=_subtitles)
+
     verb = verbs.add_parser("verify", help="find and remove damaged features; the next run replaces them")
     verb.add_argument("folders", metavar="SPEC_FOLDER", type=Path, nargs="*", help="default: all features/*/*")
     verb.set_defaults(run=_verify)
@@ -62,10 +67,9 @@ def _naming(action: argparse.ArgumentParser) -> None:
 
 def _store(parsed: argparse.Namespace) -> str | None:
     """Return the configuration's ``features.store``; where no configuration is named or there, stores are local."""
-    from stepline.config import load
+    from stepline.config import is_there, load
 
-    there = parsed.configfile or os.environ.get("STEPLINE_CONFIG") or Path("config.yaml").exists()
-    at: str | None = load(parsed.configfile)["features"]["store"] if there else None
+    at: str | None = load(parsed.configfile)["features"]["store"] if is_there(parsed.configfile) else None
     return at
 
 
@@ -90,6 +94,21 @@ def _export(parsed: argparse.Namespace) -> None:
     bank = _undamaged(open_bank(parsed.bank, parsed.dataset, root=_store(parsed) or "."))
     export(bank, parsed.out, parsed.form, prefix=parsed.prefix, suffix=parsed.suffix)
     print(f"{parsed.out}: {len(bank)} videos")
+
+
+def _subtitles(parsed: argparse.Namespace) -> None:
+    from stepline.asr.subtitles import subtitles
+    from stepline.config import load
+    from stepline.io import write_text
+    from stepline.plans import pipeline
+    from stepline.search.transcripts import Transcripts
+
+    transcripts = Transcripts(pipeline(load(parsed.configfile), parsed.dataset))
+    if not transcripts.videos:
+        raise MissingError(f"{parsed.dataset} has no transcripts: {transcripts.bring}")
+    for video in sorted(transcripts.videos):
+        write_text(parsed.out / f"{video}.{parsed.form}", subtitles(transcripts(video), parsed.form))
+    print(f"{parsed.out}: {len(transcripts.videos)} videos, the {transcripts.source} transcripts")
 
 
 def _undamaged(bank: "Bank") -> "Bank":

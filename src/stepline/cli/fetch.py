@@ -1,13 +1,11 @@
 """The verb `fetch`: releases, videos and weights."""
 
 import argparse
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepline.cli.failure import fail
-from stepline.config import load
+from stepline.config import is_there, load
 from stepline.errors import ConfigError, DownloadError, SteplineError
 from stepline.plans import BENCHMARKS, configured, pipeline, released, to_fetch
 
@@ -36,7 +34,7 @@ def _fetch(parsed: argparse.Namespace) -> None:
         fetch.fetch_weights(rest)
     elif asked not in ("", "videos"):
         packaged = any(first in each.studies for each in BENCHMARKS)  # these releases need no configuration
-        named = parsed.configfile or os.environ.get("STEPLINE_CONFIG") or Path("config.yaml").exists()
+        named = is_there(parsed.configfile)
         found = released(first, rest, load(parsed.configfile) if named and not packaged else {})
         print(f"{parsed.what}: {fetch.release_line(found, rest)}")
     elif not asked:

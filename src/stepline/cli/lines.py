@@ -1,12 +1,16 @@
 """Tables of text on the standard output."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 
-def columns(lines: Sequence[Sequence[str]]) -> str:
-    """Return lines of cells as text, each column as wide as its widest cell."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = ([text.ljust(width) for text, width in zip(line, widths, strict=True)] for line in lines)
+def columns(lines: Sequence[Sequence[object]], right: Container[int] = ()) -> str:
+    """Return lines of cells as text, each column as wide as its widest cell. right: the columns of numbers."""
+    texts = [[str(cell) for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    padded = (
+        [text.rjust(widths[n]) if n in right else text.ljust(widths[n]) for n, text in enumerate(line)]
+        for line in texts
+    )
     return "\n".join("  ".join(line).rstrip() for line in padded)
 
 
@@ -17,3 +21,10 @@ def size(count: float) -> str:
             return f"{count:.{unit != 'B' and count < 10:d}f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+def duration(hours: float) -> str:
+    """Return hours as text in the unit that suits them."""
+    if hours < 1 / 60:
+        return f"{3600 * hours:.0f} s"
+    return f"{60 * hours:.0f} min" if hours < 1.5 else f"{hours:.{hours < 100:d}f} h"

@@ -17,10 +17,13 @@ from stepline.cli import (
     fetch,
     gc,
     parity,
+    plan,
     report,
     search,
+    show,
     specs,
     stages,
+    status,
     studies,
     weights,
 )
@@ -30,6 +33,9 @@ GROUPS = {
     "videos and results": (
         demo.add,
         fetch.add,
+        show.add,
+        plan.add,
+        status.add,
         search.add,
         report.add,
         explain.add,
@@ -61,7 +67,12 @@ def make_parser() -> argparse.ArgumentParser:
     made: argparse.ArgumentParser = Parser(prog="stepline", formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--version", action="version", version=f"stepline {__version__}", help="print the version")
     made.add_argument("--log", type=Path, metavar="FILE", help="write warnings and errors to this file too")
-    made.add_argument("--configfile", type=Path, metavar="FILE", help="default: $STEPLINE_CONFIG, else config.yaml")
+    made.add_argument(
+        "--configfile",
+        type=Path,
+        metavar="FILE",
+        help="default: $STEPLINE_CONFIG, else that of the last run here, else config.yaml",
+    )
     verbs = made.add_subparsers(dest="verb", metavar="VERB", help=argparse.SUPPRESS)
     made.usage = "%(prog)s [--log FILE] [--configfile FILE] VERB ..."
     lines = [

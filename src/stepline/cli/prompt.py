@@ -135,7 +135,7 @@ def _serve(parsed: argparse.Namespace, connection: Connection, theirs: Connectio
             elif now != loaded or _has_new_code(began_ns, before):
                 searcher = None
             if searcher is not None:
-                said = answer(parsed, made, searcher, text) if text else ""
+                said = answer(parsed, searcher, text) if text else ""
         except (SteplineError, ModuleNotFoundError, OSError) as error:
             said = error
         connection.send((said, searcher is not None))

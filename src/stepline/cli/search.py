@@ -1,8 +1,13 @@
 """The verb `search`: videos that are like a text, with the moment in each and its steps."""
 
 import argparse
+import re
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from stepline.errors import ConfigError
+from stepline.invocation import current
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,20 +17,27 @@ if TYPE_CHECKING:
 
     Verbs = argparse._SubParsersAction[Any]
 
+TOP, WINDOW_S = 10, 10.0
+
 
 def add(verbs: "Verbs") -> None:
     """Add the verb."""
-    verb = verbs.add_parser("search", help="find videos, moments and steps by a text")
+    verb = verbs.add_parser("search", help="find videos, moments and steps by a text or a moment")
     verb.add_argument("dataset", help="a study, or a dataset of your own")
     verb.add_argument("text", nargs="?", help="default: a text a line from standard input, until an empty line")
-    verb.add_argument("--backbone", help="a network with a text tower, or a sentence encoder; see docs/search.md")
-    verb.add_argument("--top", type=int, default=10, help="videos, and matches, that are shown (default: %(default)s)")
+    verb.add_argument("--like", metavar="VIDEO@TIME", help="a moment in place of a text; seconds, m:ss or h:mm:ss")
+    verb.add_argument(
+        "--backbone", help="a network with a text tower, a sentence encoder, or words; see docs/search.md"
+    )
+    verb.add_argument("--video", action="append", default=[], help="search this video alone; can be repeated")
+    verb.add_argument("--top", type=int, default=TOP, help="videos, and matches, that are shown (default: %(default)s)")
     verb.add_argument(
         "--window",
         type=float,
-        default=10.0,
+        default=WINDOW_S,
         help="seconds on either side of a match in which no better one is (default: %(default)g)",
     )
+    verb.add_argument("--cut", metavar="FOLDER", type=Path, help="write the moments there as MP4")
     verb.set_defaults(run=_search)
     verb.parse_known_args = partial(_with_text, verb.parse_known_args)
 
@@ -41,16 +53,21 @@ def _with_text(
 
 
 def _search(parsed: argparse.Namespace) -> None:
-    if parsed.text is None:
+    if parsed.like and parsed.text is not None:
+        raise ConfigError(f"--like {parsed.like} stands in place of a text: leave out {parsed.text!r}")
+    if parsed.text is None and not parsed.like:
         from stepline.cli.prompt import prompt
 
         prompt(parsed)
-    else:
-        from stepline.search.searcher import Searcher, checked
+        return
+    from stepline.search.searcher import Searcher, checked
 
-        checked(parsed.text, parsed.top, parsed.window)  # before what may take long
-        made = pipeline_of(parsed)
-        print(answer(parsed, made, Searcher.open(made, parsed.backbone), parsed.text))
+    checked(parsed.text or "like", parsed.top, parsed.window)  # before what may take long
+    if parsed.like:
+        moment(parsed.like)
+    made = pipeline_of(parsed)
+    searcher = Searcher.open(made, parsed.backbone, needs_text=not parsed.like)
+    print(answer(parsed, searcher, parsed.text))
 
 
 def pipeline_of(parsed: argparse.Namespace) -> "Pipeline":
@@ -61,9 +78,35 @@ def pipeline_of(parsed: argparse.Namespace) -> "Pipeline":
     return pipeline(load(parsed.configfile), parsed.dataset)
 
 
-def answer(parsed: argparse.Namespace, made: "Pipeline", searcher: "Searcher", text: str) -> str:
-    """Write the page of a question and return what is printed."""
+def moment(text: str) -> tuple[str, float]:
+    """Return video and time, in seconds, of ``VIDEO@TIME``; raise ConfigError where it is none."""
+    video, _, time = text.rpartition("@")
+    parts = time.split(":")
+    if not video or len(parts) > 3 or not all(re.fullmatch(r"\d{1,9}", part) for part in parts[:-1]):
+        parts = [""]
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", parts[-1], re.ASCII):
+        raise ConfigError(f"--like takes VIDEO@TIME, such as soup@12.5 or soup@1:02, not {text!r}")
+    return video, sum(60**place * float(part) for place, part in enumerate(reversed(parts)))
+
+
+def answer(parsed: argparse.Namespace, searcher: "Searcher", text: str | None) -> str:
+    """Write the page of a question, a text or else the moment of ``--like``, and return what is printed."""
     from stepline.report.search import lines, write_page
 
-    found = searcher.ask(text, top=parsed.top, window_s=parsed.window)
-    return "\n".join([*lines(found), f"The page: {write_page(made, found)}"])
+    options = {"top": parsed.top, "window_s": parsed.window, "videos": parsed.video}
+    found = searcher.ask(text, **options) if text else searcher.like(*moment(parsed.like), **options)
+    said = [*lines(found), f"The page: {write_page(searcher, found, _again(parsed))}"]
+    if parsed.cut:
+        from stepline.report.clips import write_clips
+
+        said[-1:-1] = write_clips(searcher.pipeline, found.videos, parsed.cut)
+    return "\n".join(said)
+
+
+def _again(parsed: argparse.Namespace) -> str:
+    """Return the command without its question and its videos."""
+    words = ["search", parsed.dataset]
+    for option, default in (("backbone", None), ("top", TOP), ("window", WINDOW_S)):
+        if (value := getattr(parsed, option)) != default:
+            words += [f"--{option}", f"{value:g}" if isinstance(value, float) else str(value)]
+    return current().verb(*words)

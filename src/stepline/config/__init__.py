@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import re
+import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,13 @@ from stepline.config.check import wrong
 from stepline.config.declarations import folders, read
 from stepline.config.schema import Schema, defaults_of, fill, schema_of
 from stepline.errors import ConfigError
+from stepline.invocation import last_run
 from stepline.io import YAML_VALUES, canonical_json, read_yaml, write_bytes
 
 Config = dict[str, Any]
 
+EXAMPLE = "datasets: {mine: {videos: /path/to/videos}}"
+"""A whole configuration."""
 KEPT = re.compile("config-([0-9a-f]{8})[.]json")
 """The name of a validated configuration, by its sha256."""
 
@@ -24,17 +29,36 @@ KEPT = re.compile("config-([0-9a-f]{8})[.]json")
 def load(path: Path | str | None = None) -> Config:
     """Return the validated configuration with defaults filled in.
 
-    path: a YAML or JSON file; by default the one that ``STEPLINE_CONFIG`` names, else ``config.yaml``.
+    path: a YAML or JSON file; by default the one that ``STEPLINE_CONFIG`` names, else what the last run in this folder
+    read, which a line on standard error names, else ``config.yaml``.
     """
-    path = Path(path or os.environ.get("STEPLINE_CONFIG") or "config.yaml")
+    path = path or os.environ.get("STEPLINE_CONFIG")
+    if not path and (last := last_run()):
+        _say(last.invocation.named())
+        if last.files:
+            return validate(last.content(read))
+        path = last.config
+    path = Path(path or "config.yaml")
     if not path.exists():
-        raise ConfigError(f"{path}: no such file; run from the folder that holds config.yaml, or name one")
+        raise ConfigError(f"{path}: no such file; run where it is, or name another: `stepline --configfile FILE ...`")
     if (kept := KEPT.fullmatch(path.name)) and _digest(path.read_bytes()) == kept[1]:
         return json.loads(path.read_bytes())  # type: ignore[no-any-return]
     content = read(path)
     if content is None:
-        raise ConfigError(f"{path}: it is empty; give at least `spacewalk: {{}}`")
+        raise ConfigError(f"{path}: it is empty; write what to compute, such as `{EXAMPLE}`")
     return validate(content)
+
+
+def is_there(path: Path | str | None = None) -> bool:
+    """Return whether there is a configuration to ``load``."""
+    return bool(path or os.environ.get("STEPLINE_CONFIG") or last_run() or Path("config.yaml").exists())
+
+
+@cache
+def _say(configuration: str) -> None:
+    """Say once by which configuration this process works, where it is not the default."""
+    if configuration:
+        print(f"configuration: {configuration}, as in the last run here", file=sys.stderr)
 
 
 def keep(config: Config) -> Path:

@@ -1,16 +1,37 @@
 """What is wrong with a value, by its schema, in one line."""
 
 import difflib
+import re
 from collections.abc import Callable
 from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 LONGEST = 500
 """Characters of either end of a line that a long value would make longer."""
+FILE = "the file"
+TAKEN = "is taken; choose another name"
+WORDS = {
+    "object": "keys with values",
+    "array": "a list",
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+}
+BOUNDS = {
+    "minimum": "of at least",
+    "exclusiveMinimum": "above",
+    "maximum": "of at most",
+    "exclusiveMaximum": "below",
+    "multipleOf": "that is a multiple of",
+}
 _NUMBERS: dict[str, Callable[[Any, Any], bool]] = {
     "integer": lambda _, value: type(value) is int,
     "number": lambda _, value: type(value) in (int, float) and isfinite(value),
@@ -27,50 +48,130 @@ def _validator() -> Any:
 
 
 def wrong(value: Any, schema: dict[str, Any]) -> str:
-    """Return the first error of ``value``: the key, the value and what is allowed; "" where it has none."""
-    errors = _validator()(schema).iter_errors(value)
-    first = min(
-        errors, key=lambda e: (e.validator in ("oneOf", "required"), [str(p) for p in e.absolute_path]), default=None
-    )
-    line = _explain(first) if first else ""
+    """Return the first error of ``value``: the key, the value and what to write; "" where it has none.
+
+    ``allowed`` beside a ``pattern`` or a ``not`` of the schema says in words what to write. ``examples`` has a value to
+    show, where the one made of the schema would say little. The value of a key that is ``writeOnly`` is never shown.
+    """
+    line = _explain(first) if (first := min(_validator()(schema).iter_errors(value), key=_order, default=None)) else ""
     return line if len(line) < 2 * LONGEST else f"{line[:LONGEST]} ... {line[-LONGEST:]}"
 
 
+def _order(error: "ValidationError") -> tuple[bool, bool, list[str]]:
+    """Return what sorts errors: first a key below which nothing stands, as keys that are not indented are unknown."""
+    empty = error.validator == "type" and error.instance is None
+    return not empty, error.validator in ("oneOf", "required"), [str(part) for part in error.absolute_path]
+
+
 def _explain(error: "ValidationError") -> str:
-    key = _key(error)
-    if error.validator == "additionalProperties":
-        allowed = sorted(error.schema.get("properties", {}))  # type: ignore[union-attr]
-        unknown = next(name for name in error.instance if name not in allowed)  # type: ignore[union-attr]
-        close = difflib.get_close_matches(str(unknown), allowed, n=1)
-        hint = f"did you mean '{close[0]}'? " if close else ""
-        name = unknown if key == "the file" else f"{key}.{unknown}"
-        return f"{name}: unknown key; {hint}allowed: {', '.join(allowed) or 'none'}"
-    if error.validator == "required":
-        absent = next(name for name in error.validator_value if name not in error.instance)  # type: ignore[union-attr,operator]
-        return f"{absent if key == 'the file' else f'{key}.{absent}'}: it is required"
-    if error.validator == "enum":
-        allowed = [str(each) for each in error.validator_value if each not in ("", None)]  # type: ignore[union-attr]
-        return f"{key}: {error.instance!r} is not allowed; choose from {', '.join(allowed) or 'nothing'}"
-    if key.endswith(("llm.url", "deepgram.url")):
-        return f"{key}: give http(s)://HOST[:PORT]/PATH, without a password, a query or a fragment"
-    if key == "features.store" and error.validator == "pattern":
-        return (
-            f"{key}: give s3://BUCKET[/PREFIX], without keys, a query or a slash at the end; keys are AWS_* variables"
-        )
-    if error.validator == "not":
-        return f"{key}: {error.instance!r} is taken; choose another name"
-    if error.validator == "oneOf":
-        return f"{key}: {error.instance!r} is not allowed; give exactly one of videos, fraction or hours"
-    if error.validator == "type":
-        wanted: Any = error.validator_value
-        types: list[str] = wanted if isinstance(wanted, list) else [wanted]
-        hint = "; put it in quotes" if "string" in types else ""
-        return f"{key}: {error.instance!r} is not of type {' or '.join(types)}{hint}"
-    return f"{key}: {error.message}"
+    key, schema, value, limit = _key(error), _schema(error), error.instance, error.validator_value
+    name = str(error.absolute_path[-1]) if key and not key.endswith("]") else ""
+    below = f"{key}." if key else ""
+    shown = "" if schema.get("writeOnly") else f"{_shown(value)} is not allowed; "
+    match error.validator:
+        case "additionalProperties":
+            allowed = sorted(schema.get("properties", {}))
+            unknown = next(name for name in value if name not in allowed)  # type: ignore[union-attr]
+            close = difflib.get_close_matches(str(unknown), allowed, n=1)
+            hint = f"did you mean '{close[0]}'? " if close else ""
+            return f"{below}{unknown}: unknown key; {hint}allowed: {', '.join(allowed) or 'none'}"
+        case "required":
+            absent = next(name for name in limit if name not in value)  # type: ignore[union-attr,operator]
+            child = schema.get("properties", {}).get(absent, {})
+            such = f", such as {_flow({absent: child['examples'][0]})}" if "examples" in child else ""
+            return f"{below}{absent}: it is required{such}"
+        case "enum":
+            allowed = [str(each) for each in limit if each not in ("", None)]  # type: ignore[union-attr]
+            said = f"{shown}choose from {', '.join(allowed) or 'nothing'}"
+        case "oneOf":
+            said = f"{shown}give exactly one of videos, fraction or hours"
+        case "uniqueItems":
+            said = f"{_shown(value)} holds a value twice; keep one"
+        case "pattern" | "not" if "propertyNames" in error.absolute_schema_path:
+            odd = error.validator == "pattern"
+            said = f"{_shown(value)} {f'is no name; {_name(str(value), schema)}' if odd else TAKEN}"
+        case "pattern" | "not":
+            said = f"{shown}{schema.get('allowed') or f'write what fits the regular expression {limit}'}"
+        case "type" if value is None:
+            indent = ", and indent what stands below it" if "object" in _types(schema) else ""
+            said = f"nothing is given; write {_wanted(schema, name, value)}{indent}"
+        case _:
+            said = f"{shown}write {_wanted(schema, name, value)}"
+    return f"{key or FILE}: {said}"
+
+
+def _schema(error: "ValidationError") -> dict[str, Any]:
+    return error.schema if isinstance(error.schema, dict) else {}
 
 
 def _key(error: "ValidationError") -> str:
     key = ""
     for part in error.absolute_path:
         key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else str(part)
-    return key or "the file"
+    return key
+
+
+def _shown(value: Any) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _name(value: str, schema: dict[str, Any]) -> str:
+    """Return what a name may be, and one that is like ``value``."""
+    like = re.sub("[^a-z0-9_-]+", "-", value.lower()).strip("-_")
+    such = f", such as {like}" if re.search(schema["pattern"], like) else ""
+    return f"{schema.get('allowed') or 'write one that fits the regular expression ' + schema['pattern']}{such}"
+
+
+def _wanted(schema: dict[str, Any], name: str, value: Any) -> str:
+    """Return in words what a value may be, with an example of a list or of keys. name: of the key, "" of an item."""
+    kinds = _types(schema)
+    both = "minimum" in schema and "maximum" in schema
+    bounds = " and ".join(f"{text} {schema[key]}" for key, text in BOUNDS.items() if key in schema)
+    bounds = f"from {schema['minimum']} to {schema['maximum']}" if both else bounds
+    words = [f"{WORDS[kind]}{bounds and ' '}{bounds}" if kind in _NUMBERS else WORDS[kind] for kind in kinds]
+    if "array" in kinds and (sizes := [schema.get(end) for end in ("minItems", "maxItems")]) != [None, None]:
+        least, most = sizes
+        size = f"{least}" if least == most else f"at least {least}" if most is None else f"at most {most}"
+        words[kinds.index("array")] += f" of {size} value{'s' if size[-2:] not in ('1', ' 1') else ''}"
+    text = " or ".join(words).replace(" or null", ", or null")
+    if "string" in kinds and isinstance(value, (int, float)):
+        return f"{text}: put it in quotes"
+    if {"array", "object"}.isdisjoint(kinds) and "examples" not in schema:
+        return text
+    item = schema.get("items", {})
+    fits = "array" in kinds and value is not None and not wrong(value, item)
+    example = [value] if fits else _example(schema)
+    return f"{text}, such as {_flow({name: example} if name else example)}"
+
+
+def _types(schema: dict[str, Any]) -> list[str]:
+    found = schema.get("type", "number")
+    return found if isinstance(found, list) else [found]
+
+
+def _example(schema: dict[str, Any]) -> Any:
+    """Return a value that the schema allows."""
+    if "examples" in schema:
+        return schema["examples"][0]
+    if schema.get("default") or "enum" in schema:
+        return schema.get("default") or schema["enum"][0]
+    match _types(schema)[0]:
+        case "array":
+            return [_example(schema.get("items", {"type": "string"}))] * schema.get("minItems", 1)
+        case "object":
+            below, other = schema.get("properties", {}), schema.get("additionalProperties")
+            names = schema.get("required", [*below][:1])
+            found = {name: _example(below.get(name, {"type": "string"})) for name in names}
+            return found or ({"NAME": _example(other)} if isinstance(other, dict) else {})
+        case "string":
+            return "TEXT"
+        case "boolean":
+            return True
+    return schema.get("minimum", 1)
+
+
+def _flow(value: Any) -> str:
+    """Return a value as YAML on one line."""
+    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**9)
+    text = text.removesuffix("...\n").strip()
+    return text[1:-1] if isinstance(value, dict) and len(value) == 1 else text

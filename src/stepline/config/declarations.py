@@ -15,6 +15,15 @@ from stepline.io import YAML_CHARACTERS, packaged_yaml, read_yaml
 Declaration = dict[str, Any]
 
 TABLES, OPTIONS = "tables.yaml", "options.yaml"
+ADVICE = {
+    "cannot start any token": "indent with spaces, not with tabs, and put text that begins so in quotes",
+    "mapping values are not allowed": "put a value with a colon in quotes, and indent keys of one level equally",
+    "did not find expected ',' or": "close the bracket",
+    "did not find expected key": "indent keys of one level equally",
+    "unexpected end of stream": "close the quotes",
+    "could not find expected ':'": "put a colon and a space behind the key",
+}
+"""What to do about a problem that libyaml or PyYAML names."""
 
 
 def read(path: Path | str) -> Any:
@@ -25,7 +34,16 @@ def read(path: Path | str) -> Any:
     except (FileNotFoundError, NotADirectoryError):
         raise ConfigError(f"{path}: no such file") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{path}: not YAML: {_odd(error)}") from None
+
+
+def _odd(error: Exception) -> str:
+    """Return in a line what is wrong with a YAML file, where, and what to write."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is None or not problem:
+        return " ".join(str(error).split())
+    advice = next((text for words, text in ADVICE.items() if words in problem), "")
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}{advice and ': '}{advice}"
 
 
 def folders(config: Mapping[str, Any]) -> dict[str, Path]:
@@ -77,7 +95,8 @@ def options(folder: Path) -> Declaration:
             for part in content.values():
                 Draft202012Validator.check_schema({"properties": part})
         except SchemaError as error:
-            raise ConfigError(f"{path}: {error.json_path.removeprefix('$.properties.')}: {error.message}") from None
+            key = error.json_path.removeprefix("$.properties.")
+            raise ConfigError(f"{path}: {key}: {error.instance!r} is not allowed in JSON Schema") from None
     return content
 
 

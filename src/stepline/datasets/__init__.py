@@ -1,4 +1,4 @@
-"""Datasets: release files -> one schema of recordings, steps and segments."""
+"""Data sets: readers of release files into one schema of recordings, steps and segments."""
 
 from stepline.datasets.schema import Recording, Release, Segment, Step, Video
 

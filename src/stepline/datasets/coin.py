@@ -1,4 +1,4 @@
-"""COIN's annotation (Tang et al., 2019): the steps of its videos, and its taxonomy of events and actions."""
+"""COIN (Tang et al., 2019): the annotated steps of its videos, and its taxonomy of events and actions."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -37,10 +37,10 @@ class CoinEvent:
 
 
 def videos(*files: Path) -> dict[str, CoinVideo]:
-    """Return the videos of the files by id, in their order.
+    """Return the videos of the files by id, in the order of the files.
 
-    A file is COIN's own (``{"database": {id: ...}}``) or a list of PDPP's (``[{id: ...}, ...]``). Raises ReleaseError
-    where one is of another form or a video stands twice.
+    A file is COIN's own (``{"database": {id: ...}}``) or a list as in PDPP (``[{id: ...}, ...]``). Raises ReleaseError
+    if a file has another form or a video is listed twice.
     """
     found: dict[str, CoinVideo] = {}
     for file in files:
@@ -75,7 +75,7 @@ def _video(vid: str, record: dict[str, Any]) -> CoinVideo:
 
 
 def taxonomy(file: Path) -> dict[str, CoinEvent]:
-    """Return the events of ``taxonomy.xlsx`` by name, in its order; raise ReleaseError where it is of another form."""
+    """Return the events of ``taxonomy.xlsx`` by name, in its order; raise ReleaseError if it has another form."""
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
@@ -98,5 +98,5 @@ def taxonomy(file: Path) -> dict[str, CoinEvent]:
 
 
 def _rows(book: Any, sheet: str) -> list[tuple[Any, ...]]:
-    """Return the rows below the head of a sheet, without those that are empty."""
+    """Return the rows of a sheet without the header and empty rows."""
     return [row for row in book[sheet].iter_rows(min_row=2, values_only=True) if any(cell is not None for cell in row)]

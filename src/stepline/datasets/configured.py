@@ -33,7 +33,10 @@ def dataset(config: Config, name: str) -> Dataset:
         return DATASETS[name]
     if name not in config["datasets"]:
         known = ", ".join([*STUDIES, *DATASETS, *config["datasets"]])
-        raise ConfigError(f"dataset {name!r} is not known; choose from {known}, or add it to `datasets:`")
+        raise ConfigError(
+            f"dataset {name!r} is not known; choose from {known}, or name the configuration that has it under "
+            "`datasets:` by --configfile"
+        )
     declared = config["datasets"][name]
     if "study" in declared and "stages" in declared:
         raise ConfigError(f"config: datasets.{name}.stages: the entries of a study say what is made: leave it out")
@@ -43,7 +46,7 @@ def dataset(config: Config, name: str) -> Dataset:
     def videos() -> tuple[Video, ...]:
         known = shards.read(paths.shards(name))
         found = listed.videos(name, where) if declared["kind"] == "list" else folder.videos(name, where, known)
-        return _with_lost(name, where, found, known)
+        return _with_lost(name, where, found, known) if "study" in declared else found
 
     segments = os.path.expanduser(declared.get("segments", ""))
     if segments:
@@ -95,7 +98,10 @@ def _split(folder: Path, name: str) -> dict[Split, list[str]]:
 
 
 def _with_lost(name: str, where: str, found: tuple[Video, ...], known: Iterable[str]) -> tuple[Video, ...]:
-    """Return ``found`` and, after it, the videos that have a shard, the ``known`` ones, and are no longer listed."""
+    """Return ``found`` and, after it, the videos that have a shard, the ``known`` ones, and are no longer listed.
+
+    So of a study: its release lists videos, and its tables count those that are absent.
+    """
     reason = f"no longer in {where}: put it back, or remove its line from {paths.shards(name)} to forget it"
     ids = {video.id for video in found}
     return found + tuple(Video(id=video, lost=reason) for video in known if video not in ids)

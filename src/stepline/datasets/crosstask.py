@@ -1,4 +1,4 @@
-"""CrossTask's release (Zhukov et al., 2019): the primary tasks, their steps, and where they are in the videos."""
+"""CrossTask (Zhukov et al., 2019): the primary tasks, their steps, and the steps' segments in videos."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from stepline.errors import ReleaseError
 
 TASKS, VIDEOS, ANNOTATIONS = "tasks_primary.txt", ("videos.csv", "videos_val.csv"), "annotations"
 BLOCK = 6
-"""Lines of a task: its id, title, address, number of steps, steps, and an empty one."""
+"""The number of lines per task: its id, title, address, number of steps, steps, and an empty line."""
 MOST_BYTES = 16 * 2**20
-"""Of a member that is read; the release's largest has far less."""
+"""The maximum size of an archive member; the largest of the release is far smaller."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One primary task. actions: its steps in their order."""
+    """One primary task. actions: its steps in order."""
 
     id: str
     title: str
@@ -28,17 +28,17 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class CrossTask:
-    """The release. tasks: by id; videos: the steps by task and YouTube id, of those with annotation, in seconds."""
+    """The release. tasks: by id. videos: steps in seconds by task and YouTube id, for annotated videos."""
 
     tasks: dict[str, Task]
     videos: dict[tuple[str, str], tuple[Step, ...]]
 
 
 def load(file: Path) -> CrossTask:
-    """Return what ``crosstask_release.zip`` holds, in its order; nothing of it is written.
+    """Return the content of ``crosstask_release.zip`` in its order, without extracting it.
 
-    Its files may stand in a folder; members elsewhere are not looked at. A video with no file of annotation, or of no
-    primary task, is left out. Raises ReleaseError where something is damaged or of another form.
+    Its files may be in a folder of the archive; other members are ignored. Videos without an annotation file or a
+    primary task are left out. Raises ReleaseError if the archive is damaged or has another form.
     """
     try:
         with ZipFile(file) as archive:
@@ -51,7 +51,7 @@ def load(file: Path) -> CrossTask:
 def _load(archive: ZipFile) -> CrossTask:
     names = archive.namelist()
     if len(set(names)) < len(names):
-        raise ValueError("it holds a file twice")
+        raise ValueError("it contains a file twice")
     folders = [PurePosixPath(name).parent for name in names if PurePosixPath(name).name == TASKS]
     if len(folders) != 1:
         raise ValueError(f"it holds {len(folders)} files {TASKS}")
@@ -68,7 +68,7 @@ def _load(archive: ZipFile) -> CrossTask:
 
 
 def _lines(archive: ZipFile, name: str) -> list[str]:
-    """Return the lines of a member; raise KeyError where it is absent."""
+    """Return the lines of a member; raise KeyError if it is absent."""
     if archive.getinfo(name).file_size > MOST_BYTES:
         raise ValueError(f"{name} has more than {MOST_BYTES} bytes")
     try:

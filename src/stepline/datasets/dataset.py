@@ -1,4 +1,4 @@
-"""What every data set has: videos under one name, in shards."""
+"""The base of all data sets: listed videos, divided into shards."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from stepline.datasets.schema import Video
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """Listed videos under one name.
+    """A named list of videos.
 
-    videos: all of them, in the listed order. segments: the user's file of them. listed_by: the release that lists the
-    videos, such as ``pss/tasty``, where one does.
+    videos: all videos in the listed order. segments: the user's file of segments. listed_by: the release that lists the
+    videos, such as ``pss/tasty``, or "".
     """
 
     name: str
@@ -23,5 +23,5 @@ class Dataset:
     listed_by: str = ""
 
     def shards(self, hours: float) -> dict[str, str]:
-        """Return the shard of every listed video; those in ``shards.csv`` stay as they are."""
+        """Return the shard of every listed video. Videos in ``shards.csv`` keep their shard."""
         return shards.assign(self.videos(), hours=hours, known=shards.read(paths.shards(self.name)))

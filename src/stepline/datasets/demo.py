@@ -1,6 +1,6 @@
 """The embedded demo study: five short narrated recordings in the form of a Spacewalk-18 release.
 
-`stepline.demo.build` makes its files; its script says what they hold, so videos and durations are known before that.
+`stepline.demo.build` writes its files. Its script defines their content, so videos and durations are known before.
 """
 
 from functools import cache
@@ -13,20 +13,20 @@ from stepline.io import read_yaml
 FPS = 25.0
 SAMPLES_PER_VIDEO = 100
 MIN_DISTANCE_S = 1.0
-"""Least distance between query and candidates of retrieval (Spacewalk-18: 30 s)."""
+"""The minimum distance between query and candidates of retrieval (Spacewalk-18: 30 s)."""
 BOUNDARY_S = 0.5
-"""Least distance of query and candidates from a segment boundary (Spacewalk-18: 15 s)."""
+"""The minimum distance of query and candidates from a segment boundary (Spacewalk-18: 15 s)."""
 
 
 @cache
 def script() -> dict[str, Any]:
-    """Return the script of the study: footage, recordings, clips and sentences. Callers leave it as it is."""
+    """Return the script of the study: footage, recordings, clips and sentences. Callers must not modify it."""
     content: dict[str, Any] = read_yaml(files("stepline").joinpath("demo/script.yaml").read_text(encoding="utf-8"))
     return content
 
 
 def videos() -> tuple[Video, ...]:
-    """Return the five recordings, 5.4 minutes in all. Only a mirror holds them: the one that the demo is built into."""
+    """Return the five recordings, 5.4 minutes in total. They exist only in the mirror that the demo is built into."""
     return tuple(
         Video(
             id=name,
@@ -40,7 +40,7 @@ def videos() -> tuple[Video, ...]:
 
 
 def sentences(video: str) -> list[tuple[str, float, float]]:
-    """Return what is said in a recording, by its script: text, start and end in seconds."""
+    """Return the sentences of a recording in the script: text, start and end in seconds."""
     said, start_s = [], 0.0
     for clip in script()["recordings"][video]["clips"]:
         for line in clip["say"]:

@@ -34,8 +34,12 @@ def videos(dataset: str, folder: str, known: Container[str] = ()) -> tuple[Video
     """
     root = Path(os.path.abspath(os.path.expanduser(folder)))
     key = f"config: datasets.{dataset}.videos"
+    if os.path.isfile(root):
+        raise ConfigError(
+            f"{key}: {shown_path(root)} is a file: name its folder; a CSV file with addresses: `kind: list`"
+        )
     if not os.path.isdir(root):
-        raise ConfigError(f"{key}: {shown_path(root)} is not a folder")
+        raise ConfigError(f"{key}: there is no folder {shown_path(root)}: name the one with your videos")
     try:
         names = sorted(_files(root), key=lambda name: name.split("/"))
     except OSError as error:
@@ -87,7 +91,8 @@ def why_absent(file: str) -> tuple[Literal["missing", "failed"], str] | None:
         return None if kind == stat.S_IFREG else ("failed", f"{shown_path(file)}: a folder, not a file")
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-            return "missing", f"{shown_path(file)}: no such file"
+            where = f"a link to {shown_path(os.readlink(file))}, where there is none" if os.path.islink(file) else ""
+            return "missing", f"{shown_path(file)}: {where or 'no such file'}"
         advice = ": let this account read it" if isinstance(error, PermissionError) else ""
         return "failed", f"{shown_path(file)}: {error.strerror}{advice}"
 

@@ -1,7 +1,7 @@
 """HiREST (Zala et al., 2023): queries, the videos that answer them, moments and captioned steps.
 
-``v1``: the public files. The test moments in it are blinded, but the steps of 507 of them are there. ``labels``: the
-authors' test file with its moments, which is not public. ``asr``: the authors' transcripts.
+``v1``: the public files. Their test moments are withheld, but the steps of 507 test moments are public. ``labels``: the
+authors' test file with moments, which is not public. ``asr``: the authors' transcripts.
 """
 
 from collections.abc import Iterable
@@ -32,9 +32,9 @@ STEPS = "evaluation/formatted_moment_evaluation_gt.json"
 CATEGORIES = "evaluation/categories.json"
 LABELS, ASR = "all_data_test.json", "ASR.zip"
 BLINDED = (0.0, 1.0)
-"""What stands in place of a test moment in ``v1``."""
+"""The placeholder of a test moment in ``v1``."""
 MOST_BYTES = 4 * 2**20
-"""Of a transcript that is read; those of an hour of speech have far less."""
+"""The maximum size of a transcript; an hour of speech is far smaller."""
 
 
 def _public(path: str, sha256: str, size: int) -> ReleaseFile:
@@ -81,9 +81,9 @@ class Step:
 class Pair:
     """A query and a video that answers it.
 
-    clippable: whether a moment of the video, not the whole, answers the query. bounds_s: that moment; None where there
-    is none, or the authors withhold it. steps: of the moment, in order; () where there is no annotation. split: as
-    asked of ``load``.
+    clippable: whether a moment of the video answers the query, rather than the whole video. bounds_s: the moment; None
+    if there is none or the authors withhold it. steps: of the moment, in order; () without annotation. split: the
+    argument of ``load``.
     """
 
     query: str
@@ -97,7 +97,7 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Subtitle:
-    """One subtitle, in seconds, as written: order and overlaps are those of the file."""
+    """One subtitle with its times in seconds. The order and overlaps of subtitles are those of the file."""
 
     start_s: float
     end_s: float
@@ -110,10 +110,9 @@ RELEASES = Released(name="hirest", title="HiREST", videos=tuple, known=tuple(FIL
 def load(split: str) -> tuple[Pair, ...]:
     """Return the pairs of ``train``, ``val``, ``test`` or ``test_507``, in the released order.
 
-    ``test`` has moments and steps where the release ``labels`` is here, and neither where it is not. ``test_507`` are
-    the test pairs whose steps are public; their moments reach from the first step's start to the last one's end, as
-    they do in all pairs of train and val that have steps. Raises ReleaseError where a file is absent, changed or of
-    another form.
+    ``test`` has moments and steps only if the release ``labels`` is available. ``test_507`` contains the test pairs
+    with public steps; their moments extend from the start of the first step to the end of the last, as in all train and
+    val pairs with steps. Raises ReleaseError if a file is absent, changed or has another form.
     """
     if split == "test_507":
         return _with_public_steps(_released("test"), RELEASES.release_file("v1", STEPS))
@@ -123,12 +122,12 @@ def load(split: str) -> tuple[Pair, ...]:
 
 
 def pool() -> tuple[str, ...]:
-    """Return the videos among which video retrieval searches: those of test, then the distractors."""
+    """Return the pool of video retrieval: the test videos, then the distractors."""
     return (*(pair.video for pair in _released("test")), *_distractors(RELEASES.release_file("v1", DISTRACTORS)))
 
 
 def categories() -> dict[str, str]:
-    """Return the category of each query of all splits; raise ReleaseError as ``load`` does."""
+    """Return the category of each query, for all splits; raise ReleaseError as ``load`` does."""
     file = RELEASES.release_file("v1", CATEGORIES)
     try:
         return {str(query): str(name) for query, name in parse_json(file.read_bytes())["prompt_to_cat"].items()}
@@ -142,9 +141,9 @@ def labels_are_here() -> bool:
 
 
 def subtitles(videos: Iterable[str]) -> dict[str, tuple[Subtitle, ...]]:
-    """Return the authors' transcripts by video, of those that have one; nothing of the archive is written.
+    """Return the authors' transcripts by video, for videos that have one, without extracting the archive.
 
-    Raises ReleaseError where the archive is absent, changed or damaged, or a transcript is.
+    Raises ReleaseError if the archive or a transcript is absent, changed or damaged.
     """
     file = RELEASES.release_file("asr", ASR)
     try:
@@ -157,7 +156,7 @@ def subtitles(videos: Iterable[str]) -> dict[str, tuple[Subtitle, ...]]:
 
 
 def _subtitles(archive: ZipFile, name: str) -> tuple[Subtitle, ...]:
-    """Return a transcript; raise ValueError, or what ``archive`` does, where it is damaged."""
+    """Return a transcript; raise ValueError or an error of ``archive`` if it is damaged."""
     import srt
 
     if archive.getinfo(name).file_size > MOST_BYTES:
@@ -173,7 +172,7 @@ def _subtitles(archive: ZipFile, name: str) -> tuple[Subtitle, ...]:
 
 
 def _videos() -> tuple[Video, ...]:
-    """Return the annotated videos, then the distractors, where ``v1`` is fetched or in the mirror."""
+    """Return the annotated videos, then the distractors, if ``v1`` is fetched or in the mirror."""
     if (RELEASES.folder("v1") / "release.json").exists():
         files = {path: RELEASES.release_file("v1", path) for path in (*SPLIT_FILES.values(), DISTRACTORS)}
     else:
@@ -196,11 +195,11 @@ def _videos() -> tuple[Video, ...]:
 
 DATASETS = {"hirest": Dataset(name="hirest", title="HiREST", videos=_videos, listed_by="hirest/v1")}
 ANNOTATED = replace(DATASETS["hirest"], videos=lambda: tuple(video for video in _videos() if video.split))
-"""The same without the distractors."""
+"""The data set without the distractors."""
 
 
 def _released(split: str) -> tuple[Pair, ...]:
-    """Return the pairs of a split of ``v1``, without the moments of test that it withholds."""
+    """Return the pairs of a split of ``v1``, without the withheld test moments."""
     found = _pairs(RELEASES.release_file("v1", SPLIT_FILES[split]), split)
     if split != "test":
         return found
@@ -212,7 +211,7 @@ def _is_blinded(pair: Pair) -> bool:
 
 
 def _with_labels(released: tuple[Pair, ...], file: Path) -> tuple[Pair, ...]:
-    """Return the pairs of test with their moments; raise ReleaseError where the file has other pairs, or no moments."""
+    """Return the test pairs with their moments; raise ReleaseError if the file has other pairs or no moments."""
     labelled = {(pair.query, pair.video, pair.clippable): pair for pair in _pairs(file, "test")}
     wanted = [(pair.query, pair.video, pair.clippable) for pair in released]
     if labelled.keys() != {*wanted}:
@@ -223,7 +222,7 @@ def _with_labels(released: tuple[Pair, ...], file: Path) -> tuple[Pair, ...]:
 
 
 def _with_public_steps(released: tuple[Pair, ...], file: Path) -> tuple[Pair, ...]:
-    """Return the pairs of test that the file has steps of, each with its steps and the moment that they fill."""
+    """Return the test pairs with steps in the file, each with its steps and the moment that they span."""
     found = _public_steps(file)
     if absent := found.keys() - {pair.video for pair in released if pair.clippable}:
         raise ReleaseError(f"{file} has steps of {min(absent)}, which has no moment in v1's {SPLIT_FILES['test']}")

@@ -1,9 +1,9 @@
-"""HT-Step (Afouras et al., 2023): the steps of wikiHow articles, and where they are in videos.
+"""HT-Step (Afouras et al., 2023): the steps of wikiHow articles and their segments in videos.
 
 ``v1``: the taxonomy of steps and the videos of each split, which are public. ``annotations``: the segments, and
-``candidates``: the steps that were looked for in each video; both are the user's copies of what the authors released.
-``narrations``: what is said in the videos, the user's part of HowTo100M's captions. ``crosstask`` and ``coin``: the
-data sets to which methods are transferred, or HT-Step is compared.
+``candidates``: the steps that annotators looked for in each video; both are the user's copies of the authors' files.
+``narrations``: the speech in the videos, from the user's copy of HowTo100M's captions. ``crosstask`` and ``coin``: data
+sets for transfer and comparison.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ __all__ = [
 
 GITHUB = "https://raw.githubusercontent.com/facebookresearch/htstep/cca1deabf1be0794af51b9d172ba3498007c8878/data"
 SUMMARIES = Path(".stepline/htstep")
-"""By sha256, which splits an annotation has segments of: each plan asks, and reading all of it takes long."""
+"""A cache of the splits with segments, by the annotation's sha256, because reading the whole file is slow."""
 ANNOTATIONS, CANDIDATES, NARRATIONS = "annotations.json", "video_candidate_steps.json", "narrations.json"
 PARTS: dict[str, Split] = {
     "train": "train",
@@ -76,16 +76,16 @@ FILES: dict[str, tuple[ReleaseFile, ...]] = {
     "crosstask": oepp.FILES["crosstask"],
     "coin": oepp.FILES["coin"],
 }
-"""The files of each release; those without a URL are the user's."""
+"""The files of each release. Files without a URL are supplied by the user."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
     """A video with the steps of its article.
 
-    activity: "" where it is not known. steps: the ids of its article's, in the article's order; of a video without
-    segments, its candidates, else all of the activity; () where that is not known either. segments: in the annotation's
-    order. labelled: whether it has any.
+    activity: "" if unknown. steps: the ids of the steps of its article, in the article's order. For a video without
+    segments these are its candidates, otherwise all steps of the activity, or () if the activity is unknown. segments:
+    in the order of the annotation. labelled: whether it has segments.
     """
 
     video: str
@@ -98,9 +98,9 @@ class Recording:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
-    """What splits hold (Table 1). labelled: the videos with segments; activities: those of videos where it is known.
+    """The counts of splits (Table 1). labelled: videos with segments. activities: known activities of videos.
 
-    steps: those that have segments.
+    steps: steps with segments.
     """
 
     videos: int
@@ -114,9 +114,9 @@ RELEASES = Released(name="htstep", title="HT-Step", videos=tuple, known=tuple(FI
 
 
 def taxonomy() -> Mapping[int, Step]:
-    """Return the steps by id, ascending; those of an article are in its order.
+    """Return the steps by ascending id; the steps of an article are in its order.
 
-    Raises ReleaseError where the file is absent, changed or of another form.
+    Raises ReleaseError if the file is absent, changed or has another form.
     """
     return _taxonomy(_fetched("v1", TAXONOMY))
 
@@ -132,14 +132,14 @@ def split_videos() -> Mapping[str, tuple[str, ...]]:
 
 
 def load(split: str, match: Mapping[str, str] | None = None) -> tuple[Recording, ...]:
-    """Return the videos of a split in the released order, without segments where the annotation is not here.
+    """Return the videos of a split in the released order, without segments if the annotation is not available.
 
-    match: under which ``key`` a segment says whether it is a full match, and the texts ``full`` and ``partial`` that
-    stand for it; true and false of JSON are the texts ``true`` and ``false``. None: it is not read.
+    match: the ``key`` of a segment that states whether it is a full match, and its values ``full`` and ``partial``;
+    true and false of JSON are the texts ``true`` and ``false``. None: do not read it.
 
-    Raises ReleaseError of one line where a file is absent, changed or of another form: an unknown video, activity or
-    step, a ``subset`` that is not the video's split, a step of another activity, steps of two articles in one video,
-    times that are negative, reversed or no numbers, an unknown value under ``key``, or ``key`` in no segment.
+    Raises ReleaseError if a file is absent, changed or has another form: an unknown video, activity or step, a
+    ``subset`` other than the video's split, a step of another activity, steps of two articles in one video, times that
+    are negative, reversed or not numbers, an unknown value of ``key``, or no segment with ``key``.
     """
     own = (
         _fetched("annotations", ANNOTATIONS) if annotations_are_here() else None,
@@ -159,21 +159,21 @@ def candidates_are_here() -> bool:
 
 
 def labelled_splits() -> tuple[str, ...]:
-    """Return the splits of which the annotation, fetched or in the mirror, has segments; () where there is none.
+    """Return the splits with segments in the annotation, fetched or in the mirror; () if there is no annotation.
 
-    Raises ReleaseError where the file is of another form; only ``load`` checks all of it.
+    Raises ReleaseError if the file has another form; only ``load`` checks all of it.
     """
     labelled = _summary(held)[0] if (held := _held("annotations", ANNOTATIONS)) else ()
     return tuple(split for split in SPLITS if split in labelled)
 
 
 def is_made() -> bool:
-    """Return whether the annotation, fetched or in the mirror, was made by ``make_annotations``, at least in part."""
+    """Return whether the annotation, fetched or in the mirror, contains records of ``make_annotations``."""
     return _summary(held)[1] if (held := _held("annotations", ANNOTATIONS)) else False
 
 
 def statistics(*splits: str) -> Statistics:
-    """Return the counts of these splits together; raise ReleaseError as ``load`` does."""
+    """Return the total counts of these splits; raise ReleaseError as ``load`` does."""
     recordings = [recording for split in splits for recording in load(split)]
     return Statistics(
         videos=len(recordings),
@@ -185,17 +185,17 @@ def statistics(*splits: str) -> Statistics:
 
 
 Held = tuple[Path, str]
-"""A file and its sha256, by which what it holds is remembered."""
+"""A file and its sha256, the cache key of its content."""
 
 
 def _fetched(release: str, path: str) -> Held:
-    """Return a file of a release; raise ReleaseError where it is not as it was fetched."""
+    """Return a file of a release; raise ReleaseError if it has changed since it was fetched."""
     file = RELEASES.release_file(release, path)
     return file, cached_sha256(file)
 
 
 def _held(release: str, path: str) -> Held | None:
-    """Return a file of a release where it is fetched, or in the mirror, else None."""
+    """Return a file of a release if it is fetched or in the mirror, otherwise None."""
     if (RELEASES.folder(release) / "release.json").exists():
         return _fetched(release, path)
     file = next(find(each.wanted) for each in FILES[release] if each.path == path)

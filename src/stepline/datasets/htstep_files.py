@@ -1,7 +1,7 @@
 """The files of HT-Step in their released form: the taxonomy, the splits, the annotation and its candidates.
 
-The last two were not seen when this was written. Their form is that which the authors' evaluation reads: what is read
-here is checked, and other keys are allowed and not looked at.
+The last two are not public. Their form is inferred from the authors' evaluation code. All fields that are read are
+checked; other keys are ignored.
 """
 
 import csv
@@ -20,15 +20,15 @@ SPLITS = ("train", "val_seen", "val_unseen", "test_seen", "test_unseen")
 TAXONOMY, VIDEOS = "taxonomy.csv", "video_splits.json"
 NUMBERS = int, float
 LAST_STEP = 5784
-"""The largest id of a step. Of the ids from 0, 827 are of steps that the taxonomy does not list."""
+"""The largest step id. 827 of the ids from 0 belong to steps that the taxonomy does not list."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """A step of an article. id: ``global_step_index``, unique over all articles, with gaps.
 
-    variation: the article of the activity that it is of, "" where the taxonomy names none. index: its place in the
-    article as published, from 1; the taxonomy does not list the steps of all places. paragraph: "" of none.
+    variation: the article of the activity, "" if the taxonomy names none. index: its position in the published article,
+    from 1; the taxonomy does not list all positions. paragraph: "" for none.
     """
 
     id: int
@@ -41,10 +41,9 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Segment:
-    """A part of a video that shows a step: 0 <= start_s <= end_s, in seconds, of any length.
+    """A part of a video that shows a step: 0 <= start_s <= end_s, in seconds.
 
-    match: ``full`` where all of the step's headline is shown, ``partial``, or "" where the annotation does not say or
-    is not asked.
+    match: ``full`` if the whole headline of the step is shown, ``partial``, or "" if it is unknown or not read.
     """
 
     start_s: float
@@ -54,9 +53,9 @@ class Segment:
 
 
 def taxonomy(file: Path) -> dict[int, Step]:
-    """Return the steps by id, ascending; those of an article are in its order.
+    """Return the steps by ascending id; the steps of an article are in its order.
 
-    Raises ReleaseError where the file is of another form.
+    Raises ReleaseError if the file has another form.
     """
     try:
         with file.open(newline="", encoding="utf-8") as content:
@@ -92,7 +91,7 @@ def _step(row: Mapping[str, str]) -> Step:
 def split_videos(file: Path) -> dict[str, tuple[str, ...]]:
     """Return the videos of each split in the file's order.
 
-    Raises ReleaseError where the file is of another form, or a video stands twice.
+    Raises ReleaseError if the file has another form or lists a video twice.
     """
     content = _records(file)
     try:
@@ -109,16 +108,16 @@ def split_videos(file: Path) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """How a segment says what it shows of a step: the key, and the texts that stand for ``full`` and ``partial``."""
+    """The key of a segment that states how it matches its step, and the key's values for ``full`` and ``partial``."""
 
     key: str
     full: str
     partial: str
 
     def read(self, record: Mapping[str, Any]) -> str:
-        """Return what a segment says, "" without the key; raise ValueError for another text.
+        """Return the match of a segment, "" without the key; raise ValueError for an unknown value.
 
-        A value that is no text is compared as JSON writes it: ``true``.
+        A value that is not a text is compared in JSON notation, such as ``true``.
         """
         if self.key not in record:
             return ""
@@ -134,10 +133,10 @@ class Match:
 def annotations(
     file: Path, steps: Mapping[int, Step], split_of: Mapping[str, str], match: Match | None
 ) -> dict[str, tuple[str, tuple[Segment, ...]]]:
-    """Return the activity and the segments of each video in the file; "" where a video without segments names none.
+    """Return the activity and the segments of each video in the file; "" if a video without segments names no activity.
 
-    steps: the taxonomy. split_of: the split of each known video. Raises ReleaseError that names the video where it or
-    something of it is not known or of another form, and where no segment has the key of ``match``.
+    steps: the taxonomy. split_of: the split of each known video. Raises ReleaseError with the name of the video if the
+    video or part of its record is unknown or has another form, and if no segment has the key of ``match``.
     """
     activities = {step.activity for step in steps.values()}
     found: dict[str, tuple[str, tuple[Segment, ...]]] = {}
@@ -177,7 +176,7 @@ def _segment(record: Mapping[str, Any], match: Match | None) -> Segment:
 
 
 def _check_article(activity: str, segments: tuple[Segment, ...], steps: Mapping[int, Step]) -> None:
-    """Raise ValueError where the segments are not all of one article of the activity."""
+    """Raise ValueError if the segments do not all belong to one article of the activity."""
     variations = set()
     for segment in segments:
         if (step := steps.get(segment.step)) is None:
@@ -192,8 +191,8 @@ def _check_article(activity: str, segments: tuple[Segment, ...], steps: Mapping[
 def candidates(file: Path, steps: Mapping[int, Step], split_of: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
     """Return the candidate steps of each video in the file, in the article's order.
 
-    Those of which the taxonomy has no text are left out. steps and split_of: as of ``annotations``. Raises ReleaseError
-    that names the video where it is not known, or its candidates are no ids, of two activities, or one stands twice.
+    Candidates that the taxonomy does not list are left out. steps, split_of: as in ``annotations``. Raises ReleaseError
+    with the name of the video if it is unknown, or if its candidates are not ids, belong to two activities or repeat.
     """
     found: dict[str, tuple[int, ...]] = {}
     for video, ids in _records(file).items():
@@ -213,9 +212,9 @@ def candidates(file: Path, steps: Mapping[int, Step], split_of: Mapping[str, str
 
 
 def summary(file: Path) -> tuple[frozenset[str], bool]:
-    """Return the splits of which the annotation has segments, and whether a record is ``made``.
+    """Return the splits with segments in the annotation, and whether a record is ``made``.
 
-    No more is checked than what is returned; raises ReleaseError that names the video where that is of another form.
+    Only the returned facts are checked. Raises ReleaseError with the name of the video if they have another form.
     """
     labelled, made = set[str](), False
     for video, record in _records(file).items():

@@ -1,7 +1,7 @@
-"""HT-Step's annotation made up: the released form, taxonomy and videos, and about the statistics that the paper states.
+"""Synthetic annotation for HT-Step, with the released form, taxonomy and videos and statistics close to the paper's.
 
-It stands in where the authors' file is not at hand, to run all that reads it. Which video shows what is drawn; it says
-nothing about any video, and no number computed from it is a result.
+It replaces the authors' file if that is not available, to run the code that reads it. Steps and times are drawn at
+random and say nothing about any video. No number computed from it is a result.
 """
 
 from collections import Counter
@@ -12,11 +12,11 @@ from typing import Any
 from stepline.datasets.htstep import SPLITS, articles, split_videos, taxonomy
 
 MATCH = {"key": "match", "full": "full", "partial": "partial"}
-"""How the segments say whether they are full matches, as ``load`` takes it."""
+"""The keys of full and partial matches, for ``load``."""
 VIDEOS_PER_SEEN = 5
-"""Videos of each activity in val_seen, and in test_seen."""
+"""The number of videos per activity in val_seen and in test_seen."""
 UNSEEN, SHARED = 32 / 433, 63 / 120
-"""The share of the activities that is not in train, and of test_seen's activities that is in val_seen."""
+"""The fraction of activities that are not in train, and of test_seen's activities that are also in val_seen."""
 PAPER = {
     "videos": 19700,
     "segments": 116000,
@@ -29,17 +29,16 @@ PAPER = {
     "edit distance to the article, mean over activities": 0.37,
     "full matches, in %": 27,
 }
-"""What the paper states of the whole (Table 1 and section 3.4); None where it says ``most``."""
+"""The statistics of the whole data set in the paper (Table 1 and Section 3.4); None where it says "most"."""
 
 
 def make_annotations(
     seed: int, splits: Sequence[str] = SPLITS, *, durations: Mapping[str, float] | None = None
 ) -> dict[str, Any]:
-    """Return the records of the videos of these splits, by video in the released order, as ``annotations.json`` has it.
+    """Return the records of the videos of these splits in the form of ``annotations.json``, in the released order.
 
-    durations: in seconds, of the videos where they are known; of the others they are drawn. Each record says ``made``
-    and its ``duration``. The same seed gives the same; what other splits are asked for does not matter. Raises
-    ReleaseError where ``v1`` is not fetched.
+    durations: known durations in seconds; others are drawn. Each record has ``made`` and its ``duration``. The result
+    depends only on the seed, not on which other splits are requested. Raises ReleaseError if ``v1`` is not fetched.
     """
     steps_of, videos, article_of = articles(), split_videos(), _articles_of_videos(seed)
     found = {}
@@ -59,16 +58,16 @@ def make_annotations(
 
 
 def make_candidates(seed: int) -> dict[str, list[int]]:
-    """Return the steps of each video's article, as ``video_candidate_steps.json`` has it.
+    """Return the steps of each video's article in the form of ``video_candidate_steps.json``.
 
-    Raises ReleaseError where ``v1`` is not fetched.
+    Raises ReleaseError if ``v1`` is not fetched.
     """
     steps_of = articles()
     return {video: [*steps_of[article]] for video, article in _articles_of_videos(seed).items()}
 
 
 def _articles_of_videos(seed: int) -> dict[str, tuple[str, str]]:
-    """Return the activity and the variation of each video of all splits."""
+    """Return the activity and variation of each video, for all splits."""
     random, videos = Random(f"{seed}"), split_videos()
     variations: dict[str, list[str]] = {}
     for activity, variation in articles():
@@ -96,7 +95,7 @@ def _articles_of_videos(seed: int) -> dict[str, tuple[str, str]]:
 
 
 def _spread(random: Random, activities: Sequence[str], n: int, *, least: int, most: int) -> list[str]:
-    """Return n activities in any order, some far more often than others: ``least`` to ``most`` times if n allows."""
+    """Return n activities in random order with uneven frequencies: ``least`` to ``most`` times each, if n allows."""
     each = n // len(activities)
     counts = Counter(dict.fromkeys(activities, min(least, each)))
     weights = [random.lognormvariate(0, 0.6) for _ in activities]
@@ -109,7 +108,7 @@ def _spread(random: Random, activities: Sequence[str], n: int, *, least: int, mo
 
 
 def _segments(random: Random, article: Sequence[int], duration_s: float) -> list[dict[str, Any]]:
-    """Return the segments of a video, by start, none of which overlap."""
+    """Return the non-overlapping segments of a video, sorted by start."""
     shown = [step for step in article if random.random() < 0.407] or [random.choice(article)]
     sequence = [step for step in shown for _ in range(1 + min(int(random.expovariate(1.0)), 6))]
     places = [place + random.gauss(0, 2.85) for place in range(len(sequence))]
@@ -131,11 +130,11 @@ def _segments(random: Random, article: Sequence[int], duration_s: float) -> list
 
 
 def measured(annotations: Mapping[str, Any]) -> dict[str, float]:
-    """Return the statistics of made records under the names of ``PAPER``.
+    """Return the statistics of synthetic records under the names of ``PAPER``.
 
-    Coverage of a video is the part of it that is in segments; of steps, the share of its article's that are annotated.
-    The edit distance is that between the steps of the segments by start and the same in the article's order, by
-    insertions, deletions and replacements, over their number.
+    Video coverage is the fraction of a video inside segments. Step coverage is the fraction of the article's steps that
+    are annotated. The edit distance compares the steps of the segments sorted by start with the same steps in the
+    article's order: the number of insertions, deletions and replacements divided by the number of segments.
     """
     steps, known = taxonomy(), articles()
     covered: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""Predictions in the form of HT-Step's challenge: a CSV file that its released evaluation and its server read."""
+"""Predictions in the form of HT-Step's challenge: a CSV file for its released evaluation and its server."""
 
 import csv
 import math
@@ -11,7 +11,7 @@ from stepline.io import csv_text, write_text
 
 COLUMNS = ("video-id", "t-start", "t-end", "label", "score")
 INDEX = ("", "Unnamed: 0")
-"""Names of the first column, which numbers the rows and is not read."""
+"""Names of the first column, a row number that is not read."""
 
 Row = tuple[str, float, float, int, float]
 
@@ -37,10 +37,10 @@ def write_submission(
     step: Iterable[SupportsInt],
     score: Iterable[SupportsFloat],
 ) -> None:
-    """Write N predicted segments to ``path``, a row each, numbered from 0; numbers so that they are read as they were.
+    """Write N predicted segments to ``path``, one row each, numbered from 0, without loss of precision.
 
-    Columns are those of `Submission`. Raises ConfigError, naming the row, where a segment does not end after it starts
-    or a number is not finite, and ValueError where columns differ in length; then nothing is written.
+    The columns are those of `Submission`. Raises ConfigError with the row if a segment does not end after it starts or
+    a number is not finite, and ValueError if columns differ in length. In these cases nothing is written.
     """
     numbers = map(float, start_s), map(float, end_s), map(float, score)
     rows = []
@@ -53,10 +53,9 @@ def write_submission(
 def read_submission(path: Path | str, videos: Collection[str], steps: Collection[int]) -> Submission:
     """Return the predictions in ``path``, in its order.
 
-    videos: the ids of the split. steps: the labels that are known; the released example has some of steps that are not
-    in the released taxonomy. Raises ConfigError, naming the row as its place below the header from 0, where the columns
-    are not those of the challenge, a video or label is not known, a segment does not end after it starts or a number is
-    not finite.
+    videos: the ids of the split. steps: the known labels; the released example has some labels that are not in the
+    released taxonomy. Raises ConfigError with the row, counted from 0 below the header, if the columns are not those of
+    the challenge, a video or label is unknown, a segment does not end after it starts, or a number is not finite.
     """
     known = frozenset(videos)
     found: list[Row] = []

@@ -1,7 +1,7 @@
-"""CrossTask and COIN in the form of HT-Step's videos, and what is said in videos.
+"""CrossTask and COIN in the form of HT-Step's videos, and narrations.
 
-A task of CrossTask, or an event of COIN, is an activity with one article: its steps in the order in which it lists
-them. Of a step that it lists twice, only the first place counts.
+A task of CrossTask or an event of COIN is an activity with one article, which has its steps in the listed order. If a
+step is listed twice, only its first position counts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,12 +20,12 @@ from stepline.mirror import cached_sha256
 
 Source = Literal["crosstask", "coin"]
 Steps = dict[tuple[str, str], Step]
-"""Steps by their activity and their wording."""
+"""Steps by activity and wording."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sentence:
-    """What is said from start_s to end_s, in seconds, as written; sentences may overlap."""
+    """A sentence from start_s to end_s in seconds; sentences may overlap."""
 
     start_s: float
     end_s: float
@@ -35,30 +35,30 @@ class Sentence:
 def crosstask() -> tuple[Recording, ...]:
     """Return the annotated videos of the primary tasks, in the released order.
 
-    A video that is annotated for two tasks stands twice, once for each: activity and video are the key. Raises
-    ReleaseError where the release is absent, changed or of another form.
+    A video that is annotated for two tasks appears once for each: activity and video are the key. Raises ReleaseError
+    if the release is absent, changed or has another form.
     """
     return _read("crosstask")[1]
 
 
 def coin() -> tuple[Recording, ...]:
-    """Return the videos of COIN's train, then those of test; raise ReleaseError as ``crosstask`` does."""
+    """Return COIN's train videos, then its test videos; raise ReleaseError as ``crosstask`` does."""
     return _read("coin")[1]
 
 
 def texts_of(source: Source) -> Mapping[int, Step]:
     """Return the steps by id, numbered from 0 in the listed order; raise ReleaseError as ``crosstask`` does.
 
-    Each has its wording as ``headline``, the title of its task or event as ``activity``, and no paragraph.
+    ``headline`` is its wording, ``activity`` the title of its task or event; it has no paragraph.
     """
     return {step.id: step for step in _read(source)[0].values()}
 
 
 def narrations(videos: Iterable[str]) -> Mapping[str, tuple[Sentence, ...]]:
-    """Return what is said in these videos, in the file's order, without those that the file does not hold.
+    """Return the narrations of these videos in the file's order, without videos that the file does not contain.
 
-    Raises ReleaseError of one line where the file is absent, changed or of another form, and of a video's sentences
-    where ``start``, ``end`` and ``text`` differ in length, or hold other than times that ascend, in seconds, and text.
+    Raises ReleaseError if the file is absent, changed or has another form, or if the ``start``, ``end`` and ``text`` of
+    a video differ in length or are not ascending times in seconds and text.
     """
     file = RELEASES.release_file("narrations", NARRATIONS)
     try:
@@ -138,7 +138,7 @@ def _numbered(activities: Iterable[tuple[str, tuple[str, ...]]]) -> Steps:
 def _recordings(
     source: Source, steps: Steps, videos: Iterable[tuple[str, str, tuple[oepp.Step, ...]]]
 ) -> Iterable[Recording]:
-    """Yield the videos that have segments, each given with its activity and its actions."""
+    """Yield the videos with segments, given with their activity and actions."""
     articles: dict[str, tuple[int, ...]] = {}
     for step in steps.values():
         articles[step.activity] = (*articles.get(step.activity, ()), step.id)

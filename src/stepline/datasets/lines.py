@@ -1,4 +1,4 @@
-"""The lines of a user's CSV file."""
+"""Reader of a user's CSV file."""
 
 import csv
 import os
@@ -10,9 +10,9 @@ from stepline.errors import ConfigError
 def lines(
     key: str, file: str, *, required: tuple[str, ...], optional: tuple[str, ...]
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the number and the values, by column, of each line but the first; what surrounds a value is cut off.
+    """Yield the line number and the values by column for each line after the header; values are stripped.
 
-    key: what names the file, such as ``config: <key>``. Raises ConfigError where it is no such file.
+    key: the origin of the file name, such as ``config: <key>``. Raises ConfigError if the file is not valid.
     """
     place = os.path.abspath(os.path.expanduser(file))
     try:
@@ -27,6 +27,10 @@ def lines(
                     raise ConfigError(f"{file}, line {rows.line_num}: {len(row)} values for {len(header)} columns")
                 if row:
                     yield rows.line_num, dict(zip(header, map(str.strip, row), strict=True))
+    except FileNotFoundError:
+        raise ConfigError(f"{key}: there is no file {place}") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{key}: {place} is a folder: name a CSV file") from None
     except OSError as error:
         raise ConfigError(f"{key}: {place}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -26,9 +26,9 @@ CHECKS: dict[str, tuple[Callable[[str], object], str]] = {
 
 
 def videos(dataset: str, file: str) -> tuple[Video, ...]:
-    """Return the videos that the CSV ``file`` lists; its columns: video, url and optionally sha256, duration_s, split.
+    """Return the videos in the CSV ``file`` with the columns video, url and optionally sha256, duration_s, split.
 
-    Raises ConfigError, with file and line, where it is not there, empty or a line is wrong.
+    Raises ConfigError with file and line if it is absent, empty or has an invalid line.
     """
     found: dict[str, int] = {}
     listed = []

@@ -1,10 +1,10 @@
-"""OEPP: OpenEvent as Wu et al. (2024) released it, and the files that it was made of.
+"""OEPP: OpenEvent as released by Wu et al. (2024), and the files it was built from.
 
-``split1``: the only released split. ``coin``: COIN's annotation (CC BY-NC 4.0) as PDPP's repository holds it, and its
-taxonomy. ``crosstask``: CrossTask's release. ``rebuilt``: the files of ``split1``, made anew of these two by
+``split1``: the only released split. ``coin``: COIN's annotation (CC BY-NC 4.0) from PDPP's repository, and its
+taxonomy. ``crosstask``: CrossTask's release. ``rebuilt``: the files of ``split1``, rebuilt from the previous two by
 ``stepline oepp rebuild``.
 
-An action is a key: it is never stripped or normalised, as two actions of the base pool differ in a space alone.
+An action is a key. It is never stripped or normalised, because two actions of the base pool differ only in a space.
 """
 
 import json
@@ -25,7 +25,7 @@ from stepline.mirror import Wanted, cached_sha256, find
 
 Part = Literal["train", "val", "base", "novel"]
 PARTS: tuple[Part, ...] = ("train", "val", "base", "novel")
-"""Of the split; ``base`` and ``novel`` are the test videos."""
+"""The parts of the split; ``base`` and ``novel`` are the test videos."""
 Features = Literal["videoclip", "s3d"]
 SOURCES = ("COIN", "CrossTask")
 SPLITS: dict[Part, Split] = {"train": "train", "val": "val", "base": "test", "novel": "test"}
@@ -92,12 +92,12 @@ FILES: dict[str, tuple[ReleaseFile, ...]] = {
     "crosstask": (_file("crosstask", "crosstask_release.zip", CROSSTASK),),
     REBUILT: (),
 }
-"""The files of each release; nothing is known of CrossTask's but its name."""
+"""The files of each release. Only the name of CrossTask's file is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One action of a video, in seconds, 0 <= start_s <= end_s; raises ValueError elsewhere."""
+    """One action of a video, 0 <= start_s <= end_s, in seconds; raises ValueError otherwise."""
 
     action: str
     start_s: float
@@ -105,14 +105,15 @@ class Step:
 
     def __post_init__(self) -> None:
         if not 0 <= self.start_s <= self.end_s < inf:
-            raise ValueError(f"the segment {self.start_s}, {self.end_s} of {self.action!r} is none")
+            raise ValueError(f"the segment {self.start_s}, {self.end_s} of {self.action!r} is not valid")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventVideo:
-    """One annotated video. steps: in the released order, in which some overlap and a few are not sorted.
+    """One annotated video. steps: in the released order; some overlap and a few are not sorted.
 
-    id: ``<source>_<vid>``, as one YouTube video stands in both sources. source_event: the event's id there.
+    id: ``<source>_<vid>``, because one YouTube video is in both sources. source_event: the id of the event in the
+    source.
     """
 
     id: str
@@ -126,7 +127,7 @@ class EventVideo:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One event. actions: as its source words them, in its order; refined: as OpenEvent words each of them."""
+    """One event. actions: in the wording and order of its source. refined: in OpenEvent's wording."""
 
     name: str
     domain: str
@@ -137,7 +138,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
-    """What a part, or ``total``, holds (Table 8). actions: of its pool, whether or not a video shows them."""
+    """The counts of a part or of ``total`` (Table 8). actions: the size of its pool, with actions without videos."""
 
     part: str
     events: int
@@ -148,7 +149,7 @@ class Statistics:
 
 @dataclass(frozen=True, kw_only=True)
 class Clustered:
-    """An event in its cluster (Table 9). part: ``base``, ``novel``, or empty where the release has no video of it."""
+    """An event in its cluster (Table 9). part: ``base``, ``novel``, or "" if the release has no video of it."""
 
     cluster: int
     event: str
@@ -162,14 +163,14 @@ RELEASES = Released(name="oepp", title="OEPP", videos=tuple, known=tuple(FILES),
 def load(release: str, part: Part) -> tuple[EventVideo, ...]:
     """Return the videos of a part in the file's order.
 
-    All parts are read, as no video may stand in two. Raises ReleaseError where a file is absent, changed or of another
-    form, a video stands twice, or an action is not in the part's pool.
+    All parts are read to check that no video is in two of them. Raises ReleaseError if a file is absent, changed or has
+    another form, if a video is listed twice, or if an action is not in the part's pool.
     """
     return _loaded(release)[part]
 
 
 def pool(release: str, part: Part) -> tuple[str, ...]:
-    """Return the actions of which a part's are: the place of each is its class; raise ReleaseError as ``load`` does."""
+    """Return the action pool of a part; the index of an action is its class; raise ReleaseError as ``load`` does."""
     return _pool(RELEASES.release_file(release, POOL_FILES[part]))
 
 
@@ -179,9 +180,9 @@ def events(release: str) -> dict[str, Event]:
 
 
 def text_features(release: str, features: Features) -> dict[str, list[float]]:
-    """Return the released vector of each action, as released: not L2-normalised.
+    """Return the released vector of each action, which is not L2-normalised.
 
-    Raises ReleaseError where the file is absent, changed or of another form, or an action of a pool has no vector.
+    Raises ReleaseError if the file is absent, changed or has another form, or if an action of a pool has no vector.
     """
     file = RELEASES.release_file(release, FEATURE_FILES[features])
     found = read_vectors(file)
@@ -193,7 +194,7 @@ def text_features(release: str, features: Features) -> dict[str, list[float]]:
 def read_vectors(file: Path) -> dict[str, list[float]]:
     """Return the vector of each action in a JSON file of the released form, ``{action: [[...]]}``.
 
-    Raises ReleaseError where the file is of another form, or vectors are not finite or differ in length.
+    Raises ReleaseError if the file has another form, or if vectors are not finite or differ in length.
     """
     try:
         found = {action: [float(value) for value in vector] for action, (vector,) in read_json(file).items()}
@@ -205,27 +206,27 @@ def read_vectors(file: Path) -> dict[str, list[float]]:
 
 
 def file_names(video: EventVideo) -> tuple[str, ...]:
-    """Return the names, without ending, that features of a video have: in OEPP's own archive, and in P3IV's."""
+    """Return the file names, without suffix, of a video's features in OEPP's own archive and in P3IV's."""
     event = f"{video.event}_" if video.source == "COIN" else ""
     return video.id, f"{event}{video.source_event}_{video.vid}"
 
 
 def is_here(release: str) -> bool:
-    """Return whether a release stands in its folder."""
+    """Return whether the folder of a release exists."""
     return (RELEASES.folder(release) / "release.json").exists()
 
 
 def records(release: str) -> dict[Part, list[dict[str, Any]]]:
-    """Return the parts as their files have them, checked as ``load`` does."""
+    """Return the records of each part, checked as in ``load``."""
     _loaded(release)
     return {part: read_json(RELEASES.release_file(release, path)) for part, path in SPLIT_FILES.items()}
 
 
 def write_rebuilt(parts: Mapping[Part, Sequence[dict[str, Any]]], *, seed: int | None, without: str = "") -> None:
-    """Write the release ``rebuilt``: these parts, in the released names and form, and the other files of ``split1``.
+    """Write the release ``rebuilt``: these parts in the released form, and the other files of ``split1``.
 
-    seed: of a split of one's own. without: what videos it lacks, empty where none; ``release.json`` says both. Raises
-    ReleaseError where ``split1`` is not there.
+    seed: of a new split. without: a description of missing videos, or "". Both are recorded in ``release.json``. Raises
+    ReleaseError if ``split1`` is absent.
     """
     names = {path: part for part, path in SPLIT_FILES.items()}
     with atomic_dir(RELEASES.folder(REBUILT)) as folder:
@@ -241,7 +242,7 @@ def write_rebuilt(parts: Mapping[Part, Sequence[dict[str, Any]]], *, seed: int |
 
 
 def without() -> str:
-    """Return what videos the release ``rebuilt`` lacks; "" where it is whole, or is not there."""
+    """Return a description of the videos missing from the release ``rebuilt``; "" if it is complete or absent."""
     manifest = RELEASES.folder(REBUILT) / "release.json"
     return str(read_json(manifest).get("without", "")) if manifest.exists() else ""
 
@@ -268,7 +269,7 @@ def _statistics(part: str, n_actions: int, videos: Sequence[EventVideo]) -> Stat
 
 
 def clusters(release: str) -> tuple[Clustered, ...]:
-    """Return the events by cluster, those of one in the released order, and of which part each is (Table 9)."""
+    """Return the events with their part, sorted by cluster, then in the released order (Table 9)."""
     part_of = {
         video.event: "novel" if part == "novel" else "base"
         for part, videos in _loaded(release).items()
@@ -288,7 +289,7 @@ def _loaded(release: str) -> dict[Part, tuple[EventVideo, ...]]:
 
 
 def _videos() -> tuple[Video, ...]:
-    """Return the videos of ``split1``, where it is fetched or in the mirror, with ids and addresses."""
+    """Return the videos of ``split1`` with ids and addresses, if it is fetched or in the mirror."""
     if is_here("split1"):
         parts = _loaded("split1")
     else:
@@ -313,9 +314,9 @@ DATASETS = {"openevent": Dataset(name="openevent", title="OpenEvent", videos=_vi
 
 @cache
 def _parts(listed: tuple[tuple[str, Path, str], ...]) -> dict[Part, tuple[EventVideo, ...]]:
-    """Return the videos of each part from the files, each its path in the release, itself and its sha256.
+    """Return the videos of each part. listed: for each file, its path in the release, the file and its sha256.
 
-    Raises ReleaseError as ``load`` does, and for an event of base and novel.
+    Raises ReleaseError as ``load`` does, and if an event is in both base and novel.
     """
     files = {path: file for path, file, _ in listed}
     known = _events(files[EVENTS_FILE])

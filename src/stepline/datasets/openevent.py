@@ -1,8 +1,8 @@
-"""How OpenEvent is made of COIN and CrossTask (OEPP, Sec. 3.2 and 7.3), as far as code can follow its four stages.
+"""The construction of OpenEvent from COIN and CrossTask (OEPP, Sec. 3.2 and 7.3), as far as code can reproduce it.
 
-Stage 1, candidates and clusters by similarity: ``candidate_events``, ``sentence``, ``cluster``. Stage 2, the vote of
-ten people, is given by its outcome, the clusters of the release. Stage 3, refinement: ``renames``. Stage 4, the split:
-``split_videos``. ``rebuild`` makes the released files anew.
+Stage 1, candidates and clusters by similarity: ``candidate_events``, ``sentence``, ``cluster``. Stage 2, a vote by ten
+people: only its outcome is known, the clusters of the release. Stage 3, refinement: ``renames``. Stage 4, the split:
+``split_videos``. ``rebuild`` reconstructs the released files.
 """
 
 import re
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEAST_ACTIONS = 3
-"""Of a candidate; five events of COIN have fewer."""
+"""The minimum number of actions of a candidate; five events of COIN have fewer."""
 DUPLICATE = "ChangeATire"
-"""CrossTask's event that COIN has too, as ChangeCarTire."""
+"""CrossTask's event that COIN also has, as ChangeCarTire."""
 WITHOUT_PROCEDURE = ("UseEarplugs", "PutOnHairExtensions", "PractiseKarate")
-"""COIN's events that the paper leaves out, as they teach no procedure."""
+"""COIN's events that the paper excludes because they teach no procedure."""
 THRESHOLD = 0.6
 """θ of Algorithm 1."""
 TEST, VAL = 0.2, 0.2
-"""Test's share of an event's videos, and validation's of those that are left."""
+"""The fraction of an event's videos in test, and the fraction of the remaining ones in validation."""
 
 Record = dict[str, Any]
-"""A video as a file of the split has it."""
+"""The record of a video in a file of the split."""
 Key = tuple[str, str, str]
-"""A video by its source, the event's id there and its YouTube id."""
+"""The source of a video, the id of its event in the source, and its YouTube id."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """An event that OpenEvent could have had. actions: as its source words them."""
+    """A candidate event for OpenEvent. actions: in the wording of its source."""
 
     name: str
     source: str
@@ -48,10 +48,10 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Rebuilt:
-    """What became of one event, in videos but for ``renamed``, the actions that have other words than in the source.
+    """The reconstruction of one event, in numbers of videos. renamed: the number of actions with a new wording.
 
-    in_source: those of the event there; in_release: of the released split; rebuilt: of both.
-    same_segments, same_actions: rebuilt as released; absent: of the source, but not of the release.
+    in_source: videos of the event in the source. in_release: in the released split. rebuilt: in both. same_segments,
+    same_actions: rebuilt videos that equal the released ones. absent: in the source but not in the release.
     """
 
     event: str
@@ -66,9 +66,9 @@ class Rebuilt:
 
 
 def candidate_events(coin: Mapping[str, CoinEvent], crosstask: Mapping[str, Task]) -> tuple[Candidate, ...]:
-    """Return the events of COIN's taxonomy and, after them, CrossTask's primary tasks, that may be clustered.
+    """Return the candidates for clustering: events of COIN's taxonomy, then CrossTask's primary tasks.
 
-    They have at least three actions, teach a procedure and stand once: 172 of COIN, 17 of CrossTask's 18.
+    They have at least three actions, teach a procedure and are unique: 172 of COIN, 17 of CrossTask's 18.
     """
     listed = [Candidate(name=event.name, source="COIN", actions=event.actions) for event in coin.values()]
     listed += [
@@ -88,22 +88,22 @@ def _camel(title: str) -> str:
 
 
 def sentence(event: str, actions: Sequence[str]) -> str:
-    """Return the text of an event that is compared: ``Draw Blood: 1.tie the tourniquet 2.disinfect 3.collect blood.``
+    """Return the text of an event for comparison: ``Draw Blood: 1.tie the tourniquet 2.disinfect 3.collect blood.``
 
-    A name is parted before a capital that follows a small letter or digit, and before the last of several capitals
-    where a small letter follows it: ``Replace Battery On TV Control``, ``Refill A Stapler``, ``Make RJ45 Cable``.
-    Hyphens stay. A full stop ends it, as it ends the paper's one example (Sec. 3.2), which does not say how names are
-    parted. Actions are as the source words them.
+    A name is split before a capital that follows a lower-case letter or digit, and before the last of several capitals
+    if a lower-case letter follows: ``Replace Battery On TV Control``, ``Refill A Stapler``, ``Make RJ45 Cable``.
+    Hyphens are kept. The text ends with a full stop, as in the paper's only example (Sec. 3.2); the paper does not say
+    how names are split. Actions have the wording of the source.
     """
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", event)
     return f"{name}: {' '.join(f'{number}.{action}' for number, action in enumerate(actions, 1))}."
 
 
 def cluster(vectors: "NDArray[np.floating]", threshold: float = THRESHOLD) -> tuple[tuple[int, ...], ...]:
-    """Return the clusters of the (N, D) ``vectors`` by Algorithm 1, each the places of its members in their order.
+    """Return the clusters of the (N, D) ``vectors`` by Algorithm 1, each as the ascending indices of its members.
 
-    Each vector joins the first cluster whose members' average cosine with it is above ``threshold``, or begins one; so
-    they depend on the order. Those of one member are left out.
+    Each vector joins the first cluster whose average cosine with it is above ``threshold``, or starts a new one, so the
+    result depends on the order. Clusters with one member are dropped.
     """
     import numpy as np
 
@@ -122,7 +122,7 @@ def cluster(vectors: "NDArray[np.floating]", threshold: float = THRESHOLD) -> tu
 
 
 def renames(events: Mapping[str, Event]) -> tuple[tuple[str, str, str], ...]:
-    """Return the event, the original and the refined action of each that was refined (Table 10)."""
+    """Return the event, the original and the refined wording of each refined action (Table 10)."""
     return tuple(
         (event.name, action, refined)
         for event in events.values()
@@ -134,9 +134,9 @@ def renames(events: Mapping[str, Event]) -> tuple[tuple[str, str, str], ...]:
 def split_videos(ids: Sequence[str], seed: int) -> dict[Part, tuple[str, ...]]:
     """Return a base event's videos, shuffled, as the parts ``train``, ``val`` and ``base``.
 
-    ceil(0.2 n) are of ``base`` and ceil(0.2 m) of the m others of ``val``, by scikit-learn's ``train_test_split`` on
-    the sorted ids: the sizes are those of the release; which videos cannot be known, as its seed was not published.
-    Raises ReleaseError where fewer than three are left to split.
+    ceil(0.2 n) videos are in ``base`` and ceil(0.2 m) of the m others in ``val``, by scikit-learn's
+    ``train_test_split`` on the sorted ids. The sizes are those of the release; its seed was not published, so the
+    videos differ. Raises ReleaseError if there are fewer than three videos.
     """
     from sklearn.model_selection import train_test_split
 
@@ -170,9 +170,9 @@ def rebuild(
 ) -> dict[Part, list[Record]]:
     """Return the parts with the steps of the sources, under refined names.
 
-    The videos are those of the released split that the sources hold: without a seed in its order and parts; with one,
-    those of the base events are split anew, event by event, by ``split_videos``.
-    Raises ReleaseError where a source has an action that its event does not list.
+    The videos are those of the released split that are in the sources. Without a seed, they have its order and parts.
+    With a seed, the videos of base events are split again by ``split_videos``, event by event.
+    Raises ReleaseError if a source has an action that its event does not list.
     """
     parts = {
         part: [_rebuilt(record, events, sources) for record in released[part] if _key(record) in sources]
@@ -195,7 +195,7 @@ def compare(
     events: Mapping[str, Event],
     sources: Mapping[Key, tuple[Step, ...]],
 ) -> tuple[Rebuilt, ...]:
-    """Return what becomes of each event of the released split, in the order of ``events``; errors as in ``rebuild``."""
+    """Return the reconstruction of each event of the released split, in the order of ``events``; see ``rebuild``."""
     held: dict[tuple[str, str], set[Key]] = {}
     for key in sources:
         held.setdefault(key[:2], set()).add(key)

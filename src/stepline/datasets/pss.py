@@ -1,8 +1,8 @@
-"""PSS: YouCook2 and Tasty as Batra et al. (2022) split and released them.
+"""PSS: YouCook2 and Tasty as split and released by Batra et al. (2022).
 
-``youcook2``: their split of the 1203 videos that they could download, and the words of its captions. ``tasty``:
-validation and test of Tasty Videos' second version, and its words; ``tasty-train``: its training videos, on their own
-as mirrors may lack them.
+``youcook2``: their split of the 1203 videos that they could download, and the vocabulary of its captions. ``tasty``:
+validation and test of Tasty Videos' second version, and its vocabulary. ``tasty-train``: its training videos, a
+separate release because mirrors may not have them.
 """
 
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ FILES: dict[str, dict[str, tuple[str, int]]] = {
     },
     "tasty-train": {"data/tasty/captiondata/tasty_train_anet_format.json": ("", 0)},
 }
-"""Of each release, the files with sha256 and size; empty where they are not known."""
+"""The files of each release with sha256 and size; "" and 0 if unknown."""
 SPLIT_FILES: dict[str, dict[Split, tuple[str, str]]] = {
     "youcook2": {
         "train": ("youcook2", "data/yc2/captiondata/yc2_my_train.json"),
@@ -69,13 +69,13 @@ SPLIT_FILES: dict[str, dict[Split, tuple[str, str]]] = {
         "test": ("tasty", "data/tasty/captiondata/tasty_test_anet_format.json"),
     },
 }
-"""Of each data set's splits, the release and its file."""
+"""The release and file of each split, by data set."""
 VOCABULARIES = {"youcook2": "data/yc2/vocabulary_youcook2.json", "tasty": "data/tasty/vocabulary_tasty.json"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Procedure:
-    """One annotated video. segments: [start, end) in seconds, by (start, end); sentences: what is done in each."""
+    """One annotated video. segments: [start, end) in seconds, sorted by (start, end). sentences: one per segment."""
 
     video: str
     duration_s: float
@@ -100,7 +100,7 @@ RELEASES = Released(name="pss", title="PSS", videos=tuple, known=tuple(FILES), r
 def load(dataset: str, split: Split) -> dict[str, Procedure]:
     """Return the annotated videos of a split by id, in the released order, from the fetched release.
 
-    A video's id is its key in the release without ``v_``. Raises ReleaseError where a file is absent, changed or of
+    A video's id is its key in the release without ``v_``. Raises ReleaseError if a file is absent, changed or has
     another form.
     """
     release, path = SPLIT_FILES[dataset][split]
@@ -117,7 +117,7 @@ def vocabulary(dataset: str) -> dict[str, int]:
 
 
 def has_release(release: str) -> bool:
-    """Return whether a release is fetched, or the mirror holds all of it."""
+    """Return whether a release is fetched, or the mirror has all of its files."""
     return (RELEASES.folder(release) / "release.json").exists() or all(
         find(file.wanted) for file in _release_files(release)
     )
@@ -126,7 +126,7 @@ def has_release(release: str) -> bool:
 def _videos(dataset: str) -> tuple[Video, ...]:
     """Return the videos of the splits that are fetched or in the mirror, with ids, durations and addresses.
 
-    Raises ReleaseError where one stands in two splits.
+    Raises ReleaseError if a video is in two splits.
     """
     found: dict[str, Video] = {}
     for split, file in _annotations(dataset):

@@ -1,4 +1,4 @@
-"""Releases: the files of a data set's annotation, fetched whole and checked whenever they are read."""
+"""Releases: the annotation files of a data set, fetched completely and checked on every read."""
 
 import struct
 import zlib
@@ -15,11 +15,11 @@ from stepline.io import read_json, sha256_file
 from stepline.mirror import Wanted, find
 
 OWN = "release"
-"""The name of a release that was built of a data set's own annotation."""
+"""The name of a release built from a data set's own annotation."""
 REBUILT = "rebuilt"
-"""The name of a release that was made anew of what the released one was made of."""
+"""The name of a release rebuilt from the sources of the released one."""
 MADE_BY = {OWN: "annotation build {study}", REBUILT: "{study} rebuild"}
-"""The verbs that make a release which is not fetched."""
+"""The verbs that build a release which cannot be fetched."""
 DAMAGED_ARCHIVE = (
     BadZipFile,
     EOFError,
@@ -32,12 +32,12 @@ DAMAGED_ARCHIVE = (
     struct.error,
     zlib.error,
 )
-"""What reading a ZIP archive raises that is damaged or lacks a file."""
+"""The errors of reading a ZIP archive that is damaged or incomplete."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseFile:
-    """One file of a release: its path, its place in a mirror, and its address where it is public."""
+    """One file of a release: its path, its place in a mirror, and its address if it is public."""
 
     path: str
     wanted: Wanted
@@ -48,40 +48,40 @@ class ReleaseFile:
 class Released(Dataset):
     """A data set with releases of its annotation.
 
-    known: the names of the releases. release_files: the files of a release by its name.
+    known: the names of the releases. release_files: returns the files of a release.
     """
 
     known: tuple[str, ...]
     release_files: Callable[[str], tuple[ReleaseFile, ...]]
 
     def folder(self, release: str) -> Path:
-        """Return where the release's files stand."""
+        """Return the folder of the release."""
         return Path("datasets") / self.name / release
 
     def is_there(self, release: str) -> bool:
-        """Return whether a release is fetched, or the mirror holds all of it."""
+        """Return whether a release is fetched, or the mirror has all of its files."""
         files = self.release_files(release)
         return (self.folder(release) / "release.json").exists() or (bool(files) and all(find(f.wanted) for f in files))
 
     def origin(self, release: str) -> str:
-        """Return the address, with its commit, below which all public files of a release are; "" of none."""
+        """Return the common address, with the commit, of all public files of a release; "" if there are none."""
         urls = [file.url for file in self.release_files(release) if file.url]
         return commonpath(urls).replace(":/", "://", 1) if urls else ""
 
     def release_file(self, release: str, path: str) -> Path:
-        """Return a file of the release by its path there; raise ReleaseError where it is not as it was fetched."""
+        """Return a file of the release by its path; raise ReleaseError if it has changed since it was fetched."""
         return checked_file(self.folder(release), path, study=self.name, name=release)
 
 
 def how_to_bring(study: str, release: str) -> str:
-    """Return the command that brings a release."""
+    """Return the command that fetches or builds a release."""
     return "stepline " + MADE_BY.get(release, "fetch {study}/{release}").format(study=study, release=release)
 
 
 def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:
-    """Return the file at ``path`` in the release's ``folder``: as fetched, by the sha256 in ``release.json``.
+    """Return the file at ``path`` in the release's ``folder``, checked by the sha256 in ``release.json``.
 
-    Raises ReleaseError where it is absent, changed or not listed.
+    Raises ReleaseError if it is absent, changed or not listed.
     """
     file, manifest = folder / path, folder / "release.json"
     fetch = f"run `{how_to_bring(study, name)}`"

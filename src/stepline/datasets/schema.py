@@ -1,4 +1,4 @@
-"""The one schema of all procedural-video datasets. Times in seconds; frames where the name says so."""
+"""The common schema of procedural-video data sets. Times are in seconds; names that end in ``_frame`` are frames."""
 
 import os
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ from typing import Literal
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = ("train", "val", "test")
 BYTES_PER_S = 625_000
-"""Of a video whose duration is not known: 5 Mbit/s, as of 1080 lines for the web. It only sizes shards."""
+"""The assumed bit rate of a video with unknown duration: 5 Mbit/s, typical of 1080p. Used to size shards."""
 LENGTH_S = 600.0
-"""Of a video of which nothing is known but its address."""
+"""The assumed duration of a video if only its address is known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Video:
-    """A listed video: where it comes from. Empty is what does not apply or is not known.
+    """A listed video and its sources. Fields that do not apply or are unknown are empty.
 
     file: the user's own file, an absolute path.
-    url: a page that yt-dlp understands, or an http(s) address of a file.
+    url: a page that yt-dlp supports, or the http(s) address of a file.
     path: its canonical path in a mirror.
     sha256: of the file.
-    lost: why there is nothing to look for any more; such a video is ``missing``.
+    lost: the reason why it can no longer be found; such a video is ``missing``.
     """
 
     id: str
@@ -34,7 +34,7 @@ class Video:
 
     @property
     def length_s(self) -> float:
-        """Its duration, or a guess: a file's bytes at ``BYTES_PER_S``, ``LENGTH_S`` for what is not here."""
+        """Its duration, or an estimate: a local file's size at ``BYTES_PER_S``, otherwise ``LENGTH_S``."""
         if self.duration_s is not None:
             return self.duration_s
         if self.file:
@@ -67,7 +67,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """One annotated recording. ``steps[i]`` belongs to label i; ``steps[0]`` is Irrelevant, so K = len(steps) - 1."""
+    """One annotated recording. ``steps[i]`` has label i; ``steps[0]`` is Irrelevant, so K = len(steps) - 1."""
 
     video: str
     split: Split
@@ -85,8 +85,8 @@ class Recording:
 class Release:
     """One release of a dataset's annotation.
 
-    fps: the frame rate that relates the release's frame indices to seconds (t = frame / fps).
-    recordings: by video id; ``splits``: video ids per split, in the release's own order.
+    fps: the frame rate that converts the release's frame indices to seconds (t = frame / fps).
+    recordings: by video id. splits: video ids per split, in the order of the release.
     """
 
     study: str

@@ -4,6 +4,8 @@ import math
 from collections.abc import Container
 from dataclasses import dataclass
 
+from stepline import paths
+from stepline.datasets import shards
 from stepline.datasets.folder import named
 from stepline.datasets.lines import lines
 from stepline.errors import ConfigError
@@ -23,7 +25,8 @@ def read_segments(
 ) -> dict[str, list[LabelledSpan]]:
     """Return the segments in the CSV ``file`` (video, start_s, end_s and optionally label) by video, in time's order.
 
-    videos: the ids that are listed; a video is named by its id or its file. key: of the file in the configuration.
+    videos: the ids that are listed; a video is named by its id or its file. Segments of a video that was listed once,
+    and is not now, are left out. key: of the file in the configuration.
     Raises ConfigError, with file and line.
     """
     found: dict[str, list[LabelledSpan]] = {}
@@ -31,6 +34,8 @@ def read_segments(
     for number, line in lines(f"config: datasets.{dataset}.{key}", file, required=required, optional=("label",)):
         where, name = f"{file}, line {number}", line["video"]
         video = named(name, videos)
+        if video is None and named(name, shards.read(paths.shards(dataset))):
+            continue
         if video is None:
             raise ConfigError(f"{where}: {name!r} is not a video of {dataset}")
         try:

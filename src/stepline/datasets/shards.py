@@ -1,4 +1,4 @@
-"""Shards are a file, not a formula: which videos one job works on."""
+"""Shards: the videos of one job, recorded in a file."""
 
 import csv
 import re
@@ -11,15 +11,15 @@ from stepline.errors import StoreError
 from stepline.io import csv_text, write_text
 
 MOST = 2000
-"""About how many shards a data set has at most: a plan takes about 1 s of CPU time for 100 shards of six jobs."""
+"""The approximate maximum number of shards: planning 100 shards with six jobs each takes about 1 s of CPU time."""
 
 
 def assign(videos: Sequence[Video], *, hours: float, known: dict[str, str]) -> dict[str, str]:
     """Return the shard of every video: ``{video id: shard}``.
 
-    known: shards that earlier runs gave; they stay. A new video fills the newest shard while that holds at most
-    ``hours`` with it, or a part in ``MOST`` of all videos where that is more; else it opens the next one, so a video
-    longer than that is alone. What counts is ``Video.length_s``, at the time when the video is new.
+    known: shards from earlier runs, which do not change. A new video is added to the newest shard if the shard then has
+    at most ``hours``, or the total length divided by ``MOST`` if that is more. Otherwise it starts the next shard, so a
+    longer video is alone. The length is ``Video.length_s`` when the video is first seen.
     """
     shards = {video.id: known[video.id] for video in videos if video.id in known}
     if len(shards) == len(videos):
@@ -37,7 +37,7 @@ def assign(videos: Sequence[Video], *, hours: float, known: dict[str, str]) -> d
 
 
 def read(path: Path | str) -> dict[str, str]:
-    """Return the shards in ``path``, or none where the file does not exist; raise StoreError where it is damaged."""
+    """Return the shards in ``path``; empty if the file does not exist; raise StoreError if it is damaged."""
     if not Path(path).exists():
         return {}
     with open(path, newline="", encoding="utf-8", errors="replace") as file:
@@ -47,7 +47,7 @@ def read(path: Path | str) -> dict[str, str]:
             column, other = header.index("video"), header.index("shard")
             shards = {line[column]: sys.intern(line[other]) for line in lines if line}
         except (csv.Error, ValueError, IndexError):
-            shards = {"": ""}  # as wrong as a line without a video
+            shards = {"": ""}  # reported like a line without a video
     if "" in shards or not all(map(re.compile("[0-9]{3,9}").fullmatch, {*shards.values()})):
         raise StoreError(f"{path}: must have the columns video,shard and numbers such as 000: correct or remove it")
     return shards

@@ -1,7 +1,7 @@
 """Spacewalk-18: its three public releases, and the reader of their files.
 
-v0 (2024-04) carries the samples on which the paper's tables were made; v1 (2024-07) corrects the frame rate and bounds
-the retrieval samples; v2 (2025-11) corrects the labels of 10062019 and drops the retrieval task.
+v0 (2024-04) contains the samples of the paper's tables. v1 (2024-07) corrects the frame rate and bounds the retrieval
+samples. v2 (2025-11) corrects the labels of 10062019 and drops the retrieval task.
 """
 
 import csv
@@ -20,7 +20,7 @@ from stepline.mirror import Wanted
 
 REPOSITORY = "https://raw.githubusercontent.com/brown-palm/Spacewalk-18-benchmark"
 FPS = {"v0": 30.0, "v1": 29.97, "v2": 29.97}
-"""Frame rate of each release's frame indices. The recordings run at 30000/1001; v0 took 30."""
+"""The frame rate of each release's frame indices. The recordings have 30000/1001 fps; v0 used 30."""
 
 
 def release_files(release: str) -> tuple[ReleaseFile, ...]:
@@ -37,7 +37,7 @@ def release_files(release: str) -> tuple[ReleaseFile, ...]:
 
 
 def videos() -> tuple[Video, ...]:
-    """Return the 18 recordings, 156.0 hours in all."""
+    """Return the 18 recordings, 156.0 hours in total."""
     return tuple(
         Video(
             id=row["video"],
@@ -57,8 +57,8 @@ def _table(name: str) -> Iterator[dict[str, str]]:
 def load(folder: Path, *, study: str, name: str, fps: float) -> Release:
     """Return the release in ``folder``.
 
-    Raises ReleaseError where a file is absent, changed or of another form, where steps and annotation do not match, or
-    where a video id is not fit to be a file name.
+    Raises ReleaseError if a file is absent, changed or has another form, if steps and annotation do not match, or if a
+    video id is not valid as a file name.
     """
 
     def read(path: str) -> Any:
@@ -144,7 +144,7 @@ def _steps(video: str, items: list[dict[str, Any]], folder: Path) -> tuple[Step,
 
 
 def _step(item: dict[str, Any]) -> Step:
-    # v0 and v1 hold these times as text
+    # v0 and v1 store these times as text
     animation = (float(item["animation_start"]), float(item["animation_end"])) if "animation_start" in item else None
     transcript = item["transcript"] if "transcript" in item else item["transcription"]
     return Step(caption=item["caption"], transcript=transcript, animation_s=animation)

@@ -1,4 +1,4 @@
-"""The studies: data sets in Spacewalk-18's form, on which its protocol runs."""
+"""Studies: data sets in Spacewalk-18's form, for its protocol."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,10 @@ RETRIEVAL = "intra-video_retrieval"
 class Study(Released):
     """A data set and the constants of its sampling.
 
-    fps: per release, the frame rate of its frame indices. tasks: per release, the tasks it has.
-    as_released: releases whose samples are read, not made.
-    samples_per_video: of each task. min_distance_s: least distance between query and candidates of retrieval;
-    boundary_s: their least distance from a segment boundary.
+    fps: the frame rate of frame indices, per release. tasks: the tasks of each release.
+    as_released: releases whose samples are read instead of constructed.
+    samples_per_video: for each task. min_distance_s: the minimum distance between query and candidates of retrieval.
+    boundary_s: their minimum distance from a segment boundary.
     """
 
     fps: dict[str, float]
@@ -31,14 +31,14 @@ class Study(Released):
     boundary_s: float
 
     def splits(self, release: str, task: str) -> tuple[Split, ...]:
-        """Return the splits that the release has samples of (v0's retrieval train was never released)."""
+        """Return the splits with samples in the release (v0's retrieval train samples were never released)."""
         if release not in self.as_released:
             return SPLITS
         released = {file.path for file in self.release_files(release)}
         return tuple(split for split in SPLITS if f"tasks/{task}/{split}.json" in released)
 
     def load(self, release: str) -> Release:
-        """Return the release, checked."""
+        """Return the release after checking it."""
         loaded = spacewalk.load(self.folder(release), study=self.name, name=release, fps=self.fps[release])
         listed = {video.id for video in self.videos()}
         if unknown := sorted(set(loaded.recordings) - listed):
@@ -86,7 +86,7 @@ STUDIES = {
 
 
 def study(name: str, release: str | None = None) -> Study:
-    """Return the study of that name; raise ConfigError where it, or its release, does not exist."""
+    """Return the study with that name; raise ConfigError if the study or its release does not exist."""
     if name not in STUDIES:
         raise ConfigError(f"study {name!r} is not known; choose from {', '.join(STUDIES)}")
     if release is not None and release not in STUDIES[name].fps:

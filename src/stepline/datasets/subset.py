@@ -1,4 +1,4 @@
-"""Subsets of a data set's videos: by name, by share or by hours; seeded."""
+"""Subsets of a data set's videos: by name, by fraction or by hours; seeded."""
 
 import random
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from stepline.errors import ConfigError
 def select(videos: Sequence[Video], subset: dict[str, Any] | None) -> tuple[str, ...]:
     """Return the ids of the chosen videos, in the listed order.
 
-    subset: None (all), ``{"videos": [...]}``, ``{"fraction": f, "seed": s}`` or ``{"hours": h, "seed": s}``. A fraction
-    or hours are drawn within each split, at least one video of each; a split's hours are its share of all hours.
-    Raises ConfigError where a named video is not listed, or none is.
+    subset: None (all), ``{"videos": [...]}``, ``{"fraction": f, "seed": s}`` or ``{"hours": h, "seed": s}``. Fractions
+    and hours are drawn within each split, at least one video each; the hours of a split are proportional to its length.
+    Raises ConfigError if a named video is not listed, or if no videos are listed.
     """
     if subset is None:
         return tuple(video.id for video in videos)
@@ -34,7 +34,7 @@ def select(videos: Sequence[Video], subset: dict[str, Any] | None) -> tuple[str,
         budget_s = subset["fraction"] * split_s if "fraction" in subset else subset["hours"] * 3600 * split_s / total_s
         taken_s = 0.0
         for video in order:
-            if taken_s and taken_s + video.length_s > budget_s + 1e-3:  # sums of floats depend on their order
+            if taken_s and taken_s + video.length_s > budget_s + 1e-3:  # float sums depend on the order
                 break
             chosen.add(video.id)
             taken_s += video.length_s
@@ -42,7 +42,7 @@ def select(videos: Sequence[Video], subset: dict[str, Any] | None) -> tuple[str,
 
 
 def describe(subset: dict[str, Any] | None) -> str:
-    """Return a short text for tables, empty where nothing was left out."""
+    """Return a short description for tables; "" for all videos."""
     if subset is None:
         return ""
     if "videos" in subset:

@@ -26,11 +26,11 @@ MOST = {"cpu": 8, "cuda": 64}
 
 
 class Encoder(ABC):
-    """What makes vectors of clips. batch_size: most clips at once."""
+    """What makes vectors of clips. batch_size: most clips at once. runs_on: ``cpu`` or ``cuda``."""
 
     def __init__(self, spec: ClipSpec, device: str, batch_size: int | None) -> None:
         """device: ``cpu`` or ``cuda``. batch_size: None is what suits the spec and the device."""
-        self.spec = spec
+        self.spec, self.runs_on = spec, device
         self.batch_size = batch_size or max(1, min(FRAMES[device] // spec.num_frames, MOST[device]))
 
     def __call__(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> NDArray[np.float32]:

@@ -94,7 +94,9 @@ class _Filling:
             jobs.append(Job(record, requests, self._beside(record, requests)))
             of.append(numbers)
         streams = decoded(jobs, processes, self.damaged)
-        with closing(streams), Meter([job.record.duration_s for job in jobs]) as self.meter:
+        reading = "media" if any(job.media for job in jobs) else "decode"
+        durations_s = [job.record.duration_s for job in jobs]
+        with closing(streams), Meter(durations_s, reading=reading) as self.meter:
             try:
                 for place, message in streams:
                     with whole_step():
@@ -182,8 +184,10 @@ class _Filling:
         except SteplineError as error:
             self.errors[n] = error
             return
-        done_s = record.duration_s * len(batch.clips) / total / sides
-        self.meter.add(done_s, decode_s=batch.decode_s, picture_s=batch.picture_s)
+        done_s = record.duration_s * len(batch.clips) / total
+        network = f"{self.works[n].spec.name}.{self.networks[n].runs_on}" if n in self.networks else ""
+        times = {"decode_s": batch.decode_s, "picture_s": batch.picture_s}
+        self.meter.add(done_s / sides, network=network, video_s=done_s, **times)
 
     def _rest(self) -> None:
         for n in self.mixed.keys() - self.errors.keys():

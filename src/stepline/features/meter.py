@@ -7,30 +7,36 @@ from contextlib import contextmanager
 from itertools import accumulate
 from types import TracebackType
 
-from tqdm import tqdm
+from stepline import rates
+from stepline.progress import VIDEO, Progress
 
 log = logging.getLogger(__name__)
 
 
 class Meter:
-    """A progress bar on a terminal, in hours of video; one line in the log at the end."""
+    """The progress in seconds of video; one line in the log at the end."""
 
-    def __init__(self, durations_s: Sequence[float]) -> None:
-        """Start counting. durations_s: of the videos to come."""
+    def __init__(self, durations_s: Sequence[float], *, reading: str = "decode") -> None:
+        """Start counting. durations_s: of the videos to come. reading: under which name its rate is kept."""
         self._videos, self._ended, self._seconds_s = len(durations_s), 0, 0.0
         self._spent_s: dict[str, float] = dict.fromkeys(("decode", "pictures", "model", "write"), 0.0)
+        self._networks: dict[str, tuple[float, float]] = {}
+        self._reading, self._model_s = reading, 0.0
         self._start = time.monotonic()
-        total = sum(durations_s) / 3600
-        form = "{desc} {percentage:3.0f}%|{bar}| {n:.2f}/{total:.2f} h [{elapsed}<{remaining}{postfix}]"
-        self._bar = tqdm(desc="features", total=total, disable=None, leave=False, bar_format=form)
+        self._progress = Progress("features", VIDEO, sum(durations_s))
 
     def __enter__(self) -> "Meter":
+        self._progress.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._bar.close()
+        self._progress.__exit__(kind, error, at)
         if self._videos:
             log.info("features: %s", self)
+            read_s = self._spent_s["decode"] + self._spent_s["pictures"]
+            rates.note(self._reading, video_s=self._seconds_s, spent_s=read_s)
+            for network, (video_s, spent_s) in self._networks.items():
+                rates.note(f"network.{network}", video_s=video_s, spent_s=spent_s)
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
@@ -39,13 +45,23 @@ class Meter:
         yield
         self._spent_s[what] += time.perf_counter() - start
 
-    def add(self, seconds_s: float, *, decode_s: float, picture_s: float) -> None:
-        """Count seconds of video as done, and the time that decoding and preparing took in their process."""
+    def add(
+        self, seconds_s: float, *, decode_s: float, picture_s: float, network: str = "", video_s: float = 0.0
+    ) -> None:
+        """Count seconds of video as done, and the time that decoding and preparing took in their process.
+
+        network: whose rate the time on the model since the last call belongs to, for ``video_s`` of video; with its
+        device. "" is none.
+        """
+        if network:
+            before_s, spent_s = self._networks.get(network, (0.0, 0.0))
+            self._networks[network] = before_s + video_s, spent_s + self._spent_s["model"] - self._model_s
+        self._model_s = self._spent_s["model"]
         self._spent_s["decode"] += decode_s
         self._spent_s["pictures"] += picture_s
         self._seconds_s += seconds_s
-        self._bar.set_postfix_str(str(self), refresh=False)
-        self._bar.update(seconds_s / 3600)
+        self._progress.note(str(self))
+        self._progress.add(seconds_s)
 
     def ended(self) -> None:
         """Count a video as done."""

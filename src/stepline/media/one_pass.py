@@ -17,6 +17,7 @@ from stepline.media.salvage import placed, salvaged
 from stepline.media.scores import FrameScores
 from stepline.media.spans import Spans, shown, within
 from stepline.media.timeline import Gap, Timeline, described
+from stepline.progress import reached
 from stepline.seal import KEY, OPEN, seal
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ class Scores:
             self.found |= item
         elif isinstance(item, Scored):
             self._write(item)
+            reached(item.rows[-1][1])
         else:
             return False
         return True

@@ -1,10 +1,12 @@
 """The media stage: each video is probed, scored and its audio cut out, once."""
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+from stepline import rates
 from stepline.aside import sweep
 from stepline.availability import Record, read_availability, write_manifest
 from stepline.io import atomic_dir, read_json, sha256_file, write_sealed
@@ -13,7 +15,7 @@ from stepline.media.decode import MediaError
 from stepline.media.one_pass import Also, Scores, one_pass
 from stepline.media.process import Decoder, Limits
 from stepline.media.timeline import described
-from stepline.progress import progress
+from stepline.progress import VIDEO, progress
 from stepline.spec import Orientation
 
 
@@ -141,20 +143,31 @@ def prepare(
     """
     videos: dict[str, dict[str, Any]] = {}
     records = read_availability(availability)
+    read_s = spent_s = 0.0
     with Decoder(limits) as decoder:
-        for video, record in progress(records.items(), what="media", unit="videos"):
+        for video, record in progress(records.items(), what="media", unit=VIDEO, size=_length_s):
             if record.status != "present":
                 videos[video] = {"status": record.status, "reason": record.reason}
                 continue
             try:
                 with turn():
-                    videos[video] = media.known(record) or _made(record, media, decoder)
+                    if known := media.known(record):
+                        videos[video] = known
+                    else:
+                        start = time.monotonic()
+                        videos[video] = _made(record, media, decoder)
+                        read_s, spent_s = read_s + record.duration_s, spent_s + time.monotonic() - start
                 if (gaps := videos[video].get("gaps")) and media.damaged == "skip":
                     raise MediaError(described(gaps))
             except MediaError as error:
                 videos[video] = {"status": "failed", "reason": str(error)}
                 videos[video]["sha256"] = record.identity(media.orientation)
+    rates.note("media", video_s=read_s, spent_s=spent_s)
     write_manifest(manifest, videos)
+
+
+def _length_s(item: tuple[str, Record]) -> float:
+    return item[1].seen_s
 
 
 def _made(record: Record, media: Media, decoder: Decoder) -> dict[str, Any]:

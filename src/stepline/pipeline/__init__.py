@@ -47,7 +47,11 @@ class Pipeline:
         demand = Own(config, found)
         made = cls(config, found, demand)
         for backbone in made.features.configured:
-            if made.features.describes_clips(backbone) and not demand.listed_clips:
+            try:
+                listed = made.features.describes_clips(backbone)
+            except ConfigError as error:
+                raise ConfigError(f"config: datasets.{name}.backbones: {error}") from None
+            if listed and not demand.listed_clips:
                 raise ConfigError(
                     f"config: {backbone} describes listed clips, and {name} lists none: give `clips`, a CSV file with "
                     "the columns video, start_s, end_s and a line per clip, or name a backbone that describes each "
@@ -89,6 +93,12 @@ class Pipeline:
         return unique([*said, *(need for name in self.features.configured for need in self.features.missing(name))])
 
     @property
+    def note(self) -> str:
+        """Sentences on what stands in for what is missing, or could; "" where nothing is missing."""
+        said = self.speech.note if "speech" in self.demand.stages else ""
+        return " ".join(filter(None, [said, self.features.note]))
+
+    @property
     def weights(self) -> list[str]:
         """The names of the weights that are missing."""
         return [need.what for need in self.missing if need.kind == "weights"]
@@ -127,8 +137,13 @@ class Pipeline:
         made = [path for shard in self.videos.all_shards for path in self.made_from_videos(shard)]
         shots = self._manifests("shots", paths.shots(self.name), self.videos.all_shards)
         speech = "speech" in self.demand.stages and not self.speech.missing
-        said = self.speech.manifests if speech else []
+        said = self.speech.manifests if speech else self._read_instead()
         return [*self.videos.availability, *made, *shots, *said, *self.videos.dropped]
+
+    def _read_instead(self) -> list[Path]:
+        """Return the records of another recogniser's transcripts, where those are shown."""
+        wanted = "speech" in self.demand.stages and self.speech.readable is not self.speech
+        return [path for path in self.speech.readable.manifests if path.exists()] if wanted else []
 
     def summary_params(self) -> str:
         """Return what the table must be made again for, besides its inputs, as text."""

@@ -36,6 +36,14 @@ class Features:
         """Of these, the backbones that miss nothing and whose features are read."""
         return [name for name in self.configured if not self.missing(name) and self.demand.reads(name)]
 
+    @property
+    def note(self) -> str:
+        """A line on what could run where none of the wanted backbones can; "" where one does, or none is wanted."""
+        if not self.configured or not all(map(self.missing, self.configured)):
+            return ""
+        free = " or ".join(name for name in registry.FRAME_BACKBONES if name not in self.configured)
+        return f"No features: none of the named backbones can run. Name {free} beside them, which needs nothing."
+
     @cached_property
     def missing(self) -> Callable[[str], tuple[Need, ...]]:
         """Returns what a backbone is missing before it can run; raises ConfigError where the name is unknown."""

@@ -23,19 +23,26 @@ class Listed(NamedTuple):
 
 
 def forget_lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    """Remove each record that lists a file which is gone, so that its job runs again; yield the record and that file.
+    """Remove each record that ``lost`` yields, so that its job runs again; yield the same.
 
-    The job keeps what is there. The record of a store on object storage stays: `stepline verify` looks at those. Raises
-    StoreError where a record is damaged.
+    The job keeps what is there.
+    """
+    for record, file in lost(pipeline):
+        os.unlink(record)
+        yield record, file
+
+
+def lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+    """Yield each record that lists a file which is gone, and that file.
+
+    Stores on object storage are not looked at: `stepline verify` does that. Raises StoreError where a record is
+    damaged.
     """
     names = cache(_names)
     for shard in pipeline.videos.all_shards:
         records = {record: listed for record, listed in _records(pipeline, shard) if os.path.exists(record)}
         watched = [*records, *(folder for listed in records.values() for folder in listed.folders)]
-        lost = remembered(f"{pipeline.name}/lost/{shard}", watched, partial(_lost, records, names))
-        for record, file in lost.items():
-            os.unlink(record)
-            yield record, file
+        yield from remembered(f"{pipeline.name}/lost/{shard}", watched, partial(_lost, records, names)).items()
 
 
 def _records(pipeline: Pipeline, shard: str) -> Iterator[tuple[str, Listed]]:

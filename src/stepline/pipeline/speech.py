@@ -16,6 +16,9 @@ from stepline.needs import Need
 from stepline.pipeline.videos import Videos
 from stepline.remembered import remembered
 
+OTHERS = ("deepgram", "whisper", "faster_whisper", "pocketsphinx")
+"""Recognisers whose transcripts stand in for those that cannot be made, the most accurate first."""
+
 
 @dataclass(frozen=True)
 class Speech:
@@ -57,11 +60,36 @@ class Speech:
         return found if found and not self.transcribed else ()
 
     @cached_property
+    def readable(self) -> "Speech":
+        """The transcripts to show and to search: these, or another recogniser's where this one cannot make any.
+
+        Of several others, the first of ``OTHERS`` whose transcripts are there.
+        """
+        if not self.missing or self._begun:
+            return self
+        asr = self.config["asr"]
+        others = (Speech({**self.config, "asr": {**asr, "engine": engine}}, self.videos) for engine in OTHERS)
+        return next((other for other in others if other._begun), self)
+
+    @property
+    def note(self) -> str:
+        """A line on whose transcripts are shown in place of the configured recogniser's; "" where they are its own."""
+        if self.readable is self:
+            return ""
+        needs = ", ".join(map(str, self.missing))
+        return f"The transcripts are those of {self.readable.engine}: {self.engine} needs {needs}."
+
+    @property
+    def _begun(self) -> bool:
+        return any(path.exists() for path in self.manifests)
+
+    @cached_property
     def transcribed(self) -> bool:
         """Whether the recogniser's transcripts of all videos are there."""
-        return all(map(self._is_transcribed, self.videos.all_shards))
+        return all(map(self.is_transcribed, self.videos.all_shards))
 
-    def _is_transcribed(self, shard: str) -> bool:
+    def is_transcribed(self, shard: str) -> bool:
+        """Return whether the recogniser's transcripts of a shard's videos are there, and none has failed."""
         manifest = paths.manifest(self.folder, shard)
         if not manifest.exists() or not self.record.items() <= read_json(manifest).items():
             return False

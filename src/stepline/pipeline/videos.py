@@ -132,7 +132,7 @@ class Videos:
     def _stamps(self, shard: str, came: Mapping[str, Came]) -> dict[str, str]:
         stamps = {video.id: self._stamp(video) for video in self.members(shard)}
         touched = {
-            video.id: self._place(video)
+            video.id: self.place(video)
             for video in self.members(shard)
             if video.id in came and _only_time_differs(stamps[video.id], came[video.id].stamp)
         }
@@ -149,10 +149,10 @@ class Videos:
         return stamps
 
     def _stamp(self, video: Video) -> str:
-        place = self._place(video)
+        place = self.place(video)
         return stamp(place) if place and os.access(place, os.R_OK) else ""
 
-    def _place(self, video: Video) -> str:
+    def place(self, video: Video) -> str:
         """Return where the file of a video is that nobody needs to download; "" where there is no such place."""
         return video.file or (f"{self._mirror}/{video.path}" if self._mirror else "")
 

@@ -2,7 +2,6 @@
 
 import base64
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +10,23 @@ from stepline.io import write_text
 
 @dataclass(frozen=True)
 class Picture:
-    """An image for the page: its data address, what it shows in words, and its caption."""
+    """An image for the page: its data address, what it shows in words, its caption, and a command that shows more."""
 
     source: str
     alt: str
     caption: str
+    command: str = ""
 
 
 def write_html(path: Path | str, template: str, **values: Any) -> None:
     """Fill a template of this package with ``values``, in which all text is escaped, and write the page to ``path``."""
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    text = files(__name__).joinpath(template).read_text(encoding="utf-8")
-    write_text(path, environment.from_string(text).render(values).rstrip() + "\n")
+    loader = PackageLoader(__name__, "")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    write_text(path, environment.get_template(template).render(values).rstrip() + "\n")
 
 
 def svg_address(figure: Any) -> str:

@@ -39,12 +39,16 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A sample with what the method answers: the best steps by score, and the true one; none in retrieval."""
+    """A sample with what the method answers: the best steps by score, and the true one; none in retrieval.
+
+    command: makes the timeline of its video; "" where the video is not there.
+    """
 
     title: str
     margin: str
     clips: Sequence[Clip]
     answers: Sequence[Answer] = ()
+    command: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +74,7 @@ class Examples:
 
 
 def write_examples(page: Examples, path: Path | str) -> None:
-    """Write the page as one self-contained HTML file: no script, no network, same inputs same bytes."""
+    """Write the page as one self-contained HTML file: no network, same inputs same bytes."""
     write_html(path, "examples.html.j2", page=page)
 
 

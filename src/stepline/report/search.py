@@ -2,26 +2,37 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from stepline import paths
-from stepline.availability import Record, read_availability
 from stepline.download.host import shown
 from stepline.pipeline import Pipeline
 from stepline.progress import progress
 from stepline.report import data_address, write_html
+from stepline.report.clips import kept_files
 from stepline.report.shots import read_shots
 from stepline.report.thumbnails import read_thumbnails, thumbnails
-from stepline.search.searcher import Found, Match, Ranked
+from stepline.search.embedded import LIMIT, script
+from stepline.search.searcher import Found, Match, Ranked, Searcher
 from stepline.search.steps import Step
+from stepline.search.words import LENGTH, SATURATION
 from stepline.spec import digest
 
 NEAR_S = 5.0
 """How far from a match the picture of its shot may be, where another can be had."""
+
+
+MATCH_S = 10.0
+"""How long a match is played, from its time on."""
+
+
+NO_LINES = f"a page holds the transcripts of {LIMIT}"
+NO_ROWS = f"a page holds the vectors of {LIMIT}"
 
 
 class Picture(NamedTuple):
@@ -35,8 +46,7 @@ class Picture(NamedTuple):
 def lines(found: Found) -> Iterator[str]:
     """Yield what is printed: how was searched, the videos with their moments and steps, and the matches."""
     yield f"{found.what}; {found.similarity}; {found.searched} of {found.listed} videos"
-    if found.unseen:
-        yield _unseen(found)
+    yield from hints(found)
     yield f"moment: {found.moments_by}"
     names = [*(each.video for each in found.videos), *(match.video for match in found.matches)]
     width = max(5, *map(len, names))
@@ -50,7 +60,7 @@ def lines(found: Found) -> Iterator[str]:
     yield ""
     yield "best matches in all videos"
     head = f"rank  {'video':{width}}  {'score':>8}  {'time':>8}"
-    yield f"{head}  sentence" if found.matches[0].sentence else head
+    yield f"{head}  sentence" if any(match.sentence for match in found.matches) else head
     for rank, match in enumerate(found.matches, 1):
         number = f"{rank:4}  {match.video:{width}}  {match.score:8.3f}  {clock(match.time_s):>8}"
         yield f"{number}  {match.sentence}".rstrip()
@@ -68,65 +78,122 @@ def span(part: Ranked | Step) -> str:
     return f"{clock(part.start_s)}–{clock(part.end_s)}"
 
 
-def write_page(pipeline: Pipeline, found: Found) -> Path:
+def write_page(searcher: Searcher, found: Found, again: str) -> Path:
     """Write the page, ``results/<data set>/search/<text and 8 hex>.html``: equal inputs give equal bytes; return it.
 
-    The picture of a match, or of the best time of a moment, is that of its shot where this is at most 5 s away, else
-    the frame at the time, else, of a video that is not kept, the nearest that there is.
+    again: the command of the search without its question. The picture of a match, or of the best time of a moment, is
+    that of its shot where this is at most 5 s away, else the frame at the time, else, of a video that is not kept, the
+    nearest that there is.
     """
+    pipeline = searcher.pipeline
     words = re.sub(r"[^a-z0-9]+", "-", found.text.lower())[:60].strip("-") or "search"
-    asked = digest([found.text, found.backbone, found.window_s, len(found.matches)])
+    asked = digest([found.text, found.backbone, found.among, again])
     page = Path("results", pipeline.name, "search", f"{words}-{asked}.html")
-    records: dict[str, Record] = {}
-    for shard in pipeline.videos.all_shards:
-        if (path := paths.availability(pipeline.name, shard)).exists():
-            records |= read_availability(path)
     peaks = [Match(each.video, each.peak_s, each.score) for each in found.videos]
-    cards = _cards(pipeline, [*peaks, *found.matches], records, page)
+    embedded = searcher.embedded
+    shown = {match.video for match in (*peaks, *found.matches)} | {*(embedded.videos if embedded else ())}
+    videos = dict(_videos(pipeline, shown, page.parent))
+    cards = _cards([*peaks, *found.matches], videos)
+    results: dict[str, dict[str, Any]] = {}
+    for ranked, peak in zip(found.videos, peaks, strict=True):
+        steps = [astuple(step) for step in ranked.steps]
+        moment = [ranked.start_s, ranked.end_s]
+        about = {"peak": ranked.peak_s, "moment": moment, "steps": steps, "stepsBy": ranked.steps_by}
+        results[ranked.video] = {**about, "score": ranked.score, **cards[peak], "matches": []}
+    for match in found.matches:
+        result = results.setdefault(match.video, {"matches": []})
+        card = {"time": match.time_s, "score": match.score, "sentence": match.sentence}
+        if result.get("peak") == match.time_s:
+            result["best"] = card
+        else:
+            result["matches"].append(card | cards[match])
+    data = {
+        "videos": {video: each.shown for video, each in videos.items()},
+        "results": [{"video": video, "curve": found.curves[video], **result} for video, result in results.items()],
+        "again": again,
+        "text": found.text,
+        "window": found.window_s,
+        "top": found.top,
+        "match": MATCH_S,
+        "bm25": [SATURATION, LENGTH],
+    }
     write_html(
         page,
         "search.html.j2",
         title=pipeline.dataset.title,
+        heading=f"Like {found.text}" if found.is_like else f"“{found.text}”",
         found=found,
-        note=_unseen(found) if found.unseen else "",
-        span=span,
-        videos=[(each, cards[peak]) for each, peak in zip(found.videos, peaks, strict=True)],
-        matches=[(match, cards[match]) for match in found.matches],
+        hints=hints(found),
+        embedded=embedded,
+        no_lines=NO_LINES if searcher.transcripts.videos else "there are no transcripts",
+        no_rows=NO_ROWS if found.similarity != "BM25" else "words have no vectors",
+        data=script(data),
+        code=resources.files("stepline.report").joinpath("search.js").read_text(encoding="utf-8"),
     )
     return page
 
 
-def _unseen(found: Found) -> str:
-    return f"{found.backbone} makes nothing of: {', '.join(found.unseen)}"
+def hints(found: Found) -> list[str]:
+    """Return what a reader should know of a weak result, a line each."""
+    said = []
+    if found.unseen:
+        said.append(f"{found.backbone} does not know, or does not read that far: {', '.join(found.unseen)}")
+    if found.unsaid:
+        said.append(f"no transcript has the words: {', '.join(found.unsaid)}")
+    if not found.spread.stands_out:
+        spread = found.spread
+        said.append(
+            f"nothing stands out: the best score, {spread.best:.3f}, is within the spread of all {spread.rows:,} "
+            f"(median {spread.usual:.3f}; up to {spread.expected:.3f} is usual where nothing answers the question)"
+        )
+    return said
 
 
-def _cards(
-    pipeline: Pipeline, matches: Sequence[Match], records: dict[str, Record], page: Path
-) -> dict[Match, dict[str, Any]]:
-    """Return what is shown of each match."""
+@dataclass(frozen=True)
+class _Video:
+    """What there is of a video. kept: its file. pictures: of its shots. shown: the same for the page."""
+
+    kept: Path | None
+    pictures: tuple[Picture, ...]
+    shown: dict[str, Any]
+
+
+def _videos(pipeline: Pipeline, videos: Collection[str], folder: Path) -> Iterator[tuple[str, _Video]]:
+    """Yield what there is of each of some videos; addresses in the page are as seen from ``folder``."""
+    files = kept_files(pipeline)
     addresses = {video.id: video.url for video in pipeline.dataset.videos()}
     made = read_thumbnails(pipeline.name, pipeline.videos.all_shards).pictures
+    for video in sorted(videos):
+        shots = read_shots(paths.shots(pipeline.name) / f"{video}.parquet")
+        pictures = tuple(
+            Picture(sum(shots[shot]) / 2, shots[shot], file)
+            for shot, file in made.get(video, {}).items()
+            if shot < len(shots) and file.exists()
+        )
+        kept = files.get(video)
+        shown = {
+            "file": kept and _from(folder, kept),
+            "path": kept and str(kept),
+            "address": None if kept else _address(addresses.get(video, "")),
+            "pictures": [(*each.shot, each.time_s, _from(folder, each.file)) for each in pictures],
+        }
+        yield video, _Video(kept, pictures, shown)
+
+
+def _from(folder: Path, file: Path) -> str:
+    return quote(os.path.relpath(file, folder))
+
+
+def _cards(matches: Sequence[Match], videos: Mapping[str, _Video]) -> dict[Match, dict[str, Any]]:
+    """Return the picture of each match, and what is to be said of it."""
     of: dict[str, list[Match]] = {}
     for match in sorted({*matches}, key=lambda match: match.time_s):
         of.setdefault(match.video, []).append(match)
     cards = {}
     for video, listed in progress(sorted(of.items()), what="pictures", unit="videos"):
-        shots = read_shots(paths.shots(pipeline.name) / f"{video}.parquet")
-        there = [
-            Picture(sum(shots[shot]) / 2, shots[shot], file)
-            for shot, file in made.get(video, {}).items()
-            if shot < len(shots) and file.exists()
-        ]
-        file = Path(records[video].path) if video in records and records[video].path else None
-        kept = file if file and file.is_file() else None
-        link = partial(_link, kept, addresses.get(video, ""), page.parent)
-        for match, (picture, note) in zip(listed, _pictures(listed, there, kept), strict=True):
-            cards[match] = {
-                "time": clock(match.time_s),
-                "picture": picture and data_address("image/jpeg", picture),
-                "note": note,
-                "link": link,
-            }
+        shown = _pictures(listed, videos[video].pictures, videos[video].kept)
+        for match, (picture, note) in zip(listed, shown, strict=True):
+            cards[match] = {"picture": picture and data_address("image/jpeg", picture), "note": note}
     return cards
 
 
@@ -151,12 +218,10 @@ def _of_shot(time_s: float, there: Sequence[Picture]) -> Picture | None:
     return next((each for each in inside if abs(each.time_s - time_s) <= NEAR_S), None)
 
 
-def _link(kept: Path | None, address: str, folder: Path, time_s: float) -> str:
-    """Return what opens the video at a time: the file, as seen from ``folder``, else its address, else nothing."""
-    if kept:
-        return f"{quote(os.path.relpath(kept, folder))}#t={time_s:g}"
+def _address(address: str) -> tuple[str, str] | None:
+    """Return what stands before and after whole seconds in the address of a video at a time; None where it has none."""
     if not address.startswith(("http://", "https://")) or shown(address) != address:
-        return ""
+        return None
     if (urlsplit(address).hostname or "").endswith(("youtube.com", "youtu.be")):
-        return f"{address}{'&' if '?' in address else '?'}t={int(time_s)}s"
-    return f"{address}#t={int(time_s)}"
+        return f"{address}{'&' if '?' in address else '?'}t=", "s"
+    return f"{address}#t=", ""

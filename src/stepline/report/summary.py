@@ -32,7 +32,8 @@ USED = ("present", "partial")
 class Summary:
     """Lines by column, in the listed order; what recogniser and backbones are missing, with its command.
 
-    A line has besides its ``gaps``. features: the folders of those that are configured and miss nothing.
+    A line has besides its ``gaps``. features: the folders of those that are configured and miss nothing. note: the
+    pipeline's.
     """
 
     columns: tuple[str, ...]
@@ -40,6 +41,7 @@ class Summary:
     needs: tuple[Need, ...]
     command: str
     features: tuple[str, ...]
+    note: str
 
     @property
     def used(self) -> list[dict[str, Any]]:
@@ -56,7 +58,7 @@ def summarise(pipeline: Pipeline) -> Summary:
     """
     rows: dict[str, dict[str, Any]] = {}
     for shard in pipeline.videos.all_shards:
-        rows |= _shard(pipeline, shard)
+        rows |= summarise_shard(pipeline, shard)
     backbones, needs, stages = tuple(pipeline.features.computed), pipeline.missing, pipeline.demand.stages
     left_out = {column for stage in OF.keys() - {*stages} for column in OF[stage]}
     left_out |= set() if pipeline.demand.media else {*OF_MEDIA}
@@ -66,10 +68,14 @@ def summarise(pipeline: Pipeline) -> Summary:
         needs=needs,
         command=" && ".join(dict.fromkeys(map(how_to_fill, needs))),
         features=tuple(str(paths.spec_record(pipeline.features.spec_of(name)).parent) for name in backbones),
+        note=pipeline.note,
     )
 
 
-def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
+def summarise_shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
+    """Return the lines of a shard's videos, by video; none of a shard whose videos were not looked for yet."""
+    if not paths.availability(pipeline.name, shard).exists():
+        return {}
     name, stages = pipeline.name, pipeline.demand.stages
     media = read_manifest(paths.manifest(paths.media(name), shard)) if pipeline.demand.media else {}
     shots = read_manifest(paths.manifest(paths.shots(name), shard)) if "shots" in stages else {}
@@ -118,11 +124,16 @@ def _shard(pipeline: Pipeline, shard: str) -> dict[str, dict[str, Any]]:
     return rows
 
 
+def unread(video: str, reason: str) -> dict[str, Any]:
+    """Return the line of a video that is not there."""
+    return dict.fromkeys(COLUMNS, "") | {"video": video, "status": "absent", "reason": reason, "gaps": []}
+
+
 def _said(pipeline: Pipeline, shard: str, media: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return what the recogniser made of a shard's videos as they are now, also where it lacks something by now."""
-    folder = pipeline.speech.folder
+    """Return what the recogniser, or the one read in its place, made of a shard's videos as they are now."""
+    folder, own = pipeline.speech.readable.folder, pipeline.speech.readable is pipeline.speech
     path = paths.manifest(folder, shard)
-    if not path.exists() or not pipeline.speech.record.items() <= read_json(path).items():
+    if not path.exists() or (own and not pipeline.speech.record.items() <= read_json(path).items()):
         return {}
     said = read_manifest(path)
     if not pipeline.speech.missing:
@@ -137,7 +148,7 @@ def _rounded(fps: float) -> float | str:
 
 
 def _words(pipeline: Pipeline, video: str) -> int:
-    sentences = transcript.read(pipeline.speech.folder / f"{video}.parquet")
+    sentences = transcript.read(pipeline.speech.readable.folder / f"{video}.parquet")
     return sum(len(sentence.text.split()) for sentence in sentences)
 
 
@@ -152,6 +163,8 @@ def write_summary(pipeline: Pipeline) -> None:
         *([f"Features: {', '.join(f'`{folder}`' for folder in made.features)}."] if made.features else []),
         markdown_table(shown, ([str(row[column]) for column in shown] for row in made.rows)),
     ]
+    if made.note:
+        parts.append(made.note)
     if made.needs:
         parts.append(f"The rest needs {', '.join(map(str, made.needs))}: `{made.command}`, then the same run again.")
     write_text(folder / "videos.md", "\n\n".join(parts) + "\n")

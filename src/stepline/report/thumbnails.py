@@ -14,8 +14,8 @@ from stepline.media.decode import MediaError
 from stepline.media.frame import DecodedFrame
 from stepline.media.read import pyav, with_timeline
 from stepline.media.timeline import Timeline
-from stepline.progress import progress
-from stepline.report.shots import SHOTS_SHOWN, read_shots, spread
+from stepline.progress import VIDEO, progress
+from stepline.report.shots import read_shots
 
 WIDTH = 160
 SAMPLES_PER_S = 4
@@ -23,16 +23,16 @@ SAMPLES_PER_S = 4
 
 
 def write_thumbnails(availability: Path, shots: Path, folder: Path, manifest: Path) -> None:
-    """Write pictures of shots of each present video and say in ``manifest`` which: ``pictures``, shot -> file.
+    """Write a picture of each shot of each present video and say in ``manifest`` which: ``pictures``, shot -> file.
 
-    Up to ``SHOTS_SHOWN`` shots, spread over the video, as
-    ``folder/<video>/<8 hex of the video's sha256>-<time in ms>.jpg``, where the 8 digits stand for the sha256 in what
-    the upright video is known by. A shot's time is the quarter of a second that is nearest to its middle, of two the
-    earlier, or the middle where that lies in another shot. Pictures that stand there are kept, so they outlive their
-    video.
+    They are ``folder/<video>/<8 hex of the video's sha256>-<time in ms>.jpg``, where the 8 digits stand for the sha256
+    in what the upright video is known by. A shot's time is the quarter of a second that is nearest to its middle, of
+    two the earlier, or the middle where that lies in another shot. Pictures that stand there are kept, so they outlive
+    their video.
     """
     videos: dict[str, dict[str, Any]] = {}
-    for video, record in progress(read_availability(availability).items(), what="thumbnails", unit="videos"):
+    records = read_availability(availability)
+    for video, record in progress(records.items(), what="pictures", unit=VIDEO, size=lambda item: item[1].seen_s):
         if record.status != "present":
             videos[video] = {"status": record.status, "reason": record.reason}
             continue
@@ -58,9 +58,9 @@ def _write(record: Record, shots: Sequence[tuple[float, float]], folder: Path) -
 
 
 def files_of(record: Record, shots: Sequence[tuple[float, float]], folder: Path) -> dict[int, tuple[float, Path]]:
-    """Return time and file of the picture of each shot that has one, by its number. shots: start and end, in s."""
+    """Return time and file of the picture of each shot, by its number. shots: start and end, in s."""
     source = record.identity("upright").replace(record.sha256, record.sha256[:8])
-    times_s = {shot: _shown_at(*shots[shot]) for shot in spread(len(shots), SHOTS_SHOWN)}
+    times_s = {shot: _shown_at(*span) for shot, span in enumerate(shots)}
     return {shot: (time_s, folder / f"{source}-{round(1000 * time_s):08d}.jpg") for shot, time_s in times_s.items()}
 
 

@@ -1,9 +1,11 @@
 """The page of a benchmark, and a table as a picture."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stepline import paths
 from stepline.benchmark import Benchmark
 from stepline.report.study import write_figure, write_study
 from stepline.runs.table import table_rows
@@ -15,17 +17,27 @@ if TYPE_CHECKING:
 
 def write_report(benchmark: Benchmark[Any], path: Path) -> None:
     """Write the page to look at: the benchmark's tables, pictures of them, and examples."""
-    rows = [row for file in benchmark.report_tables for row in table_rows(benchmark, file)]
+    of_files = {file: table_rows(benchmark, file) for file in benchmark.report_tables}
+    rows = [row for part in of_files.values() for row in part]
+    files = {(row.table, row.entry): file for file, part in of_files.items() for row in part}
     shown: dict[str, Any] = {
         "title": f"{benchmark.title}: {benchmark.about}",
         "rows": rows,
         "figures": lambda part: figures(benchmark, part),
+        "explain": lambda row: explanation(Path("results", benchmark.name, f"{files[row.table, row.entry]}.csv"), row),
         "how_to_read": benchmark.how_to_read,
         "examples": benchmark.examples(),
         "how_to_read_examples": benchmark.how_to_read_examples,
         "examples_title": benchmark.examples_title,
     }
     write_study(path, **shown | dict(benchmark.page(rows)))
+
+
+def explanation(table: Path, row: Row) -> str:
+    """Return the command that prints what stands behind a row of a table, "" where it has no predictions."""
+    if not row.spec or row.status == "needs":
+        return ""
+    return shlex.join(["stepline", "explain", str(table), row.entry, paths.context_label(row.context_s), row.release])
 
 
 def write_picture(benchmark: Benchmark[Any], file: str) -> None:

@@ -3,7 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from stepline import paths
+from stepline.availability import read_availability
 from stepline.benchmark import Benchmark
+from stepline.invocation import current
 from stepline.report import Picture, svg_address
 from stepline.runs.predictions import read_predictions
 
@@ -21,6 +24,16 @@ def lowest_seed(benchmark: Benchmark[Any], release: str, entries: Iterable[str])
             first = min((each.seed for each in made), default=0)
             found[job.entry.id] = [each for each in made if each.seed == first]
     return found
+
+
+def timeline_command(dataset: str, video: str, *options: str) -> str:
+    """Return the command that makes the timeline of a video, with options of ``stepline show``.
+
+    It is empty where the video is not there.
+    """
+    record = paths.videos(dataset) / f"{video}.json"
+    there = record.exists() and read_availability(record)[video].status == "present"
+    return current().verb("show", dataset, video, *options) if there else ""
 
 
 def timelines(
@@ -43,8 +56,11 @@ def timelines(
         found = {tracks[entry]: {each.video: each.segments for each in listed} for entry, listed in made.items()}
         for video in [video for video in truth if any(video in track for track in found.values())][:SHOWN]:
             drawn = {"annotated": truth[video].segments}
-            drawn |= {name: found[name][video][:most] for name in tracks.values() if video in found.get(name, {})}
+            shown = {entry: name for entry, name in tracks.items() if video in found.get(name, {})}
+            drawn |= {name: found[name][video][:most] for name in shown.values()}
             alt = f"Segments of {video} over time: " + "; ".join(f"{name} {len(each)}" for name, each in drawn.items())
             figure = segments(truth[video].duration_s, drawn)
-            pictures.append(Picture(svg_address(figure), alt, f"{video}, {release}"))
+            options = [word for entry in shown for word in ("--entry", entry)]
+            command = timeline_command(benchmark.dataset(release), video, *options, "--release", release)
+            pictures.append(Picture(svg_address(figure), alt, f"{video}, {release}", command))
     return pictures

@@ -2,12 +2,12 @@
 
 import sys
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -48,6 +48,9 @@ class Corpus:
     similarity: str
     pooled_rows: int
 
+    least: ClassVar[float] = -inf
+    """What is found has a higher score."""
+
     def __post_init__(self) -> None:
         """Compute what all questions need."""
         _ = self._means, self._names, self._starts, self._is_large and self._scales
@@ -59,17 +62,22 @@ class Corpus:
         order = np.lexsort((self._names, -scores))[:top]
         return list(zip(order.tolist(), scores[order].tolist(), strict=True))
 
-    def matches(self, query: Floats, top: int, window_s: float) -> list[tuple[int, float]]:
+    def whole(self, query: Floats) -> Floats:
+        """Return the (N,) similarities of all rows; of more than 4,096 rows in single precision, see ``_error``."""
+        return self._rough(query) if self._is_large else self.scores(np.arange(len(self.spans_s)), query)
+
+    def matches(self, query: Floats, whole: Floats, top: int, window_s: float) -> list[tuple[int, float]]:
         """Return the ``top`` rows that none less than ``window_s`` away in the same video exceeds, with their scores.
 
-        Of equal ones in a window the earlier counts. Of equal matches the earlier comes first, then that of the video
-        whose id does.
+        whole: see the method. Of equal ones in a window the earlier counts. Of equal matches the earlier comes first,
+        then that of the video whose id does.
         """
-        rows, count = np.arange(len(self.spans_s)), FIRST_LOOK * top
-        rough = self._rough(query) if self._is_large else None
-        while rough is not None and count < len(rough):
-            least = float(np.partition(rough, len(rough) - count)[len(rough) - count])
-            near = np.flatnonzero(rough >= least)
+        rows, count = np.arange(len(whole)), FIRST_LOOK * top
+        if not self._is_large:
+            return self._apart(rows, whole, window_s, top, -inf)
+        while count < len(whole):
+            least = float(np.partition(whole, len(whole) - count)[len(whole) - count])
+            near = np.flatnonzero(whole >= least)
             found = self._apart(near, self.scores(near, query), window_s, top, least + self._error(query))
             if len(found) == top:
                 return found
@@ -96,6 +104,28 @@ class Corpus:
         starts_s = self.spans_s[self.numbers(video), 0]
         return bool((starts_s == np.arange(len(starts_s))).all())
 
+    def at(self, video: str, time_s: float) -> int:
+        """Return the number of the last row of a video that starts at or before a time, else of its first."""
+        numbers = self.numbers(self.videos.index(video))
+        before = np.flatnonzero(self.spans_s[numbers, 0] <= time_s)
+        return int(numbers[before[-1] if len(before) else 0])
+
+    def vector(self, row: int) -> Floats:
+        """Return a row in double precision."""
+        vector: Floats = self._taken(np.array([row]))[0]
+        return vector
+
+    def only(self, videos: Collection[str]) -> Self:
+        """Return the corpus of some of the videos."""
+        chosen = [number for number, video in enumerate(self.videos) if video in videos]
+        return replace(
+            self,
+            videos=[self.videos[number] for number in chosen],
+            parts=[self.rows(number) for number in chosen],
+            lengths=[self.lengths[number] for number in chosen],
+            spans_s=np.concatenate([self.spans_s[self.numbers(number)] for number in chosen]),
+        )
+
     def place(self, row: int) -> tuple[str, int]:
         """Return the video of a row, and which of its rows it is."""
         video = int(np.searchsorted(self._offsets, row, side="right")) - 1
@@ -120,7 +150,7 @@ class Corpus:
                     break
         return found
 
-    def _rough(self, query: Floats) -> NDArray[np.float32]:
+    def _rough(self, query: Floats) -> Floats:
         """Return the (N,) similarities in single precision, ``_error`` or less from the exact ones."""
         import torch
 
@@ -133,7 +163,7 @@ class Corpus:
                 first += len(block)
         if self.similarity == "cosine":
             scores *= torch.from_numpy(self._scales / max(float(np.linalg.norm(query)), 1e-30))
-        array: NDArray[np.float32] = scores.numpy()
+        array: Floats = scores.double().numpy()
         return array
 
     def _error(self, query: Floats) -> float:
@@ -221,6 +251,6 @@ def _scores(rows: Floats, query: Floats, similarity: str) -> Floats:
 
 
 def _products(rows: Floats, query: Floats) -> Floats:
-    """Return the (n,) products, without the threads of a BLAS; see ``one_thread``."""
-    products: Floats = np.einsum("nd,d->n", rows, query)
+    """Return the (n,) products, without the threads of a BLAS; see ``one_thread``. rows: sparse ones too."""
+    products: Floats = np.einsum("nd,d->n", rows, query) if isinstance(rows, np.ndarray) else rows @ query
     return products

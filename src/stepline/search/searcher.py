@@ -1,10 +1,10 @@
 """A search: loaded once, it answers texts with videos, the moment in each of them, and the moment's steps."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
-from typing import TYPE_CHECKING
+from math import ceil, inf, log, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,13 @@ from stepline.errors import ConfigError
 from stepline.features.text import TextEncoder
 from stepline.models.moments import around, uniform_rows
 from stepline.pipeline import Pipeline
-from stepline.search.corpus import Floats, one_thread
+from stepline.search.corpus import Corpus, Floats, one_thread
+from stepline.search.embedded import Embedded, embed
 from stepline.search.joint import joint_steps, load_joint, raw_query
 from stepline.search.sources import Source, sentence_encoder, source
 from stepline.search.steps import Step, equal_parts, said_steps
 from stepline.search.transcripts import Transcripts, Vectors
+from stepline.search.words import Vocabulary, vocabulary
 
 if TYPE_CHECKING:
     from stepline.models.hirest_joint import Joint
@@ -26,6 +28,12 @@ LONGEST = 500
 """Characters of a text that is searched for."""
 FRAMES = 32
 """Rows of a video among which its moment is looked for, where it is seen."""
+PIECES = 240
+"""Of a curve, at most."""
+TAIL = 1.25
+"""How much further than the maximum of normal variables unrelated scores may reach."""
+FEW = 10
+"""Of fewer rows nothing is said of how far the best one stands out."""
 SEEN = "the most similar of 32 evenly spaced frames, with up to 8 on each side"
 SAID = "the most similar sentence, with up to a quarter of all sentences on each side"
 """How moments are found."""
@@ -35,7 +43,7 @@ CAPTIONED, SPOKEN, EQUAL = "captions by hirest-joint", "from what is said", "equ
 
 @dataclass(frozen=True)
 class Match:
-    """A time of a video and how like the text it is. sentence: what is said, where that was searched."""
+    """A time of a video and how like the question it is. sentence: what is said, where that was searched."""
 
     video: str
     time_s: float
@@ -43,11 +51,15 @@ class Match:
     sentence: str = ""
 
 
+Curve = tuple[tuple[float, float, float], ...]
+"""Similarity over time: of each piece of a video its start and end in seconds, and its highest score."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ranked:
-    """A video, how like the text it is as a whole, its moment [start_s, end_s], and the moment's steps.
+    """A video, how like the question it is as a whole, its moment [start_s, end_s], and the moment's steps.
 
-    peak_s: where in the moment it is most like the text. steps_by: how the steps were found.
+    peak_s: where in the moment it is most like the question. steps_by: how the steps were found.
     """
 
     video: str
@@ -60,12 +72,41 @@ class Ranked:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spread:
+    """The scores of all rows beside the best one; ``usual`` is their median.
+
+    expected: what the highest of as many unrelated rows may be: median + 1.25 x deviation x sqrt(2 ln N). Without the
+    1.25 it is the asymptote of the maximum of N normal variables; scores have a heavier upper tail. The deviation is
+    that of the lower half, from the 15.87th percentile to the median, so rows that answer the question do not widen it.
+    """
+
+    rows: int
+    best: float
+    usual: float
+    expected: float
+
+    @classmethod
+    def of(cls, scores: Floats) -> "Spread":
+        """scores: (N,)."""
+        low, usual = np.quantile(scores, [0.1587, 0.5]).tolist()
+        expected = usual + TAIL * (usual - low) * sqrt(2 * log(len(scores)))
+        return cls(rows=len(scores), best=float(scores.max()), usual=usual, expected=expected)
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether the best row is further from the others than chance explains."""
+        return self.best > self.expected or self.rows < FEW
+
+
+@dataclass(frozen=True, kw_only=True)
 class Found:
     """What a search found, best first: videos with their moments, and matches, wherever they are.
 
-    backbone: what compared, by ``similarity``, the text with ``what`` of ``searched`` of the ``listed`` videos. unseen:
-    words of the text that make no difference to it. moments_by: how the moments were found. window_s: how far apart
-    matches of a video are.
+    text: the question; of one that is a moment (``is_like``), ``VIDEO@SECONDS``. among: the videos that the question
+    names, if it does. backbone: what compared, by ``similarity``, the question with ``what`` of ``searched`` of the
+    ``listed`` videos. unseen: words of the text that make no difference to it. unsaid: words that no transcript has,
+    where transcripts are searched. moments_by: how the moments were found. top: how many were asked for. window_s: how
+    far apart matches of a video are. curves: of each video that was found.
     """
 
     text: str
@@ -75,10 +116,16 @@ class Found:
     searched: int
     listed: int
     unseen: tuple[str, ...]
+    unsaid: tuple[str, ...]
     moments_by: str
+    top: int
     window_s: float
+    spread: Spread
     videos: tuple[Ranked, ...]
     matches: tuple[Match, ...]
+    curves: Mapping[str, Curve]
+    among: tuple[str, ...] = ()
+    is_like: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,42 +138,68 @@ class Searcher:
     listed: int
 
     @classmethod
-    def open(cls, pipeline: Pipeline, backbone: str | None = None) -> "Searcher":
-        """Load what texts are compared with, and what encodes them.
+    def open(cls, pipeline: Pipeline, backbone: str | None = None, *, needs_text: bool = True) -> "Searcher":
+        """Load what questions are compared with, and what encodes texts.
 
-        backbone: a network with a text tower, of whose features there are some, or a sentence encoder, for transcripts;
-        None is the first such network of the data set, else the first such encoder. Raises ConfigError or MissingError
-        where there is nothing to search.
+        backbone: a network with a text tower, of whose features there are some, a sentence encoder, or ``words``; None
+        is the first such network of the data set, else the first such encoder, else the words. Without ``needs_text``
+        it is any backbone, and ``like`` alone can be asked. Raises ConfigError or MissingError where there is nothing
+        to search.
         """
         transcripts = Transcripts(pipeline)
-        found = source(pipeline, backbone, transcripts)
+        found = source(pipeline, backbone, transcripts, needs_text=needs_text)
         return cls(pipeline, transcripts, found, len(pipeline.dataset.videos()))
 
-    def ask(self, text: str, *, top: int = 10, window_s: float = 10.0) -> Found:
+    def ask(self, text: str, *, top: int = 10, window_s: float = 10.0, videos: Sequence[str] = ()) -> Found:
         """Return the ``top`` videos and matches that are most like ``text``: equal inputs give equal results.
 
         A video ranks by the mean of its rows; of equal ones the one whose id is first comes first. A match is a row
-        that none less than ``window_s`` away in its video exceeds, see ``Corpus.matches``. Raises ConfigError where the
-        text or an option is not allowed, or where the encoder knows no word of the text.
+        that none less than ``window_s`` away in its video exceeds, see ``Corpus.matches``. videos: those that are
+        searched, all where none is named. Raises ConfigError where the text, a video or an option is not allowed, or
+        where the encoder knows no word of the text.
         """
         text = checked(text, top, window_s)
+        assert self.source.encoder is not None, "opened for texts"
         unseen = _unseen(self.source.encoder, text)
         if len(unseen) == len(text.split()):
-            raise ConfigError(f"{self.source.encoder.spec.name} knows no word of {text!r}: choose others")
-        corpus, question = self.source.corpus, _Question(self, text)
-        return Found(
-            text=text,
-            backbone=self.source.name,
-            what=self.source.what,
-            similarity=corpus.similarity,
-            searched=len(corpus.videos),
-            listed=self.listed,
-            unseen=unseen,
-            moments_by=SAID if self.source.vectors else SEEN,
-            window_s=window_s,
-            videos=tuple(question.ranked(*each) for each in corpus.ranking(question.query, top)),
-            matches=tuple(question.match(*each) for each in corpus.matches(question.query, top, window_s)),
-        )
+            raise ConfigError(f"{self.source.name} knows no word of {text!r}: choose others")
+        unsaid = self.vocabulary.unknown(text) if self.source.said and not unseen else ()
+        question = _Question(self, self._among(videos), encoded(self.source.encoder, text), text)
+        return question.found(top, window_s, text=text, unseen=unseen, unsaid=unsaid, among=tuple(videos))
+
+    def like(
+        self, video: str, time_s: float, *, top: int = 10, window_s: float = 10.0, videos: Sequence[str] = ()
+    ) -> Found:
+        """Return the ``top`` videos and matches that are most like a moment, by the cosine with its row.
+
+        The row is the last one that starts at or before ``time_s``; it is no match of itself. Otherwise as ``ask``.
+        """
+        checked("like", top, window_s)
+        whole = self.source.corpus
+        if video not in whole.videos:
+            raise ConfigError(f"video {video!r} is not searched; choose from {', '.join(whole.videos[:20])}")
+        row = whole.at(video, time_s)
+        corpus = replace(self._among(videos), similarity="cosine")
+        question = _Question(self, corpus, whole.vector(row), "", (video, float(whole.spans_s[row, 0])))
+        values = {"text": f"{video}@{time_s:g}", "unseen": (), "unsaid": (), "among": tuple(videos), "is_like": True}
+        return question.found(top, window_s, **values)
+
+    def _among(self, videos: Sequence[str]) -> Corpus:
+        corpus = self.source.corpus
+        if unknown := [video for video in videos if video not in corpus.videos]:
+            raise ConfigError(f"video {unknown[0]!r} is not searched; choose from {', '.join(corpus.videos[:20])}")
+        return corpus.only(videos) if videos else corpus
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The words of all transcripts."""
+        lines = (self.transcripts(video) for video in sorted(self.transcripts.videos))
+        return vocabulary([line.text for each in lines for line in each])
+
+    @cached_property
+    def embedded(self) -> Embedded | None:
+        """What pages can search by themselves."""
+        return embed(self.source, self.transcripts)
 
     @cached_property
     def vectors(self) -> Vectors | None:
@@ -142,43 +215,81 @@ class Searcher:
 
 @dataclass(frozen=True)
 class _Question:
-    searcher: Searcher
-    text: str
+    """text: "" where a moment is asked for, which is then the ``own`` row's video and start."""
 
-    @cached_property
-    def query(self) -> Floats:
-        return _encoded(self.searcher.source.encoder, self.text)
+    searcher: Searcher
+    corpus: Corpus
+    query: Floats
+    text: str
+    own: tuple[str, float] | None = None
 
     @cached_property
     def heard(self) -> Floats:
         """The vector of the text among those of sentences."""
         vectors = self.searcher.vectors
         assert vectors is not None
-        return self.query if self.searcher.source.vectors else _encoded(vectors.encoder, self.text)
+        return self.query if self.searcher.source.vectors else encoded(vectors.encoder, self.text)
 
     @cached_property
     def raw(self) -> NDArray[np.float32]:
-        return raw_query(self.searcher.source.encoder, self.text)
+        encoder = self.searcher.source.encoder
+        assert encoder is not None
+        assert not isinstance(encoder, Vocabulary)
+        return raw_query(encoder, self.text)
+
+    @cached_property
+    def whole(self) -> Floats:
+        return self.corpus.whole(self.query)
+
+    def found(self, top: int, window_s: float, **values: Any) -> Found:
+        """Return what is found, with further ``values``."""
+        source, corpus = self.searcher.source, self.corpus
+        videos = tuple(self.ranked(*each) for each in corpus.ranking(self.query, top) if each[1] > corpus.least)
+        best = corpus.matches(self.query, self.whole, top + (self.own is not None), window_s)
+        matches = [self.match(*each) for each in best if each[1] > corpus.least]
+        matches = [match for match in matches if (match.video, match.time_s) != self.own][:top]
+        shown = {each.video for each in videos} | {match.video for match in matches}
+        return Found(
+            **values,
+            backbone=source.name,
+            what=source.what,
+            similarity=corpus.similarity,
+            searched=len(corpus.videos),
+            listed=self.searcher.listed,
+            moments_by=SAID if source.said else SEEN,
+            top=top,
+            window_s=window_s,
+            spread=Spread.of(self.whole),
+            videos=videos,
+            matches=tuple(matches),
+            curves={video: self.curve(number) for number, video in enumerate(corpus.videos) if video in shown},
+        )
+
+    def curve(self, number: int) -> Curve:
+        """Return the similarity of a video over its time, in at most 240 pieces of equally many rows."""
+        numbers = self.corpus.numbers(number)
+        spans_s, scores = self.corpus.spans_s[numbers], self.whole[numbers]
+        firsts = np.arange(0, len(numbers), ceil(len(numbers) / PIECES))
+        ends_s, best = (np.maximum.reduceat(each, firsts) for each in (spans_s[:, 1], scores))
+        return tuple(zip(spans_s[firsts, 0].tolist(), ends_s.tolist(), best.round(4).tolist(), strict=True))
 
     def match(self, row: int, score: float) -> Match:
         """Return a row as a match."""
-        source = self.searcher.source
-        video, number = source.corpus.place(row)
-        sentence = self.searcher.transcripts(video)[number].text if source.vectors else ""
-        return Match(video, float(source.corpus.spans_s[row, 0]), score, sentence)
+        video, number = self.corpus.place(row)
+        sentence = self.searcher.transcripts(video)[number].text if self.searcher.source.said else ""
+        return Match(video, float(self.corpus.spans_s[row, 0]), score, sentence)
 
     def ranked(self, number: int, score: float) -> Ranked:
         """Return a video with its moment and steps."""
-        source = self.searcher.source
-        rows = source.corpus.numbers(number)
-        if source.vectors is None:
+        rows = self.corpus.numbers(number)
+        if not self.searcher.source.said:
             rows = rows[uniform_rows(len(rows), min(FRAMES, len(rows)))]
-        likeness, spans_s = source.corpus.scores(rows, self.query), source.corpus.spans_s[rows]
+        likeness, spans_s = self.corpus.scores(rows, self.query), self.corpus.spans_s[rows]
         first, last = around(likeness, len(rows) // 4)
         start_s, end_s = float(spans_s[first, 0]), float(spans_s[first : last + 1, 1].max())
         steps, steps_by = self.steps(number, start_s, end_s)
         return Ranked(
-            video=source.corpus.videos[number],
+            video=self.corpus.videos[number],
             score=score,
             peak_s=float(spans_s[likeness.argmax(), 0]),
             start_s=start_s,
@@ -189,8 +300,8 @@ class _Question:
 
     def steps(self, number: int, start_s: float, end_s: float) -> tuple[tuple[Step, ...], str]:
         """Return the steps of a moment, and how they were found."""
-        searcher, corpus = self.searcher, self.searcher.source.corpus
-        lines = searcher.transcripts(corpus.videos[number])
+        searcher, corpus = self.searcher, self.corpus
+        lines = searcher.transcripts(corpus.videos[number]) if self.text else ()
         if lines and searcher.vectors:
             vectors = searcher.vectors([line.text for line in lines])
             if searcher.joint and corpus.is_each_second(number):
@@ -212,14 +323,16 @@ def checked(text: str, top: int, window_s: float) -> str:
     return text
 
 
-def _encoded(encoder: TextEncoder, text: str) -> Floats:
+def encoded(encoder: TextEncoder | Vocabulary, text: str) -> Floats:
     """Return the vector of a text, which nobody keeps."""
     with one_thread():
+        if isinstance(encoder, Vocabulary):
+            return encoder.query(text)
         query: Callable[[str], NDArray[np.float32]] | None = getattr(encoder, "query", None)
         return (query(text) if query else encoder.encode(encoder.tokens(text))).astype(np.float64)
 
 
-def _unseen(encoder: TextEncoder, text: str) -> tuple[str, ...]:
+def _unseen(encoder: TextEncoder | Vocabulary, text: str) -> tuple[str, ...]:
     """Return the words without which the encoder sees the same: unknown to it, or beyond what it can take."""
     words, tokens = text.split(), encoder.tokens(text)
     without = (" ".join([*words[:place], *words[place + 1 :]]) for place in range(len(words)))

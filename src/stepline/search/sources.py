@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +13,11 @@ from stepline.errors import ConfigError, MissingError
 from stepline.features.bank import Bank
 from stepline.features.text import TextEncoder
 from stepline.paths import Location
-from stepline.pipeline import Pipeline, configured_stages
+from stepline.pipeline import Pipeline
+from stepline.search import words
 from stepline.search.corpus import Corpus, Floats
 from stepline.search.transcripts import Transcripts, Vectors
+from stepline.search.words import Vocabulary, WordCorpus, vocabulary
 from stepline.spec import ClipSpec, TextSpec
 
 POOLED = 20
@@ -23,26 +26,31 @@ POOLED = 20
 
 @dataclass(frozen=True)
 class Source:
-    """What texts are compared with, and by what. name: of the network or sentence encoder. what: both, in words.
+    """What questions are compared with, and by what. name: of the backbone. what: both, in words.
 
-    vectors: where sentences are compared, what makes their vectors.
+    encoder: of texts, None where there is none. said: whether rows are sentences. vectors: where sentences are compared
+    by a sentence encoder, what makes their vectors.
     """
 
     name: str
     what: str
-    encoder: TextEncoder
+    encoder: TextEncoder | Vocabulary | None
     corpus: Corpus
+    said: bool = False
     vectors: Vectors | None = None
 
 
-def source(pipeline: Pipeline, name: str | None, transcripts: Transcripts) -> Source:
-    """Return what a network's features are, or the transcripts by a sentence encoder.
+def source(pipeline: Pipeline, name: str | None, transcripts: Transcripts, *, needs_text: bool = True) -> Source:
+    """Return a backbone's features, or the transcripts by a sentence encoder or by their words.
 
-    name: None is the first network of the data set that has a text tower and features, else the first sentence encoder
-    that is installed. Raises ConfigError or MissingError where there is nothing to search.
+    name: None is the first backbone of the data set that has a text tower and features, else the first sentence encoder
+    that is installed, else the words. Without ``needs_text`` a backbone needs no text tower. Raises ConfigError or
+    MissingError where there is nothing to search.
     """
-    name = name or _first(pipeline, transcripts)
-    return _said(pipeline, name, transcripts) if name in MODELS else _seen(pipeline, name)
+    name = name or _first(pipeline, transcripts, needs_text)
+    if name == words.NAME or name in MODELS:
+        return _said(pipeline, name, transcripts)
+    return _seen(pipeline, name, needs_text)
 
 
 def sentence_encoder() -> str | None:
@@ -50,18 +58,17 @@ def sentence_encoder() -> str | None:
     return next((name for name in MODELS if model_files(name)), None)
 
 
-def _first(pipeline: Pipeline, transcripts: Transcripts) -> str:
+def _first(pipeline: Pipeline, transcripts: Transcripts, needs_text: bool) -> str:
     for name in pipeline.features.computed:
-        if tower(pipeline, name) and stores(pipeline, name):
+        if (not needs_text or tower(pipeline, name)) and stores(pipeline, name):
             return name
     if not transcripts.videos:
-        wanted = "speech" in configured_stages(pipeline.config, pipeline.name)
-        bring = f"run `{transcripts.bring}`, which brings transcripts" if wanted else "name `speech` in its `stages`"
+        features = "features of a backbone with a text tower" if needs_text else "features"
         raise MissingError(
-            f"{pipeline.name} has neither transcripts nor features of a network with a text tower: {bring}, or see "
-            "docs/search.md for networks"
+            f"{pipeline.name} has neither transcripts nor {features}: for transcripts {transcripts.bring}; for "
+            "features name a backbone that docs/search.md lists in its `backbones` and run `snakemake`"
         )
-    return sentence_encoder() or next(iter(MODELS))
+    return sentence_encoder() or words.NAME
 
 
 def tower(pipeline: Pipeline, name: str) -> TextSpec | None:
@@ -77,20 +84,22 @@ def stores(pipeline: Pipeline, name: str) -> list[Location]:
     return [store for record, store in shards if (store if isinstance(store, Path) else record).exists()]
 
 
-def _seen(pipeline: Pipeline, name: str) -> Source:
+def _seen(pipeline: Pipeline, name: str, needs_text: bool) -> Source:
     spec, text = pipeline.features.spec_of(name), tower(pipeline, name)
-    if not isinstance(spec, ClipSpec) or text is None:
+    if text is None and needs_text:
         raise ConfigError(
-            f"backbone {name} has no text tower: choose a network that has one, see docs/search.md, or search what is "
-            f"said by one of {', '.join(MODELS)}"
+            f"backbone {name} has no text tower: use `--like VIDEO@TIME`, which needs none, choose a network that "
+            f"has one, see docs/search.md, or search what is said by one of {', '.join([*MODELS, words.NAME])}"
         )
     bank = Bank.open(stores(pipeline, name), spec)
     videos = [video for video in bank if bank.length(video)]
     if not videos:
         raise MissingError(f"{pipeline.name} has no features of {name}: add it to its backbones and run `snakemake`")
-    files = files_of(text.weights, own_file(name, pipeline.config))
     bank.fetch()
-    encoder: TextEncoder = import_module(FAMILIES[text.architecture]).load_text(text, files)
+    encoder: TextEncoder | None = None
+    if text and needs_text:
+        files = files_of(text.weights, own_file(name, pipeline.config))
+        encoder = import_module(FAMILIES[text.architecture]).load_text(text, files)
     spans = [_spans(bank, video) for video in videos]
     corpus = Corpus(
         videos=videos,
@@ -115,16 +124,20 @@ def _spans(bank: Bank, video: str) -> Floats:
 def _said(pipeline: Pipeline, name: str, transcripts: Transcripts) -> Source:
     spoken = {video: lines for video in sorted(transcripts.videos) if (lines := transcripts(video))}
     if not spoken:
-        raise MissingError(f"{pipeline.name} has no transcripts in which something is said: run `{transcripts.bring}`")
-    vectors = Vectors(name, pipeline.name)
+        raise MissingError(f"{pipeline.name} has no transcripts in which something is said: {transcripts.bring}")
     said = [line for lines in spoken.values() for line in lines]
-    corpus = Corpus(
-        videos=list(spoken),
-        parts=[vectors([line.text for line in said])],
-        lengths=list(map(len, spoken.values())),
-        spans_s=np.array([(line.start_s, line.end_s) for line in said]),
-        similarity="cosine",
-        pooled_rows=0,
-    )
+    texts = [line.text for line in said]
+    shape: dict[str, Any] = {
+        "videos": list(spoken),
+        "lengths": list(map(len, spoken.values())),
+        "spans_s": np.array([(line.start_s, line.end_s) for line in said]),
+        "pooled_rows": 0,
+    }
     what = f"what is said, by {name} on the {transcripts.source} transcripts"
-    return Source(name, what, vectors.encoder, corpus, vectors)
+    if name == words.NAME:
+        known = vocabulary(texts)
+        corpus: Corpus = WordCorpus(**shape, parts=[words.rows(texts, known)], similarity="BM25")
+        return Source(name, what, known, corpus, said=True)
+    vectors = Vectors(name, pipeline.name)
+    corpus = Corpus(**shape, parts=[vectors(texts)], similarity="cosine")
+    return Source(name, what, vectors.encoder, corpus, said=True, vectors=vectors)

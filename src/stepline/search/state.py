@@ -10,6 +10,7 @@ from stepline.backbones.weights import locate
 from stepline.config.declarations import folders
 from stepline.pipeline import Pipeline
 from stepline.remembered import seen
+from stepline.search import words
 from stepline.search.joint import joint_file
 from stepline.search.sources import sentence_encoder, stores, tower
 from stepline.search.transcripts import transcript_folders
@@ -36,7 +37,7 @@ def _places(pipeline: Pipeline, backbone: str | None) -> Iterator[Path]:
     for name in MODELS:
         yield from ((model_files(name) or {}) if name in encoders else {}).values()
     for name in [backbone] if backbone else pipeline.features.computed:
-        if name not in MODELS and (text := tower(pipeline, name)):
+        if name not in (*MODELS, words.NAME) and (text := tower(pipeline, name)):
             yield from pipeline.features.manifests(name)
             yield from (store for store in stores(pipeline, name) if isinstance(store, Path))
             yield from (file for each in text.weights for file in (locate(each) or {}).values())

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline import paths
-from stepline.asr import released, transcript
+from stepline.asr import engines, released, transcript
 from stepline.asr.transcript import Sentence
+from stepline.asr.weights import how_to_get
 from stepline.availability import read_manifest
 from stepline.backbones.sentence import SentenceEncoder
 from stepline.datasets import hirest
@@ -20,7 +21,7 @@ from stepline.datasets.studies import Study
 from stepline.errors import StoreError
 from stepline.features.text import TextStore, encode_texts
 from stepline.io import write_json
-from stepline.pipeline import Pipeline
+from stepline.pipeline import Pipeline, configured_stages
 from stepline.search.corpus import one_thread
 
 Lines = Iterable[Sentence]
@@ -29,15 +30,19 @@ Lines = Iterable[Sentence]
 class Transcripts:
     """The transcripts of a data set's videos.
 
-    source: the recogniser, or ``released`` where the authors' own transcripts are configured. bring: the command that
-    brings them. videos: of which there is a transcript.
+    source: the recogniser, or ``released`` where the authors' own transcripts are configured. Where the configured
+    recogniser has made none, it is the one that has transcripts of the most videos, if there is one. bring: what to do
+    for transcripts, as a clause. videos: of which there is a transcript.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
         """Look which transcripts there are; a file is read when its video is asked for."""
-        own = _are_released(pipeline)
-        self.source, self.bring = ("released", _fetch(pipeline)) if own else (pipeline.speech.engine, "snakemake")
-        self.videos, self._lines = _released(pipeline) if own else _recognised(pipeline)
+        if _are_released(pipeline):
+            self.source, self.bring = "released", _fetch(pipeline)
+            self.videos, self._lines = _released(pipeline)
+        else:
+            self.source, self.bring = _engine(pipeline), _how_to_transcribe(pipeline)
+            self.videos, self._lines = _recognised(pipeline, self.source)
         self._read: dict[str, tuple[Sentence, ...]] = {}
 
     def __call__(self, video: str) -> tuple[Sentence, ...]:
@@ -52,7 +57,7 @@ class Transcripts:
 def transcript_folders(pipeline: Pipeline) -> list[Path]:
     """Return the folders that ``Transcripts`` reads."""
     if not _are_released(pipeline):
-        return [pipeline.speech.folder]
+        return [pipeline.speech.folder.parent]
     if isinstance(pipeline.dataset, Study):
         return [pipeline.dataset.folder(name) for name in pipeline.config[pipeline.name]["releases"]]
     return [hirest.RELEASES.folder("asr")]
@@ -64,13 +69,36 @@ def _are_released(pipeline: Pipeline) -> bool:
 
 def _fetch(pipeline: Pipeline) -> str:
     study = isinstance(pipeline.dataset, Study)
-    return how_to_bring(pipeline.name, pipeline.config[pipeline.name]["releases"][0] if study else "asr")
+    release = pipeline.config[pipeline.name]["releases"][0] if study else "asr"
+    return f"run `{how_to_bring(pipeline.name, release)}`"
 
 
-def _recognised(pipeline: Pipeline) -> tuple[frozenset[str], Callable[[str], Lines]]:
-    manifests = [read_manifest(path) for path in pipeline.speech.manifests if path.exists()]
-    present = {video for made in manifests for video, record in made.items() if record["status"] == "present"}
-    return frozenset(present), lambda video: transcript.read(pipeline.speech.folder / f"{video}.parquet")
+def _how_to_transcribe(pipeline: Pipeline) -> str:
+    if "speech" not in configured_stages(pipeline.config, pipeline.name):
+        return "name `speech` in its `stages` and run `snakemake`"
+    engine, needs = pipeline.speech.engine, pipeline.speech.missing
+    if not needs:
+        return "run `snakemake`"
+    fill = {"package": "install {0}", "key": "set {0}", "weights": "run `{1}`"}
+    steps = [fill[need.kind].format(need.what, how_to_get(need.what)) for need in needs]
+    return f"{', '.join(steps)} and run `snakemake`, as {engine} needs it, or set `asr.engine: pocketsphinx`"
+
+
+def _engine(pipeline: Pipeline) -> str:
+    made = {engine: len(_present(pipeline, engine)) for engine in engines.THREADS}
+    configured = pipeline.speech.engine
+    return max(made, key=lambda engine: (made[engine] > 0, engine == configured, made[engine]))
+
+
+def _present(pipeline: Pipeline, engine: str) -> frozenset[str]:
+    folder = paths.transcripts(pipeline.name, engine)
+    manifests = [read_manifest(path) for path in pipeline.videos.manifests(folder) if path.exists()]
+    return frozenset(video for made in manifests for video, record in made.items() if record["status"] == "present")
+
+
+def _recognised(pipeline: Pipeline, engine: str) -> tuple[frozenset[str], Callable[[str], Lines]]:
+    folder = paths.transcripts(pipeline.name, engine)
+    return _present(pipeline, engine), lambda video: transcript.read(folder / f"{video}.parquet")
 
 
 def _released(pipeline: Pipeline) -> tuple[frozenset[str], Callable[[str], Lines]]:

@@ -1,8 +1,9 @@
 """Tables from scores, with the paper's numbers beside ours."""
 
 from stepline.tables.files import legend, markdown_table, write_csv, write_lines, write_markdown
+from stepline.tables.finding import Finding, blind_methods, finding
 from stepline.tables.layout import (
-    VALUE_COLUMNS,
+    Panel,
     context_name,
     facts,
     groups,
@@ -11,16 +12,17 @@ from stepline.tables.layout import (
     missing,
     panels,
     sees_text,
-    values,
 )  # fmt: skip
+from stepline.tables.lines import NumberLine, computed, lines
 from stepline.tables.number import Number
 from stepline.tables.paper import read_paper
 from stepline.tables.rows import COLUMNS, UNDECLARED, Row, build
-from stepline.tables.status import MARKS, Status
+from stepline.tables.status import MARKS, MEANINGS, Status
 from stepline.tables.text import metric_text, percent
 
 __all__ = [
-    "COLUMNS", "MARKS", "UNDECLARED", "VALUE_COLUMNS", "Number", "Row", "Status", "build", "context_name", "facts",
-    "groups", "is_oracle", "legend", "markdown_table", "measures", "metric_text", "missing", "panels", "percent",
-    "read_paper", "sees_text", "values", "write_csv", "write_lines", "write_markdown",
+    "COLUMNS", "MARKS", "MEANINGS", "UNDECLARED", "Finding", "Number", "NumberLine", "Panel", "Row", "Status",
+    "blind_methods", "build", "computed", "context_name", "facts", "finding", "groups", "is_oracle", "legend", "lines",
+    "markdown_table", "measures", "metric_text", "missing", "panels", "percent", "read_paper", "sees_text", "write_csv",
+    "write_lines", "write_markdown",
 ]  # fmt: skip

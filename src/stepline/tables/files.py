@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from stepline.io import csv_text, write_text
-from stepline.tables.layout import VALUE_COLUMNS, Panel, facts, groups, missing, panels, values
+from stepline.tables.layout import Panel, facts, groups, missing, panels
+from stepline.tables.lines import LINE_COLUMNS, computed
 from stepline.tables.rows import COLUMNS, Row
 from stepline.tables.text import metric_text, number_text, value_text
 
@@ -68,8 +69,8 @@ def write_markdown(rows: Sequence[Row], path: Path | str, *, title: str) -> None
     for (table, release, terms), part in zip(facts(rows), groups(rows).values(), strict=True):
         parts += [f"## Table {table}, release {release}: how to read it"]
         parts += ["\n".join(f"- **{term}**: {_escape(text)}" for term, text in terms)]
-        if computed := values(part):
-            parts += [markdown_table(VALUE_COLUMNS, computed)]
+        if numbers := computed(part):
+            parts += [markdown_table(LINE_COLUMNS, numbers)]
     write_text(path, "\n\n".join(parts) + "\n")
 
 

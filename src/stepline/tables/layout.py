@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from stepline.benchmark.words import Metric, Sees
 from stepline.tables.rows import Row
 from stepline.tables.status import MARKS, Status
-from stepline.tables.text import metric_text, percent
+from stepline.tables.text import metric_text
 
 
 @dataclass(frozen=True)
@@ -233,26 +233,3 @@ def _count(number: int | None) -> str:
 def _share(used: int | None, listed: int | None, in_part: int | None) -> str:
     part = f", {in_part} in part" if in_part else ""
     return "" if used is None or listed is None else f"{used} / {listed}{part}"
-
-
-VALUE_COLUMNS = ("Method", "Setting", "Context", "Metric", "Value", "95 % interval", "Seeds", "It may see", "Status")
-
-
-def values(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Return the computed numbers with what stands beside them, as texts in the order of ``VALUE_COLUMNS``."""
-    windowed = any(row.context_s is not None for row in rows)
-    return [
-        (
-            ", ".join(filter(None, [row.method, row.modality])),
-            row.setting,
-            context_name(row.context_s) if windowed else "",
-            row.measure.title,
-            metric_text(row.measure, row.value) + ("" if row.value_sd is None else f" ± {percent(row.value_sd)}"),
-            "" if row.ci_low is None or row.ci_high is None else f"{percent(row.ci_low)} to {percent(row.ci_high)}",
-            str(len(row.seeds)) if row.seeds else "",
-            sees_text(row.sees),
-            "; ".join(filter(None, [row.status, row.beside])),
-        )
-        for row in rows
-        if row.value is not None and row.status != "reference"
-    ]

@@ -42,6 +42,17 @@ MARKS: dict[Status, str] = {
     "needs": "needs",
     "ours": "",
 }
+MEANINGS: dict[Status, str] = {
+    "exact": "our value rounds to the printed digits",
+    "within": "our value lies in the tolerance, whose source the note names, or below a printed bound",
+    "inconclusive": "our value lies in the tolerance, but a blind baseline would too, more often than once in 20 draws",
+    "differs": "our value lies outside the tolerance, or no tolerance is justified",
+    "not comparable": "another release, split or option than the paper's, a subset, or missing videos",
+    "inconsistent": "the paper's number cannot be right; the note says why",
+    "reference": "copied from the paper; nothing is computed",
+    "needs": "no value yet: the note names what is missing, the command fills it",
+    "ours": "the paper has no such number",
+}
 PARTIAL = (
     ("n_videos", "n_listed", "videos"),
     ("n_queries", "queries_listed", "queries"),

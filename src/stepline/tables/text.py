@@ -21,6 +21,17 @@ def metric_text(metric: Metric, value: float) -> str:
     return str(round_half_up(value, Decimal(1))) if metric.count else percent(value)
 
 
+def shown_value(metric: Metric, value: float) -> str:
+    """Return a metric's value with its unit."""
+    return metric_text(metric, value) + ("" if metric.count else " %")
+
+
+def difference_text(metric: Metric, difference: float) -> str:
+    """Return a difference from the paper's value with its sign; none of what rounds to zero."""
+    text = metric_text(metric, difference)
+    return f"{'+' if difference > 0 else ''}{text}" if float(text) else text.removeprefix("-")
+
+
 def value_text(value: Any) -> str:
     """Return an option's or a cell's value as text; lists are joined by a comma."""
     if value is None:

@@ -107,9 +107,12 @@ def test_the_training_videos_of_tasty_are_fetched_where_they_are_read() -> None:
     ("changes", "message"),
     [
         ({"procnet": {"length": 100}}, r"config: pss.procnet.length: 100 is not allowed; 16 anchors need 123 rows"),
-        ({"pdvc": {"words": 2}}, r"config: pss.pdvc.words: 2 is less than the minimum of 3"),
-        ({"length": {"tasty": 8}}, r"config: pss.length.tasty: 8 is less than the minimum of 16"),
-        ({"pdvc": {"seeds": [2**40]}}, r"config: pss.pdvc.seeds\[0\]: \d+ is greater than the maximum"),
+        ({"pdvc": {"words": 2}}, r"config: pss.pdvc.words: 2 is not allowed; write a whole number of at least 3"),
+        ({"length": {"tasty": 8}}, r"config: pss.length.tasty: 8 is not allowed; write a whole number of at least 16"),
+        (
+            {"pdvc": {"seeds": [2**40]}},
+            r"config: pss.pdvc.seeds\[0\]: \d+ is not allowed; write a whole number from 0 to 4294967295",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_line(changes: dict[str, object], message: str) -> None:
@@ -118,7 +121,7 @@ def test_what_cannot_be_is_one_line(changes: dict[str, object], message: str) ->
 
 
 def test_videos_of_tasty_are_brought_by_hand() -> None:
-    assert plan().how_to_fill(Need("videos", "tasty")) == "cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/"
+    assert plan().how_to_fill(Need("videos", "tasty")) == ('install -D -t "$STEPLINE_MIRROR/tasty/videos" VIDEOS/*.mp4')
 
 
 def test_the_page_of_worked_examples_is_a_target() -> None:

@@ -47,7 +47,7 @@ def test_the_page_shows_segments_over_time() -> None:
     compute(made, "table1")
     write_report(made, Path("report.html"))
     page = Path("report.html").read_text()
-    assert page.count("<figcaption>") == 1 + 3
+    assert page.count("<figure>") == 1 + 3
     assert "<title>PSS: ordered segmentation and summarisation</title>" in page
     assert "Segments of youcook2-test-0 over time: annotated " in page
     assert "; 8 or 10 parts 8" in page

@@ -118,7 +118,7 @@ def test_windows_of_each_kind_of_context() -> None:
         ({"contexts": []}, "contexts: [] is not allowed"),
         ({"contexts": [0]}, "contexts: [0] is not allowed"),
         ({"contexts": [60, 60.0]}, "contexts: [60, 60.0] is not allowed; give windows or different"),
-        ({"contexts": [float("inf")]}, "contexts[0]: inf is not of type number or null"),
+        ({"contexts": [float("inf")]}, "contexts[0]: inf is not allowed; write a number, or null"),
         ({"modality": "text"}, "modality: 'text' is not allowed; choose from L"),
         ({"setting": "few-shot"}, "setting: 'few-shot' is not allowed; choose from baseline"),
         ({"protocol": "mine"}, "protocol: 'mine' is not allowed; choose from paper, beyond"),

@@ -123,7 +123,8 @@ def test_a_method_without_predictions_is_missing(made_up: MadeUp, monkeypatch: p
     text = shown(made_up, monkeypatch, needs=["videos:demo"])
     assert "<article" not in text
     assert re.search(
-        r"<td>Words &lt;b&gt;, zero-shot \(2a\)</td><td>videos:demo</td><td><code>[^<]+examples.html", text
+        r"<td>Words &lt;b&gt;, zero-shot \(2a\)</td><td>videos:demo</td><td><code class=\"command\">[^<]+examples.html",
+        text,
     )
 
 

@@ -7,7 +7,21 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepline.backbones.weights import locate
-from stepline.benchmark import DURATION, TRAIN, VAL, VIDEO, Benchmark, Entry, Job, Line, Option, Sees, Table, Values
+from stepline.benchmark import (
+    DURATION,
+    TRAIN,
+    VAL,
+    VIDEO,
+    Benchmark,
+    Entry,
+    InTime,
+    Job,
+    Line,
+    Option,
+    Sees,
+    Table,
+    Values,
+)
 from stepline.benchmarks.hirest import texts
 from stepline.benchmarks.hirest.kinds import FILES, KINDS, POOL, Found
 from stepline.benchmarks.hirest.metrics import CAPTIONS, METRICS, MOMENTS, RETRIEVAL, SEGMENTS, missing_scorer, split_of
@@ -251,6 +265,12 @@ class Hirest(Benchmark[Entry]):
             }
 
         return timelines(self, TRACKS, annotated)
+
+    def in_time(self, inputs: "HirestInputs", video: str, made: Found | None) -> InTime | None:
+        """Return the truth of a video and what a prediction says of it over time."""
+        from stepline.benchmarks.hirest.in_time import in_time
+
+        return in_time(inputs, video, made)
 
     def values(self, inputs: "HirestInputs", made: Sequence[Found]) -> Mapping[str, Values]:
         """Return the values of each query, moment, video and step."""

@@ -13,6 +13,7 @@ from stepline.benchmark import (
     VIDEO,
     Benchmark,
     Entry,
+    InTime,
     Job,
     Line,
     Option,
@@ -444,6 +445,12 @@ class Htstep(Benchmark[Entry]):
             }
 
         return timelines(self, TRACKS, annotated, most=DRAWN)
+
+    def in_time(self, inputs: "HtstepInputs", video: str, made: Found | None) -> InTime | None:
+        """Return the truth of a video and what a prediction says of it over time."""
+        from stepline.benchmarks.htstep.in_time import in_time
+
+        return in_time(inputs, video, made)
 
     def values(self, inputs: "HtstepInputs", made: Sequence[Found]) -> Mapping[str, Values]:
         """Return the values of each activity, step and task."""

@@ -4,7 +4,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepline.benchmark import DURATION, TRAIN, VAL, VIDEO, Benchmark, Entry, Job, Line, Option, Sees, Table, Values
+from stepline.benchmark import (
+    DURATION,
+    TRAIN,
+    VAL,
+    VIDEO,
+    Benchmark,
+    Entry,
+    InTime,
+    Job,
+    Line,
+    Option,
+    Sees,
+    Table,
+    Values,
+)
 from stepline.benchmarks.pss.kinds import KINDS, Segmentation
 from stepline.benchmarks.pss.metrics import METEOR, METRICS, SEGMENTS
 from stepline.datasets import pss
@@ -99,7 +113,7 @@ class Pss(Benchmark[Entry]):
     def how_to_fill(self, need: Need) -> str:
         """Return a command that brings what is missing; Tasty's videos have no addresses."""
         tasty = need == Need("videos", "tasty")
-        return "cp VIDEOS/*.mp4 $STEPLINE_MIRROR/tasty/videos/" if tasty else super().how_to_fill(need)
+        return 'install -D -t "$STEPLINE_MIRROR/tasty/videos" VIDEOS/*.mp4' if tasty else super().how_to_fill(need)
 
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:
         """Return what must be known of the released vocabulary."""
@@ -117,6 +131,12 @@ class Pss(Benchmark[Entry]):
         silent = sum(not each.segments for each in made)
         missing = self.options["metrics"]["missing"]
         return made, f"nothing predicted for {silent} of {len(made)} videos and seeds: {missing}" if silent else ""
+
+    def in_time(self, inputs: "PssInputs", video: str, made: Segmentation | None) -> InTime | None:
+        """Return the truth of a video and what a prediction says of it over time."""
+        from stepline.benchmarks.pss.in_time import in_time
+
+        return in_time(inputs, video, made)
 
     def values(self, inputs: "PssInputs", made: Sequence[Segmentation]) -> Mapping[str, Values]:
         """Return the values of each video."""

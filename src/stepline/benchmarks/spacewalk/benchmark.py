@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from stepline import paths, service
 from stepline.backbones.registry import DOT, presets, tower_of
 from stepline.backbones.sentence import MODELS
-from stepline.benchmark import Benchmark, Job, Line, Option, Table, Values
+from stepline.benchmark import Benchmark, InTime, Job, Line, Option, Table, Values
 from stepline.benchmarks.spacewalk import presentation
 from stepline.benchmarks.spacewalk.checks import check
 from stepline.benchmarks.spacewalk.demand import StudyDemand
@@ -364,6 +364,12 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         from stepline.benchmarks.spacewalk.score import select
 
         return select(inputs, made)
+
+    def in_time(self, inputs: "SpacewalkInputs", video: str, made: Choice | None) -> InTime | None:
+        """Return the truth of a video and what a prediction says of it over time."""
+        from stepline.benchmarks.spacewalk.in_time import in_time
+
+        return in_time(inputs, video, made)
 
     def values(self, inputs: "SpacewalkInputs", made: Sequence[Choice]) -> Mapping[str, Values]:
         """Return the values of each recording."""

@@ -12,7 +12,7 @@ from stepline.benchmarks.spacewalk.presentation import PRINTED
 from stepline.datasets.schema import SPLITS, Release, Split
 from stepline.io import write_bytes, write_text
 from stepline.needs import Need
-from stepline.report.page import clock
+from stepline.report.clock import clock
 from stepline.report.shots import read_shots
 from stepline.tables import MARKS, Status, markdown_table, write_lines
 

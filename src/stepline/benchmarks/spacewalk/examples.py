@@ -24,11 +24,12 @@ from stepline.benchmarks.spacewalk.windows import window
 from stepline.datasets.studies import RETRIEVAL, STEP_RECOGNITION
 from stepline.needs import Need
 from stepline.report import data_address
+from stepline.report.clock import clock
 from stepline.report.examples import Answer, Clip, Example, Examples, Shown, marked, words, write_examples
-from stepline.report.page import clock
 from stepline.report.shots import read_shots
 from stepline.report.thumbnails import read_thumbnails, thumbnails
 from stepline.runs.predictions import read_predictions
+from stepline.runs.shown import timeline_command
 from stepline.tables import context_name, sees_text
 
 SHOWN = 3
@@ -152,11 +153,14 @@ def _method(inputs: SpacewalkInputs, picked: Sequence[Picked], pictures: "_Pictu
 def _example(inputs: SpacewalkInputs, found: Picked, pictures: "_Pictures") -> Example:
     make = _retrieval if inputs.entry.task == RETRIEVAL else _recognition
     clips, answers = make(inputs, found, pictures)
+    job = inputs.job
+    options = ("--entry", job.entry.id, "--release", job.release, "--context", job.context)
     return Example(
         title=f"{found.video}, {clock(found.item.t_s)}",
         margin=f"sample {found.item.id}; confidence {found.margin:.4g}",
         clips=clips,
         answers=answers,
+        command=timeline_command(inputs.benchmark.name, found.video, *options),
     )
 
 

@@ -1,1 +1,1 @@
-"""A benchmark's construction: clips and their labels in, a release in Spacewalk-18's form out (its Sec. 3.1, A.1)."""
+"""Construction of a benchmark: from clips and labels to a release in Spacewalk-18's form (its Sec. 3.1, A.1)."""

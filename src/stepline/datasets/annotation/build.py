@@ -1,4 +1,4 @@
-"""The release that follows from clips, their labels and the steps: files in Spacewalk-18's form."""
+"""Builds a release in Spacewalk-18's form from clips, their labels and the steps."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ class Labelled(NamedTuple):
 
 
 def covered(clips: Iterable[tuple[float, float]], labels: Sequence[int]) -> list[Labelled]:
-    """Return the labelled clips, and between them, from 0 s, as unavailable what no clip covers."""
+    """Return the labelled clips, with unavailable spans from 0 s on where no clip is."""
     spans: list[Labelled] = []
     last_s = 0.0
     for (start_s, end_s), label in zip(clips, labels, strict=True):
@@ -34,7 +34,7 @@ def covered(clips: Iterable[tuple[float, float]], labels: Sequence[int]) -> list
 
 
 def merged(spans: Iterable[Labelled]) -> list[Labelled]:
-    """Return contiguous spans in which neighbours of one label are one (Spacewalk-18, Sec. 3.1)."""
+    """Return contiguous spans, with neighbours of the same label merged (Spacewalk-18, Sec. 3.1)."""
     made: list[Labelled] = []
     for span in spans:
         if made and made[-1].label == span.label:
@@ -47,7 +47,7 @@ def merged(spans: Iterable[Labelled]) -> list[Labelled]:
 def annotation_item(video: str, segments: Iterable[Labelled], fps: float) -> list[dict[str, Any]]:
     """Return a recording's part of ``annotation.json``: frames are half open, frame = round(t * fps), as in v2.
 
-    Raises ConfigError where a segment holds no frame.
+    Raises ConfigError if a segment contains no frame.
     """
     items = []
     for start_s, end_s, label in segments:
@@ -60,7 +60,7 @@ def annotation_item(video: str, segments: Iterable[Labelled], fps: float) -> lis
 
 
 def check_labels(video: str, labels: Iterable[int], n_steps: int) -> None:
-    """Raise ConfigError where a recording lacks one of the labels 0..K: the form wants each to occur."""
+    """Raise ConfigError if a recording does not have all labels 0..K, which the form requires."""
     if lost := sorted(set(range(n_steps + 1)) - set(labels)):
         advice = (
             "leave it out of the steps and number the others anew" if lost[0] else "have what is no step labelled so"
@@ -78,10 +78,10 @@ def write_release(
     steps: dict[str, list[dict[str, Any]]],
     split: dict[Split, list[str]],
 ) -> Release:
-    """Write the release, all of it or nothing, byte for byte in the released form; return it as it is read back.
+    """Write the release atomically, byte for byte in the released form, and return it as read back.
 
-    ``release.json`` has the files' sha256, and the frame rate of the frame indices.
-    Raises ReleaseError where it cannot be read back.
+    ``release.json`` contains the sha256 of the files and the frame rate of the frame indices.
+    Raises ReleaseError if it cannot be read back.
     """
     files = {"data/annotation.json": annotation, "data/steps.json": steps, "tasks/split.json": split}
     with atomic_dir(folder) as part:

@@ -1,4 +1,4 @@
-"""The clips that annotators label: shots, which cut a recording finer than its steps (Spacewalk-18, Sec. 3.1)."""
+"""The clips that annotators label: shots, which are shorter than steps (Spacewalk-18, Sec. 3.1)."""
 
 import math
 from collections.abc import Iterable
@@ -10,13 +10,13 @@ from stepline.errors import ConfigError, ReleaseError
 from stepline.io import csv_text, read_table, write_text
 
 Clips = dict[str, dict[int, tuple[float, float]]]
-"""By video and number: [start_s, end_s), in the order of time."""
+"""[start_s, end_s) by video and number, in temporal order."""
 SEGMENT_S = 3600.0
-"""Of recording that one sitting labels (Appendix A.1)."""
+"""The length of a recording's part that is labelled in one sitting (Appendix A.1)."""
 
 
 def clips_of_shots(folder: Path, videos: Iterable[str]) -> Clips:
-    """Return the shots of those videos that have any; ``folder`` is the data set's of shots."""
+    """Return the shots of the videos that have any; folder: the data set's folder of shots."""
     found: Clips = {}
     for video in videos:
         if (path := folder / f"{video}.parquet").exists():
@@ -26,7 +26,7 @@ def clips_of_shots(folder: Path, videos: Iterable[str]) -> Clips:
 
 
 def segments_of(clips: dict[int, tuple[float, float]], segment_s: float) -> list[int]:
-    """Return the part of the recording, from 0, that each clip is in by its middle.
+    """Return the index of the part of the recording that contains the middle of each clip.
 
     The recording has round(duration / segment_s) equal parts, at least one.
     """
@@ -36,7 +36,7 @@ def segments_of(clips: dict[int, tuple[float, float]], segment_s: float) -> list
 
 
 def write_clips(path: Path, clips: Clips, segment_s: float = SEGMENT_S) -> None:
-    """Write the list of clips that is handed out; raise ConfigError where another one was handed out before."""
+    """Write the list of clips for annotators; raise ConfigError if another list exists already."""
     rows = [
         (video, number, segment, *span)
         for video, numbered in clips.items()
@@ -49,9 +49,9 @@ def write_clips(path: Path, clips: Clips, segment_s: float = SEGMENT_S) -> None:
 
 
 def read_clips(file: Path) -> Clips:
-    """Return the clips in ``file``, as they were handed out.
+    """Return the clips in ``file``.
 
-    Raises ConfigError, with file and line, where a line is no clip or a video's clips are not in the order of time.
+    Raises ConfigError with file and line if a line is not a clip or a video's clips are not in temporal order.
     """
     found: Clips = {}
     for number, line in lines(

@@ -1,4 +1,4 @@
-"""A release as the CSV files that it could be built from: labels out."""
+"""Exports a release as the CSV files from which it could be built."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from stepline.io import csv_text, write_text
 def write_csv(release: Release, folder: Path) -> None:
     """Write ``clips.csv``, ``labels.csv``, ``steps.csv`` and ``split.csv``.
 
-    The segments are the clips, and the release is their one annotator; what is unavailable has no label.
+    The segments become clips, and the release is the only annotator. Unavailable segments have no label.
     """
     recordings = release.recordings.items()
     labels = [

@@ -1,4 +1,4 @@
-"""The steps of recordings, each with its caption and the interval of its animation, and the recordings' splits."""
+"""The steps of recordings, with their captions and animation intervals, and the splits of recordings."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,13 +13,13 @@ from stepline.errors import ConfigError
 IRRELEVANT = "Irrelevant"
 COLUMNS = ("video", "step", "caption", "animation_start_s", "animation_end_s")
 DESCRIPTION = "None of the steps."
-"""Of Irrelevant, where none is given."""
+"""The default description of Irrelevant."""
 
 
 def read_split(file: Path, videos: Iterable[str]) -> dict[Split, list[str]]:
     """Return the videos of each split, in the listed order, from a CSV file with ``video`` and ``split``.
 
-    Raises ConfigError, with file and line, where a video is none of ``videos``, listed twice, or in no split.
+    Raises ConfigError with file and line if a video is not in ``videos``, is listed twice, or has an unknown split.
     """
     known, found = set(videos), dict[str, Split]()
     for number, line in lines("--split", str(file), required=("video", "split"), optional=()):
@@ -39,9 +39,9 @@ def read_split(file: Path, videos: Iterable[str]) -> dict[Split, list[str]]:
 def read_steps(file: Path, durations_s: Mapping[str, float]) -> dict[str, list[Step]]:
     """Return the steps 0..K of each video of ``durations_s``, without the transcripts of 1..K.
 
-    file: CSV, with video, step, caption, animation_start_s, animation_end_s. A line of step 0, which may lack, has the
+    file: CSV with video, step, caption, animation_start_s, animation_end_s. The optional line of step 0 has the
     description of Irrelevant as its caption and no times.
-    Raises ConfigError, with file and line, where a line is no step, and where a video's steps are not 1..K.
+    Raises ConfigError with file and line if a line is not a step, and if a video's steps are not 1..K.
     """
     found: dict[str, dict[int, Step]] = {video: {} for video in durations_s}
     for number, line in lines("--steps", str(file), required=COLUMNS, optional=()):
@@ -86,16 +86,16 @@ def _step(what: str, step: int, line: dict[str, str], duration_s: float) -> Step
 
 
 def narration(sentences: Iterable[tuple[str, float, float]], interval_s: tuple[float, float]) -> str:
-    """Return the whole sentences that overlap the open interval, joined by spaces (strict at both ends).
+    """Return the sentences that overlap the open interval, joined by spaces (strict at both ends).
 
-    sentences: text, start and end in seconds. So the release has them: 455 of its 455 narrations follow from it.
+    sentences: text, start and end in seconds. This rule reproduces all 455 narrations of the release.
     """
     start_s, end_s = interval_s
     return " ".join(text for text, begin_s, over_s in sentences if begin_s < end_s and over_s > start_s)
 
 
 def steps_item(steps: Sequence[Step], sentences: Sequence[tuple[str, float, float]]) -> list[dict[str, Any]]:
-    """Return a recording's part of ``steps.json``, with what is said in each animation."""
+    """Return a recording's part of ``steps.json``, with the narration of each animation."""
     items: list[dict[str, Any]] = []
     for index, step in enumerate(steps):
         item: dict[str, Any] = {"index": index, "caption": step.caption, "transcript": step.transcript}

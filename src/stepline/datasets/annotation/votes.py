@@ -1,4 +1,4 @@
-"""What annotators said of each clip, and the label that follows from it (Spacewalk-18, Sec. 3.1)."""
+"""The votes of annotators on each clip, and the resulting label (Spacewalk-18, Sec. 3.1)."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,19 +10,19 @@ from stepline.datasets.lines import lines
 from stepline.errors import ConfigError
 
 Votes = dict[str, dict[int, dict[str, int | None]]]
-"""By video, clip and annotator: 0 Irrelevant, 1..K a step, None unsure."""
+"""Votes by video, clip and annotator: 0 for Irrelevant, 1..K for a step, None for unsure."""
 UNAVAILABLE = -1
-"""The label of what nobody gave one."""
+"""The label of a clip without votes."""
 SAME_S = 0.1
-"""What a clip's times may differ by after a spreadsheet rounded them."""
+"""The tolerance for times of clips, which a spreadsheet may round."""
 
 
 def read_votes(files: Iterable[Path], clips: Clips, n_steps: Mapping[str, int]) -> Votes:
-    """Return what annotators said of the clips; a line without a label is of a clip not yet labelled.
+    """Return the votes of annotators; a line without a label is a clip that is not labelled yet.
 
-    files: CSV, with video, clip, annotator and label: 1..K, 0 or ``irrelevant``, ``unsure``. start_s and end_s, where
-    they stand, must be the clip's. n_steps: K, of each video that may be labelled.
-    Raises ConfigError, with file and line.
+    files: CSV with video, clip, annotator and label: 1..K, 0 or ``irrelevant``, ``unsure``. The optional columns
+    start_s and end_s must equal the clip's times. n_steps: K, for each video that can be labelled.
+    Raises ConfigError with file and line.
     """
     found: Votes = {}
     first: dict[tuple[str, int, str], str] = {}
@@ -75,12 +75,11 @@ def _label(where: str, text: str, n_steps: int) -> int | None:
 
 
 def majority(votes: Sequence[Iterable[int]]) -> list[int]:
-    """Return the label of each clip of a recording: the one that most annotators chose; -1 where nobody chose any.
+    """Return the label of each clip of a recording, by majority; -1 without votes.
 
-    votes: of each clip, in the order of time, without those who were unsure. Among labels chosen as often it is that of
-    the nearest clip before that has a label, if it is among them, as the clips of a step lie side by side (clips are
-    cut finer than steps); else that of the nearest clip after on which there is no tie; else the lowest step, and
-    Irrelevant last.
+    votes: for each clip in temporal order, without unsure votes. A tie is broken by the label of the nearest previous
+    labelled clip, if it is among the tied labels, because neighbouring clips often belong to the same step; then by the
+    label of the nearest later clip without a tie; then by the lowest step, with Irrelevant last.
     """
     chosen = [_most(each) for each in votes]
     after: list[int] = []

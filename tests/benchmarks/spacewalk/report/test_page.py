@@ -109,7 +109,9 @@ def stages(pictures: dict[int, Path] | None = None) -> Stages:
 def page(path: Path, timelines: list[Picture], pictures: dict[int, Path] | None = None) -> str:
     shown = {"figures": lambda part: pages.by_context(part, styles(rows())), "spreads": pages.spreads(rows())}
     title, examples = f"Demo {HOSTILE}", timelines[:1]
-    write_study(path, rows(), title=title, **TEXTS, **shown, examples=examples, stages=stages(pictures))
+    write_study(
+        path, rows(), title=title, explain=lambda row: "", **TEXTS, **shown, examples=examples, stages=stages(pictures)
+    )
     return path.read_text()
 
 
@@ -119,7 +121,7 @@ def images(text: str, kind: str) -> list[bytes]:
 
 def test_hostile_text_is_escaped_everywhere(tmp_path: Path, timelines: list[Picture]) -> None:
     text = page(tmp_path / "r.html", timelines)
-    assert "<script" not in text
+    assert "<script>alert" not in text
     assert text.count("&lt;script&gt;") >= 6
     assert "stepline fetch &lt;x&gt;" in text
 
@@ -149,7 +151,7 @@ def test_the_page_holds_tables_gaps_facts_and_speech_beside_the_script(
     tmp_path: Path, timelines: list[Picture]
 ) -> None:
     text = page(tmp_path / "r.html", timelines)
-    assert '<td class="number ours">42.00</td>' in text
+    assert '<td class="value ours" data-sort="42.0">42.00</td>' in text
     assert "weights:egovlp" in text
     assert "sees THE SAMPLE LIST" in text
     assert re.search(r"<td>&lt;script&gt;[^\n]*</td><td>Open the hatch\.</td>", text)
@@ -169,8 +171,9 @@ def test_a_timeline_without_predictions_has_labels_alone(mine: SpacewalkInputs) 
 
 def test_parts_that_are_not_given_are_left_out(mine: SpacewalkInputs, tmp_path: Path) -> None:
     assert pages.stages(mine.benchmark) is None
-    write_study(tmp_path / "r.html", rows(), lambda _: {}, title="Demo", **TEXTS, examples=())
-    text = (tmp_path / "r.html").read_text()
+    file = tmp_path / "r.html"
+    write_study(file, rows(), lambda _: {}, title="Demo", explain=lambda row: "", **TEXTS, examples=())
+    text = file.read_text()
     assert 'id="stages"' not in text
     assert 'id="timelines"' not in text
 

@@ -18,6 +18,7 @@ from stepline.report.shots import read_shots
 from stepline.report.stages import Stages
 from stepline.report.thumbnails import read_thumbnails
 from stepline.runs.predictions import read_predictions
+from stepline.runs.shown import timeline_command
 from stepline.tables import Row
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def timelines(benchmark: "Spacewalk") -> list[Picture]:
         )
         alt = f"Labels of {len(labels)} samples of {video} over time, above the predictions. Right: {shares or 'none'}."
         drawn = timeline([item.t_s for item in items], labels, shown)
-        pictures.append(Picture(svg_address(drawn), alt, f"Recording {video}, release {release}"))
+        command = timeline_command(benchmark.name, video)
+        pictures.append(Picture(svg_address(drawn), alt, f"Recording {video}, release {release}", command))
     return pictures
 
 

@@ -1,0 +1,111 @@
+"""A logger plugin of Snakemake: a line for each stage, and at the end what was made, where, and what failed.
+
+The Snakefile puts it in the place of Snakemake's own output on the terminal (``attach``); Snakemake's log file still
+has all of that. Nothing in ``stepline`` knows Snakemake. What a run without jobs does not need is not imported.
+"""
+
+import logging
+import sys
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+if TYPE_CHECKING:
+    from snakemake.logging import LoggerManager  # type: ignore[import-untyped]
+
+    from snakemake_logger_plugin_stepline.run import Run
+
+LOGGED = "Complete log(s): "
+UNSAID = (
+    "Building DAG of jobs",
+    "Conda environments: ignored",
+    "Elapsed time:",
+    "Exiting because a job execution failed",
+    "Group jobs: inactive",
+    "Reasons:",
+    "Rules with provenance triggered jobs",
+    "Select jobs to execute",
+    "Shutting down",
+    "Singularity containers: ignored",
+    "Some jobs were triggered by provenance",
+    "Terminating processes on user request",
+    "This was a dry-run",
+    "Using shell:",
+)
+"""How messages begin whose content is said otherwise, or says nothing."""
+REPEATED = "RuleException", "WorkflowError"
+"""Exceptions that only repeat which jobs failed, once a job did."""
+
+
+class LogHandler(LogHandlerBase):
+    """Writes to standard error, of a dry run to standard output."""
+
+    writes_to_stream = True
+    writes_to_file = False
+    has_filter = True
+    has_formatter = True
+    needs_rulegraph = False
+    _closed = False
+
+    @cached_property
+    def _run(self) -> "Run":
+        from snakemake_logger_plugin_stepline.run import Run
+
+        return Run(sys.stdout if self.common_settings.stdout else sys.stderr, dry=self.common_settings.dryrun)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take one of Snakemake's messages."""
+        said = record.__dict__
+        match said.get("event"):
+            case None:
+                self._message(record.levelno, str(record.msg or "").rstrip())
+            case LogEvent.RUN_INFO:
+                self._run.plan(said["stats"])
+            case LogEvent.JOB_INFO:
+                self._run.start(said)
+            case LogEvent.JOB_FINISHED:
+                self._run.finish(said["job_id"])
+            case LogEvent.JOB_ERROR:
+                self._run.fail(said["jobid"])
+            case LogEvent.ERROR:
+                self._error(said["exception"], str(record.msg))
+
+    def _message(self, level: int, text: str) -> None:
+        if text.startswith(LOGGED):
+            self._run.log = text.removeprefix(LOGGED)
+        elif level > logging.DEBUG and text and not text.startswith(UNSAID):
+            self._say(text)
+
+    def _error(self, exception: str, text: str) -> None:
+        of_job = exception == "RuleException" and "CalledProcessError" in text  # the job's own event follows
+        if not (of_job or self._run.interrupted or (exception in REPEATED and self._run.failed)):
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        if "_run" in self.__dict__:
+            self._run.screen.say(text)
+        else:
+            print(text, file=sys.stdout if self.common_settings.stdout else sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Say what became of the run."""
+        if "_run" in self.__dict__ and not self._closed:
+            self._closed = True
+            self._run.end()
+        super().close()
+
+
+def attach(manager: "LoggerManager") -> None:
+    """Have a run print lines of stages, unless another logger or an option asks for other output.
+
+    Snakemake's own is asked for by ``--printshellcmds``, ``--verbose``, ``--debug-dag``, ``--show-failed-logs`` and
+    ``--quiet``.
+    """
+    asked: Any = manager.settings
+    own = (asked.printshellcmds, asked.verbose, asked.debug_dag, asked.show_failed_logs, asked.quiet)
+    for handler in [*manager.logger.handlers]:
+        if handler.name == "DefaultStreamHandler" and not any(own):
+            manager.logger.removeHandler(handler)
+            manager.logger.addHandler(LogHandler(asked, None))

@@ -1,0 +1,84 @@
+"""What is said at the end of a run: what was made, where, and what failed."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from snakemake_logger_plugin_stepline.stages import Job, error_of
+from stepline.availability import read_manifest
+from stepline.errors import SteplineError
+
+NAMED = 5
+"""How many of a list are named."""
+
+
+def made(jobs: Iterable[Job]) -> Iterator[str]:
+    """Yield lines on the pages, tables and figures that jobs have made, folder by folder."""
+    files = defaultdict(list)
+    for path in (Path(output) for job in jobs for output in job.outputs):
+        if path.parts[0] == "results" and len(path.parts) == 3 and path.suffix:
+            files[path.parent].append(path.name)
+    for folder, names in files.items():
+        names.sort(key=lambda name: (not name.endswith(".html"), name))
+        yield f"  {folder}/{', '.join(some(names))}"
+
+
+def some(items: Sequence[str], where: str = "") -> list[str]:
+    """Return the first of some items, and how many more there are. where: what names them all."""
+    more = f"and {len(items) - NAMED} more{f': {where}' if where else ''}"
+    return [*items[:NAMED], *([more] if len(items) > NAMED else [])]
+
+
+def of_videos(jobs: Iterable[Job]) -> Iterator[str]:
+    """Yield lines on the videos that are not there, failed or are partial, as the records say that jobs name."""
+    for dataset, videos in sorted(_videos(jobs).items()):
+        troubles = {video: trouble for video, trouble in sorted(videos.items()) if trouble}
+        if not troubles:
+            continue
+        counts = Counter(trouble.partition(":")[0] for trouble in troubles.values())
+        counted = ", ".join(f"{n} {status}" for status, n in counts.most_common())
+        yield f"{dataset}: {len(videos)} videos, of which {counted}"
+        summary = Path("results", dataset, "videos.csv")
+        lines = [f"{video}: {trouble}" for video, trouble in troubles.items()]
+        where = str(summary) if summary.exists() else f"datasets/{dataset}/availability/"
+        yield from (f"  {line}" for line in some(lines, where))
+
+
+def _videos(jobs: Iterable[Job]) -> dict[str, dict[str, str]]:
+    """Return what is wrong with each video of each data set, "" where nothing is."""
+    files = {Path(file) for job in jobs for file in (*job.inputs, *job.outputs)}
+    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for path in sorted(files, key=lambda path: ("availability" not in path.parts, path)):
+        match path.parts:
+            case ["datasets", dataset, "availability", _]:
+                stage = ""
+            case ["datasets", dataset, stage, *_, "manifests", _]:
+                pass
+            case ["features", stage, _, "manifests", name] if name.count(".") == 2:
+                dataset = name.partition(".")[0]
+            case _:
+                continue
+        try:
+            records = read_manifest(path)
+        except (OSError, SteplineError):
+            continue
+        for video, record in records.items():
+            if not found[dataset].get(video):
+                found[dataset][video] = _trouble(stage, record)
+    return found
+
+
+def _trouble(stage: str, record: dict[str, object]) -> str:
+    status, reason = record["status"], record.get("reason")
+    if status == "failed" or (not stage and status != "present"):
+        return f"{status}: {f'{stage}: ' if stage else ''}{reason}"
+    return f"partial: {len(gaps)} gaps" if isinstance(gaps := record.get("gaps"), list) and gaps else ""
+
+
+def failures(failed: Iterable[Job]) -> Iterator[str]:
+    """Yield a line on each failed job: what it is, why it failed, and its log if there is something in it."""
+    for job in failed:
+        log = Path(job.log)
+        written = log.is_file() and log.stat().st_size > 0
+        reason = error_of(job.log) or "it ended without a word: its process was killed, or the memory was used up"
+        yield f"  {job.message}: {reason}{f' ({log})' if written else ''}"

@@ -1,0 +1,147 @@
+"""One run: its stages, what is shown of them, and what is said at its end."""
+
+import signal
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any, TextIO
+
+from snakemake_logger_plugin_stepline import ending
+from snakemake_logger_plugin_stepline.reasons import in_words
+from snakemake_logger_plugin_stepline.screen import Screen
+from snakemake_logger_plugin_stepline.stages import Job, Stage, duration, jobs, stage_of
+
+REDRAWN_S = 1.0
+
+
+class Run:
+    """What is known of a run, by Snakemake's events.
+
+    interrupted: whether the user has asked it to end. log: the path of Snakemake's log file.
+    """
+
+    def __init__(self, stream: TextIO, *, dry: bool) -> None:
+        """Say nothing yet."""
+        self.screen, self.dry = Screen(stream), dry
+        self.interrupted = False
+        self.log = ""
+        self._stages: dict[str, Stage] = {}
+        self._totals: Counter[str] = Counter()
+        self._jobs: dict[int, Job] = {}
+        self._made: list[Job] = []
+        self._failed: dict[int, Job] = {}
+        self._reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._began = time.monotonic()
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._interrupt)
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+
+    @property
+    def failed(self) -> bool:
+        """Return whether a job failed."""
+        return bool(self._failed)
+
+    def plan(self, stats: Mapping[str, int]) -> None:
+        """Take how many jobs of each rule there are."""
+        self._totals = Counter()
+        for rule, number in stats.items():
+            if rule not in ("all", "total"):
+                self._totals[stage_of(rule)] += number
+
+    def start(self, said: Mapping[str, Any]) -> None:
+        """Take what Snakemake says of a job that starts, or in a dry run would."""
+        rule, number = said["rule_name"], said["jobid"]
+        name = stage_of(rule)
+        if rule == "all":
+            return
+        if self.dry:
+            self._reasons[name][in_words(rule, said["reason"])] += 1
+            return
+        if not self._stages and self.screen.live:
+            self.screen.catch()
+            threading.Thread(target=self._redraw, name="stages", daemon=True).start()
+        with self._lock:
+            self._jobs[number] = job = Job.of(said)
+            if name not in self._stages:
+                self._stages[name] = Stage(name, self._totals[name])
+                if not self.screen.live:
+                    self.screen.say(f"{name:<18} {jobs(self._totals[name])}")
+            self._stages[name].start(number, job, again=self._failed.pop(number, None) is not None)
+            self._show()
+
+    def finish(self, number: int) -> None:
+        """Count a job as done."""
+        if number in self._jobs:
+            self._made.append(self._jobs[number])
+            self._end(number, failed=False)
+
+    def fail(self, number: int) -> None:
+        """Count a job as failed."""
+        if not self.interrupted and number in self._jobs:
+            self._failed[number] = self._jobs[number]
+            self._end(number, failed=True)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Take that the user ends the run: its jobs end with it, and do not fail."""
+        self.interrupted = self.screen.muted = True
+        signal.default_int_handler(number, frame)
+
+    def _end(self, number: int, *, failed: bool) -> None:
+        with self._lock:
+            stage = self._stages[stage_of(self._jobs[number].rule)]
+            stage.end(number, failed=failed)
+            if stage.ended:
+                self.screen.say(stage.line())
+            self._show()
+
+    def _redraw(self) -> None:
+        while not self._over.wait(REDRAWN_S):
+            with self._lock:
+                self._show()
+
+    def _show(self) -> None:
+        if self.screen.live and not self._over.is_set():
+            self.screen.show([stage.line() for stage in self._stages.values() if stage.running])
+
+    def end(self) -> None:
+        """Say what became of it."""
+        with self._lock:
+            self._over.set()
+        self.screen.close()
+        for line in self._planned() if self.dry else self._ending():
+            self.screen.say(line)
+
+    def _planned(self) -> Iterator[str]:
+        if not self._reasons:
+            return
+        yield f"{'stage':<18} {'jobs':>5}  reason"
+        for name, reasons in self._reasons.items():
+            told = [reason if len(reasons) == 1 else f"{n} x {reason}" for reason, n in reasons.most_common()]
+            yield f"{name:<18} {reasons.total():>5}  {'; '.join(told)}"
+        total = sum(reasons.total() for reasons in self._reasons.values())
+        yield f"dry run: nothing was computed; without -n, {jobs(total)} would run"
+
+    def _ending(self) -> Iterator[str]:
+        if not self._jobs:
+            return
+        names = [job.message for stage in self._stages.values() for job in stage.running.values()]
+        done = f"{len(self._made)} of {jobs(self._totals.total())} done"
+        took = duration(time.monotonic() - self._began)
+        if self.interrupted:
+            yield f"interrupted after {took}: {done}; not finished: {'; '.join(ending.some(names)) or 'none'}"
+        else:
+            yield f"{done} in {took}"
+        if made := [*ending.made(self._made)]:
+            yield "made:"
+            yield from made
+        yield from ending.of_videos(self._jobs.values())
+        if self._failed:
+            yield f"failed: {jobs(len(self._failed))}"
+            yield from ending.failures(self._failed.values())
+            yield f"Snakemake's own messages: {self.log}"
+        if self._failed or self.interrupted:
+            yield "finished work is kept; the same command goes on from there"

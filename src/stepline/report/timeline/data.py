@@ -1,0 +1,135 @@
+"""What a timeline shows: lanes on one time axis, as the page's script reads them."""
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stepline import paths
+from stepline.asr.transcript import Sentence
+from stepline.benchmark.timed import Timed
+from stepline.datasets.segments import read_segments
+from stepline.features.bank import Bank
+from stepline.pipeline import Pipeline
+from stepline.report import data_address
+from stepline.report.shots import read_shots, spread
+from stepline.report.thumbnails import read_thumbnails
+from stepline.report.timeline.likeness import LAGS, strip
+from stepline.report.timeline.sound import peaks
+from stepline.report.timeline.track import Track
+from stepline.search.transcripts import Transcripts
+
+PICTURE_BYTES = 8_000_000
+"""Of all pictures on a page; of a video with more, some are left out, evenly over time."""
+
+Lane = dict[str, Any]
+
+
+def shot_lane(pipeline: Pipeline, video: str) -> Lane | None:
+    """Return the shots with their pictures."""
+    if "shots" not in pipeline.demand.stages:
+        return None
+    shots = read_shots(paths.shots(pipeline.name) / f"{video}.parquet")
+    if not shots:
+        return None
+    kept, note = _pictures(pipeline, video, len(shots))
+    return {
+        "kind": "shots",
+        "name": "Shots",
+        "step": "shot",
+        "spans": [[round(start_s, 3), round(end_s, 3), f"shot {n}", ""] for n, (start_s, end_s) in enumerate(shots, 1)],
+        "pictures": {shot: data_address("image/jpeg", file.read_bytes()) for shot, file in kept.items()},
+        "note": note,
+    }
+
+
+def _pictures(pipeline: Pipeline, video: str, n_shots: int) -> tuple[Mapping[int, Path], str]:
+    """Return the pictures that fit into a page, by the index of their shot, and what is to be said of the others."""
+    if "pictures" not in pipeline.demand.stages:
+        return {}, "no pictures: `stages` of the data set leaves them out"
+    found = read_thumbnails(pipeline.name, [pipeline.videos.shards[video]])
+    there = [(n, file) for n, file in found.pictures.get(video, {}).items() if n < n_shots and file.exists()]
+    size = sum(file.stat().st_size for _, file in there)
+    fit = int(len(there) * PICTURE_BYTES / size) if size > PICTURE_BYTES else len(there)
+    kept = dict(there[place] for place in spread(len(there), fit))
+    if len(kept) < len(there):
+        return kept, f"{len(kept)} of {n_shots} shots have a picture here: a page holds {PICTURE_BYTES / 1e6:g} MB"
+    if len(kept) < n_shots:
+        why = found.reasons.get(video, "remove the records of the pictures, then run `snakemake` again, for all")
+        return kept, f"{len(kept)} of {n_shots} shots have a picture ({why})"
+    return kept, ""
+
+
+def sound_lane(pipeline: Pipeline, video: str) -> Lane | None:
+    """Return the waveform."""
+    found = peaks(paths.media(pipeline.name) / video / "audio.wav") if pipeline.demand.media else None
+    if found is None:
+        return None
+    return {"kind": "wave", "name": "Sound", "hop": found.hop_s, "values": base64.b64encode(found.values).decode()}
+
+
+def sentences(pipeline: Pipeline, video: str) -> Sequence[Sentence]:
+    """Return what is said in a video; () where there is no transcript, or none is wanted."""
+    transcripts = Transcripts(pipeline)
+    wanted = "speech" in pipeline.demand.stages or transcripts.source == "released"
+    return transcripts(video) if wanted else ()
+
+
+def speech_lane(said: Sequence[Sentence]) -> Lane | None:
+    """Return the sentences."""
+    spans = [[round(each.start_s, 3), round(each.end_s, 3), each.text, ""] for each in said]
+    return {"kind": "spans", "name": "Speech", "step": "sentence", "spans": spans} if spans else None
+
+
+def own_segments(pipeline: Pipeline, video: str) -> list[Track]:
+    """Return the segments that the user gives."""
+    given = pipeline.dataset.segments
+    if not given:
+        return []
+    listed = read_segments(pipeline.name, given, {each.id for each in pipeline.dataset.videos()}).get(video, [])
+    spans = [Timed(each.start_s, each.end_s, each.label or "segment") for each in listed]
+    return [Track(name="Segments", spans=spans, note="" if spans else "none of this video")]
+
+
+def track_lane(track: Track) -> Lane:
+    """Return labelled spans."""
+    return {
+        "kind": "spans",
+        "name": track.name,
+        "step": "predicted" if track.predicted else "segment",
+        "spans": [[round(each.start_s, 3), round(each.end_s, 3), each.label, each.verdict] for each in track.spans],
+        "note": track.note,
+        "rule": track.rule,
+    }
+
+
+def curve_lanes(pipeline: Pipeline, video: str, text: str) -> Iterator[Lane]:
+    """Yield the similarity of each moment to a text."""
+    from stepline.report.timeline.curve import curves
+
+    for curve in curves(pipeline, video, text):
+        times = [round(time_s, 3) for time_s in curve.times_s]
+        yield {"kind": "curve", "name": f"“{text}”: {curve.by}", "times": times, "values": curve.values}
+
+
+def strip_lanes(pipeline: Pipeline, video: str) -> Iterator[Lane]:
+    """Yield the similarity of each moment to earlier ones, by each backbone whose features are there."""
+    for name in pipeline.features.computed:
+        store = pipeline.features.store(name, pipeline.videos.shards[video])
+        if not isinstance(store, Path) or not store.exists():
+            note = "no features yet" if isinstance(store, Path) else f"not drawn, as the features are at {store}"
+            yield {"kind": "strip", "name": name, "values": "", "note": note}
+            continue
+        found = strip(Bank.open([store], pipeline.features.spec_of(name)), video)
+        if isinstance(found, str):
+            yield {"kind": "strip", "name": name, "values": "", "note": found}
+        else:
+            yield {
+                "kind": "strip",
+                "name": f"{name}: similarity to earlier times",
+                "hop": found.hop_s,
+                "low": found.low,
+                "high": found.high,
+                "lags": [lag * found.hop_s for lag in LAGS],
+                "values": base64.b64encode(found.values.tobytes()).decode(),
+            }

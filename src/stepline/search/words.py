@@ -1,0 +1,102 @@
+"""Sentences by their words, without a model: BM25 (Robertson and Zaragoza, 2009). The search page computes the same."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from typing import Any
+
+import numpy as np
+
+from stepline.search.corpus import Corpus, Floats, Places
+
+NAME = "words"
+SATURATION, LENGTH = 1.2, 0.75
+"""k1 and b of BM25, the usual values."""
+WORD = re.compile(r"\w+")
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text: runs of letters, digits and underscores in lower case."""
+    return WORD.findall(text.lower())
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words of N sentences. A text becomes the inverse frequency of each of its words among the sentences.
+
+    weights: (K,), ln(1 + (N - n + 0.5) / (n + 0.5)) of a word in n sentences.
+    """
+
+    number: dict[str, int]
+    weights: Floats
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the numbers of the words of ``text`` that are said."""
+        return [self.number[word] for word in words(text) if word in self.number]
+
+    def query(self, text: str) -> Floats:
+        """Return the (K,) vector of a text; a word counts once."""
+        vector = np.zeros(len(self.number))
+        chosen = [*{*self.tokens(text)}]
+        vector[chosen] = self.weights[chosen]
+        return vector
+
+    def unknown(self, text: str) -> tuple[str, ...]:
+        """Return the words of ``text`` that are not said."""
+        return tuple(dict.fromkeys(word for word in words(text) if word not in self.number))
+
+
+class WordCorpus(Corpus):
+    """A corpus of sparse rows, of which those without a word of the question are not found."""
+
+    least = 0.0
+
+    @property
+    def _is_large(self) -> bool:
+        return False
+
+    @cached_property
+    def _matrix(self) -> Any:
+        from scipy.sparse import vstack
+
+        return vstack(self.parts, format="csr")
+
+    def _taken(self, rows: Places) -> Any:
+        return self._matrix[rows]
+
+    @cached_property
+    def _means(self) -> Any:
+        from scipy.sparse import csr_matrix
+
+        lengths = np.array(self.lengths)
+        values = np.repeat(1 / lengths, lengths)
+        averages = csr_matrix((values, np.arange(len(values)), np.cumsum([0, *lengths])))
+        return averages @ self._matrix
+
+
+def vocabulary(texts: Sequence[str]) -> Vocabulary:
+    """Return the vocabulary of sentences, in the order in which its words come."""
+    frequency = Counter(word for text in texts for word in dict.fromkeys(words(text)))
+    counts = np.array([*frequency.values()], np.float64)
+    number = {word: place for place, word in enumerate(frequency)}
+    return Vocabulary(number, np.array([log(1 + (len(texts) - n + 0.5) / (n + 0.5)) for n in counts]))
+
+
+def rows(texts: Sequence[str], known: Vocabulary) -> Any:
+    """Return a sparse (N, K) matrix: how often a sentence says a word, saturated, and scaled by the length."""
+    from scipy.sparse import csr_matrix
+
+    counted = [Counter(words(text)) for text in texts]
+    lengths = [sum(each.values()) for each in counted]
+    mean = sum(lengths) / len(lengths)
+    values: list[float] = []
+    for counts, length in zip(counted, lengths, strict=True):
+        scale = SATURATION * (1 - LENGTH + LENGTH * length / (mean or 1))
+        values += [n * (SATURATION + 1) / (n + scale) for n in counts.values()]
+    columns = [known.number[word] for counts in counted for word in counts]
+    ends = np.cumsum([0, *map(len, counted)])
+    shape = len(texts), len(known.number)
+    return csr_matrix((np.array(values, np.float64), np.array(columns, np.int64), ends), shape=shape)

@@ -1,0 +1,24 @@
+from stepline.benchmarks.hirest.kinds import Found
+from stepline.datasets import hirest
+from tests.benchmarks.hirest.conftest import inputs
+
+
+def test_moments_steps_and_captions_stand_over_time(releases: None) -> None:
+    of = inputs("random")
+    pair = next(pair for pair in hirest.load("val") if pair.clippable and len(pair.steps) > 1)
+    assert pair.bounds_s is not None
+    spans = [(step.start_s, step.end_s) for step in pair.steps]
+
+    def shown(**said: object) -> list[tuple[float, float, str]] | None:
+        made = Found(seed=0, split="val", video=pair.video, query=pair.query, **said)  # type: ignore[arg-type]
+        found = of.benchmark.in_time(of, pair.video, made)
+        return found and [(each.start_s, each.end_s, each.verdict) for each in found.predicted]
+
+    assert shown(moment=pair.bounds_s) == [(*pair.bounds_s, "hit")]
+    assert [verdict for *_, verdict in shown(segments=spans) or ()] == ["hit"] * len(spans)
+    assert [verdict for *_, verdict in shown(segments=spans[1:]) or ()].count("miss") == 1
+    assert shown(sentences=["stir"] * len(spans)) == [(*span, "") for span in sorted(spans)]
+    assert shown(ranked=(pair.video,)) is None
+    truth = of.benchmark.in_time(of, pair.video, None)
+    assert truth is not None
+    assert [each.label for each in truth.truth] == [pair.query, *(step.caption for step in pair.steps)]

@@ -1,0 +1,39 @@
+from itertools import pairwise
+
+import numpy as np
+
+from stepline.benchmarks.spacewalk.kinds import Choice
+from tests.benchmarks.spacewalk.conftest import MadeUp
+
+
+def test_answers_stand_between_samples_with_what_is_wrong_of_them(made_up: MadeUp) -> None:
+    inputs = made_up.inputs({"kind": "random"})
+    items = sorted(inputs.items("test")["d"], key=lambda item: item.t_s)
+    ids, labels = np.array([item.id for item in items]), np.array([item.label for item in items])
+    recording = inputs.annotation.recordings["d"]
+
+    def verdicts(chosen: np.ndarray) -> set[str]:
+        made = Choice(seed=0, split="test", video="d", ids=ids, chosen=chosen, scores=None)
+        found = inputs.benchmark.in_time(inputs, "d", made)
+        assert found is not None
+        assert [each.label for each in found.truth] == [
+            recording.steps[segment.label].caption for segment in recording.segments if segment.label > 0
+        ]
+        spans = [(each.start_s, each.end_s) for each in found.predicted]
+        assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+        return {each.verdict for each in found.predicted}
+
+    assert verdicts(labels) == {"hit"}
+    assert verdicts(np.zeros_like(labels)) == {"miss"}
+    assert verdicts(np.full_like(labels, -1)) == {""}
+    assert verdicts(np.where(labels == 1, 2, 1)) == {"wrong label", "false positive"}
+    assert inputs.benchmark.in_time(inputs, "nobody", None) is None
+
+
+def test_of_retrieval_only_the_truth_is_shown(made_up: MadeUp) -> None:
+    inputs = made_up.inputs({"kind": "random", "table": "2b"})
+    made = Choice(seed=0, split="test", video="d", ids=np.array([0]), chosen=np.array([0]), scores=None)
+    assert inputs.benchmark.in_time(inputs, "d", made) is None
+    truth = inputs.benchmark.in_time(inputs, "d", None)
+    assert truth is not None
+    assert truth.truth
