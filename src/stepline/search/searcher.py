@@ -37,7 +37,7 @@ FEW = 10
 SEEN = "the most similar of 32 evenly spaced frames, with up to 8 on each side"
 SAID = "the most similar sentence, with up to a quarter of all sentences on each side"
 """How moments are found."""
-CAPTIONED, SPOKEN, EQUAL = "captions by hirest-joint", "from what is said", "equal parts"
+CAPTIONED, SPOKEN, EQUAL = "captions by hirest-joint", "from the transcript", "equal parts"
 """How steps are found."""
 
 
