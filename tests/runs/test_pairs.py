@@ -124,7 +124,7 @@ def test_few_videos_are_no_test(tmp_path: Path, n: int, least: str | None) -> No
         write_score(entry, {"error": dict.fromkeys(VIDEOS[:n], 1.0)})
     write_pairs(planned(tmp_path, THREE + DRAWN))
     assert ("too few videos for significance tests" in text()) == (least is not None)
-    assert least is None or f"differences of {n} videos of one sign, a two-sided sign test would give {least}" in text()
+    assert least is None or f"videos had the same sign, a two-sided sign test would give p = {least}" in text()
 
 
 def test_a_benchmark_without_pairs_says_so(tmp_path: Path) -> None:
