@@ -275,7 +275,7 @@ def test_what_cannot_be_read_is_a_line_with_a_reason(tmp_path: Path, monkeypatch
     assert 0 < int(rows["cut"]["histogram"]) < int(rows["whole"]["histogram"])
     ends_s = float(rows["cut"]["duration_s"]) + float(rows["cut"]["absent_s"])
     assert ends_s == pytest.approx(float(rows["whole"]["duration_s"]), abs=0.1)
-    assert "1 of them in part" in (tmp_path / PAGE).read_text()
+    assert "1 of them partly" in (tmp_path / PAGE).read_text()
     assert go(tmp_path) == []
     monkeypatch.chdir(tmp_path)
     configure(tmp_path, shard_hours=10, media={"damaged": "skip"})
