@@ -166,4 +166,4 @@ def test_a_folder_of_videos_that_is_gone_is_said(capsys: pytest.CaptureFixture[s
     os.rename("videos", "moved")
     removed, printed = gone(capsys)
     assert removed == []
-    assert "there is no folder" in printed
+    assert "does not exist" in printed

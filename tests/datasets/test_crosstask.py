@@ -50,9 +50,9 @@ def test_the_steps_of_primary_tasks_are_read_in_the_order_of_their_files(root: s
     ("name", "content", "message"),
     [
         ("tasks_primary.txt", None, "it holds 0 files tasks_primary.txt"),
-        ("tasks_primary.txt", "1\nTitle\nu\n2\none\n\n", "tasks_primary.txt: the lines from 1 are no task"),
-        ("tasks_primary.txt", "1\nTitle\nu\n1\none\n2\n", "tasks_primary.txt: the lines from 1 are no task"),
-        ("tasks_primary.txt", "1\nTitle\nu\n1\n", "tasks_primary.txt: the lines from 1 are no task"),
+        ("tasks_primary.txt", "1\nTitle\nu\n2\none\n\n", "tasks_primary.txt: the lines from 1 are not a task"),
+        ("tasks_primary.txt", "1\nTitle\nu\n1\none\n2\n", "tasks_primary.txt: the lines from 1 are not a task"),
+        ("tasks_primary.txt", "1\nTitle\nu\n1\n", "tasks_primary.txt: the lines from 1 are not a task"),
         ("tasks_primary.txt", b"\xff\n", "tasks_primary.txt is not UTF-8"),
         ("videos.csv", None, "no item named 'crosstask_release/videos.csv'"),
         ("videos.csv", "53193,a-1\n", "videos.csv: '53193,a-1' has not 3 fields"),
@@ -88,7 +88,7 @@ def test_a_file_that_stands_twice_is_refused() -> None:
     path = archive({**FILES})
     with ZipFile(path, "a") as more:
         more.writestr(f"{ROOT}videos.csv", "")
-    with pytest.raises(ReleaseError, match="it contains a file twice"):
+    with pytest.raises(ReleaseError, match="it contains the same file twice"):
         load(path)
     with pytest.raises(ReleaseError, match="it holds 2 files tasks_primary.txt"):
         load(archive({**FILES, "copy/tasks_primary.txt": ""}))

@@ -54,5 +54,5 @@ def test_an_absent_file_is_one_line() -> None:
 
 
 def test_the_home_of_nobody_is_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"segments: there is no file .*/~nobody-here/s.csv$"):
+    with pytest.raises(ConfigError, match=r"segments: the file .*/~nobody-here/s.csv does not exist$"):
         read_segments("mine", "~nobody-here/s.csv", VIDEOS)

@@ -73,5 +73,5 @@ def test_a_wrong_line_is_named(line: str, problem: str) -> None:
 
 
 def test_no_clips_are_one_line() -> None:
-    with pytest.raises(ConfigError, match="^clips.csv lists no clip$"):
+    with pytest.raises(ConfigError, match="^clips.csv contains no clips$"):
         read()

@@ -36,7 +36,7 @@ def test_steps_are_read_in_the_order_of_their_numbers() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("x,1,Open,0,1", "'x' is none of the annotated videos: a__b, c"),
+        ("x,1,Open,0,1", "'x' is not one of the annotated videos: a__b, c"),
         ("c,one,Open,0,1", "step 'one' must be a whole number from 0"),
         ("c,-1,Open,0,1", "step '-1' must be a whole number from 0"),
         ("c,1,Shut,0,1", "step 1 of c is listed twice"),
@@ -94,7 +94,7 @@ def test_the_split_keeps_the_listed_order() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("x,test", "'x' is none of the videos that have clips"),
+        ("x,test", "'x' is not a video with clips"),
         ("c,val", "video c is listed twice"),
         ("d,dev", "split 'dev' is not one of train, val, test"),
         ("d,", "split '' is not one of train, val, test"),
@@ -109,5 +109,5 @@ def test_a_wrong_split_is_named(line: str, problem: str) -> None:
 
 def test_a_split_of_nothing_is_one_line() -> None:
     SPLIT.write_text("video,split\n")
-    with pytest.raises(ConfigError, match="^split.csv lists no video$"):
+    with pytest.raises(ConfigError, match="^split.csv contains no videos$"):
         read_split(SPLIT, ["c"])
