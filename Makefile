@@ -2,6 +2,7 @@
 # make test   everything that continuous integration runs
 # make lint   the static checks only
 # make chaos  random faults for MINUTES (30), with seeds from SEED (1) on: docs/chaos.md
+# make docs   the documentation site, in build/docs
 # make develop  the environment for tests and checks
 # make clean  remove the environment, the caches of tools, and the demo
 # Needs Python 3.11 to 3.13 with venv, and make. To choose a Python: make demo PYTHON=python3.12
@@ -9,7 +10,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test test-core lint pytest chaos install develop clean
+.PHONY: demo test test-core lint pytest chaos docs install develop clean
 
 PYTHON ?= python3
 VENV ?= .venv
