@@ -49,7 +49,7 @@ def test_a_checksum_may_be_in_upper_case() -> None:
 
 
 WRONG = {
-    "": "list.csv, line 1: the columns must be video, url and, where known, sha256, duration_s, split, with commas",
+    "": "list.csv, line 1: the columns must be video, url and, optionally, sha256, duration_s, split, with commas",
     "video;url\na;http://x\n": "line 1: the columns must be",
     "video,url,fps\n": "line 1: the columns must be",
     "video,video,url\n": "line 1: the columns must be",
@@ -75,7 +75,7 @@ def test_a_wrong_line_is_named(content: str) -> None:
 
 
 def test_a_list_that_cannot_be_read_is_one_line() -> None:
-    assert refused() == f"config: datasets.mine.videos: there is no file {Path('list.csv').absolute()}"
+    assert refused() == f"config: datasets.mine.videos: the file {Path('list.csv').absolute()} does not exist"
     with pytest.raises(ConfigError, match="is a folder: name a CSV file$"):
         videos("mine", ".")
     Path("list.csv").write_bytes(b"\xff\xfe")

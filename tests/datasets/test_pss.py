@@ -75,7 +75,7 @@ class TestReleases:
         content = json.loads(train.read_text()) | json.loads(val.read_text())
         train.write_text(json.dumps(content))
         write_json(folder / "release.json", {"files": {path: sha256_file(train)}})
-        with pytest.raises(ReleaseError, match="tasty-val-0 is a video of train and of val"):
+        with pytest.raises(ReleaseError, match="tasty-val-0 is in both train and val"):
             DATASETS["tasty"].videos()
 
     def test_a_video_that_stands_twice_is_refused(self) -> None:

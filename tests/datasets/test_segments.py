@@ -49,7 +49,7 @@ def test_a_wrong_line_is_named(line: str, problem: str) -> None:
 
 
 def test_an_absent_file_is_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"^config: datasets.mine.segments: there is no file .*segments.csv$"):
+    with pytest.raises(ConfigError, match=r"^config: datasets.mine.segments: the file .*segments.csv does not exist$"):
         read_segments("mine", "segments.csv", VIDEOS)
 
 

@@ -125,8 +125,8 @@ NO_MATCH, FORM = "v9: steps do not match the annotation of a: ", "v9 is not in S
         (without(STEPS, "a", 1, "transcription"), f"{FORM}KeyError: 'transcription'"),
         (put("three", STEPS, "a", 1, "animation_start"), f"{FORM}ValueError: .*'three'"),
         (alone([], []), "v9/data/annotation.json has no segment of a$"),
-        (alone([segment(0, 9, -1)], []), "v9/data/steps.json has no step of a besides Irrelevant$"),
-        (alone([segment(0, 9, 0)], [IRRELEVANT]), "v9/data/steps.json has no step of a besides Irrelevant$"),
+        (alone([segment(0, 9, -1)], []), "v9/data/steps.json has no step of a other than Irrelevant$"),
+        (alone([segment(0, 9, 0)], [IRRELEVANT]), "v9/data/steps.json has no step of a other than Irrelevant$"),
         (without(STEPS, "a", 1, "animation_start"), "v9/data/steps.json: step 1 of a has no animation$"),
         (
             put(IRRELEVANT | {"animation_start": 1, "animation_end": 2}, STEPS, "a", 0),

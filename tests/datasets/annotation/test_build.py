@@ -96,7 +96,7 @@ def test_the_release_is_read_as_any_other() -> None:
 
 
 def test_a_clip_without_a_frame_is_one_line() -> None:
-    with pytest.raises(ConfigError, match="^a has a clip at 1 s that is shorter than a frame at 10 a second$"):
+    with pytest.raises(ConfigError, match="^a has a clip at 1 s that is shorter than a frame at 10 fps$"):
         annotation_item("a", [Labelled(0.0, 1.0, 1), Labelled(1.0, 1.04, 0)], 10.0)
 
 

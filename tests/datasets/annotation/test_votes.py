@@ -36,8 +36,8 @@ def test_votes_of_several_files() -> None:
         ("c,7,ann,2", "label '2' must be 1 to 1, 0 or irrelevant, or unsure"),
         ("a__b,1,ann,-1", "label '-1' must be 1 to 2, 0 or irrelevant, or unsure"),
         ("a__b,1,ann,stir", "label 'stir' must be 1 to 2, 0 or irrelevant, or unsure"),
-        ("a__b,1,,1", "it has no annotator"),
-        ("a__b,0,ann,1", "ann labelled clip 0 of a__b already in labels0.csv, line 2"),
+        ("a__b,1,,1", "the annotator is empty"),
+        ("a__b,0,ann,1", "ann has already labelled clip 0 of a__b in labels0.csv, line 2"),
         ("a__b,0,ann", "3 values for 4 columns"),
     ],
 )
