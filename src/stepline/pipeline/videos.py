@@ -154,7 +154,7 @@ class Videos:
         return stamp(place) if place and os.access(place, os.R_OK) else ""
 
     def place(self, video: Video) -> str:
-        """Return the path of a video that needs no download, the user's file or in the mirror; "" if there is none."""
+        """Return the path of a video that needs no download, the user's or the mirror's file; "" if there is none."""
         return video.file or (f"{self._mirror}/{video.path}" if self._mirror else "")
 
     @cached_property
