@@ -16,8 +16,7 @@ from stepline.spec import ClipSpec, TextSpec
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "own-backbones.md").read_text(encoding="utf-8")
-CODE = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
-_, WITHOUT_TORCH = re.split("# mine.py, without torch\n", PAGE.partition("These lines")[0].removesuffix("```\n\n"))
+CODE = dict(re.findall(r"```python[ \w]*\n# (\w+\.py[ ,\w]*)\n(.*?)```", PAGE, re.DOTALL))
 YAML = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -41,7 +40,7 @@ def test_the_page_s_example_gives_vectors() -> None:
 
 def without_torch() -> str:
     """Return the page's example with the function of arrays in place of the network."""
-    return CODE["mine.py"].partition("def load")[0] + WITHOUT_TORCH
+    return CODE["mine.py"].partition("def load")[0] + CODE["mine.py, without torch"]
 
 
 def test_the_page_s_function_gives_the_vectors_of_the_network() -> None:
@@ -55,7 +54,7 @@ def test_the_page_s_function_gives_the_vectors_of_the_network() -> None:
 
 
 def test_the_page_s_lines_enter_it_into_the_table() -> None:
-    _, lines = YAML
+    lines = YAML[-1]
     assert len(lines.splitlines()) <= 10
     written("mine.py", CODE["mine.py"])
     loaded = config.load(written("config.yaml", lines))
