@@ -1,11 +1,11 @@
 # make demo   the embedded study, from download to table and report
 # make test   everything that continuous integration runs
-# make lint   the static checks alone
-# make chaos  faults in random order, for MINUTES (30) from SEED (1) on: docs/chaos.md
+# make lint   the static checks only
+# make chaos  random faults for MINUTES (30), with seeds from SEED (1) on: docs/chaos.md
 # make docs   the documentation site, in build/docs
-# make develop  the environment with what tests and checks need
-# make clean  remove the environment, what the tools cached, and the demo
-# Needs Python 3.11 to 3.13 with venv, and make. Another Python: make demo PYTHON=python3.12
+# make develop  the environment for tests and checks
+# make clean  remove the environment, the caches of tools, and the demo
+# Needs Python 3.11 to 3.13 with venv, and make. To choose a Python: make demo PYTHON=python3.12
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -26,7 +26,7 @@ demo: install
 	@echo "The table:  results/demo/table2.csv and results/demo/table2.md"
 	@echo "The report: results/demo/report.html"
 
-# One core is enough for the checks, and the tests leave one free here and there.
+# The checks use one core, and the tests do not always use all cores.
 test: develop
 	$(MAKE) --jobs=2 lint pytest
 
@@ -38,10 +38,10 @@ lint: develop
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
 
-# Three workers for two cores, as tests of clusters wait more than they compute. Threads of networks would only wait for
-# each other.
+# Three workers for two cores, because tests of clusters mostly wait. More than one thread per network would only add
+# contention.
 pytest: export OMP_NUM_THREADS := 1
-# Hundreds of processes import the package; where Python writes no bytecode, each would compile it.
+# Hundreds of processes import the package. If Python may not write bytecode, each would compile it.
 pytest: develop
 	$(BIN)/python -m compileall -q src tests
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
@@ -52,11 +52,7 @@ chaos: export OMP_NUM_THREADS := 1
 chaos: develop
 	$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)
 
-docs: develop
-	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees --conf-dir docs . build/docs
-	@echo "The site: build/docs/index.html"
-
-# What works without torch, in an environment of its own.
+# Test the parts that work without torch, in a separate environment.
 test-core:
 	$(MAKE) pytest DEVELOP=media,asr,demo,test \
 	    VENV=build/core-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -65,8 +61,8 @@ install: $(VENV)/installed
 
 develop: $(VENV)/developed
 
-# uv does not read pip's settings. Its find-links are handed on: pip separates them by spaces, uv by commas, and in pip
-# the environment variable wins over the files.
+# uv does not read pip's settings, so pip's find-links are passed to it. pip separates them with spaces, uv with commas.
+# In pip the environment variable takes precedence over the files.
 define FIND_LINKS
 import ast, sys
 found = {}
@@ -93,7 +89,7 @@ $(VENV)/installed $(VENV)/developed: pyproject.toml constraints.txt | $(BIN)/uv
 
 $(BIN)/uv:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
-	    { echo "Stepline needs Python 3.11, 3.12 or 3.13 and $(PYTHON) is not one: make PYTHON=python3.12" >&2; exit 1; }
+	    { echo "Stepline needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is a different version: run make PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
 

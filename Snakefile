@@ -10,7 +10,7 @@ if not workflow.config_settings.configfiles:
     configfile: f"{workflow.current_basedir}/config.yaml"
 
 
-# With `--sdm conda apptainer`: where the environments of rules are made and run.
+# With `--sdm conda apptainer`, the conda environments of rules are created and used in this container.
 container: "docker://condaforge/miniforge3:25.3.1-0"
 
 

@@ -1,8 +1,8 @@
-"""Training of ActionFormer and ActionFormer-T at the published size, beside the networks' passes alone; decoding.
+"""Training of ActionFormer and ActionFormer-T at the published size, compared with only the networks' passes; decoding.
 
-1024-d rows, 512 of a video, 4958 steps. Batches have 2 videos, not 16: the share of what else a fit does, of which the
-optimiser's part is the same for any batch, is the greater for it. With a GPU it runs there, and says seconds; without
-one, CPU seconds.
+1024-d rows, 512 per video, 4958 steps. Batches have 2 videos instead of 16, so the share of other work in a fit is
+larger, since the optimiser's cost does not depend on the batch. It prints seconds on a GPU if there is one, otherwise
+CPU seconds.
 """
 
 import itertools
@@ -26,7 +26,7 @@ UPDATES, REPEATS = 4, 3
 
 
 def videos(folder: Path, dimension: int) -> list[GroundedVideo]:
-    """Return videos of 300 to 900 s, of random rows on disk, with six segments each."""
+    """Return videos of 300 to 900 s with random rows on disk and six segments each."""
     rng = np.random.default_rng(0)
     made = []
     for number in range(VIDEOS):
@@ -47,7 +47,7 @@ def videos(folder: Path, dimension: int) -> list[GroundedVideo]:
 
 
 def trained(model: ActionFormer, samples: Samples) -> float:
-    """Return the seconds of an update as a fit makes it."""
+    """Return the seconds per update in a fit."""
     kept, normaliser = ActionFormer(model.config).to(DEVICE), torch.tensor(model.config.init_norm, dtype=torch.float64)
     return fitted(
         kept,
@@ -61,7 +61,7 @@ def trained(model: ActionFormer, samples: Samples) -> float:
 
 
 def alone(model: ActionFormer, samples: Samples) -> float:
-    """Return the seconds of the passes of as many batches."""
+    """Return the seconds of the passes for the same number of batches."""
     numbers = itertools.islice(shuffled(VIDEOS, BATCH, 0, full=True), UPDATES + 1)
     batches, normaliser = [samples.batch(each) for each in numbers], torch.tensor(model.config.init_norm)
     return passes(model, [lambda each=each: [samples.loss(model, each, normaliser)] for each in batches])
@@ -78,7 +78,7 @@ def main() -> None:
             ("ActionFormer", ActionFormerConfig(feature_dim=1024, classes=STEPS), None),
             ("ActionFormer-T", ActionFormerConfig(feature_dim=1024, text_dim=768), texts),
             (
-                "ActionFormer-T, articles alone",
+                "ActionFormer-T, only articles",
                 ActionFormerConfig(feature_dim=1024, text_dim=768, candidates="article"),
                 texts,
             ),
@@ -86,7 +86,7 @@ def main() -> None:
             torch.manual_seed(0)
             model, samples = ActionFormer(config).to(DEVICE).train(), Samples(config, some, vectors, DEVICE)
             show(
-                f"{name}, an update, of a batch of {BATCH}",
+                f"{name}, an update with a batch of {BATCH}",
                 partial(alone, model, samples),
                 partial(trained, model, samples),
                 repeats=REPEATS,

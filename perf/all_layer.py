@@ -1,4 +1,4 @@
-"""All-layer fine-tuning of InternVideo, random weights: texts in batches; on a GPU, updates at the published size."""
+"""All-layer fine-tuning of InternVideo, random weights: batched texts; on a GPU, updates at the published size."""
 
 import tempfile
 from math import ceil
@@ -16,7 +16,7 @@ from stepline.models.all_layer import Recipe, train
 
 ONE = "one by one, on a CPU"
 STEPS, BATCH, FRAMES, SAMPLES, LABELS = 100, 16, 12, 20000, 26
-"""Updates that are measured; samples of one; frames of a window; samples of a whole fit; steps of a recording."""
+"""Measured updates; samples per update; frames per window; samples of a whole fit; steps of a recording."""
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def texts(config: internvideo.Config, device: torch.device) -> None:
-    """Print what the text tower takes for as many texts as are encoded at once."""
+    """Print the cost of the text tower for a batch of texts."""
     torch.set_num_threads(1)
     here, there = random(clip_text.tower(config.text)).eval(), random(clip_text.tower(config.text)).eval().to(device)
     encoder = clip_text.TextEncoder(TOWER, clip_text.tokenize, here)
@@ -46,7 +46,7 @@ def texts(config: internvideo.Config, device: torch.device) -> None:
 
 
 def fit(config: internvideo.Config, device: torch.device, compute: torch.dtype, steps: int) -> None:
-    """Print what an update takes, and the whole fit by that."""
+    """Print the cost of an update, and the extrapolated cost of the whole fit."""
     video, text = (random(each).to(device) for each in (internvideo.VideoTower(config), clip_text.tower(config.text)))
     towers = internvideo.Towers(video, text, torch.nn.Parameter(torch.tensor(4.6, device=device)))
     pictures = torch.randint(256, (steps * BATCH, 3, FRAMES, config.image, config.image), dtype=torch.uint8)
@@ -93,7 +93,7 @@ def fit(config: internvideo.Config, device: torch.device, compute: torch.dtype, 
 
 
 def random(network: torch.nn.Module) -> torch.nn.Module:
-    """Return the network with random parameters, always the same."""
+    """Return the network with random parameters from a fixed seed."""
     torch.manual_seed(0)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -102,7 +102,7 @@ def random(network: torch.nn.Module) -> torch.nn.Module:
 
 
 def tokens(n: int) -> torch.Tensor:
-    """Return the (n, 77) token ids of random texts that fill them."""
+    """Return (n, 77) random token ids without padding."""
     ids = torch.randint(1, 49000, (n, 77))
     ids[:, 0], ids[:, -1] = 49406, 49407
     return ids

@@ -1,4 +1,4 @@
-"""Random reads of features, against np.memmap on .npy and on one flat file."""
+"""Random reads of features, compared with np.memmap on .npy and on one flat file."""
 
 import tempfile
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ SHORT = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic(FrameSpec):
-    """What is stored: random numbers."""
+    """The stored data: random numbers."""
 
     dtype: str = "float16"
 
@@ -60,7 +60,7 @@ def windows(folder: Path) -> None:
 
 
 def short_videos(folder: Path) -> None:
-    """Count files, and compare reads of whole short videos; they are in shards as the workflow puts them by default."""
+    """Count files, and compare reads of whole short videos in the workflow's default shards."""
     hours = validate({})["shard_hours"]
     part = rows(300, 64)
     videos = [Video(id=f"v{i:05d}", split="", duration_s=300, url="") for i in range(SHORT)]
@@ -73,7 +73,7 @@ def short_videos(folder: Path) -> None:
     written = sum(path.is_file() for path in (folder / "features").rglob("*"))
     with open(folder / "flat", "wb") as file:
         file.writelines((part + np.float16(int(video.id[1:]) % 8)).data for video in videos)
-    print(f"{SHORT} videos of 300 s in shards of {hours} h: {written} files, {written / SHORT:.4f} a video\n")
+    print(f"{SHORT} videos of 300 s in shards of {hours} h: {written} files, {written / SHORT:.4f} per video\n")
     asked = np.random.default_rng(0).integers(0, SHORT, 10 * READS).tolist()
     mapped = np.memmap(folder / "flat", np.float16, mode="r", shape=(SHORT * len(part), part.shape[1]))
     opened = stepline.open_bank(SPEC.name, "short", root=folder)

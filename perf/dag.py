@@ -1,9 +1,9 @@
-"""What `snakemake -n` takes of HT-Step's Table 2, with all of its 20,635 videos, and of a million listed videos.
+"""The cost of `snakemake -n` for HT-Step's Table 2, with all of its 20,635 videos, and for a million listed videos.
 
-Both stand beside the demo's Table 2.
+Both are compared with the demo's Table 2.
 
-The taxonomy and the splits are the public ones (``--data``, a folder with both); annotation is made up, weights and
-videos are files without content. What is "made" are files that say so, and Snakemake's own records of them.
+The taxonomy and the splits are the public ones (``--data``, a folder with both). Annotation is synthetic; weights and
+videos are empty files. Computed results are placeholder files, with Snakemake's records of them.
 """
 
 import argparse
@@ -37,7 +37,7 @@ Jobs = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Run:
-    """A process: its CPU time, its most memory, and how many jobs Snakemake listed of each rule."""
+    """A process: its CPU time, its peak memory, and the number of jobs of each rule."""
 
     cpu_s: float
     peak_mib: float
@@ -45,7 +45,7 @@ class Run:
 
 
 def snakemake(*arguments: str) -> Run:
-    """Run Snakemake in this folder; raise RuntimeError where it fails."""
+    """Run Snakemake in this folder; raise RuntimeError if it fails."""
     command = [
         Path(sys.executable).parent / "snakemake",
         "--snakefile",
@@ -69,7 +69,7 @@ def snakemake(*arguments: str) -> Run:
 
 
 def measure(what: str, *arguments: str, beside: float = 0) -> float:
-    """Print and return the median CPU time of a dry run, beside the least that there can be, with its jobs."""
+    """Print and return the median CPU time of a dry run and its jobs, with the ratio to ``beside``."""
     runs = [snakemake("-n", *arguments) for _ in range(REPEATS + 1)][1:]
     cpu_s, peak_mib = median(run.cpu_s for run in runs), max(run.peak_mib for run in runs)
     jobs = ", ".join(f"{n} {rule}" for rule, n in runs[0].jobs.items())
@@ -79,7 +79,7 @@ def measure(what: str, *arguments: str, beside: float = 0) -> float:
 
 
 def fill(mirror: Path, data: Path) -> None:
-    """Fill a mirror with the release, made-up annotation, and weights and narrations that are only there."""
+    """Fill a mirror with the release, synthetic annotation, and placeholder weights and narrations."""
     (mirror / "htstep/narrations").mkdir(parents=True)
     for name in (htstep.FILES["v1"][0].path, htstep.FILES["v1"][1].path):
         (mirror / "htstep" / name).symlink_to(data.absolute() / name)
@@ -93,7 +93,7 @@ def fill(mirror: Path, data: Path) -> None:
 
 
 def make(mirror: Path) -> None:
-    """Write what all jobs would, as far as the plan reads it, with every video in the mirror."""
+    """Write the outputs of all jobs, as far as the plan reads them, with every video in the mirror."""
     (mirror / "htstep/videos").mkdir()
     for each in htstep.DATASETS["htstep"].videos():
         (mirror / each.path).touch()
@@ -127,7 +127,7 @@ def make(mirror: Path) -> None:
 
 
 def list_another() -> None:
-    """Add a video to the splits as they were fetched."""
+    """Add a video to the fetched splits."""
     release = htstep.RELEASES.folder("v1")
     listed = release / htstep.FILES["v1"][1].path
     splits, fetched = json.loads(listed.read_text()), json.loads((release / "release.json").read_text())
@@ -137,14 +137,14 @@ def list_another() -> None:
 
 
 def list_many(n: int) -> None:
-    """Write a list of videos of ten minutes, and the configuration of the data set ``many``."""
+    """Write a list of ten-minute videos, and the configuration of the data set ``many``."""
     lines = (f"v{i:07},https://127.0.0.1/v{i:07}.mp4\n" for i in range(n))
     Path("many.csv").write_text("".join(["video,url\n", *lines]))
     Path("many.json").write_text(json.dumps(MANY))
 
 
 def make_many() -> None:
-    """Write what the plan reads of the data set ``many``: the records of videos, transcripts and shards."""
+    """Write the files of the data set ``many`` that the plan reads: records of videos, transcripts and shards."""
     pipeline = Pipeline.of(validate(MANY), "many")
     videos, folder, spoken = pipeline.videos, paths.videos("many"), pipeline.speech.folder
     shards.write(paths.shards("many"), videos.shards)
@@ -170,7 +170,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="a folder with taxonomy.csv and video_splits.json")
-    parser.add_argument("--listed", type=int, default=1_000_000, help="how many videos a list has: 8 GB for a million")
+    parser.add_argument("--listed", type=int, default=1_000_000, help="videos in the list; a million needs 8 GB")
     parsed = parser.parse_args()
     data = parsed.data.absolute()
     os.environ["PYTHONPATH"] = str(ROOT / "src")
@@ -185,9 +185,9 @@ def main() -> None:
         fill(mirror, data)
         Path("study.json").write_text('{"htstep": {}}')
         study = TABLE, "--configfile", "study.json"
-        measure("HT-Step's Table 2, nothing made", *study, beside=least)
+        measure("HT-Step's Table 2, nothing computed", *study, beside=least)
         make(mirror)
-        measure("the same, all made", *study, beside=least)
+        measure("the same, everything computed", *study, beside=least)
         file = mirror / htstep.DATASETS["htstep"].videos()[0].path
         before = file.stat().st_mtime_ns
         file.touch()
@@ -198,9 +198,9 @@ def main() -> None:
         del os.environ["STEPLINE_MIRROR"]
         list_many(parsed.listed)
         many = "--configfile", "many.json"
-        measure(f"a list of {parsed.listed:,} videos, nothing made", *many, beside=least)
+        measure(f"a list of {parsed.listed:,} videos, nothing computed", *many, beside=least)
         make_many()
-        measure("the same, all made", *many, beside=least)
+        measure("the same, everything computed", *many, beside=least)
         with open("many.csv", "a") as listed:
             listed.write("one-more,https://127.0.0.1/one-more.mp4\n")
         measure("the same, one more video listed", *many, beside=least)

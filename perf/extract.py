@@ -1,4 +1,4 @@
-"""The features stage, from a video to the store, beside other ways to the same vectors; weights are random."""
+"""The features stage, from a video to the store, compared with other ways to the same vectors; weights are random."""
 
 import tempfile
 from dataclasses import replace
@@ -7,7 +7,7 @@ from pathlib import Path
 
 def main() -> None:
     """Print the tables."""
-    # Here, as the process that decodes imports this file too.
+    # Imported here, because the decoding process imports this file too.
     import peer_reencode
     import peer_script
     import torch
@@ -30,7 +30,7 @@ def main() -> None:
 
         stacks = {"fps": 25, "num_frames": 64, "hop": 64, "tail": "drop", "steps": presets()["s3d-mmpt"].steps}
         mixed, bare = replace(s3d, **stacks), replace(stand_in("s3d-htstep"), **stacks)
-        peer = "video_features' way: re-encode, read all, batch 1"
+        peer = "video_features' steps: re-encode, read all, batch 1"
         show(
             "S3D, 10 s of 1280x720, 3 stacks of 64 frames at 25 a second",
             peer,

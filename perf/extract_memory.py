@@ -9,9 +9,9 @@ TIMES = {"20 s": 1, "10 min": 30, "1 h": 180}
 
 
 def peak_mb(work: Callable[[], object]) -> float:
-    """Return how much more memory this process and its children hold during ``work`` than before, at most, in MiB.
+    """Return the peak increase in memory of this process and its children during ``work``, in MiB.
 
-    Pages that they share count in each.
+    Shared pages count in each process.
     """
     import psutil
 
@@ -42,7 +42,7 @@ def peak_mb(work: Callable[[], object]) -> float:
 
 def main() -> None:
     """Print the table."""
-    # Here, as the process that decodes imports this file too.
+    # Imported here, because the decoding process imports this file too.
     import torch
     from clip import clip
     from stage import FOUR, extracted, stand_in
@@ -53,7 +53,7 @@ def main() -> None:
     specs = [stand_in(each) for each in FOUR]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        extracted([clip(folder, times=1)], folder, specs)  # what is imported once counts as the program
+        extracted([clip(folder, times=1)], folder, specs)  # imports count as the program
         for device in ("cpu", "cuda"):
             network.FRAMES["cpu"], network.MOST["cpu"] = network.FRAMES[device], network.MOST[device]
             for length, times in list(TIMES.items())[: 3 if device == "cpu" else 2]:

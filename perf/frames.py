@@ -1,4 +1,4 @@
-"""Frames at 1, 8 and 16 a second, scaled to a short side of 224, against decoding alone."""
+"""Frames at 1, 8 and 16 per second, scaled to a short side of 224, compared with only decoding."""
 
 import subprocess
 import tempfile
@@ -18,7 +18,7 @@ PEER = "ffmpeg, decoded to null"
 
 
 def selected(path: Path, fps: int, *, scaled: bool = True) -> None:
-    """Decode each frame that stands for k / fps seconds, and scale it."""
+    """Decode the frame at each time k / fps, and scale it."""
     timeline = scan(path)
     for frame in pyav(path, timeline, timeline.select("at_or_before", fps)):
         if scaled:
@@ -26,7 +26,7 @@ def selected(path: Path, fps: int, *, scaled: bool = True) -> None:
 
 
 def decode(path: Path) -> None:
-    """Decode every frame with PyAV's libavcodec, and do nothing with it."""
+    """Decode every frame with PyAV's libavcodec, and drop it."""
     with av.open(str(path)) as container:
         container.streams.video[0].thread_type = "AUTO"
         for _ in container.decode(video=0):
@@ -45,12 +45,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = clip(Path(folder), times=2)
         show(
-            "40 s of 1280x720 at 30 frames a second",
+            "40 s of 1280x720 at 30 frames per second",
             PEER,
             {
                 PEER: lambda: to_null(path),
                 "PyAV, every frame decoded and dropped": lambda: decode(path),
-                **{f"stepline, {fps} frames a second": partial(selected, path, fps) for fps in RATES},
+                **{f"stepline, {fps} frames per second": partial(selected, path, fps) for fps in RATES},
                 **{f"the same, {fps}, not scaled": partial(selected, path, fps, scaled=False) for fps in RATES},
             },
         )

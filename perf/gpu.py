@@ -1,4 +1,4 @@
-"""The features stage on a GPU: its rate, as a share of what the slower of decoding and network allows; and training."""
+"""The features stage on a GPU: its rate, as a share of the slower of decoding and network; and training."""
 
 import os
 import tempfile
@@ -14,11 +14,11 @@ def main() -> None:
     import torch
 
     if not torch.cuda.is_available():
-        print("no GPU here: nothing is measured")
+        print("no GPU: nothing is measured")
         return
     cores = len(os.sched_getaffinity(0))
     print(
-        f"{torch.cuda.get_device_name()}, {cores} cores, {cores} videos of {LENGTH_S} s, bf16; video seconds a second"
+        f"{torch.cuda.get_device_name()}, {cores} cores, {cores} videos of {LENGTH_S} s, bf16; video seconds per second"
     )
     with tempfile.TemporaryDirectory() as name:
         measure(Path(name), cores)
@@ -27,7 +27,7 @@ def main() -> None:
 
 def measure(folder: Path, cores: int) -> None:
     """Print the table, with ``cores`` decoders."""
-    # Here, as the processes that decode import this file too.
+    # Imported here, because the decoding processes import this file too.
     import shutil
     from time import perf_counter
 

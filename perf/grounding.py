@@ -1,4 +1,4 @@
-"""Mean average precision of article grounding in both readings, against the same in plain Python, pair by pair."""
+"""Mean average precision of article grounding in both evaluations, compared with plain Python, pair by pair."""
 
 from collections import defaultdict
 from functools import partial
@@ -31,7 +31,7 @@ def segments(per_video: tuple[int, int], seed: int) -> list[Segment]:
 
 
 def plain(true: list[Segment], predicted: list[Segment], scores: list[float], reading: Reading) -> list[list[float]]:
-    """Return the average precisions of each activity; no segment repeats another, and no two scores are equal."""
+    """Return the average precisions of each activity; segments and scores must be unique."""
     used = {step for *_, step in true}
     truths, ranked = defaultdict(list), defaultdict(list)
     for segment in true:
@@ -43,7 +43,7 @@ def plain(true: list[Segment], predicted: list[Segment], scores: list[float], re
 
 
 def plain_ap(true: list[Segment], ranked: list[Segment], reading: Reading) -> list[float]:
-    """Return the average precision of an activity at each threshold, a prediction at a time."""
+    """Return the average precision of an activity at each threshold, one prediction at a time."""
     by_key = defaultdict(list)
     for number, (video, start_s, end_s, step) in enumerate(true):
         by_key[video if reading == "official" else (video, step)].append((number, start_s, end_s))

@@ -1,6 +1,6 @@
-"""Training of HiREST's joint model at the published size, beside the network's passes alone; decoding.
+"""Training of HiREST's joint model at the published size, compared with only the network's passes; decoding.
 
-With a GPU it runs there, and says seconds; without one, CPU seconds.
+It prints seconds on a GPU if there is one, otherwise CPU seconds.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from stepline.models.hirest_joint_config import JointConfig
 from stepline.models.hirest_joint_training import LOSSES, Example, Tables, mixed
 
 VIDEOS, STEPS, SAID, BATCH = 24, 5, 6, 5
-"""Videos of 240 to 340 s, the steps of each, the words of each step; this many steps give the published mixing."""
+"""Videos of 240 to 340 s; steps per video; words per step; batch size. They match the published mix of tasks."""
 EPOCH = 173 + 826 + 829
 """Published updates of an epoch."""
 UPDATES, REPEATS = 16, 3
@@ -47,7 +47,7 @@ def examples(config: JointConfig) -> list[Example]:
 
 
 def trained(model: Joint, tables: Tables) -> float:
-    """Return the seconds of an update as a fit makes it."""
+    """Return the seconds per update in a fit."""
     return fitted(
         model,
         torch.optim.AdamW(model.parameters(), fused=True),
@@ -60,7 +60,7 @@ def trained(model: Joint, tables: Tables) -> float:
 
 
 def alone(model: Joint, tables: Tables) -> float:
-    """Return the seconds of the passes of the same batches."""
+    """Return the seconds of only the passes, for the same batches."""
     first = [0, *itertools.accumulate(tables.sizes)]
     given = []
     for batch in itertools.islice(mixed(tables.sizes, BATCH, "proportional", 0), UPDATES + 1):
@@ -77,7 +77,7 @@ def main() -> None:
     config = JointConfig()
     model, tables = Joint(config).to(DEVICE).train(), Tables(examples(config), config, DEVICE)
     show(
-        f"an update, of a batch of {BATCH}",
+        f"an update with a batch of {BATCH}",
         partial(alone, model, tables),
         partial(trained, model, tables),
         repeats=REPEATS,

@@ -1,7 +1,7 @@
-"""Long-term feature banks at full size: pooling beside one read of the bank, memory, and an epoch of each head.
+"""Long-term feature banks at full size: pooling compared with reading the bank, memory, and an epoch of each head.
 
-18 recordings of 30,000 s with 2304 numbers a second are made in a scratch folder (2.5 GB) and removed. By default TF
-is left out: on a CPU an epoch of it takes hours. ``--device cuda`` measures NL and TF there.
+18 recordings of 30,000 s with 2304 numbers per second are created in a temporary folder (2.5 GB) and removed. By
+default TF is omitted: on a CPU its epoch takes hours. ``--device cuda`` measures NL and TF there.
 """
 
 import argparse
@@ -37,14 +37,14 @@ def banks_on_disk(folder: Path) -> list[np.ndarray]:
 
 
 def read(arrays: list[np.ndarray]) -> None:
-    """Add up all numbers of all banks, block by block."""
+    """Sum all numbers of all banks, block by block."""
     for rows in arrays:
         for first in range(0, SECONDS, 1200):
             rows[first : first + 1200].astype(np.float64).sum(axis=0)
 
 
 def matching(arrays: list[np.ndarray], pool: object) -> Matching:
-    """Return what the linear head is fitted on: 2,000 windows of 20 min of each recording."""
+    """Return the inputs of the linear head: 2,000 windows of 20 min of each recording."""
     parts = [pool(rows, TIMES_S, WINDOW_S) for rows in arrays]  # type: ignore[operator]
     dimension = parts[0].shape[1]
     features = np.empty((len(parts) * SAMPLES, dimension), np.float32)
@@ -54,14 +54,14 @@ def matching(arrays: list[np.ndarray], pool: object) -> Matching:
 
 
 def truth(recordings: int) -> dict[str, object]:
-    """Return steps, and labels at random."""
+    """Return steps and random labels."""
     steps = [rng.standard_normal((STEPS, DIMENSION), np.float32) / 48 for _ in range(recordings)]
     labels = rng.integers(1, STEPS + 1, recordings * SAMPLES)
     return {"owner": np.repeat(np.arange(recordings), SAMPLES), "label": labels, "steps": steps}
 
 
 def clips(recordings: int, samples: int) -> Clips:
-    """Return what the heads that attend are fitted on: the first ``samples`` windows of each recording."""
+    """Return the inputs of the attention heads: the first ``samples`` windows of each recording."""
     banks = []
     for _ in range(recordings):
         texts = Block(rng.standard_normal((TEXTS, TEXT), np.float32), rng.integers(0, TEXTS, SECONDS))
@@ -74,7 +74,7 @@ def clips(recordings: int, samples: int) -> Clips:
 
 
 def epoch(title: str, fit: object, **options: object) -> None:
-    """Print the seconds and CPU seconds of one epoch, validation included, and the most memory so far."""
+    """Print the seconds and CPU seconds of one epoch, including validation, and the peak memory so far."""
     with tempfile.TemporaryDirectory() as folder:
         start, started_s = time.monotonic(), cpu_s()
         fit(path=Path(folder, "fit"), epochs=1, seed=0, **options)  # type: ignore[operator]
@@ -83,7 +83,7 @@ def epoch(title: str, fit: object, **options: object) -> None:
 
 
 def peak_gib() -> float:
-    """Return the most memory this process has held so far, pages of mapped files among it, in GiB."""
+    """Return the peak memory of this process so far, including pages of mapped files, in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
@@ -91,8 +91,8 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--samples", type=int, default=SAMPLES, help="windows of each recording, of NL and TF")
-    parser.add_argument("--heads", default="avg,cat,nl", help="of avg, cat, nl, tf")
+    parser.add_argument("--samples", type=int, default=SAMPLES, help="windows per recording for NL and TF")
+    parser.add_argument("--heads", default="avg,cat,nl", help="comma-separated: avg, cat, nl, tf")
     args = parser.parse_args()
     heads = args.heads.split(",")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Memory of the media pass over a video of eight hours."""
+"""Memory use of the media pass over a video of eight hours."""
 
 import resource
 import sys
@@ -24,7 +24,7 @@ def measured(path: Path, wav: Path) -> Iterator[tuple[int, float]]:
 
 
 def main() -> None:
-    """Print the numbers. The video is plain, so that decoding it takes minutes; its frames are as large as any."""
+    """Print the numbers. The video has simple content, so that decoding takes minutes, but frames of normal size."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         once, listed, path = folder / "once.mp4", folder / "list.txt", folder / "long.mp4"

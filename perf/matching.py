@@ -1,4 +1,4 @@
-"""The soft ordered matching by diagonals beside the same table cell by cell, forward and backward."""
+"""The soft ordered matching by diagonals, compared with the same table cell by cell, forward and backward."""
 
 import torch
 from measure import show
@@ -11,7 +11,7 @@ COST = -torch.rand(1, SEGMENTS, QUERIES, generator=torch.Generator().manual_seed
 
 
 def by_cell(cost: Tensor) -> Tensor:
-    """Return the end of one table; ``cost``: (n, m)."""
+    """Return the last cell of one table. cost: (n, m)."""
     zero = cost.new_zeros(())
     above = [zero] * (cost.shape[1] + 1)
     for of_row in cost:
@@ -39,7 +39,7 @@ def main() -> None:
         assert cost.grad is not None
         return cost.grad
 
-    torch.testing.assert_close(diagonals(1)[0], cells(), rtol=0, atol=1e-3)  # float32 over gamma
+    torch.testing.assert_close(diagonals(1)[0], cells(), rtol=0, atol=1e-3)  # float32 rounding, divided by gamma
     calls = {
         "cell by cell": cells,
         "by diagonals": lambda: diagonals(1),

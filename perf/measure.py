@@ -6,9 +6,9 @@ from statistics import median
 
 
 def show(title: str, peer: str, calls: dict[str, Callable[[], object]], *, repeats: int = 5) -> None:
-    """Print the median CPU time of each call, in seconds, and its ratio to that of ``peer``.
+    """Print the median CPU time of each call, in seconds, and its ratio to the time of ``peer``.
 
-    The calls are run in turn, ``repeats`` times after one run that does not count. Their child processes count.
+    The calls alternate, ``repeats`` times after a warm-up run. CPU time includes child processes.
     """
     times: dict[str, list[float]] = {name: [] for name in calls}
     for repeat in range(repeats + 1):

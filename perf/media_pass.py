@@ -1,4 +1,4 @@
-"""The one pass that probes, scores and cuts out the audio, against PySceneDetect's default alone."""
+"""The pass that probes, scores and extracts the audio, compared with only PySceneDetect's default detector."""
 
 import tempfile
 from itertools import count
@@ -12,7 +12,7 @@ from scenedetect import ContentDetector, SceneManager, StatsManager, detect, ope
 from stepline.media.one_pass import decode, one_pass
 from stepline.media.process import Decoder, Limits
 
-PEER = "PySceneDetect, ContentDetector as it is by default"
+PEER = "PySceneDetect, default ContentDetector"
 LIMITS = Limits(memory_mb=2000, least_s=600, s_per_video_s=4)
 
 
@@ -27,7 +27,7 @@ def scores(path: Path) -> list[float]:
 
 
 def main() -> None:
-    """Print the table, once the scores are known to be equal."""
+    """Check that the scores are equal, then print the table."""
     with tempfile.TemporaryDirectory() as name:
         path, runs = clip(Path(name), times=3), count()
 
@@ -39,14 +39,14 @@ def main() -> None:
         one_pass(path, folder(), decoder=Decoder(LIMITS), duration_s=60)
         assert pq.read_table(Path(name, "0/scores.parquet"))["content_val"].to_pylist()[1:] == scores(path)
         show(
-            "60 s of 1280x720 at 30 frames a second; all scores equal",
+            "60 s of 1280x720 at 30 frames per second; all scores equal",
             PEER,
             {
                 PEER: lambda: detect(str(path), ContentDetector()),
                 "stepline: probe, 7 scores of every frame, audio": lambda: list(
                     decode(path, folder() / "a.wav", (), True)
                 ),
-                "the same, written, in a process that is started for it": lambda: one_pass(
+                "the same, with output files, in a new process": lambda: one_pass(
                     path, folder(), decoder=Decoder(LIMITS), duration_s=60
                 ),
             },

@@ -1,4 +1,4 @@
-"""CPU seconds of networks for a frame: what `stepline plan` forecasts from before anything is measured."""
+"""CPU seconds per frame of networks: the initial rates for the forecasts of `stepline plan`."""
 
 import time
 
@@ -14,7 +14,7 @@ NAMES = ("s3d-htstep", "timesformer-htstep", "egovlp-spacewalk")
 
 
 def main() -> None:
-    """Print the table, in seconds. One thread, random weights, one clip at a time, the faster of two."""
+    """Print the table, in seconds. One thread, random weights, one clip at a time, the faster of two runs."""
     torch.set_num_threads(1)
     random_weights.MADE["egovlp"] = lambda: egovlp.VideoTower(egovlp.Config())
     print(f"{'':24}{'clip':>8}{'frame':>8}")

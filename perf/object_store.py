@@ -1,6 +1,6 @@
-"""A bank on object storage, against plain downloads of the same bytes and against a local bank. It needs the service.
+"""A bank on object storage, compared with plain downloads of the same bytes and with a local bank. It needs a service.
 
-The service is that of AWS_ENDPOINT_URL; the bank is written below the URL that is given, and stays there.
+AWS_ENDPOINT_URL names the service. The bank is written below the given URL, and is not removed.
 """
 
 import argparse
@@ -24,7 +24,7 @@ VIDEOS, SHARDS, ROWS, DIMENSION = 100, 4, 600, 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic(FrameSpec):
-    """What is stored: random numbers."""
+    """The stored data: random numbers."""
 
     dtype: str = "float16"
 

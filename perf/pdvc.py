@@ -1,6 +1,6 @@
-"""Updates and decoding of PDVC at the published size, beside the same network on ``grid_sample``; those of ProcNet.
+"""Updates and decoding of PDVC at the published size, compared with the same network on ``grid_sample``; also ProcNet.
 
-With a GPU it runs there, and says seconds and kernels; without one, CPU seconds and operators.
+It prints seconds and kernels on a GPU if there is one, otherwise CPU seconds and operators.
 """
 
 import time
@@ -22,7 +22,7 @@ from stepline.models.pdvc_config import PdvcConfig
 from stepline.models.procnet import ProcNet, ProcNetConfig
 
 DIMENSION, WORDS, SEGMENTS, SAID = 3072, 1607, 8, 12
-"""PDVC's features of YouCook2, its vocabulary, and a video's mean number of segments; words of a sentence."""
+"""The dimension of features and the vocabulary of YouCook2; the mean segments per video; words per sentence."""
 FITS = {"YouCook2": 840, "Tasty": 2998}
 EPOCHS = 30
 STEPS = 100
@@ -44,7 +44,7 @@ class Counted(TorchDispatchMode):
 
 
 class GridAttention(DeformableAttention):
-    """Deformable attention as implementations without a kernel of their own have it: one ``grid_sample`` per level."""
+    """Deformable attention as implemented without a custom kernel: one ``grid_sample`` per level."""
 
     def forward(self, query: Tensor, view: View, rows: Tensor, levels: Levels) -> Tensor:
         """Return what ``DeformableAttention`` returns."""
@@ -60,7 +60,7 @@ class GridAttention(DeformableAttention):
 
 
 class GridCaptions(CaptionHead):
-    """The caption head, whose rows are read in the same way."""
+    """The caption head, which reads rows in the same way."""
 
     def _read(self, locations: Tensor, seen: Seen) -> Tensor:
         videos = seen.rows.view(int(seen.first.max()) // int(seen.levels.lengths.sum()) + 1, -1, seen.rows.shape[1])
@@ -105,7 +105,7 @@ def batch(size: int) -> Batch:
 
 
 def update(network: Pdvc, videos: Batch) -> Callable[[], None]:
-    """Return what learns from a batch."""
+    """Return a function that computes an update from a batch."""
     adam = torch.optim.Adam(network.parameters(), lr=5e-5, weight_decay=1e-4, fused=True)
 
     def learn() -> None:
@@ -118,7 +118,7 @@ def update(network: Pdvc, videos: Batch) -> Callable[[], None]:
 
 
 def launches(call: Callable[[], None]) -> int:
-    """Return the kernels that a call starts, without a GPU its operators."""
+    """Return the number of kernels that a call launches, or without a GPU its operators."""
     call()
     if DEVICE == "cpu":
         with Counted() as counted:
@@ -130,7 +130,7 @@ def launches(call: Callable[[], None]) -> int:
 
 
 def same(first: Pdvc, second: Pdvc) -> None:
-    """Raise AssertionError where two networks differ by more than rounding."""
+    """Raise AssertionError if two networks differ by more than rounding."""
     with torch.no_grad():
         for network in (first, second):
             network.eval()

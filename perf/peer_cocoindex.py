@@ -1,7 +1,7 @@
-"""The features of ``reruns.py`` by CocoIndex: an app that declares a file for each video and network.
+"""The features of ``reruns.py`` with CocoIndex: an app that declares a file for each video and network.
 
-``cocoindex update peer_cocoindex.py`` makes the folder ``vectors`` what the folder ``videos`` and the networks, the
-modules ``net_<name>`` of the variable NETWORKS, say.
+``cocoindex update peer_cocoindex.py`` updates the folder ``vectors`` from the folder ``videos`` and the networks. The
+networks are the modules ``net_<name>`` of the variable NETWORKS.
 """
 
 import io
@@ -19,7 +19,7 @@ NETWORKS = {name: import_module(f"net_{name}").network for name in os.environ["N
 
 @coco.fn(memo=True)
 def describe(file: localfs.File, target: localfs.DirTarget, networks: tuple[str, ...]) -> None:
-    """Declare the vectors of a video: of each 25th frame, as 112 x 112 pixels."""
+    """Declare the vectors of a video, from every 25th frame at 112 x 112 pixels."""
     pictures = []
     with av.open(str(file.file_path.resolve())) as container:
         for index, frame in enumerate(container.decode(video=0)):
@@ -34,7 +34,7 @@ def describe(file: localfs.File, target: localfs.DirTarget, networks: tuple[str,
 
 @coco.fn
 async def main() -> None:
-    """Describe each video of the folder."""
+    """Compute the features of each video in the folder."""
     target = await coco.use_mount(localfs.declare_dir_target, Path("vectors"))
     await coco.mount_each(describe, localfs.walk_dir(Path("videos")).items(), target, tuple(NETWORKS))
 

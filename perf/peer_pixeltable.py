@@ -1,7 +1,7 @@
-"""The features of ``reruns.py`` by Pixeltable: a table of videos, a view of their frames, a computed column a network.
+"""The features of ``reruns.py`` with Pixeltable: a table of videos, a view of frames, a computed column per network.
 
-``sync [NETWORK ...] [--recompute NETWORK]`` makes the tables what the folder ``videos`` holds; ``read FILE`` writes
-the vectors as an npz. The networks are the modules ``net_<name>``.
+``sync [NETWORK ...] [--recompute NETWORK]`` updates the tables from the folder ``videos``; ``read FILE`` writes the
+vectors as an npz. The networks are the modules ``net_<name>``.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pixeltable.functions.video import frame_iterator
 
 
 def sync(networks: list[str], recompute: str | None) -> None:
-    """Bring the tables up to date. Pixeltable does not look at folders: which files are new is for its user to find."""
+    """Update the tables. Pixeltable does not watch folders, so this function finds the new files."""
     columns = {"name": pxt.String, "video": pxt.Video, "mtime_ns": pxt.Int, "sha256": pxt.String}
     videos: Any = pxt.create_table("videos", columns, if_exists="ignore")
     frames: Any = pxt.create_view("frames", videos, iterator=frame_iterator(videos.video, fps=1), if_exists="ignore")
@@ -60,7 +60,7 @@ def read(file: Path) -> None:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers(dest="command", required=True)
     synced = commands.add_parser("sync")

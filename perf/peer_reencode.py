@@ -1,4 +1,4 @@
-"""The steps of v-iashin/video_features (a2f61b7), stated anew: re-encode, read all, scale all, one stack at a time."""
+"""The steps of v-iashin/video_features (a2f61b7): re-encode, read all, scale all, one stack at a time."""
 
 from pathlib import Path
 

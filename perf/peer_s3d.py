@@ -1,4 +1,4 @@
-"""S3D with convolutions, maxima and means in three dimensions, as it is published, and BatchNorm on its own."""
+"""The published S3D: three-dimensional convolutions and pooling, with separate BatchNorm."""
 
 from pathlib import Path
 from unittest.mock import patch
@@ -28,11 +28,11 @@ class Published(nn.Module):
 
 
 def maxima(x: Tensor, kernel: Kernel, stride: Kernel) -> Tensor:
-    """Return the maxima of windows."""
+    """Return the max-pooled windows."""
     padding = tuple(size // 2 if step == 1 else 0 for size, step in zip(kernel, stride, strict=True))
     return max_pool3d(x, kernel, stride, padding, ceil_mode=True)
 
 
 def weighted(self: Gating, x: Tensor) -> Tensor:
-    """Return ``x`` with its channels weighted by means."""
+    """Return ``x`` with its channels gated by their means."""
     return x * torch.sigmoid(self.fc(x.mean((2, 3, 4))))[:, :, None, None, None]

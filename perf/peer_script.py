@@ -1,4 +1,4 @@
-"""What a good script does: PyAV in a worker of a DataLoader, frames chosen by their times, a network on batches.
+"""A good script: PyAV in a DataLoader worker, frames selected by time, a network on batches.
 
 One pass over the video for each network.
 """
@@ -19,7 +19,7 @@ Prepare = Callable[[av.VideoFrame], np.ndarray]
 
 
 def square() -> Prepare:
-    """Return what cuts out the largest square and scales it to 224 x 224, straight from the decoder's picture."""
+    """Return a function that crops the largest square of a decoded frame and scales it to 224 x 224."""
     graphs: list[av.filter.Graph] = []
     scaler = av.video.reformatter.VideoReformatter()
 
@@ -38,7 +38,7 @@ def square() -> Prepare:
 
 
 def pil(frame: av.VideoFrame) -> np.ndarray:
-    """Scale the short side to 224 with PIL, and cut out the middle."""
+    """Scale the short side to 224 with PIL, and crop the centre."""
     image = frame.to_image()
     width = 224 * image.width // image.height
     left = round((width - 224) / 2)
@@ -52,7 +52,7 @@ class Clips(IterableDataset):
         self.path, self.spec, self.prepare = path, spec, prepare
 
     def pictures(self) -> Iterator[np.ndarray]:
-        """Yield the picture of each time k / fps."""
+        """Yield the preprocessed frame at each time k / fps."""
         with av.open(str(self.path)) as container:
             stream = container.streams.video[0]
             stream.codec_context.thread_count = 1

@@ -1,4 +1,4 @@
-"""From decoded frames to networks' pictures, by the steps of every preset, against PIL scaling the same frames."""
+"""Preprocessing of decoded frames with the steps of every preset, compared with PIL scaling the same frames."""
 
 import tempfile
 from collections.abc import Callable
@@ -47,20 +47,20 @@ def antialiased(frame: DecodedFrame) -> None:
 
 
 def all_at_once(frame: DecodedFrame) -> None:
-    """Take every preset's steps, the shared ones once."""
+    """Apply every preset's steps, shared steps once."""
     pictures = Pictures(frame)
     for steps in chains():
         pictures.after(steps)
 
 
 def one_by_one(frame: DecodedFrame) -> None:
-    """Take every preset's steps, each from the decoded frame."""
+    """Apply every preset's steps, each from the decoded frame."""
     for steps in chains():
         picture(frame, steps)
 
 
 def of_all(shown: list[DecodedFrame], work: Callable[[DecodedFrame], object]) -> None:
-    """Do the work on each frame."""
+    """Return a call that processes each frame."""
     for frame in shown:
         work(frame)
 

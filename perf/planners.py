@@ -1,4 +1,4 @@
-"""Updates of the planners from windows in memory, beside a loader that reads a video's file for each window."""
+"""Updates of the planners from windows in memory, compared with a loader that reads a video's file for each window."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -27,14 +27,14 @@ from stepline.models.plan_loss import balanced_loss, plan_loss
 from stepline.models.planners import MlpPlanner, TransformerPlanner
 
 VIDEOS, SECONDS, STEPS, DIMENSION, ACTIONS, HORIZON = 64, 128, 10, 768, 122, 3
-"""A video has as many seconds as OpenEvent's have on average."""
+"""A video has OpenEvent's average length."""
 
 Batch = tuple[Tensor, Tensor]
 Update = Callable[[Batch], object]
 
 
 class Files(Dataset[Batch]):
-    """Windows as they are loaded elsewhere: the video's file is read for each, and its rows are taken one by one."""
+    """The usual loading of windows: the video's file is read for each window, and rows are copied one by one."""
 
     def __init__(self, folder: Path, cut: list[Window], pool: list[str]) -> None:
         self.folder, self.cut, self.pool = folder, cut, pool
@@ -53,7 +53,7 @@ class Files(Dataset[Batch]):
 
 
 def made(folder: Path) -> tuple[Files, Samples]:
-    """Return the same windows twice, of features that are written below ``folder``."""
+    """Return the same windows from both loaders, with features that are written below ``folder``."""
     random, pool = np.random.default_rng(0), [f"action {number}" for number in range(ACTIONS)]
     videos = []
     for number in range(VIDEOS):
@@ -85,7 +85,7 @@ def planners(text: Tensor) -> Iterator[tuple[str, int, Update]]:
 
 
 def update(loss: Callable[[Tensor, Tensor], Tensor], optimiser: torch.optim.Optimizer) -> Update:
-    """Return what learns from a batch."""
+    """Return a function that computes an update from a batch."""
 
     def learn(batch: Batch) -> None:
         optimiser.zero_grad()
@@ -96,7 +96,7 @@ def update(loss: Callable[[Tensor, Tensor], Tensor], optimiser: torch.optim.Opti
 
 
 def on_gpu(samples: Samples) -> None:
-    """Print the seconds of 100 updates of each planner on a GPU, after one that does not count."""
+    """Print the seconds of 100 updates of each planner on a GPU, after a warm-up."""
     text = samples.text.cuda()
     for name, size, learn in planners(text):
         batch = samples.observations(slice(size)).cuda(), samples.labels[:size].cuda()

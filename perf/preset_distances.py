@@ -1,7 +1,7 @@
-"""How far each preset is from the same one as it was released, on real clips: a Markdown table.
+"""The differences between each preset and its ``-as-released`` variant, on real clips: a Markdown table.
 
-Times: how much later the released one's frames are, mean over all rows. Pictures and vectors are of the first rows of
-each clip; vectors are of networks that are filled by the recipe of ``--parity``, as the small ones are.
+Times: the mean delay of the released variant's frames over all rows. Pictures and vectors are from the first rows of
+each clip; vectors are from networks that are filled by the recipe of ``--parity``.
 """
 
 import argparse
@@ -27,13 +27,13 @@ from stepline.spec import ClipSpec
 
 ROWS = 2
 LISTED = [(0.0, 5.0), (2.0, 10.0)]
-"""The clips of presets that describe listed ones."""
+"""The clips for presets that use listed clips."""
 SUFFIX = "-as-released"
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a network sees of a clip. t_s: (N, T), nan where it sees zeros; clips: (ROWS, T, H, W, 3), [0, 255]."""
+    """The input of a network for a clip. t_s: (N, T), NaN for zero padding; clips: (ROWS, T, H, W, 3), [0, 255]."""
 
     t_s: NDArray[np.float64]
     clips: NDArray[np.float32]
@@ -41,7 +41,7 @@ class Seen:
 
 
 def seen(path: Path, timeline: Timeline, spec: ClipSpec) -> Seen:
-    """Return the times of all rows, and the pictures of the first."""
+    """Return the times of all rows, and the frames of the first rows."""
     frames = rows(spec, timeline, listed=LISTED).frames
     first = frames[:ROWS]
     wanted = np.unique(first[first != OUTSIDE])
@@ -54,7 +54,7 @@ def seen(path: Path, timeline: Timeline, spec: ClipSpec) -> Seen:
 
 
 def filled(parity: Path, folder: Path) -> dict[str, dict[str, Path]]:
-    """Write checkpoints that the recipe fills, and return the files of each architecture that has them."""
+    """Write checkpoints with weights from the recipe, and return the files of each architecture with a recipe."""
     files = {}
     for name, file, config, prefix in (
         ("s3d", "s3d_howto100m.pth", "", ""),

@@ -1,4 +1,4 @@
-"""A network of one's own that is never run, and EVA-CLIP's text tower with random weights beside it."""
+"""A custom network that is never run, and EVA-CLIP's text tower with random weights."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,7 +37,7 @@ TEXT = TextSpec(
 
 
 def load(_spec: ClipSpec, _files: Mapping[str, Path]) -> torch.nn.Module:
-    """Return nothing that could be run."""
+    """Return a network that cannot be run."""
     return torch.nn.Identity()
 
 

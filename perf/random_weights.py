@@ -1,4 +1,4 @@
-"""The families' own networks with random weights, made once: a family for the registry."""
+"""The families' networks with random weights, created once: a family for the registry."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -11,7 +11,7 @@ from stepline.spec import ClipSpec
 
 
 def scaled() -> torch.nn.Module:
-    """Return S3D with weights by which its output neither vanishes nor ignores its input."""
+    """Return S3D with weights for which its output neither vanishes nor ignores its input."""
     network = s3d.S3D("mixed_5c").requires_grad_(False)
     for name, parameter in network.named_parameters():
         if ".conv" in f".{name}" and parameter.dim() > 1:
@@ -20,7 +20,7 @@ def scaled() -> torch.nn.Module:
 
 
 def filled(network: torch.nn.Module) -> torch.nn.Module:
-    """Return a network that has no memory for its parameters, with some."""
+    """Replace the meta parameters of a network with uninitialised ones on the CPU, and return it."""
     for module in network.modules():
         for name, parameter in module.named_parameters(recurse=False):
             setattr(module, name, torch.nn.Parameter(torch.empty_like(parameter, device="cpu")))

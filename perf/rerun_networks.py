@@ -1,6 +1,6 @@
-"""Three cheap networks: each a function that all systems of ``reruns.py`` run by the same lines.
+"""Three cheap networks: each is a function whose source all systems of ``reruns.py`` share.
 
-Pictures are (n, 112, 112, 3) float32 RGB in [0, 1]. Each call leaves a line in the file of the variable CALLS.
+Pictures are (n, 112, 112, 3) float32 RGB in [0, 1]. Each call appends a line to the file that the variable CALLS names.
 """
 
 import inspect
@@ -25,7 +25,7 @@ def a(pictures: "Floats") -> "Floats":
 
 
 def b(pictures: "Floats") -> "Floats":
-    """Return (n, 128): the mean over places of a layer of random convolutions."""
+    """Return (n, 128): the spatial mean of a layer of random convolutions."""
     import os
 
     import numpy as np
@@ -47,15 +47,15 @@ def c(pictures: "Floats") -> "Floats":
 
 
 def lines(name: str) -> str:
-    """Return the lines of a network, as the function ``vectors``."""
+    """Return the source of a network, the function ``vectors``."""
     return inspect.getsource(globals()[name]).replace(f"def {name}(", "def vectors(")
 
 
 def changed(lines: str) -> str:
-    """Return the lines of network b with other kernels."""
+    """Return the source of network b with different kernels."""
     return lines.replace("default_rng(0)", "default_rng(1)")
 
 
 def commented(lines: str) -> str:
-    """Return the lines of network b with a comment more."""
+    """Return the source of network b with an additional comment."""
     return lines.replace("    kernels", "    # Kernels without weights to load.\n    kernels")

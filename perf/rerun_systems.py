@@ -1,4 +1,4 @@
-"""The systems of ``reruns.py``: how each is installed, told what to compute, run and read."""
+"""The systems of ``reruns.py``: how each is installed, configured, run and read."""
 
 import os
 import shutil
@@ -18,12 +18,12 @@ from stepline.spec import digest
 
 HERE = Path(__file__).resolve().parent
 PACKAGES = ("av==18.1.0", "numpy==2.4.6", "pillow==13.0.0")
-"""What the peers read videos and compute with: the versions of ``constraints.txt``."""
+"""The packages with which the peers read videos and compute, in the versions of ``constraints.txt``."""
 
 
 @dataclass(frozen=True)
 class State:
-    """What the systems are to describe. videos: the source of each, by file name. networks: the lines of each."""
+    """The input of the systems. videos: the source file of each, by file name. networks: the source code of each."""
 
     videos: Mapping[str, Path]
     networks: Mapping[str, str]
@@ -33,7 +33,7 @@ class State:
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """One system at work. packages: of its environment. run: the command that brings the features up to date."""
+    """A system. packages: of its environment. run: returns the command that updates the features."""
 
     title: str
     packages: tuple[str, ...]
@@ -46,7 +46,7 @@ class System:
 
 @dataclass
 class Place:
-    """Where a system works: its folder, its environment and what it has last been given."""
+    """The workplace of a system: its folder, its environment and its last input."""
 
     system: System
     folder: Path
@@ -54,7 +54,7 @@ class Place:
     state: State = field(default_factory=lambda: State({}, {}))
 
     def give(self, state: State) -> None:
-        """Make the folder's videos and networks those of ``state``."""
+        """Write the videos and networks of ``state`` into the folder."""
         (self.folder / "videos").mkdir(parents=True, exist_ok=True)
         for name in self.state.videos.keys() - state.videos.keys():
             (self.folder / "videos" / name).unlink()
@@ -71,7 +71,7 @@ class Place:
         self.state = state
 
     def call(self, command: list[str | Path]) -> None:
-        """Run a command in the folder; raise RuntimeError with the end of its output where it fails."""
+        """Run a command in the folder; raise RuntimeError with the end of its output if it fails."""
         known = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         own = {
             "PATH": f"{self.bin}:{known['PATH']}",
@@ -174,7 +174,7 @@ def network(frames: Batch[PIL.Image.Image]) -> Batch[pxt.Array[(DIMENSION,), pxt
 
 
 def cocoindex() -> System:
-    """Return CocoIndex. A network is one function, so that a change in any line of it is seen."""
+    """Return CocoIndex. A network is one function, so that a change in any of its lines is detected."""
 
     def vectors(place: Place, _: State) -> dict[str, NDArray[Any]]:
         return {path.stem: np.load(path) for path in (place.folder / "vectors").iterdir()}
@@ -190,7 +190,7 @@ def cocoindex() -> System:
 
 
 def environment(folder: Path, system: System) -> Path:
-    """Make a system's environment where it is not there yet, and return its folder of programs."""
+    """Create a system's environment if it does not exist, and return its folder of programs."""
     made = folder / digest(" ".join(system.packages))
     if not (made / "made").exists():
         uv = Path(sys.executable).with_name("uv")

@@ -1,4 +1,4 @@
-"""The videos of ``reruns.py``, which ffmpeg makes."""
+"""The videos of ``reruns.py``, generated with ffmpeg."""
 
 from itertools import chain
 from pathlib import Path
@@ -9,7 +9,7 @@ X264 = ("-c:v", "libx264", "-preset", "veryfast", "-crf", "23", "-pix_fmt", "yuv
 
 
 def clips(folder: Path, n: int) -> list[Path]:
-    """Make ``n`` videos of 10 s, 640 x 360 at 25 frames a second with sound, where they are not there yet."""
+    """Create ``n`` videos of 10 s, 640 x 360 at 25 fps with audio, unless they exist."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{i:03}.mp4" for i in range(n)]
     for i, path in enumerate(paths):
@@ -24,7 +24,7 @@ def clips(folder: Path, n: int) -> list[Path]:
 
 
 def joined(folder: Path, n: int) -> list[Path]:
-    """Make ``n`` videos of 10 min where they are not there: 15 clips, four times, each video begins with another."""
+    """Create ``n`` videos of 10 min unless they exist: 15 clips, four times; each video begins with another clip."""
     folder.mkdir(parents=True, exist_ok=True)
     parts = clips(folder.parent / "clips", 15)
     paths = [folder / f"{i:03}.mp4" for i in range(n)]

@@ -1,8 +1,8 @@
-"""What a rerun costs after each kind of change, beside Pixeltable and CocoIndex: the same videos, frames and networks.
+"""The cost of a rerun after each kind of change, compared with Pixeltable and CocoIndex on equal inputs.
 
-All systems run on one core, each in an environment of its own that is made here with uv, one after the other after
-each change. CPU time is that of all their processes, Pixeltable's Postgres among them. Vectors are compared with those
-of PyAV alone.
+All systems run on one core, each in its own environment, which is created here with uv. After each change they run one
+after the other. CPU time includes all their processes, also Pixeltable's Postgres. Vectors are compared with those of
+plain PyAV.
 """
 
 import argparse
@@ -31,16 +31,16 @@ from rerun_systems import Place, State, System, cocoindex, environment, pixeltab
 from rerun_videos import clips, joined
 
 TOLERANCE = 1e-3
-"""How far a value may be off, as a part of the largest: float16, as Stepline stores, is off by up to 0.0005."""
+"""The allowed error of a value, relative to the largest: float16, as stored by Stepline, has errors up to 0.0005."""
 SUBREAPER = 36
-"""Linux's PR_SET_CHILD_SUBREAPER: what the systems leave behind becomes a child of this process, and counts."""
+"""Linux's PR_SET_CHILD_SUBREAPER: processes that the systems leave running become children of this one, and count."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """A set of videos. make: a folder and a number -> so many files. n: how many there are at first.
+    """A set of videos. make: creates a number of files in a folder. n: the initial number.
 
-    events: how many of ``events`` are measured. options: further keys of Stepline's configuration.
+    events: the number of ``events`` that are measured. options: further keys of Stepline's configuration.
     """
 
     make: Callable[[Path, int], list[Path]]
@@ -54,12 +54,12 @@ SIZES = {
     "long": Size(make=joined, n=4, events=3),
     "shards": Size(make=clips, n=64, events=3, options={"shard_hours": 0.0036}),
 }
-"""16 clips of 10 s; 4 videos of 10 min; 64 clips, of which about 8 make a shard of Stepline's."""
+"""16 clips of 10 s; 4 videos of 10 min; 64 clips, about 8 per Stepline shard."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One system after one change. frames: given to all networks. wrong: in a few words, "" where all is right."""
+    """One system after one change. frames: passed to all networks. wrong: a short text, "" if everything is right."""
 
     cpu_s: float
     wall_s: float
@@ -68,7 +68,7 @@ class Measured:
 
 
 def events(n: int, files: list[Path]) -> dict[str, Callable[[State], State]]:
-    """Return what happens, in order. files: of the n first videos, of one that comes and of one in another's place."""
+    """Return the events, in order. files: the n first videos, an added video and a replacement."""
 
     def videos(state: State, **given: Path | None) -> State:
         all_ = {**state.videos, **{f"{name}.mp4": path for name, path in given.items()}}
@@ -98,7 +98,7 @@ BY_HAND = "recomputed by hand"
 
 @cache
 def pictures(file: Path) -> NDArray[np.float32]:
-    """Return the (T, 112, 112, 3) pictures of each 25th frame, decoded from scratch."""
+    """Return every 25th frame as (T, 112, 112, 3), decoded from scratch."""
     with av.open(str(file)) as container:
         kept = [
             np.asarray(frame.to_image().resize((112, 112)))
@@ -110,7 +110,7 @@ def pictures(file: Path) -> NDArray[np.float32]:
 
 @cache
 def expected(file: Path, network: str) -> NDArray[np.float32]:
-    """Return what a network's lines give for a video."""
+    """Return the vectors of a video from a network's source code."""
     names: dict[str, Any] = {}
     exec(network, names)
     os.environ["CALLS"] = os.devnull
@@ -119,7 +119,7 @@ def expected(file: Path, network: str) -> NDArray[np.float32]:
 
 
 def wrong(found: Mapping[str, NDArray[Any]], state: State) -> str:
-    """Return in a few words what of the vectors is not as computed from scratch, "" where all are right."""
+    """Return a short description of vectors that differ from those computed from scratch, "" if all are right."""
     wanted = {
         f"{video} {name}": (file, ast.unparse(ast.parse(network)))
         for video, file in state.videos.items()
@@ -135,7 +135,7 @@ def wrong(found: Mapping[str, NDArray[Any]], state: State) -> str:
 
 
 def measured(place: Place, state: State) -> Measured:
-    """Bring one system up to date and look at what it made."""
+    """Update one system and check its results."""
     place.give(state)
     calls = place.folder / "calls"
     calls.write_text("")
@@ -157,14 +157,14 @@ def spent(call: Callable[[], object]) -> tuple[float, float]:
 
 
 def used_s() -> float:
-    """Return the CPU time so far of all processes that descend from this one, ended or not."""
+    """Return the CPU time so far of all descendants of this process, including ended ones."""
     reap()
     ended = getrusage(RUSAGE_CHILDREN)
     return ended.ru_utime + ended.ru_stime + sum(descendants().values()) / os.sysconf("SC_CLK_TCK")
 
 
 def reap() -> None:
-    """Let go of processes that have ended."""
+    """Reap processes that have ended."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -173,7 +173,7 @@ def reap() -> None:
 
 
 def descendants() -> dict[int, int]:
-    """Return the ticks of each process that descends from this one, those of its ended children included."""
+    """Return the CPU ticks of each descendant of this process, including its ended children."""
     parents, ticks = {}, {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -190,7 +190,7 @@ def descendants() -> dict[int, int]:
 
 
 def series(systems: list[tuple[System, Path]], folder: Path, size: Size, files: list[Path]) -> dict[str, list[Any]]:
-    """Return what each system took for each event; None where the event is not for it."""
+    """Return the cost of each event for each system; None if the event does not apply to it."""
     places = []
     for i, (system, programs) in enumerate(systems):
         (folder / str(i)).mkdir(parents=True)
@@ -210,7 +210,7 @@ def series(systems: list[tuple[System, Path]], folder: Path, size: Size, files: 
 
 
 def cell(runs: list[Measured | None]) -> str:
-    """Return CPU seconds, those of all series; seconds, the least; frames; whether it is right."""
+    """Return a cell of the table: CPU seconds of all series, minimal seconds, frames, and whether it is right."""
     kept = [run for run in runs if run]
     if not kept:
         return ""

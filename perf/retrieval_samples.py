@@ -1,4 +1,4 @@
-"""Retrieval samples in closed form, against trying every frame as the query."""
+"""Retrieval samples in closed form, compared with trying every frame as the query."""
 
 import itertools
 import random
@@ -12,7 +12,7 @@ MIN_DISTANCE, BOUNDARY = 899, 449
 
 
 def made_up(n_segments: int) -> Release:
-    """Return a recording with as many segments as a long one has, between half a second and 15 minutes long."""
+    """Return a recording with as many segments as a long recording, from half a second to 15 minutes long."""
     rng, segments, at = random.Random(0), [], 0
     for number in range(n_segments):
         end = at + int(10 ** rng.uniform(1.2, 4.4))

@@ -1,4 +1,4 @@
-"""S3D as extraction runs it, beside the published network with one clip at a time: 4 clips of 16 frames, 224 x 224."""
+"""S3D as in extraction, compared with the published network, one clip at a time: 4 clips of 16 frames, 224 x 224."""
 
 import tempfile
 from pathlib import Path
@@ -17,7 +17,7 @@ CLIPS = 4
 
 
 def main() -> None:
-    """Print the table. One thread: those that wait for others would count."""
+    """Print the table. One thread, because waiting threads would count as CPU time."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         weights = s3d_weights(Path(name))

@@ -1,6 +1,6 @@
-"""A question to a loaded search of as many videos as HiREST ranks, beside one product of their rows and its order.
+"""A query to a loaded search over as many videos as HiREST ranks, compared with one sorted product of their rows.
 
-All by one thread, as ``Searcher.ask`` asks of torch. And a question at the prompt beside a process for each question.
+All use one thread, like torch in ``Searcher.ask``. Also, a query at the prompt is compared with one process per query.
 """
 
 import json
@@ -33,7 +33,7 @@ VERB = Namespace(configfile=None, dataset="mine", backbone=None, top=10, window=
 
 
 def pipeline() -> Pipeline:
-    """Return a data set of addresses, in this folder, with a store of random rows of each video."""
+    """Return a data set of URLs, in this folder, with a store of random rows for each video."""
     names = [f"v{number:04d}" for number in range(VIDEOS)]
     write_text("list.csv", "video,url\n" + "".join(f"{name},https://example.org/{name}.mp4\n" for name in names))
     mine = {"kind": "list", "videos": "list.csv", "backbones": ["random"]}

@@ -1,4 +1,4 @@
-"""SODA-D of many videos at once, against the same in plain Python, pair by pair."""
+"""SODA-D of many videos at once, compared with plain Python, pair by pair."""
 
 from itertools import pairwise
 
@@ -28,7 +28,7 @@ def plain(gt: list[Video], pred: list[Video]) -> list[float]:
 
 
 def plain_f1(gt: Video, pred: Video) -> float:
-    """Return SODA-D's F1 of a video by the table of Eq. 5, a cell at a time."""
+    """Return SODA-D's F1 of a video from the table of Eq. 5, one cell at a time."""
     above = [0.0] * (len(pred) + 1)
     for start, end in gt:
         row = [0.0]

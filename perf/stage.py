@@ -1,4 +1,4 @@
-"""The features stage on one video, as its job runs it, with random weights or without a network."""
+"""The features stage on one video, as in its job, with random weights or without a network."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,12 +19,12 @@ from stepline.spec import ClipSpec
 LIMITS = Limits(memory_mb=2000, least_s=3600, s_per_video_s=4)
 FAMILIES["stand_in"] = "stand_in"
 FOUR = ("s3d-htstep", "timesformer-htstep", "internvideo-seconds", "eva_clip-hirest")
-"""Presets at 16, 8, 1 and 1 frames a second."""
+"""Presets at 16, 8, 1 and 1 frames per second."""
 _runs = count()
 
 
 def stand_in(name: str) -> ClipSpec:
-    """Return a preset with the mean of the pixels in the place of its network."""
+    """Return a preset with the mean of the pixels instead of its network."""
     return replace(presets()[name], architecture="stand_in", weights=(), dimension=3, dtype="float32")
 
 
@@ -39,7 +39,7 @@ def s3d_weights(folder: Path) -> Path:
 def extracted(
     videos: Sequence[Path], folder: Path, specs: Sequence[ClipSpec], weights: Sequence[Path] = (), *, decoders: int = 1
 ) -> list[Bank]:
-    """Run the stage for ``specs`` in one pass, with nothing there before, and return their features."""
+    """Run the stage for ``specs`` in one pass, without earlier results, and return their features."""
     out = folder / f"run{next(_runs)}"
     out.mkdir()
     records = [

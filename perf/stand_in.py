@@ -1,4 +1,4 @@
-"""A network that costs next to nothing: the means of a clip's channels. What is left is the way to it."""
+"""A network with almost no cost, the means of a clip's channels, to measure the path to the network."""
 
 from collections.abc import Mapping
 from pathlib import Path

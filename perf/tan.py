@@ -1,8 +1,8 @@
-"""Training of MT+BCE at the published width, beside the network's passes alone; inference, blob detection, ordering.
+"""Training of MT+BCE at the published width, compared with only the network's passes; also inference, blobs, ordering.
 
-With a GPU it runs there, and says seconds; without one, CPU seconds. Rows are read from a memory-mapped file of
-float16, as a bank has them. A batch is of 8 videos of 200 to 600 s, fewer than the 128 that TAN trains on: an update
-has that many more of the same parts, and the optimiser's share is smaller.
+It prints seconds on a GPU if there is one, otherwise CPU seconds. Rows are read from a memory-mapped float16
+file, as in a bank. A batch has 8 videos of 200 to 600 s, where TAN uses 128: a larger update has proportionally more of
+the same work, and a smaller share of the optimiser.
 """
 
 import itertools
@@ -24,7 +24,7 @@ from stepline.models.step_grounding_training import Batches
 from stepline.models.tan_config import StepGroundingConfig
 
 VIDEOS, BATCH, STEPS, ARTICLES = 24, 8, 11, 433
-"""Videos here, those of a batch, the steps of an article, and articles of the taxonomy."""
+"""Videos, videos per batch, steps per article, and articles of the taxonomy."""
 LISTED = 17472
 """Videos of the released training split."""
 UPDATES, REPEATS = 4, 3
@@ -33,7 +33,7 @@ LONGEST, MOST = 1200, 35
 
 
 def videos(config: StepGroundingConfig, folder: Path) -> list[GroundedVideo]:
-    """Return videos whose rows are views of one file, each with an article of its own and six segments."""
+    """Return videos whose rows are views of one file, each with its own article and six segments."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(200, 601, VIDEOS)
     bank = np.lib.format.open_memmap(folder / "bank.npy", "w+", np.float16, (lengths.sum(), config.feature_dim))
@@ -55,13 +55,13 @@ def videos(config: StepGroundingConfig, folder: Path) -> list[GroundedVideo]:
 
 
 def trained(model: StepGrounding, batches: Batches) -> float:
-    """Return the seconds of an update as a fit makes it."""
+    """Return the seconds per update in a fit."""
     optimiser = torch.optim.AdamW(model.parameters(), fused=True)
     return fitted(model, optimiser, partial(batches.losses, model), batches.drawn(BATCH, 0), UPDATES)
 
 
 def alone(model: StepGrounding, batches: Batches) -> float:
-    """Return the seconds of the passes of the same batches."""
+    """Return the seconds of only the passes, for the same batches."""
     drawn = itertools.islice(batches.drawn(BATCH, 0), UPDATES + 1)
     given = [[batches.given(part) for part in batches.parts(batch)] for batch in drawn]
     return passes(model, [lambda parts=parts: (model.loss(*part) for part in parts) for parts in given])
@@ -78,7 +78,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         batches = Batches(videos(config, Path(folder)), Sentences([*sentences], DEVICE), config.positions)
         show(
-            f"an update, of a batch of {BATCH}",
+            f"an update with a batch of {BATCH}",
             partial(alone, model, batches),
             partial(trained, model, batches),
             repeats=REPEATS,

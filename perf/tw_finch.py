@@ -1,4 +1,4 @@
-"""TW-FINCH of a recording of nine hours, against one matrix product of all its rows with all its rows."""
+"""TW-FINCH of a recording of nine hours, compared with one matrix product of all pairs of its rows."""
 
 import resource
 
@@ -11,7 +11,7 @@ ROWS, DIMENSION, SEGMENTS, BLOCK = 34_000, 768, 75, 1024
 
 
 def walk() -> np.ndarray:
-    """Return (n, D) features of scenes of about a minute, near each other in time as in a film."""
+    """Return (n, D) features of scenes of about a minute, which recur nearby in time, as in a film."""
     rng = np.random.default_rng(0)
     scenes = 0.2 * np.cumsum(rng.standard_normal((ROWS // 60, DIMENSION), np.float32), axis=0)
     noise = 0.3 * rng.standard_normal((ROWS, DIMENSION), np.float32)
@@ -20,7 +20,7 @@ def walk() -> np.ndarray:
 
 
 def product(features: np.ndarray) -> None:
-    """Multiply all rows with all rows in float64, block by block, and keep nothing."""
+    """Multiply all pairs of rows in float64, block by block, without storing the result."""
     rows = features.astype(np.float64)
     for first in range(0, ROWS, BLOCK):
         for second in range(0, ROWS, BLOCK):
@@ -28,7 +28,7 @@ def product(features: np.ndarray) -> None:
 
 
 def peak_mib() -> float:
-    """Return the most memory this process has held so far, in MiB."""
+    """Return the peak memory of this process so far, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -1,8 +1,8 @@
-"""Training of UMT at HT-Step's size, beside the network's passes alone; padding; grounding.
+"""Training of UMT at HT-Step's size, compared with only the network's passes; padding; grounding.
 
-Videos of 60 to 700 s, 380 on average, of 1024 numbers a second in float16 in a file that is mapped; steps of 3 to 14
-words of 512 numbers. With a GPU it runs there, in batches of 64, and says seconds; without one, in batches of 8, CPU
-seconds.
+Videos of 60 to 700 s, 380 on average, with 1024 float16 numbers per second in a memory-mapped file; steps of 3 to 14
+words with 512 numbers. It prints seconds for batches of 64 on a GPU if there is one, otherwise CPU seconds for batches
+of 8.
 """
 
 import tempfile
@@ -24,9 +24,9 @@ from stepline.models.umt_training import Samples, bucketed
 
 BATCH = 64 if DEVICE == "cuda" else 8
 VIDEOS, STEPS, CANDIDATES = 200, 5, 11
-"""Of each video, the steps that are shown and those of the article."""
+"""The number of videos; the shown steps and the article's steps of each."""
 SAMPLES = 87_000
-"""About what HT-Step has: 17.4 thousand videos of train with some five steps each."""
+"""About the size of HT-Step: 17.4 thousand training videos with about five steps each."""
 UPDATES, REPEATS = (30, 3) if DEVICE == "cuda" else (3, 3)
 CONFIG = UmtConfig(feature_dim=1024, text_dim=512)
 
@@ -54,7 +54,7 @@ def videos(folder: Path) -> list[GroundedVideo]:
 
 
 def trained(model: Umt, samples: Samples) -> float:
-    """Return the seconds of an update as a fit makes it."""
+    """Return the seconds per update in a fit."""
     return fitted(
         model,
         torch.optim.Adam(model.parameters(), weight_decay=1e-4, fused=True),
@@ -65,7 +65,7 @@ def trained(model: Umt, samples: Samples) -> float:
 
 
 def alone(model: Umt, samples: Samples) -> float:
-    """Return the seconds of the passes of the same batches."""
+    """Return the seconds of only the passes, for the same batches."""
     batches = [*map(samples.batch, islice(bucketed(samples.lengths, BATCH, 0), UPDATES + 1))]
     return passes(model, [partial(_losses, model, *each) for each in batches])
 
@@ -75,7 +75,7 @@ def _losses(model: Umt, queries: Queries, saliency: torch.Tensor, learned: Targe
 
 
 def padding(lengths: torch.Tensor, batches: list[torch.Tensor]) -> float:
-    """Return the part of the batches' rows that is padding."""
+    """Return the fraction of padding in the batches' rows."""
     rows = sum(len(each) * int(lengths[each].max()) for each in batches)
     return 1 - int(lengths[torch.cat(batches)].sum()) / rows
 
@@ -91,7 +91,7 @@ def main() -> None:
         made = videos(Path(folder))
         model, samples = Umt(CONFIG).to(DEVICE).train(), Samples(made, words, CONFIG, DEVICE)
         show(
-            f"an update, of a batch of {BATCH}",
+            f"an update with a batch of {BATCH}",
             partial(alone, model, samples),
             partial(trained, model, samples),
             repeats=REPEATS,

@@ -1,4 +1,4 @@
-"""Seconds of a head's updates, beside those of its forward and backward passes alone, on batches that are there."""
+"""Seconds of a head's updates, compared with only its forward and backward passes on prepared batches."""
 
 import tempfile
 import time
@@ -17,7 +17,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def now_s() -> float:
-    """Return the time until now, of the GPU or of the CPU."""
+    """Return the current time in seconds: wall time for a GPU, CPU time otherwise."""
     if DEVICE == "cpu":
         return cpu_s()
     torch.cuda.synchronize()
@@ -34,7 +34,7 @@ def fitted(
     after: Callable[[], None] = lambda: None,
     **settings: Any,
 ) -> float:
-    """Return the seconds of an update as a fit makes it, the mean of some after a first one. settings: of ``train``."""
+    """Return the mean seconds per update in a fit, after a warm-up update. settings: of ``train``."""
     marks: list[float] = []
 
     def mark(_: int) -> None:
@@ -61,7 +61,7 @@ def fitted(
 
 
 def passes(model: torch.nn.Module, batches: Iterable[Callable[[], Iterable[Tensor]]]) -> float:
-    """Return the seconds of the passes of a batch, which gives its losses, the mean of some after a first one."""
+    """Return the mean seconds of the passes of a batch, after a warm-up. batches: functions that return losses."""
     marks = []
     for losses in batches:
         model.zero_grad()
@@ -72,12 +72,12 @@ def passes(model: torch.nn.Module, batches: Iterable[Callable[[], Iterable[Tenso
 
 
 def show(what: str, alone: Callable[[], float], fit: Callable[[], float], *, repeats: int, epoch: int = 0) -> None:
-    """Print both, the median of some repeats in turn, and their ratio. epoch: updates of one; 0 prints no hours."""
-    times: dict[str, list[float]] = {"passes alone": [], "as a fit makes them": []}
+    """Print both, the medians of alternating repeats, and their ratio. epoch: updates per epoch; 0 omits the hours."""
+    times: dict[str, list[float]] = {"only the passes": [], "in a fit": []}
     for _ in range(repeats):
         for all_s, way in zip(times.values(), (alone, fit), strict=True):
             all_s.append(way())
     print(f"{what:52}{'s':>10}{'ratio':>10}{'h an epoch' if epoch else '':>12}")
     for name, all_s in times.items():
-        ratio, hours = median(all_s) / median(times["passes alone"]), epoch * median(all_s) / 3600
+        ratio, hours = median(all_s) / median(times["only the passes"]), epoch * median(all_s) / 3600
         print(f"{name:52}{median(all_s):10.3f}{ratio:10.2f}{f'{hours:12.2f}' if epoch else ''}", flush=True)

@@ -1,4 +1,4 @@
-"""Texts of windows from the sentences' times as arrays, against looking at every sentence."""
+"""Texts of windows from the sentences' times as arrays, compared with checking every sentence."""
 
 import random
 
@@ -34,8 +34,8 @@ def main() -> None:
         assert linear() == vectorised()
         show(
             f"texts of 2,000 windows of {length_s:.0f} s among 5,000 sentences",
-            "every sentence looked at",
-            {"every sentence looked at": linear, "stepline, all at once": vectorised},
+            "every sentence checked",
+            {"every sentence checked": linear, "stepline, all at once": vectorised},
             repeats=1,
         )
 

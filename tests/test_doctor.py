@@ -88,7 +88,7 @@ def test_keys_are_there_or_not_and_never_shown(
     ("config", "area", "text"),
     [
         ("demo: {tables: [table9]}", "configuration", "table9"),
-        ("datasets: {mine: {videos: nowhere}}", "computable now", "nowhere is not a folder"),
+        ("datasets: {mine: {videos: nowhere}}", "computable now", "nowhere does not exist: name the folder"),
         ("{demo: {}, features: {device: cuda}}", "hardware", "features.device is cuda"),
     ],
 )

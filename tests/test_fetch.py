@@ -120,7 +120,7 @@ def test_an_absent_file_is_one_line(study: Study, mirror: Path, server: FileServ
     del server.files["/data/steps.json"]
     line = refused(study)
     assert line.startswith(f"demo/v1/data/steps.json is required: {server.url}/data/steps.json: HTTP 404; the mirror ")
-    assert line.endswith(f"does not hold it (sha256 {sha256(FILES['data/steps.json'])})")
+    assert line.endswith(f"does not contain it (sha256 {sha256(FILES['data/steps.json'])})")
     assert (FOLDER / "data/annotation.json").exists()  # nothing is lost
 
 
@@ -135,7 +135,7 @@ def test_a_changed_file_in_the_mirror_is_one_line(study: Study, mirror: Path) ->
     (mirror / "v1" / "steps.json").write_bytes(whole.replace(b"2", b"3"))
     line = refused(study)
     assert line.startswith("demo/v1/data/steps.json is required: ")
-    assert line.endswith("the mirror's v1/steps.json has another checksum: replace it")
+    assert line.endswith("the mirror's v1/steps.json has a different checksum: replace it")
 
 
 def test_another_file_on_the_server_is_one_line_with_both_digests(study: Study, server: FileServer) -> None:
@@ -152,14 +152,14 @@ def test_without_mirror_and_network_the_line_says_both_ways(study: Study, server
     server.server_close()
     line = refused(study)
     assert "is unreachable" in line
-    assert line.endswith("; set STEPLINE_MIRROR to a folder that holds it, or repeat when the network is there")
+    assert line.endswith("; set STEPLINE_MIRROR to a folder that contains it, or repeat when the network is available")
 
 
 def test_what_only_a_mirror_can_hold_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="^demo/release/annotation.json is required, .*STEPLINE_MIRROR is unset"):
         fetch_release(STUDIES["demo"], "demo")
     monkeypatch.setenv("STEPLINE_MIRROR", str(tmp_path))
-    with pytest.raises(ReleaseError, match=f"is required, and the mirror {tmp_path} does not hold it"):
+    with pytest.raises(ReleaseError, match=f"is required, and the mirror {tmp_path} does not contain it"):
         fetch_release(STUDIES["demo"], "demo")
 
 
@@ -288,7 +288,7 @@ def test_a_deleted_video_is_asked_for_again_only_where_something_needs_it(
 
     fetch_videos(made(), "000")
     params = made().videos.params("000")
-    with pytest.raises(MissingError, match="^datasets/mine/media/manifests/000.json is still to be made"):
+    with pytest.raises(MissingError, match="^datasets/mine/media/manifests/000.json must first be computed"):
         drop_videos(made(), "000")
     computed(made())
     drop_videos(made(), "000")
@@ -311,7 +311,7 @@ def test_a_deleted_video_is_asked_for_again_only_where_something_needs_it(
     del server.files["/a.mp4"]
     (record,) = fetch_videos(made(), "000")
     assert (record.status, record.kept, record.sha256) == ("present", False, sha256(clip))
-    assert record.reason.startswith(f"deleted after use, and cannot be had again: {server.url}/a.mp4: HTTP 404")
+    assert record.reason.startswith(f"deleted after use, and cannot be fetched again: {server.url}/a.mp4: HTTP 404")
 
 
 def test_what_a_fetch_by_hand_brings_is_noticed_by_the_next_run_and_only_by_that(

@@ -158,7 +158,7 @@ def test_a_job_that_runs_keeps_everything(capsys: pytest.CaptureFixture[str]) ->
     before = left()
     with FileLock(lock):
         assert cli.main(["gc", "--delete"]) == 2
-        assert "a job of shard mine.000 is running: run `stepline gc --delete` after it" in capsys.readouterr().err
+        assert "a job of shard mine.000 is running: run `stepline gc --delete` after it ends" in capsys.readouterr().err
     assert {*before} <= {*left()}
 
 
@@ -166,4 +166,4 @@ def test_a_folder_of_videos_that_is_gone_is_said(capsys: pytest.CaptureFixture[s
     os.rename("videos", "moved")
     removed, printed = gone(capsys)
     assert removed == []
-    assert "there is no folder" in printed
+    assert "does not exist" in printed

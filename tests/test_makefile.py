@@ -78,5 +78,8 @@ def test_only_development_installs_what_is_not_for_one_machine(venv):
 def test_another_python_is_refused_in_one_line(tmp_path, python):
     done = make("install", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}")
     assert done.returncode == 2
-    assert f"Stepline needs Python 3.11, 3.12 or 3.13 and {python} is not one: make PYTHON=python3.12" in done.stderr
+    assert (
+        f"Stepline needs Python 3.11, 3.12 or 3.13, and {python} is a different version: run make PYTHON=python3.12"
+        in done.stderr
+    )
     assert not (tmp_path / "venv").exists()

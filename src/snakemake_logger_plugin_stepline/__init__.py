@@ -1,7 +1,8 @@
-"""A logger plugin of Snakemake: a line for each stage, and at the end what was made, where, and what failed.
+"""A logger plugin of Snakemake: a line for each stage, and at the end the results and the failures.
 
-The Snakefile puts it in the place of Snakemake's own output on the terminal (``attach``); Snakemake's log file still
-has all of that. Nothing in ``stepline`` knows Snakemake. What a run without jobs does not need is not imported.
+The Snakefile replaces Snakemake's own output on the terminal with it (``attach``); Snakemake's log file still contains
+everything. ``stepline`` itself does not depend on Snakemake. Modules that a run without jobs does not need are imported
+lazily.
 """
 
 import logging
@@ -34,13 +35,13 @@ UNSAID = (
     "This was a dry-run",
     "Using shell:",
 )
-"""How messages begin whose content is said otherwise, or says nothing."""
+"""Prefixes of messages that are redundant or uninformative."""
 REPEATED = "RuleException", "WorkflowError"
-"""Exceptions that only repeat which jobs failed, once a job did."""
+"""Exceptions that, after a job has failed, only repeat the names of the failed jobs."""
 
 
 class LogHandler(LogHandlerBase):
-    """Writes to standard error, of a dry run to standard output."""
+    """Writes to standard error, or to standard output in a dry run."""
 
     writes_to_stream = True
     writes_to_file = False
@@ -56,7 +57,7 @@ class LogHandler(LogHandlerBase):
         return Run(sys.stdout if self.common_settings.stdout else sys.stderr, dry=self.common_settings.dryrun)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take one of Snakemake's messages."""
+        """Handle one of Snakemake's messages."""
         said = record.__dict__
         match said.get("event"):
             case None:
@@ -90,7 +91,7 @@ class LogHandler(LogHandlerBase):
             print(text, file=sys.stdout if self.common_settings.stdout else sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Say what became of the run."""
+        """Print the end of the run."""
         if "_run" in self.__dict__ and not self._closed:
             self._closed = True
             self._run.end()
@@ -98,10 +99,9 @@ class LogHandler(LogHandlerBase):
 
 
 def attach(manager: "LoggerManager") -> None:
-    """Have a run print lines of stages, unless another logger or an option asks for other output.
+    """Make a run print lines of stages, unless it has another logger or an option for Snakemake's own output.
 
-    Snakemake's own is asked for by ``--printshellcmds``, ``--verbose``, ``--debug-dag``, ``--show-failed-logs`` and
-    ``--quiet``.
+    These options are ``--printshellcmds``, ``--verbose``, ``--debug-dag``, ``--show-failed-logs`` and ``--quiet``.
     """
     asked: Any = manager.settings
     own = (asked.printshellcmds, asked.verbose, asked.debug_dag, asked.show_failed_logs, asked.quiet)

@@ -1,4 +1,4 @@
-"""What is said at the end of a run: what was made, where, and what failed."""
+"""The lines at the end of a run: its results, and its failures."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,11 +9,11 @@ from stepline.availability import read_manifest
 from stepline.errors import SteplineError
 
 NAMED = 5
-"""How many of a list are named."""
+"""The number of items of a list that are printed."""
 
 
 def made(jobs: Iterable[Job]) -> Iterator[str]:
-    """Yield lines on the pages, tables and figures that jobs have made, folder by folder."""
+    """Yield a line for each folder with the pages, tables and figures that jobs have written."""
     files = defaultdict(list)
     for path in (Path(output) for job in jobs for output in job.outputs):
         if path.parts[0] == "results" and len(path.parts) == 3 and path.suffix:
@@ -24,13 +24,13 @@ def made(jobs: Iterable[Job]) -> Iterator[str]:
 
 
 def some(items: Sequence[str], where: str = "") -> list[str]:
-    """Return the first of some items, and how many more there are. where: what names them all."""
+    """Return the first items, and a text with the number of others. where: a path that lists all of them."""
     more = f"and {len(items) - NAMED} more{f': {where}' if where else ''}"
     return [*items[:NAMED], *([more] if len(items) > NAMED else [])]
 
 
 def of_videos(jobs: Iterable[Job]) -> Iterator[str]:
-    """Yield lines on the videos that are not there, failed or are partial, as the records say that jobs name."""
+    """Yield lines on absent, failed and partial videos, from the records that are inputs or outputs of jobs."""
     for dataset, videos in sorted(_videos(jobs).items()):
         troubles = {video: trouble for video, trouble in sorted(videos.items()) if trouble}
         if not troubles:
@@ -45,7 +45,7 @@ def of_videos(jobs: Iterable[Job]) -> Iterator[str]:
 
 
 def _videos(jobs: Iterable[Job]) -> dict[str, dict[str, str]]:
-    """Return what is wrong with each video of each data set, "" where nothing is."""
+    """Return the problem of each video of each data set, "" if there is none."""
     files = {Path(file) for job in jobs for file in (*job.inputs, *job.outputs)}
     found: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for path in sorted(files, key=lambda path: ("availability" not in path.parts, path)):
@@ -76,9 +76,9 @@ def _trouble(stage: str, record: dict[str, object]) -> str:
 
 
 def failures(failed: Iterable[Job]) -> Iterator[str]:
-    """Yield a line on each failed job: what it is, why it failed, and its log if there is something in it."""
+    """Yield a line on each failed job: its message, the reason, and its log unless that is empty."""
     for job in failed:
         log = Path(job.log)
         written = log.is_file() and log.stat().st_size > 0
-        reason = error_of(job.log) or "it ended without a word: its process was killed, or the memory was used up"
+        reason = error_of(job.log) or "it ended without a message: its process was killed, or it ran out of memory"
         yield f"  {job.message}: {reason}{f' ({log})' if written else ''}"

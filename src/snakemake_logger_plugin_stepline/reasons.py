@@ -1,7 +1,7 @@
-"""Why a job runs, in words."""
+"""Why a job runs, as text."""
 
 PARTS = (
-    ("Forced", "asked for by --force"),
+    ("Forced", "requested with --force"),
     ("Missing output files", "output is missing"),
     ("Incomplete output files", "output is unfinished"),
     ("Updated input files", "input changed"),
@@ -9,11 +9,11 @@ PARTS = (
     ("Code has changed", "code of the rule changed"),
     ("Software environment", "software changed"),
 )
-"""How Snakemake's reasons begin -> words."""
+"""Prefix of Snakemake's reason -> printed reason."""
 
 
 def in_words(rule: str, reason: str) -> str:
-    """Return Snakemake's reason for a job of a rule in words, without digests."""
+    """Return Snakemake's reason for a rule's job as short text, without digests."""
     words = [word for begin, word in PARTS if begin in reason]
     if "Params have changed" in reason:
         words.append("videos were added, removed or changed" if rule == "videos" else "its configuration changed")

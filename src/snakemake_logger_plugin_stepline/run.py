@@ -1,4 +1,4 @@
-"""One run: its stages, what is shown of them, and what is said at its end."""
+"""One run: its stages, their lines on the screen, and its end."""
 
 import signal
 import threading
@@ -17,13 +17,13 @@ REDRAWN_S = 1.0
 
 
 class Run:
-    """What is known of a run, by Snakemake's events.
+    """The state of a run, from Snakemake's events.
 
-    interrupted: whether the user has asked it to end. log: the path of Snakemake's log file.
+    interrupted: whether the user has interrupted it. log: the path of Snakemake's log file.
     """
 
     def __init__(self, stream: TextIO, *, dry: bool) -> None:
-        """Say nothing yet."""
+        """Print nothing yet."""
         self.screen, self.dry = Screen(stream), dry
         self.interrupted = False
         self.log = ""
@@ -46,14 +46,14 @@ class Run:
         return bool(self._failed)
 
     def plan(self, stats: Mapping[str, int]) -> None:
-        """Take how many jobs of each rule there are."""
+        """Set the number of jobs of each rule."""
         self._totals = Counter()
         for rule, number in stats.items():
             if rule not in ("all", "total"):
                 self._totals[stage_of(rule)] += number
 
     def start(self, said: Mapping[str, Any]) -> None:
-        """Take what Snakemake says of a job that starts, or in a dry run would."""
+        """Add a job that starts, or would start in a dry run. said: Snakemake's event."""
         rule, number = said["rule_name"], said["jobid"]
         name = stage_of(rule)
         if rule == "all":
@@ -86,7 +86,7 @@ class Run:
             self._end(number, failed=True)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Take that the user ends the run: its jobs end with it, and do not fail."""
+        """Handle the user's interrupt: jobs that end because of it do not count as failed."""
         self.interrupted = self.screen.muted = True
         signal.default_int_handler(number, frame)
 
@@ -108,7 +108,7 @@ class Run:
             self.screen.show([stage.line() for stage in self._stages.values() if stage.running])
 
     def end(self) -> None:
-        """Say what became of it."""
+        """Print the end of the run."""
         with self._lock:
             self._over.set()
         self.screen.close()

@@ -1,4 +1,4 @@
-"""Where lines are written: a log, or a terminal with lines at its end that change."""
+"""The output: a log, or a terminal whose last lines are updated in place."""
 
 import os
 import shutil
@@ -8,32 +8,32 @@ from collections.abc import Sequence
 from typing import TextIO
 
 ABOVE, BELOW = "\033[{}A\r", "\033[J"
-"""Up by some lines, and erase all that is below."""
+"""Escape codes: move up by some lines; erase everything below."""
 
 
 class Screen:
-    """A stream, of which the last lines may change where it is a terminal.
+    """A stream whose last lines can be updated if it is a terminal.
 
-    There, what jobs print on their outputs goes through this process too, from ``catch`` on, and is put above them.
+    After ``catch``, the output of jobs on a terminal passes through this process too, and is printed above these lines.
     """
 
     def __init__(self, stream: TextIO) -> None:
         """Write nothing yet."""
         self.live = stream.isatty() and os.environ.get("TERM") != "dumb"
         self.muted = False
-        """Whether what jobs print is left out, as when they are interrupted."""
+        """Whether the output of jobs is suppressed, as after an interrupt."""
         self._stream = stream
         self._lock = threading.RLock()
         self._shown: list[str] = []
         self._caught: list[tuple[int, int, threading.Thread]] = []
 
     def say(self, text: str) -> None:
-        """Write lines that stay."""
+        """Write permanent lines."""
         with self._lock:
             self._write([*text.splitlines()], self._shown)
 
     def show(self, lines: Sequence[str]) -> None:
-        """Have these lines be the last ones, in place of those before."""
+        """Replace the last lines."""
         if self.live:
             with self._lock:
                 self._write([], lines)
@@ -46,7 +46,7 @@ class Screen:
         self._stream.flush()
 
     def catch(self) -> None:
-        """Take what comes on standard output and standard error, which processes started from now on inherit."""
+        """Redirect standard output and standard error, also of processes that start from now on, to this screen."""
         if not self.live or self._caught:
             return
         sys.stdout.flush()
@@ -74,11 +74,11 @@ class Screen:
                     self._write([], shown)
 
     def close(self) -> None:
-        """Remove the lines that change, and let standard output and standard error go."""
+        """Remove the last lines, and restore standard output and standard error."""
         self.show([])
         sys.stdout.flush()
         sys.stderr.flush()
         for file, real, thread in self._caught:
             os.dup2(real, file)
-            thread.join(1)  # a process that outlives the run may hold the other end
+            thread.join(1)  # a process that outlives the run may keep the other end open
         self._caught = []

@@ -1,4 +1,4 @@
-"""The stages of a run: which rule is which, and how far each is."""
+"""The stages of a run: their rules and their progress."""
 
 import json
 import time
@@ -28,11 +28,11 @@ NAMES = {
     "clusters": "lists",
     "worked_examples": "examples",
 }
-"""Rule -> its stage, where that has another name."""
+"""Rule -> stage, if the stage has a different name."""
 BY_LENGTH = {"media", "shots", "transcribe", "extract", "thumbnails"}
-"""Rules whose jobs take the longer the longer the videos of a shard are."""
+"""Rules whose run time depends on the length of a shard's videos."""
 SHOWN_AFTER_S = 5
-"""No time left is said before."""
+"""The time after which the remaining time is shown."""
 
 
 def stage_of(rule: str) -> str:
@@ -42,7 +42,7 @@ def stage_of(rule: str) -> str:
 
 @dataclass(frozen=True)
 class Job:
-    """A job that was started. message: what it is, in words. video_s: of its videos; 0 where that is not known."""
+    """A job that was started. message: describes it. video_s: the length of its videos; 0 if unknown."""
 
     rule: str
     message: str
@@ -61,12 +61,12 @@ class Job:
         return cls(rule, said["rule_msg"] or rule, log, said["input"], said["output"], video_s)
 
     def share(self) -> float:
-        """Return how much of it is done, from 0 to 1, as it says itself."""
+        """Return the fraction of the job that is done, in [0, 1], from its own progress record."""
         if not self.log.startswith("logs/"):
             return 0.0
         record = record_of(self.log)
         try:
-            if record.stat().st_mtime < self.began - 1:  # of a job that was killed
+            if record.stat().st_mtime < self.began - 1:  # left by a job that was killed
                 return 0.0
             said = json.loads(record.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -76,7 +76,7 @@ class Job:
 
 @cache
 def seconds_of(dataset: str, shard: str) -> float:
-    """Return how many seconds of a shard's videos are read; 0 where its record is not there."""
+    """Return how many seconds of a shard's videos are read; 0 if the shard's record does not exist."""
     try:
         records = read_availability(paths.availability(dataset, shard))
     except (OSError, SteplineError):
@@ -86,7 +86,7 @@ def seconds_of(dataset: str, shard: str) -> float:
 
 @dataclass
 class Stage:
-    """The jobs of a stage. total: how many there are in this run."""
+    """The jobs of a stage. total: the number of them in this run."""
 
     name: str
     total: int
@@ -98,11 +98,11 @@ class Stage:
 
     @property
     def ended(self) -> bool:
-        """Return whether no job of it is left."""
+        """Return whether all its jobs have ended."""
         return self.done + self.failed >= self.total
 
     def start(self, number: int, job: Job, *, again: bool) -> None:
-        """Count a job as running. again: after it failed."""
+        """Count a job as running. again: whether it is a retry."""
         self.running[number] = job
         self.failed -= again
 
@@ -118,7 +118,7 @@ class Stage:
             self._of_ended_s += job.video_s
 
     def line(self) -> str:
-        """Return what is to be said of it."""
+        """Return the line that shows its progress."""
         elapsed_s = time.monotonic() - self._began
         shares = {number: job.share() for number, job in self.running.items()}
         started_s = self._of_ended_s + sum(job.video_s for job in self.running.values())
@@ -143,7 +143,7 @@ class Stage:
 
 
 def jobs(number: int) -> str:
-    """Return a number of jobs in words."""
+    """Return a number of jobs as text."""
     return f"{number} job{'' if number == 1 else 's'}"
 
 
@@ -153,7 +153,7 @@ def duration(seconds_s: float) -> str:
 
 
 def error_of(log: str) -> str:
-    """Return the last error in a job's log, without its time; "" where there is none."""
+    """Return the last error in a job's log, without its time; "" if there is none."""
     try:
         lines = Path(log).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Checks of everything that Stepline uses, and of the results that can be computed now. The network is not used."""
+"""Checks of all requirements of Stepline, and of the results that can be computed now. They do not use the network."""
 
 import json
 import os
@@ -30,10 +30,10 @@ from stepline.plans import configured, has_tables, pipeline, plan
 
 State = Literal["ok", "absent", "missing", "broken"]
 CODECS = ("h264", "hevc", "av1", "vp9", "vp8", "mpeg4", "mpeg2video", "wmv3", "aac", "mp3", "opus", "vorbis")
-"""The decoders of FFmpeg that videos of people and of data sets need most."""
+"""The FFmpeg decoders that most videos need."""
 INSTALL = "pip install -c constraints.txt -e '.[{extra}]'"
 NOT_FOR_RUNS = ("all", "dev", "docs", "test")
-"""Extras of the package that are for work on Stepline, and the one with what the others bring."""
+"""Extras of the package that are for development, and the extra that includes all others."""
 PROGRAMS = (
     ("Java", ("java",), "METEOR and SPICE need it", how_to_fill(Need("java"))),
     (
@@ -42,23 +42,25 @@ PROGRAMS = (
         "downloads from YouTube need a runtime: docs/downloads.md",
         "",
     ),
-    ("ffmpeg", ("ffmpeg",), "yt-dlp joins picture and sound with it; nothing else uses the program", ""),
-    ("Slurm", ("sbatch",), "a Slurm cluster has sbatch", ""),
+    ("ffmpeg", ("ffmpeg",), "yt-dlp merges video and audio with it; nothing else uses it", ""),
+    ("Slurm", ("sbatch",), "Slurm clusters provide sbatch", ""),
 )
-"""Programs on the PATH: name, alternatives of which one is enough, use, and the command that installs it."""
+"""Programs on the PATH: name, alternative commands (one is enough), use, and the command that installs it."""
 LOW_DISK = 10e9
-"""Bytes of free disk under which the line says so: a study in full takes more."""
+"""Bytes of free disk below which the check reports low space: a full study needs more."""
 
 
 Missing = tuple[str, str, "Counter[Need]"]
-"""A result, how much of it can be computed now, and what the rest needs, with how often."""
+"""The path of a result, a text on how much of it can be computed now, and the number of uses of each missing need."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One line. state: ``ok``; ``absent``, not needed by the configuration; ``missing``, it can use it; ``broken``.
+    """The result of one check.
 
-    command: what brings it, "" where nothing is missing or no command does.
+    state: ``ok``; ``absent``: not present, and the configuration does not need it; ``missing``: not present, and the
+    configuration can use it; ``broken``. command: installs what is missing; "" if nothing is missing or there is no
+    such command.
     """
 
     area: str
@@ -69,11 +71,11 @@ class Check:
 
 
 def checks(configfile: Path | None) -> list[Check]:
-    """Return all checks. configfile: as ``load`` takes it."""
+    """Return all checks. configfile: as in ``load``."""
     mirror = _mirror()
     found, config = _configuration(configfile)
     machine = [*_system(), *_packages(), *_media(), *_hardware(config), mirror, *_keys()]
-    if mirror.state == "broken":  # weights and releases are looked for in it
+    if mirror.state == "broken":  # the checks of weights and releases read it
         return [*machine, *found]
     if config is not None:
         found += _computable(config)
@@ -120,7 +122,7 @@ def _packages() -> Iterator[Check]:
 
 def _media() -> Iterator[Check]:
     if find_spec("av") is None:
-        yield Check("video", "FFmpeg", "absent", "PyAV brings its libraries", INSTALL.format(extra="media"))
+        yield Check("video", "FFmpeg", "absent", "PyAV includes its libraries", INSTALL.format(extra="media"))
         return
     import av
 
@@ -128,7 +130,7 @@ def _media() -> Iterator[Check]:
     libraries = (f"{name} {'.'.join(map(str, number))}" for name, number in sorted(av.library_versions.items()))
     yield Check("video", "FFmpeg", "ok", f"{version} in PyAV {av.__version__}: {', '.join(libraries)}")
     absent = [name for name in CODECS if name not in av.codecs_available]
-    text = f"{', '.join(absent)} are not in this build" if absent else ", ".join(CODECS)
+    text = f"missing in this build: {', '.join(absent)}" if absent else ", ".join(CODECS)
     yield Check("video", "decoders", "absent" if absent else "ok", text)
 
 
@@ -141,7 +143,7 @@ def _hardware(config: Config | None) -> Iterator[Check]:
     state: State = "ok" if gpus else "broken" if device == "cuda" else "absent"
     text = f"{len(gpus)} visible" if gpus else f"none visible; features.device is {device}"
     if gpus and torch.endswith("+cpu"):
-        state, text = "missing", f"{text}, but torch {torch} is a build for the CPU: see docs/installation.md"
+        state, text = "missing", f"{text}, but torch {torch} is a CPU build: see docs/installation.md"
     yield Check("hardware", "GPU", state, text)
     disk = shutil.disk_usage(".")
     writable = os.access(".", os.W_OK)
@@ -193,7 +195,7 @@ def _configuration(configfile: Path | None) -> tuple[list[Check], Config | None]
     path = str(named or "config.yaml")
     if not named and not Path(path).exists():
         return [
-            Check("configuration", path, "absent", "not here: run from the folder that holds it, or name one")
+            Check("configuration", path, "absent", "not found: run in the folder that contains it, or name a file")
         ], None
     try:
         return [Check("configuration", path, "ok", "")], load(configfile)
@@ -202,9 +204,9 @@ def _configuration(configfile: Path | None) -> tuple[list[Check], Config | None]
 
 
 def _computable(config: Config) -> Iterator[Check]:
-    """Yield a line for each table and each data set of the user's, then one for each thing that they are missing.
+    """Yield a check for each table and each user's data set, then one for each missing need of theirs.
 
-    A number in brackets says how many lines, metrics, backbones or recognisers need it.
+    A number in brackets is the number of lines, metrics, backbones or recognisers with that need.
     """
     commands: dict[Need, str] = {}
     uses: Counter[Need] = Counter()
@@ -253,7 +255,7 @@ def _dataset(made: Pipeline) -> Missing:
     return f"results/{made.name}/report.html", text, Counter(need for each in needs for need in each)
 
 
-# What the package says of itself
+# The package's metadata
 
 
 @cache
@@ -262,7 +264,7 @@ def _metadata() -> "metadata.PackageMetadata":
 
 
 def _extras() -> dict[str, list[str]]:
-    """Return the packages that Stepline requires at "", and those of each extra for running it."""
+    """Return the packages of each extra for running Stepline; the key "" has the required packages."""
     found: dict[str, list[str]] = {"": []}
     for line in _metadata().get_all("Requires-Dist") or []:
         name, extra = re.match(r"[\w.-]+", line), re.search(r"extra == ['\"]([\w-]+)['\"]", line)
@@ -273,7 +275,7 @@ def _extras() -> dict[str, list[str]]:
 
 
 def _pins() -> dict[str, str]:
-    """Return the versions in constraints.txt of a checkout; nothing of an installed package."""
+    """Return the versions in a checkout's constraints.txt; nothing if Stepline is an installed package."""
     path = Path(stepline.__file__).parents[2] / "constraints.txt"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return {_normal(name): version for name, _, version in (line.partition("==") for line in lines) if version}

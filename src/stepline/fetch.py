@@ -1,4 +1,4 @@
-"""Fetching releases, videos and weights, and deleting videos after use. Here and in `download` is all network work."""
+"""Fetch releases, videos and weights, and delete videos after use. Only this module and `download` download files."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -37,10 +37,10 @@ log = logging.getLogger(__name__)
 
 
 def fetch_release(study: Released, release: str) -> Path:
-    """Bring all files of a release into its folder and return its ``release.json``, which lists their sha256.
+    """Fetch all files of a release into its folder and return the path of its ``release.json``, with their sha256.
 
-    A release that is made here, not fetched, must stand there already.
-    Raises ReleaseError, one line that names the file, where one is absent, truncated or another one.
+    A release that Stepline builds instead of fetching must already exist in the folder.
+    Raises ReleaseError, one line that names the file, if a file is absent, truncated or different.
     """
     folder = study.folder(release)
     files = {}
@@ -48,7 +48,7 @@ def fetch_release(study: Released, release: str) -> Path:
     if not listed:
         if not (folder / "release.json").exists():
             bring = how_to_bring(study.name, release)
-            raise ReleaseError(f"{folder} holds no release, and none is to be had: run `{bring}`")
+            raise ReleaseError(f"{folder} holds no release, and there is none to download: run `{bring}`")
         return folder / "release.json"
     for file in progress(listed, what=f"{study.name} {release}", unit="files"):
         files[file.path] = _fetch_release_file(file, folder / file.path)
@@ -71,27 +71,27 @@ def _fetch_release_file(file: ReleaseFile, path: Path) -> str:
             raise ReleaseError(f"{file.wanted.path} is required: {error}{_near_miss(file)}") from None
     else:
         place = mirror_root() or "(STEPLINE_MIRROR is unset)"
-        raise ReleaseError(f"{file.wanted.path} is required, and the mirror {place} does not hold it")
+        raise ReleaseError(f"{file.wanted.path} is required, and the mirror {place} does not contain it")
     return sha256_file(path)
 
 
 def _near_miss(file: ReleaseFile) -> str:
     root = mirror_root()
     if root is None:
-        return "; set STEPLINE_MIRROR to a folder that holds it, or repeat when the network is there"
+        return "; set STEPLINE_MIRROR to a folder that contains it, or repeat when the network is available"
     _, release, *_ = file.wanted.path.split("/")
     for path in sorted(root.rglob(Path(file.path).name)):
         if release in path.parts and path.is_file():
             size = path.stat().st_size
-            problem = f"{size} of {file.wanted.size} bytes" if size != file.wanted.size else "another checksum"
+            problem = f"{size} of {file.wanted.size} bytes" if size != file.wanted.size else "a different checksum"
             return f"; the mirror's {path.relative_to(root)} has {problem}: replace it"
-    return f"; the mirror {root} does not hold it (sha256 {file.wanted.sha256 or 'not known'})"
+    return f"; the mirror {root} does not contain it (sha256 {file.wanted.sha256 or 'not known'})"
 
 
 def fetch_videos(pipeline: Pipeline, shard: str) -> list[Record]:
-    """Bring the videos of a shard, record what became of each and return the records.
+    """Fetch the videos of a shard, write the shard's record of their availability and return the records.
 
-    The shard's record is what the workflow waits for. Raises MissingError where ``strict`` and one is absent.
+    The workflow waits for the shard's record. Raises MissingError if ``strict`` is set and a video is absent.
     """
     records = bring_videos(pipeline, shard)
     write_availability(paths.availability(pipeline.name, shard), records)
@@ -106,10 +106,11 @@ def _refuse_absent(pipeline: Pipeline, records: Sequence[Record]) -> None:
 
 
 def bring_videos(pipeline: Pipeline, shard: str) -> list[Record]:
-    """Bring the videos of a shard and return the records; write the shards down where they are new.
+    """Fetch the videos of a shard and return their records; save the list of shards if any is new.
 
-    Each record stands beside its video, where it survives a kill and the workflow, which removes the shard's before its
-    job and after a failure. Videos that were deleted after use come again where something is to be computed from them.
+    Each video also has a record next to it. Unlike the shard's record, which the workflow removes before the job and
+    after a failure, it survives an interrupted run. Videos that were deleted after use are fetched again if a result
+    from them is missing.
     """
     options = DownloadOptions(**pipeline.config["download"])
     videos = pipeline.videos
@@ -142,7 +143,7 @@ def _bring(video: Video, folder: Path, bring: Callable[[Video], Record]) -> Reco
     else:
         record = written = bring(video)
     if before is not None and not before.kept and record.status in ("gone", "failed"):
-        reason = f"deleted after use, and cannot be had again: {record.reason}"
+        reason = f"deleted after use, and cannot be fetched again: {record.reason}"
         record = replace(before, reason=reason, attempts=record.attempts)
     if record != written:
         write_availability(memory, [record])
@@ -150,13 +151,13 @@ def _bring(video: Video, folder: Path, bring: Callable[[Video], Record]) -> Reco
 
 
 def drop_videos(pipeline: Pipeline, shard: str) -> None:
-    """Delete a shard's videos, of which all is computed; a link goes, what it points to stays.
+    """Delete a shard's videos after everything is computed from them. Links are deleted, their targets are kept.
 
-    Raises MissingError where something is still to be computed from them.
+    Raises MissingError if a result from the videos is still missing.
     """
     wanted = [path for path in pipeline.made_from_videos(shard) if not path.exists()]
     if wanted:
-        raise MissingError(f"{wanted[0]} is still to be made from the videos of {pipeline.name}, shard {shard}")
+        raise MissingError(f"{wanted[0]} must first be computed from the videos of {pipeline.name}, shard {shard}")
     folder, dropped = paths.videos(pipeline.name), {}
     for video in pipeline.videos.members(shard):
         memory = folder / f"{video.id}.json"
@@ -171,9 +172,9 @@ def drop_videos(pipeline: Pipeline, shard: str) -> None:
 def items(
     weights: Iterable[str], releases: Iterable[tuple[Released, str]], pipelines: Iterable[Pipeline]
 ) -> dict[str, Callable[[], str]]:
-    """Return all that there is to fetch, by name: what brings it and says in a few words what came.
+    """Return a function for each item to fetch, by the item's name. It fetches the item and returns a short summary.
 
-    weights: their names. releases: of what, and their names. pipelines: of whose videos.
+    weights: names. releases: pairs of a study and a release name. pipelines: of the data sets whose videos are wanted.
     """
     found: dict[str, Callable[[], str]] = {f"weights/{name}": partial(_weights_line, name) for name in weights}
     found |= {f"{study.name}/{release}": partial(release_line, study, release) for study, release in releases}
@@ -182,14 +183,15 @@ def items(
 
 
 def release_line(study: Released, release: str) -> str:
-    """Bring a release and say how many files it has."""
+    """Fetch a release and return its number of files as text."""
     return f"{len(read_json(fetch_release(study, release))['files'])} files"
 
 
 def videos_line(pipeline: Pipeline) -> str:
-    """Bring all videos of a data set and say how many are there, and what became of each that is not.
+    """Fetch all videos of a data set and return a text: how many are present, and why each of the others is not.
 
-    The records of shards are left to the workflow; where one would be another by now, its next run has that job.
+    Only the workflow writes the records of shards. If a record is outdated, the job of its shard runs again in the next
+    run.
     """
     if not pipeline.videos.all_shards:
         raise ReleaseError(f"{pipeline.name} lists no videos yet: run `stepline fetch {pipeline.dataset.listed_by}`")
@@ -209,7 +211,7 @@ def _outcome(records: Iterable[Record]) -> set[tuple[str, str, str]]:
 
 
 def summary(records: Sequence[Record]) -> str:
-    """Return how many videos are there, and a line on each that is not."""
+    """Return the number of present videos, and a line on each of the others."""
     absent = [f"\n  {r.video}: {r.status}: {r.reason}" for r in records if r.status != "present"]
     return f"{len(records) - len(absent)} of {len(records)} videos{''.join(absent)}"
 
@@ -223,12 +225,12 @@ def _weights_line(name: str) -> str:
 
 
 def fetch_weights(name: str) -> None:
-    """Bring the weights of a backbone or of Whisper to ``weights/``, unless they are there or in the mirror.
+    """Fetch the weights of a backbone or of Whisper into ``weights/``, unless they are there or in the mirror.
 
-    A file that is pinned, or that has no address, is linked where the mirror holds it. Of the others the addresses move
-    with the hub, so trust is on first use: ``sha256.json`` beside them holds what came, and `locate` checks it ever
-    after. Raises ConfigError where the name is unknown, MissingError where nobody offers a file without an account,
-    StoreError where one is not the published one or no longer what came.
+    A file with a pinned digest, or without a URL, is linked from the mirror if it is there. The content behind other
+    URLs may change, so these files are trusted on first use: ``sha256.json`` next to them stores their digests, which
+    `locate` checks from then on. Raises ConfigError if the name is unknown, MissingError if a file cannot be downloaded
+    without an account, and StoreError if a file differs from the published or the first downloaded one.
     """
     engine, _, model = name.partition("/")
     if engine == "whisper" and model in recognisers.WHISPER:

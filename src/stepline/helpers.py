@@ -1,4 +1,4 @@
-"""What the rules ask: the plan, the pipeline and the job that their wildcards name."""
+"""Helpers of the rules: the plan, pipeline, job and resources that a rule's wildcards name."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,13 +20,13 @@ from stepline.resources import Resources
 from stepline.spec import digest
 
 Wildcards = Any
-"""Snakemake's: the parts of a rule's output by name."""
+"""Snakemake's wildcards: parts of a rule's output path, by name."""
 
 
 class Plan(Protocol):
-    """What the rules ask of a benchmark.
+    """The interface of a benchmark that the rules use.
 
-    Lists of paths are inputs of rules; texts called params decide, besides the inputs, when a job runs again.
+    Lists of paths are inputs of rules. Params are texts: a job runs again if its inputs or params change.
     """
 
     @property
@@ -35,59 +35,59 @@ class Plan(Protocol):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The files of ``results/<study>/`` that are made where no target is named."""
+        """The files of ``results/<study>/`` that a run without a named target writes."""
 
     @property
     def results(self) -> list[Path]:
-        """All that is made of it."""
+        """The paths of all its results."""
 
     def table_title(self, file: str) -> str:
-        """Return what a file of tables shows."""
+        """Return the title of a table."""
 
     def check_table(self, file: str) -> None:
-        """Raise ConfigError where a table is not configured."""
+        """Raise ConfigError if a table is not configured."""
 
     def stale(self) -> Iterable[str]:
-        """Yield a line on each kind with predictions that other source of it made."""
+        """Yield a line on each kind with predictions from an older version of its source code."""
 
     def job(self, release: str, entry: str, context: str) -> Job:
-        """Return a job; raise ConfigError where there is none."""
+        """Return a job; raise ConfigError if there is none."""
 
     def release_params(self, release: str) -> str:
         """Return the params of fetching a release."""
 
     def fit_inputs(self, job: Job) -> list[Path]:
-        """Return what fitting reads."""
+        """Return the inputs of fitting."""
 
     def fit_params(self, job: Job) -> str:
         """Return the params of fitting."""
 
     def predict_inputs(self, job: Job) -> list[Path]:
-        """Return what predicting reads."""
+        """Return the inputs of prediction."""
 
     def predict_params(self, job: Job) -> str:
-        """Return the params of predicting."""
+        """Return the params of prediction."""
 
     def score_inputs(self, job: Job) -> list[Path]:
-        """Return what scoring reads besides the predictions."""
+        """Return the inputs of scoring, in addition to the predictions."""
 
     def score_params(self, job: Job) -> str:
         """Return the params of scoring."""
 
     def table_inputs(self, file: str) -> list[Path]:
-        """Return what a table is made from."""
+        """Return the inputs of a table."""
 
     def table_params(self, file: str) -> str:
         """Return the params of a table."""
 
     def report_inputs(self) -> list[Path]:
-        """Return what the report shows."""
+        """Return the inputs of the report."""
 
 
 def importable() -> str:
-    """Return a folder where Python finds the package and nothing else, made in the work folder.
+    """Create a folder in the work folder from which Python can import this package only, and return it.
 
-    The folder of an installed package has other packages too, of another Python than that of a conda environment.
+    The folder of an installed package contains other packages, which may not fit the Python of a conda environment.
     """
     package = Path(stepline.__file__).resolve().parent
     folder = Path(f".stepline/package-{digest(str(package))}").absolute()
@@ -101,7 +101,7 @@ def importable() -> str:
 class Helpers:
     """The plans of benchmarks and studies, and the pipelines of data sets with videos, by name.
 
-    cores: of a job that can use many. gpu: whether jobs that can use a GPU have one.
+    cores: the number for a job that can use several. gpu: whether jobs that can use a GPU get one.
     """
 
     plans: Mapping[str, Plan]
@@ -111,7 +111,7 @@ class Helpers:
 
     @classmethod
     def of(cls, config: Config, names: Iterable[str], cores: int) -> "Helpers":
-        """Return what there is to do for all names; raise SteplineError where it is impossible."""
+        """Return the plans and pipelines of all names; raise SteplineError if one is impossible."""
         made: dict[str, Plan] = {name: plan_of(config, name) for name in names if has_tables(config, name)}
         pipelines = {name: pipeline for plan in made.values() for name, pipeline in plan.pipelines.items()}
         own = [name for name in names if name not in (*made, *pipelines)]
@@ -120,18 +120,18 @@ class Helpers:
         return cls(made, pipelines, cores, gpu)
 
     def forget_lost(self) -> Iterator[str]:
-        """Remove records of which a file is gone, see ``stepline.pipeline.lost``; yield a line on each."""
+        """Remove records that list a file which no longer exists (``stepline.pipeline.lost``); yield a line on each."""
         for pipeline in self.pipelines.values():
             for record, file in forget_lost(pipeline):
-                yield f"{file} is gone: the job of {record} makes it again"
+                yield f"{file} is gone: the job of {record} runs again"
 
     def note_current(self) -> None:
-        """Note which features are the configured ones: what ``stepline.open_bank`` gives."""
+        """Record which features are configured; ``stepline.open_bank`` returns these."""
         for pipeline in self.pipelines.values():
             pipeline.features.note_current()
 
     def check_records(self) -> None:
-        """Raise StoreError where a record that jobs ask for is damaged."""
+        """Raise StoreError if a record that jobs use is damaged."""
         for pipeline in self.pipelines.values():
             pipeline.check_records()
 
@@ -148,11 +148,11 @@ class Helpers:
         return self.plan(wildcards).job(wildcards.release, wildcards.entry, wildcards.context)
 
     def entry_environment(self, wildcards: Wildcards) -> str:
-        """Return the conda environment of a job's fits and predictions."""
+        """Return the conda environment of an entry's fits and predictions."""
         return self._environment(self.job(wildcards).entry.kind.environment)
 
     def score_environment(self, wildcards: Wildcards) -> str:
-        """Return the conda environment of a job's scores."""
+        """Return the conda environment of an entry's scores."""
         return self._environment(self.job(wildcards).entry.kind.scored_in)
 
     def backbone_environment(self, wildcards: Wildcards) -> str:
@@ -161,31 +161,31 @@ class Helpers:
         return self._environment(features.environment(features.backbone_of(wildcards.backbone)))
 
     def _environment(self, name: str) -> str:
-        return name if os.path.isabs(name) else f"../../envs/{name}.yaml"  # from the file of the rule
+        return name if os.path.isabs(name) else f"../../envs/{name}.yaml"  # relative to the rule's file
 
     def entry_threads(self, wildcards: Wildcards) -> int:
-        """Return all cores where a job decodes videos, else one."""
+        """Return ``cores`` if the job decodes videos, otherwise 1."""
         return self.cores if self.job(wildcards).entry.kind.decoded else 1
 
     def extract_threads(self, wildcards: Wildcards) -> int:
-        """Return the cores of a job of features: its share where one of the backbones is a network, else one."""
+        """Return the threads of a features job: ``cores`` if any backbone is a network, otherwise 1."""
         return self.cores if self.pipeline(wildcards).features.networks else 1
 
     def extract_priority(self, wildcards: Wildcards) -> float:
-        """Return the priority of a job of features, from 1 to 2: highest for a shard's first, which computes them all.
+        """Return the priority of a features job, in (1, 2]: highest for a shard's first, which computes all features.
 
-        So no job waits with a GPU for another one of its shard while there are other shards.
+        This way no job occupies a GPU while it waits for another job of its shard, as long as other shards remain.
         """
         features = self.pipeline(wildcards).features
         return 1 + 1 / (1 + features.computed.index(features.backbone_of(wildcards.backbone)))
 
     def group(self, wildcards: Wildcards) -> str | None:
-        """Return the group of an entry's jobs, which a cluster runs together: of those that take seconds."""
+        """Return the group of an entry's jobs, which a cluster runs together; None unless they take only seconds."""
         kind = self.job(wildcards).entry.kind
         return None if kind.gpu or kind.decoded or kind.scored_in != "core" else "heads"
 
     def resources(self, rule: str) -> Mapping[str, Callable[[Wildcards, int], int | None]]:
-        """Return what the jobs of a rule ask for: by resource, a function of the wildcards and the attempt."""
+        """Return a function of the wildcards and the attempt for each resource that the jobs of a rule request."""
         first: dict[tuple[str, ...], Resources] = {}
 
         def asked(name: str) -> Callable[[Wildcards, int], int | None]:

@@ -1,4 +1,4 @@
-"""How the user started a run, so that commands that are printed for the user say it again."""
+"""How the user started a run, so that printed commands can repeat its options."""
 
 import json
 import os
@@ -14,18 +14,19 @@ import yaml
 from stepline.io import read_json, write_json
 
 LOOKS = re.compile("-[A-Za-z]*n[A-Za-z]*|--dry-?run|--lint")
-"""Words of Snakemake's command line with which nothing runs."""
+"""Arguments of Snakemake with which no job runs."""
 LAST = Path(".stepline/last-run.json")
-"""In the work folder: how its last run was started."""
+"""The file in the work folder that stores how its last run was started."""
 VARIABLE = "STEPLINE_INVOCATION"
-"""The environment variable by which the workflow's jobs know it."""
+"""The environment variable that passes the invocation to the workflow's jobs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Invocation:
-    """Configuration files and the Snakefile, absolute paths, and the values of ``snakemake --config`` by top-level key.
+    """The Snakefile, the configuration files and the values of ``snakemake --config`` of a run.
 
-    snakefile: "" is that of the folder.
+    snakefile, configfiles: absolute paths; snakefile is "" for the one in the work folder. overrides: values by
+    top-level key.
     """
 
     snakefile: str = ""
@@ -33,20 +34,20 @@ class Invocation:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def keep(self) -> None:
-        """Make it that of this process and of those that it starts."""
+        """Set it as the invocation of this process and its child processes."""
         os.environ[VARIABLE] = json.dumps(asdict(self))
 
     def remember(self, words: Iterable[str], files: Iterable[str], config: Path) -> None:
-        """Note in the work folder that this is its last run, unless its command line only looks what would run.
+        """Save it in the work folder as the last run, unless its arguments only show what would run.
 
-        words: of Snakemake's command line. files: the configuration files that it read, absolute paths, none where
-        another workflow gave it its part. config: the file with the configuration that came of them.
+        words: Snakemake's arguments. files: the absolute paths of the configuration files that it read, none if another
+        workflow passed the configuration. config: the file with the resulting configuration.
         """
         if not any(map(LOOKS.fullmatch, words)):
             write_json(LAST, {"invocation": asdict(self), "files": list(files), "config": _shown(str(config))})
 
     def forgets(self) -> str:
-        """Return a line for whoever may have left out the configuration of the last run here, "" where it is there."""
+        """Return a warning if this run has no ``--configfile`` but the last one here had one, otherwise ""."""
         last = last_run()
         if self.configfiles or not last or not last.invocation.configfiles:
             return ""
@@ -54,18 +55,18 @@ class Invocation:
         return f"no --configfile: this is the default configuration; the last run here had --configfile {named}"
 
     def named(self) -> str:
-        """Return what named the configuration, as it is shown: files and overridden keys; "" of the default."""
+        """Return the configuration files and overridden keys as text; "" for the default configuration."""
         changed = [f"--config {key}=..." for key in self.overrides]
         return " ".join([*map(_shown, self.configfiles), *changed])
 
     def command(self, target: str, changes: Mapping[str, Any], *options: str) -> str:
-        """Return the shell command that makes ``target`` with the user's configuration and ``changes`` of it.
+        """Return the shell command that computes ``target`` with the user's configuration and ``changes``.
 
-        changes: values by key, nested as in the configuration. Those of an object are added to the user's own
-        overrides, any other value, a list too, replaces them. options: further ones of snakemake.
+        changes: values by key, nested as in the configuration. Objects are merged with the user's overrides; other
+        values, including lists, replace them. options: further options of snakemake.
         """
         named = ["--snakefile", _shown(self.snakefile)] if self.snakefile else []
-        words = ["snakemake", *named, "--cores", "8", target, *options]  # --configfile takes all words behind it
+        words = ["snakemake", *named, "--cores", "8", target, *options]  # --configfile consumes all words after it
         if self.configfiles:
             words += ["--configfile", *map(_shown, self.configfiles)]
         if merged := _merged(self.overrides, changes):
@@ -73,7 +74,7 @@ class Invocation:
         return shlex.join(words)
 
     def verb(self, *words: str) -> str:
-        """Return the shell command of one of Stepline's verbs with the user's configuration file."""
+        """Return the shell command of a ``stepline`` verb with the user's configuration file."""
         named = ["--configfile", _shown(self.configfiles[-1])] if self.configfiles else []
         return shlex.join(["stepline", *named, *words])
 
@@ -87,7 +88,7 @@ class LastRun:
     config: Path
 
     def content(self, read: Callable[[str], Any]) -> Any:
-        """Return the configuration as its files say now, with the overrides. read: returns the content of a file."""
+        """Return the current content of the configuration files with the overrides. read: returns a file's content."""
         content: Mapping[str, Any] = {}
         for file in self.files:
             content = _merged(content, read(file) or {})
@@ -95,7 +96,7 @@ class LastRun:
 
 
 def last_run() -> LastRun | None:
-    """Return the last run in this folder, None where there was none."""
+    """Return the last run in this folder; None if there was none."""
     if not LAST.exists():
         return None
     kept = read_json(LAST)
@@ -103,7 +104,11 @@ def last_run() -> LastRun | None:
 
 
 def current() -> Invocation:
-    """Return the run's: what was kept, else the file that ``STEPLINE_CONFIG`` names, else the last run's here."""
+    """Return the invocation of this run.
+
+    It is the one that ``keep`` stored; otherwise the file in ``STEPLINE_CONFIG``; otherwise the last run's in this
+    folder.
+    """
     if kept := os.environ.get(VARIABLE):
         return _invocation(json.loads(kept))
     if named := os.environ.get("STEPLINE_CONFIG"):
@@ -117,12 +122,12 @@ def _invocation(content: Mapping[str, Any]) -> Invocation:
 
 
 def command(target: str, changes: Mapping[str, Any]) -> str:
-    """Return the shell command that makes ``target`` as this run was started, see `Invocation.command`."""
+    """Return the shell command that computes ``target`` with the options of this run, see `Invocation.command`."""
     return current().command(target, changes)
 
 
 def _shown(path: str) -> str:
-    """Return a path as it is from here, where it is below."""
+    """Return a path relative to the current folder if it is inside it, otherwise unchanged."""
     return str(Path(path).relative_to(Path.cwd())) if Path(path).is_relative_to(Path.cwd()) else path
 
 
@@ -135,7 +140,7 @@ def _merged(given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes text in quotes only where it is none without, and then in double ones, which stand well in the shell's."""
+    """Quotes text only if needed, and with double quotes, because the shell argument has single quotes."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012 - Snakemake reads all scalars as text
 
@@ -153,7 +158,7 @@ def _flow(value: Any) -> str:
 
 
 def _text(value: Any) -> Any:
-    """Return a value with text in the place of numbers, booleans and null."""
+    """Return a value with numbers, booleans and null replaced by text."""
     if isinstance(value, Mapping):
         return {str(key): _text(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Files in the work folder that no configuration needs: how they are found and removed."""
+"""Find and remove files in the work folder that no configuration needs."""
 
 import os
 import shutil
@@ -20,11 +20,11 @@ from stepline.pipeline import Pipeline
 from stepline.plans import configured, pipeline
 
 ROOTS = ("features", "datasets", "results", ".stepline", "answers", "weights")
-"""The folders that are searched, unless they are links. Links in them are not followed."""
-SPECS = "features by specs that are not configured"
-GONE = "files of videos that are gone"
-KILLED = "files that killed processes left"
-MEMORY = "caches of data sets and installations that are gone"
+"""The folders that are searched, unless they are links. Links inside them are not followed."""
+SPECS = "features with specs that are not configured"
+GONE = "files of videos that are no longer listed"
+KILLED = "files left by killed processes"
+MEMORY = "caches of data sets and installations that no longer exist"
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Found:
 def find(configs: Sequence[Config]) -> Found:
     """Return the files and folders that none of the configurations needs.
 
-    Features stay where the last plan of their data set, or one of the configurations, names their spec, where no plan
-    has named one, as of imported features, and where they stand on object storage.
+    Features are kept if the last plan of their data set or one of the configurations names their spec, if no plan names
+    a spec for them (imported features), or if they are on object storage.
     """
     found = Found()
     pipelines = _pipelines(configs, found)
@@ -73,17 +73,19 @@ def find(configs: Sequence[Config]) -> Found:
 
 
 def remove(leftovers: Sequence[Leftover]) -> None:
-    """Remove files and folders; raise StoreError where a job that uses a shard's videos is running."""
+    """Remove files and folders; raise StoreError if a job that uses a shard's videos is running."""
     with ExitStack() as held:
         for lock in sorted(_files(Path("features/.locks"), ".lock")):
             try:
                 held.enter_context(FileLock(lock, timeout=0))
             except Timeout:
                 shard = lock.name.removesuffix(".lock").removesuffix(".all")
-                raise StoreError(f"a job of shard {shard} is running: run `stepline gc --delete` after it") from None
+                raise StoreError(
+                    f"a job of shard {shard} is running: run `stepline gc --delete` after it ends"
+                ) from None
         for each in leftovers:
             for path in each.paths:
-                if not os.path.lexists(path):  # it stood in a folder that is removed
+                if not os.path.lexists(path):  # removed with its folder
                     continue
                 if each.group == KILLED:
                     remove_left(path)
@@ -94,7 +96,7 @@ def remove(leftovers: Sequence[Leftover]) -> None:
 
 
 def _pipelines(configs: Sequence[Config], found: Found) -> dict[str, list[Pipeline]]:
-    """Return the pipelines of each data set, one for each configuration that has it."""
+    """Return the pipelines of each data set, one for each configuration that contains it."""
     pipelines: dict[str, list[Pipeline]] = {}
     for config in configs:
         for name in configured(config):
@@ -142,7 +144,7 @@ def _wanted(pipelines: Mapping[str, Sequence[Pipeline]]) -> dict[tuple[str, str]
 
 
 def _encoder(name: str, configs: Sequence[Config]) -> set[str]:
-    """Return the id of the spec that an encoder of texts has now; nothing of a backbone, or where it is not known."""
+    """Return the ids of the configured specs of a text encoder; an empty set for a backbone or an unknown spec."""
     if name not in {*MODELS, *towers()}:
         return set()
     try:
@@ -158,7 +160,7 @@ def _gone(pipelines: Mapping[str, Sequence[Pipeline]], found: Found) -> None:
         try:
             videos = [video for made in all_made for video in made.dataset.videos()]
         except SteplineError as error:
-            found.notes.append(f"the videos of {name} are not looked at: {error}")
+            found.notes.append(f"the videos of {name} are not checked: {error}")
             continue
         listed = {video.id for video in videos if not video.lost}
         files: dict[str, list[Path]] = {}
@@ -175,7 +177,7 @@ def _gone(pipelines: Mapping[str, Sequence[Pipeline]], found: Found) -> None:
 
 
 def _hidden() -> Iterator[Path]:
-    """Yield the hidden files and folders of writers."""
+    """Yield the hidden temporary files and folders that writers create."""
     for root in ROOTS:
         if Path(root).is_symlink():
             continue
@@ -196,7 +198,7 @@ def _memory(pipelines: Mapping[str, Sequence[Pipeline]], found: Found) -> None:
 
 
 def _folders(parent: Path) -> list[Path]:
-    """Return the folders in one of the work folder's, without hidden ones; nothing behind links."""
+    """Return the folders in a folder, without hidden ones; nothing if the path contains a link."""
     return [Path(each) for each in _entries(parent) if each.is_dir(follow_symlinks=False) and each.name[0] != "."]
 
 

@@ -1,4 +1,4 @@
-"""The benchmarks, and which plan or pipeline a configuration gives each name: the workflow and the verbs ask here."""
+"""The registry of benchmarks, and the plan or pipeline of a name under a configuration, for the workflow and verbs."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ from stepline.errors import ConfigError
 from stepline.pipeline import Pipeline
 
 BENCHMARKS: tuple[type[Benchmark[Any]], ...] = (Spacewalk, Pss, Oepp, Hirest, Htstep)
-"""The registry. Others, in folders of their own, are named by ``benchmarks:`` in the configuration."""
+"""The registry. Custom benchmarks, in their own folders, are named by ``benchmarks:`` in the configuration."""
 
 
 def benchmarks(config: Config) -> dict[str, type[Benchmark[Any]]]:
-    """Return the benchmark of each study that a configuration can have, by the study's name."""
+    """Return the benchmark of every study that a configuration can name, by study."""
     found = {name: each for each in BENCHMARKS for name in each.serves(config)}
     for name in config["benchmarks"]:
         found[name] = _external(name, folders(config)[name])
@@ -31,12 +31,12 @@ def benchmarks(config: Config) -> dict[str, type[Benchmark[Any]]]:
 
 
 def plan(config: Config, name: str) -> Benchmark[Any]:
-    """Return the plan of a study; raise ConfigError where it is not known, not configured, or impossible."""
+    """Return the plan of a study; raise ConfigError if it is unknown, not configured, or impossible."""
     return benchmark(config, name).of(config, name)
 
 
 def benchmark(config: Config, name: str) -> type[Benchmark[Any]]:
-    """Return the benchmark of a study; raise ConfigError where it is not known."""
+    """Return the benchmark of a study; raise ConfigError if it is unknown."""
     known = benchmarks(config)
     if name not in known:
         raise ConfigError(f"study {name!r} is not known; choose from {', '.join(known)}")
@@ -44,12 +44,12 @@ def benchmark(config: Config, name: str) -> type[Benchmark[Any]]:
 
 
 def has_tables(config: Config, name: str) -> bool:
-    """Return whether a name is that of a study."""
+    """Return whether a name belongs to a study."""
     return name in benchmarks(config)
 
 
 def pipeline(config: Config, name: str) -> Pipeline:
-    """Return the pipeline of a data set; raise ConfigError where it is not configured, or has no videos of its own."""
+    """Return the pipeline of a data set; raise ConfigError if it is not configured or has no videos of its own."""
     for study, made in benchmarks(config).items():
         if name in made.datasets:
             return made.configured(config, study).pipelines[name]
@@ -63,20 +63,20 @@ def pipeline(config: Config, name: str) -> Pipeline:
 
 
 def plans_of(config: Config, dataset: str) -> list[Benchmark[Any]]:
-    """Return the plans of the configured studies that run on the videos of a data set."""
+    """Return the plans of the configured studies that use the videos of a data set."""
     found = {name: made for name, made in benchmarks(config).items() if name in config or name in config["datasets"]}
     return [made.of(config, name) for name, made in found.items() if dataset in (made.datasets or (name,))]
 
 
 def configured(config: Config) -> list[str]:
-    """Return the names of the configured studies, then those of other data sets with videos."""
+    """Return the names of the configured studies, then the names of other data sets with videos."""
     studies = [name for name in benchmarks(config) if name in config]
     videos = [each for name in studies for each in benchmarks(config)[name].configured(config, name).pipelines]
     return list(dict.fromkeys([*studies, *videos, *config["datasets"]]))
 
 
 def to_fetch(config: Config, names: Sequence[str]) -> tuple[list[str], list[tuple[Released, str]], list[Pipeline]]:
-    """Return what studies and data sets want fetched: weights, releases with whose they are, and whose videos."""
+    """Return what studies and data sets need: weights by name, releases with their studies, pipelines of videos."""
     plans = {name: plan(config, name) for name in names if has_tables(config, name)}
     pipelines = {each.name: each for made in plans.values() for each in made.pipelines.values()}
     pipelines |= {name: pipeline(config, name) for name in names if name not in (*plans, *pipelines)}
@@ -87,9 +87,9 @@ def to_fetch(config: Config, names: Sequence[str]) -> tuple[list[str], list[tupl
 
 
 def released(name: str, release: str, config: Mapping[str, Any]) -> Released:
-    """Return the releases of a study; raise ConfigError where it, or that release of it, is not known.
+    """Return the releases of a study; raise ConfigError if the study or ``release`` is unknown.
 
-    config: the one that names benchmarks and data sets of the user's own.
+    config: names custom benchmarks and the user's data sets.
     """
     known = benchmarks(validate(config))
     if name not in known:
@@ -103,12 +103,12 @@ def released(name: str, release: str, config: Mapping[str, Any]) -> Released:
 
 
 def _external(name: str, folder: Path) -> type[Benchmark[Any]]:
-    """Return the class ``BENCHMARK`` of a benchmark's package outside of this one, which is imported once."""
+    """Return the class ``BENCHMARK`` of a custom benchmark's package, which is imported once."""
     module = f"stepline_benchmark_{name}"
     if module not in sys.modules:
         spec = spec_from_file_location(module, folder / "__init__.py", submodule_search_locations=[str(folder)])
         if spec is None or spec.loader is None or not (folder / "__init__.py").is_file():
-            raise ConfigError(f"config: benchmarks.{name}: {folder} has no __init__.py; give a benchmark's folder")
+            raise ConfigError(f"config: benchmarks.{name}: {folder} has no __init__.py; name a benchmark's folder")
         sys.modules[module] = module_from_spec(spec)
         try:
             spec.loader.exec_module(sys.modules[module])

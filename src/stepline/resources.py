@@ -1,6 +1,6 @@
-"""What the job of a rule asks of the machine that runs it, estimated from what it reads and runs.
+"""The memory, time, disk and GPUs that a rule's job requests, estimated from its inputs and networks.
 
-A scheduler counts Snakemake's own two processes too. Where an estimate is too low, the next attempt asks for more.
+A scheduler also counts Snakemake's own two processes. If an estimate is too low, the next attempt requests more.
 """
 
 from collections.abc import Iterable
@@ -18,27 +18,28 @@ from stepline.spec import ClipSpec
 
 MB = 10**6
 CORE_MB = 1000
-"""Without networks: a job takes 210 to 240 MB, Snakemake beside it 250 MB."""
+"""Without networks: a job uses 210 to 240 MB, and Snakemake another 250 MB."""
 NETWORK_MB = 2500
-"""With torch: a fit of a head takes 510 MB, the texts of a recording 640 MB; a network's intermediate results more."""
+"""With torch: fitting a head uses 510 MB, encoding a recording's texts 640 MB, a network's activations more."""
 CAPTIONS_MB = 10_000
-"""SPICE's Java program may take 8 GB."""
+"""SPICE's Java program may use 8 GB."""
 LOADING = 3.5
-"""Memory for a byte of weights: the file's, and the network's, in float32 where the file has float16."""
+"""Bytes of memory per byte of weights: the file, and the network, which may be float32 when the file is float16."""
 ROW_BYTES = 2048
-"""A second of features: 1,024 values in float16. They are mapped, and some schedulers count mapped pages."""
+"""A second of features: 1,024 float16 values. The files are memory-mapped, and some schedulers count mapped pages."""
 SPEECH_MINUTES = {"pocketsphinx": 25, "deepgram": 3, "whisper": 90, "faster_whisper": 45}
-"""Engine -> minutes for an hour of sound on a CPU."""
+"""Engine -> minutes per hour of audio on a CPU."""
 SPEECH_MINUTES_ON_GPU = 10
 NETWORK_MINUTES = {True: 15, False: 600}
-"""Whether there is a GPU -> minutes for an hour of video and a network. What is there stays, and a retry goes on."""
+"""Whether there is a GPU -> minutes per hour of video and network. A retry keeps the results so far and continues."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What a job asks for. memory and disk in MB of 10^6 bytes, minutes of wall time, gpu: how many, or None.
+    """The resources that a job requests.
 
-    disk: of the work folder.
+    mem_mb, disk_mb: MB of 10^6 bytes; the disk is the work folder's. runtime: minutes of wall time. gpu: the number of
+    GPUs, or None.
     """
 
     mem_mb: int = CORE_MB
@@ -47,21 +48,21 @@ class Resources:
     gpu: int | None = None
 
     def at(self, attempt: int) -> "Resources":
-        """Return what a job asks for at its first attempt, 1, or a later one."""
+        """Return the request of an attempt, counted from 1."""
         return replace(self, mem_mb=self.mem_mb * attempt, runtime=self.runtime * attempt)
 
 
 LIGHT = Resources()
-"""Of what reads records and writes tables and pages."""
+"""The request of jobs that only read records and write tables and pages."""
 
 
 def of_videos(pipeline: Pipeline, shard: str) -> Resources:
-    """Return what the download of a shard asks for."""
+    """Return the resources for downloading a shard."""
     return Resources(runtime=60 + 12 * pipeline.videos.hours(shard), disk_mb=pipeline.videos.disk_mb("videos", shard))
 
 
 def of_media(pipeline: Pipeline, shard: str) -> Resources:
-    """Return what sound and scores of a shard, or its pictures, ask for."""
+    """Return the resources for a shard's audio and content scores, or for its pictures."""
     return Resources(
         mem_mb=CORE_MB + _decoder_mb(pipeline.config),
         runtime=30 + 10 * pipeline.videos.hours(shard),
@@ -70,7 +71,7 @@ def of_media(pipeline: Pipeline, shard: str) -> Resources:
 
 
 def of_transcribe(pipeline: Pipeline, shard: str, *, gpu: bool) -> Resources:
-    """Return what the transcripts of a shard ask for. gpu: whether there is one."""
+    """Return the resources for the transcripts of a shard. gpu: whether there is one."""
     engine, weights = pipeline.speech.engine, 0
     gpu = gpu and engine in recognisers.FOLDERS
     if engine in recognisers.FOLDERS:
@@ -84,9 +85,10 @@ def of_transcribe(pipeline: Pipeline, shard: str, *, gpu: bool) -> Resources:
 
 
 def of_extract(pipeline: Pipeline, shard: str, *, gpu: bool) -> Resources:
-    """Return what the features of a shard ask for, of all configured backbones at once. gpu: whether there is one.
+    """Return the resources for a job of a shard's features, of all configured backbones at once.
 
-    runtime: a job's share. A shard's jobs run one after another in a group, whose time is the sum of theirs.
+    gpu: whether there is one. runtime is the job's share: a shard's jobs run one after another in a group, whose
+    runtime is their sum.
     """
     features = pipeline.features
     specs = [spec for spec in map(features.spec_of, features.computed) if isinstance(spec, ClipSpec)]
@@ -103,14 +105,17 @@ def of_extract(pipeline: Pipeline, shard: str, *, gpu: bool) -> Resources:
 
 
 def of_encode(encoder: str) -> Resources:
-    """Return what the texts of a recording ask for."""
+    """Return the resources for encoding the texts of a recording."""
     tower = registry.towers().get(encoder)
     weights = sum(map(_weights_bytes, tower.weights)) if tower else 0
     return Resources(mem_mb=NETWORK_MB + ceil(LOADING * weights / MB))
 
 
 def of_entry(job: Job, pipelines: Iterable[Pipeline], *, fit: bool, gpu: bool) -> Resources:
-    """Return what a fit or a prediction asks for. pipelines: of the benchmark's videos. gpu: whether there is one."""
+    """Return the resources for a fit or a prediction.
+
+    pipelines: of the benchmark's videos. gpu: whether there is one.
+    """
     kind, pipelines = job.entry.kind, [*pipelines]
     decoder_mb = max((_decoder_mb(pipeline.config) for pipeline in pipelines), default=0) if kind.decoded else 0
     hours = sum(pipeline.videos.all_hours for pipeline in pipelines) if job.entry.features else 0
@@ -123,7 +128,7 @@ def of_entry(job: Job, pipelines: Iterable[Pipeline], *, fit: bool, gpu: bool) -
 
 
 def of_score(job: Job) -> Resources:
-    """Return what the scores of an entry ask for."""
+    """Return the resources for the scores of an entry."""
     captions = job.entry.kind.scored_in != "core"
     return Resources(mem_mb=CAPTIONS_MB if captions else CORE_MB, runtime=240 if captions else 10)
 

@@ -47,11 +47,11 @@ def test_weights_and_inputs_are_the_recipes(parity: Path) -> None:
 
 
 def test_other_weights_or_inputs_than_the_files_say_are_errors() -> None:
-    with pytest.raises(StoreError, match="the recipe's weights are not those of the manifest's digest_sha256"):
+    with pytest.raises(StoreError, match="the recipe's weights do not match the manifest's digest_sha256"):
         recipe.weights({"a": [[2], "float32", "bias"]}, "0" * 64)
-    with pytest.raises(StoreError, match="rule 'ones' of a is not known"):
+    with pytest.raises(StoreError, match="rule 'ones' of a is unknown"):
         recipe.weights({"a": [[2], "float32", "ones"]}, "0" * 64)
-    with pytest.raises(StoreError, match="the recipe's input x is not that of the golden file"):
+    with pytest.raises(StoreError, match="the recipe's input x differs from the golden file's"):
         recipe.video01("x", (1, 3, 2, 4, 4), "0" * 64)
 
 
@@ -133,10 +133,10 @@ def test_an_output_that_nothing_is_compared_with_is_an_error(files: Callable[...
     arguments = files()
     np.savez("golden.npz", **{"case/out": ONE, "case/other": ONE})
     assert main(arguments) == 2
-    assert capsys.readouterr().err == "error: golden.npz holds outputs that s3d has not: case/other\n"
+    assert capsys.readouterr().err == "error: golden.npz contains outputs that s3d does not have: case/other\n"
     np.savez("golden.npz", recipe_json="{}")
     assert main(arguments) == 2
-    assert capsys.readouterr().err == "error: golden.npz holds no outputs\n"
+    assert capsys.readouterr().err == "error: golden.npz contains no outputs: use the golden file of s3d\n"
 
 
 def command(name: str, manifest: Path, golden: Path) -> list[str]:
@@ -165,22 +165,30 @@ def test_what_is_wrong_with_a_file_is_one_line(parity: Path, tmp_path: Path, cap
         ): "'clip' has no parity check; choose from s3d,",
         ("videoclip", tmp_path / "no.json", clip / "golden_a.npz"): "no.json does not exist",
         ("videoclip", clip / "manifest.json", tmp_path / "no.npz"): "no.npz does not exist",
-        ("videoclip", clip / "manifest.json", tmp_path / "empty.npz"): "empty.npz is damaged or holds no arrays",
-        ("videoclip", clip / "manifest.json", tmp_path / "half.npz"): "half.npz is damaged or holds no arrays",
-        ("videoclip", clip / "manifest.json", tmp_path / "text.npz"): "text.npz is damaged or holds no arrays",
-        ("videoclip", clip / "manifest.json", tmp_path / "page.npz"): "page.npz is damaged or holds no arrays: get it",
-        ("videoclip", clip / "manifest.json", tmp_path / "bad.npz"): "bad.npz is damaged or holds no arrays",
-        ("videoclip", clip / "manifest.json", tmp_path / "one.npy"): "one.npy is damaged or holds no arrays",
+        ("videoclip", clip / "manifest.json", tmp_path / "empty.npz"): "empty.npz is damaged or contains no arrays",
+        ("videoclip", clip / "manifest.json", tmp_path / "half.npz"): "half.npz is damaged or contains no arrays",
+        ("videoclip", clip / "manifest.json", tmp_path / "text.npz"): "text.npz is damaged or contains no arrays",
+        (
+            "videoclip",
+            clip / "manifest.json",
+            tmp_path / "page.npz",
+        ): "page.npz is damaged or contains no arrays: down",
+        ("videoclip", clip / "manifest.json", tmp_path / "bad.npz"): "bad.npz is damaged or contains no arrays",
+        ("videoclip", clip / "manifest.json", tmp_path / "one.npy"): "one.npy is damaged or contains no arrays",
         (
             "videoclip",
             tmp_path / "bad.json",
             clip / "golden_a.npz",
-        ): "bad.json is no manifest of weights, as JSON: give that of videoclip",
-        ("videoclip", tmp_path / "list.json", clip / "golden_a.npz"): "are not both of videoclip",
-        ("videoclip", other / "manifest.json", clip / "golden_a.npz"): "are not both of videoclip",
-        ("videoclip", clip / "manifest.json", other / "golden_a.npz"): "holds outputs that videoclip has not: text/",
-        ("s3d", clip / "manifest.json", other / "golden_a.npz"): "are not both of s3d",
-        ("s3d", other / "manifest.json", clip / "golden_a.npz"): "are not both of s3d",
+        ): "bad.json is not a JSON manifest of weights: use the manifest of videoclip",
+        ("videoclip", tmp_path / "list.json", clip / "golden_a.npz"): "are not both for videoclip",
+        ("videoclip", other / "manifest.json", clip / "golden_a.npz"): "are not both for videoclip",
+        (
+            "videoclip",
+            clip / "manifest.json",
+            other / "golden_a.npz",
+        ): "contains outputs that videoclip does not have",
+        ("s3d", clip / "manifest.json", other / "golden_a.npz"): "are not both for s3d",
+        ("s3d", other / "manifest.json", clip / "golden_a.npz"): "are not both for s3d",
     }
     for arguments, message in cases.items():
         assert main(command(*arguments)) == 2, arguments
@@ -197,7 +205,7 @@ def test_another_manifests_weights_are_one_line(parity: Path, tmp_path: Path, ca
     manifest["configs"]["tiny"]["digest_sha256"] = "0" * 64
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     assert main(command("videoclip", tmp_path / "manifest.json", folder / "golden_a.npz")) == 2
-    assert capsys.readouterr().err == "error: the recipe's weights are not those of the manifest's digest_sha256\n"
+    assert capsys.readouterr().err == "error: the recipe's weights do not match the manifest's digest_sha256\n"
 
 
 @pytest.mark.parametrize("what", PACKAGES)
@@ -222,7 +230,7 @@ def test_anchors_follow_the_outputs(files: Callable[..., list[str]], capsys: Any
         assert main([*files(anchors=lambda _, far=far: iter(far)), "--anchors", "public"]) == 1
         assert capsys.readouterr().err == "error: s3d with these weights does not reproduce the published outputs a\n"
     assert main([*files(), "--anchors", "public"]) == 2
-    assert "no outputs of s3d with its real weights are public: leave --anchors out" in capsys.readouterr().err
+    assert "no outputs of s3d with its real weights are public: omit --anchors" in capsys.readouterr().err
 
 
 def test_absent_weights_are_one_line_that_says_what_to_run(files: Callable[..., list[str]], capsys: Any) -> None:

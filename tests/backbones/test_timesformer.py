@@ -117,7 +117,7 @@ def test_the_check_catches(
 def test_the_check_refuses_another_input(manifest: Any, golden: dict[str, Any], parity: Path) -> None:
     made = recipe(golden)
     made["case"][CASE]["name"] = "timesformer/other"
-    with pytest.raises(StoreError, match="timesformer/other is not that of the golden file"):
+    with pytest.raises(StoreError, match="timesformer/other differs from the golden file's"):
         list(outputs(manifest, golden | {"recipe_json": np.array(json.dumps(made))}, parity))
 
 

@@ -38,7 +38,7 @@ class TestConfiguration:
     def test_strict_makes_what_is_missing_an_error(self, releases: None, tmp_path: Path) -> None:
         made = tiny(tmp_path)
         assert self.of(made).missing(made.entries["fitted"], "first") == (NET,)
-        with pytest.raises(MissingError, match=r"^strict: tiny lacks features:net/first, features:net/second$"):
+        with pytest.raises(MissingError, match=r"^strict: tiny needs features:net/first, features:net/second$"):
             self.of(made, strict=True)
 
     def test_a_choice_of_the_configuration_is_not_missing(self, banks: None, tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_an_own_data_set_cites_its_backbones_and_its_recogniser() -> None:
 @pytest.mark.parametrize(
     ("target", "line"),
     [
-        ("a/b", "'a/b' is no table: name results/STUDY/TABLE.csv, a study, or a data set"),
+        ("a/b", "'a/b' is not a table: name results/STUDY/TABLE.csv, a study, or a data set"),
         ("results/pss/table9.csv", "'table9' is not one of table1"),
         ("nothing", "dataset 'nothing' is not known"),
     ],

@@ -60,12 +60,12 @@ def test_another_form_is_one_line(content: object) -> None:
     if content == []:
         assert videos(write(content)) == {}
         return
-    with pytest.raises(ReleaseError, match=r"coin.json is not in COIN's form: [^\n]+$"):
+    with pytest.raises(ReleaseError, match=r"coin.json is not in COIN's format: [^\n]+$"):
         videos(write(content))
 
 
 def test_a_video_that_stands_twice_or_is_a_path_is_refused() -> None:
-    with pytest.raises(ReleaseError, match="test.json: a stands twice"):
+    with pytest.raises(ReleaseError, match="test.json: a is listed twice"):
         videos(write([{"a": record()}]), write([{"a": record()}], "test.json"))
     with pytest.raises(ReleaseError, match=r"video id '\.\./a' is not allowed"):
         videos(write([{"../a": record()}]))

@@ -30,7 +30,7 @@ def test_a_study_is_found_by_its_name() -> None:
 
 def test_an_unknown_name_is_one_line_with_the_known_ones() -> None:
     known = "spacewalk, demo, youcook2, tasty, openevent, hirest, htstep, crosstask, coin, mine"
-    with pytest.raises(ConfigError, match=f"^dataset 'x' is not known; choose from {known}, or name the"):
+    with pytest.raises(ConfigError, match=f"^dataset 'x' is not known; choose from {known}, or use --configfile"):
         dataset(CONFIG, "x")
 
 

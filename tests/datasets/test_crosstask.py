@@ -49,17 +49,17 @@ def test_the_steps_of_primary_tasks_are_read_in_the_order_of_their_files(root: s
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("tasks_primary.txt", None, "it holds 0 files tasks_primary.txt"),
-        ("tasks_primary.txt", "1\nTitle\nu\n2\none\n\n", "tasks_primary.txt: the lines from 1 are no task"),
-        ("tasks_primary.txt", "1\nTitle\nu\n1\none\n2\n", "tasks_primary.txt: the lines from 1 are no task"),
-        ("tasks_primary.txt", "1\nTitle\nu\n1\n", "tasks_primary.txt: the lines from 1 are no task"),
+        ("tasks_primary.txt", None, "it contains 0 files tasks_primary.txt"),
+        ("tasks_primary.txt", "1\nTitle\nu\n2\none\n\n", "tasks_primary.txt: the lines from 1 are not a task"),
+        ("tasks_primary.txt", "1\nTitle\nu\n1\none\n2\n", "tasks_primary.txt: the lines from 1 are not a task"),
+        ("tasks_primary.txt", "1\nTitle\nu\n1\n", "tasks_primary.txt: the lines from 1 are not a task"),
         ("tasks_primary.txt", b"\xff\n", "tasks_primary.txt is not UTF-8"),
         ("videos.csv", None, "no item named 'crosstask_release/videos.csv'"),
-        ("videos.csv", "53193,a-1\n", "videos.csv: '53193,a-1' has not 3 fields"),
+        ("videos.csv", "53193,a-1\n", "videos.csv: '53193,a-1' does not have 3 fields"),
         ("annotations/53193_a-1.csv", "4,1,2\n", "'Make a Latte' has no step '4'"),
         ("annotations/53193_a-1.csv", "0,1,2\n", "'Make a Latte' has no step '0'"),
         ("annotations/53193_a-1.csv", "-1,1,2\n", "'Make a Latte' has no step '-1'"),
-        ("annotations/53193_a-1.csv", "1,1\n", "53193_a-1.csv: '1,1' has not 3 fields"),
+        ("annotations/53193_a-1.csv", "1,1\n", "53193_a-1.csv: '1,1' does not have 3 fields"),
         ("annotations/53193_a-1.csv", "1,3,2\n", "53193_a-1.csv: the segment 3.0, 2.0 of 'add coffee' is not valid"),
         ("annotations/53193_a-1.csv", "1,x,2\n", "53193_a-1.csv: could not convert string to float: 'x'"),
         ("annotations/53193_a-1.csv", "1,nan,2\n", "the segment nan, 2.0"),
@@ -88,9 +88,9 @@ def test_a_file_that_stands_twice_is_refused() -> None:
     path = archive({**FILES})
     with ZipFile(path, "a") as more:
         more.writestr(f"{ROOT}videos.csv", "")
-    with pytest.raises(ReleaseError, match="it contains a file twice"):
+    with pytest.raises(ReleaseError, match="it contains the same file twice"):
         load(path)
-    with pytest.raises(ReleaseError, match="it holds 2 files tasks_primary.txt"):
+    with pytest.raises(ReleaseError, match="it contains 2 files tasks_primary.txt"):
         load(archive({**FILES, "copy/tasks_primary.txt": ""}))
 
 

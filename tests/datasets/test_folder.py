@@ -80,12 +80,12 @@ def test_what_cannot_be_read_is_listed_with_what_is_wrong(monkeypatch: pytest.Mo
     assert {video.id: why_absent(video.file) for video in videos("mine", "clips")} == {
         "a": None,
         "closed": ("failed", f"{root}/closed.mp4: Permission denied: let this account read it"),
-        "gone": ("missing", f"{root}/gone.mp4: a link to elsewhere.mp4, where there is none"),
+        "gone": ("missing", f"{root}/gone.mp4: a link to elsewhere.mp4, which does not exist"),
         "null": ("failed", f"{root}/null.mp4: a device, not a file"),
         "pipe": ("failed", f"{root}/pipe.mp4: a pipe, not a file"),
-        "round": ("missing", f"{root}/round.mp4: a link to round.mp4, where there is none"),
+        "round": ("missing", f"{root}/round.mp4: a link to round.mp4, which does not exist"),
         "socket": ("failed", f"{root}/socket.mp4: a socket, not a file"),
-        "under": ("missing", f"{root}/under.mp4: a link to a.mp4/b.mp4, where there is none"),
+        "under": ("missing", f"{root}/under.mp4: a link to a.mp4/b.mp4, which does not exist"),
     }
     assert why_absent(f"{root}/folder.mp4") == ("failed", f"{root}/folder.mp4: a folder, not a file")
 
@@ -233,13 +233,13 @@ def test_a_size_stands_for_a_length_that_is_not_known() -> None:
 
 def test_a_folder_that_is_absent_or_empty_is_one_line() -> None:
     clips = Path("clips").absolute()
-    assert refused() == f"there is no folder {clips}: name the one with your videos"
+    assert refused() == f"the folder {clips} does not exist: name the folder with your videos"
     put("notes.txt")
     with pytest.raises(
-        ConfigError, match=r"notes.txt is a file: name its folder; a CSV file with addresses: `kind: list`$"
+        ConfigError, match=r"notes.txt is a file: name its folder, or set `kind: list` for a CSV file of URLs$"
     ):
         videos("mine", "clips/notes.txt")
-    assert refused().startswith(f"{Path('clips').absolute()} holds no video file (mp4, m4v, mov, ")
+    assert refused().startswith(f"{Path('clips').absolute()} contains no video file (mp4, m4v, mov, ")
 
 
 def test_a_folder_that_may_not_be_read_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,5 +265,5 @@ def test_a_home_folder_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     put("a.mp4")
     assert [video.id for video in videos("mine", "~/clips")] == ["a"]
     assert refused("~nobody-here/clips") == (
-        f"there is no folder {tmp_path}/~nobody-here/clips: name the one with your videos"
+        f"the folder {tmp_path}/~nobody-here/clips does not exist: name the folder with your videos"
     )

@@ -119,9 +119,9 @@ class TestPairs:
     @pytest.mark.parametrize(
         ("content", "reason"),
         [
-            (TEST, "is blinded, as the test file of v1 is: replace it by the authors' labels"),
-            ({"Bake": TRUE["Bake"]}, "has other pairs than v1's splits/all_data_test.json"),
-            ({**TRUE, "Air": {"t0.mp4": WHOLE}}, "has other pairs than v1's splits/all_data_test.json"),
+            (TEST, "is blinded, like v1's test file: replace it with the authors' labels"),
+            ({"Bake": TRUE["Bake"]}, "has different pairs than v1's splits/all_data_test.json"),
+            ({**TRUE, "Air": {"t0.mp4": WHOLE}}, "has different pairs than v1's splits/all_data_test.json"),
         ],
     )
     def test_labels_that_are_none_are_refused(self, content: dict[str, Any], reason: str) -> None:
@@ -153,18 +153,18 @@ class TestPairs:
     )
     def test_another_form_is_one_line(self, content: Any) -> None:
         write("v1", as_json({**CONTENT, SPLIT_FILES["train"]: content}))
-        with pytest.raises(ReleaseError, match=r"all_data_train.json is not in HiREST's form: [^\n]+\Z"):
+        with pytest.raises(ReleaseError, match=r"all_data_train.json is not in HiREST's format: [^\n]+\Z"):
             load("train")
 
     def test_what_is_not_json_is_one_line(self) -> None:
         write("v1", {**as_json(CONTENT), SPLIT_FILES["val"]: b'{"Cook": \n'})
-        with pytest.raises(ReleaseError, match=r"all_data_val.json is not in HiREST's form: JSONDecodeError[^\n]+\Z"):
+        with pytest.raises(ReleaseError, match=r"all_data_val.json is not in HiREST's format: JSONDecodeError[^\n]+\Z"):
             load("val")
 
     @pytest.mark.parametrize("content", [["t2.mp4"], {"t2": {}}, {"t2.mp4": {"captions": []}}, {"t2.mp4": {}}])
     def test_steps_of_another_form_are_one_line(self, content: Any) -> None:
         write("v1", as_json({**CONTENT, STEPS: content}))
-        with pytest.raises(ReleaseError, match=r"_gt.json is not in HiREST's form: [^\n]+\Z"):
+        with pytest.raises(ReleaseError, match=r"_gt.json is not in HiREST's format: [^\n]+\Z"):
             load("test_507")
 
     @pytest.mark.parametrize("video", ["t1", "a"])
@@ -176,13 +176,13 @@ class TestPairs:
     def test_the_pool_is_test_then_the_distractors(self) -> None:
         assert pool() == ("t2", "t1", "t0", "n1", "n0")
         write("v1", as_json({**CONTENT, DISTRACTORS: {"negative video_0": ["n1"]}}))
-        with pytest.raises(ReleaseError, match="negative_samples.json is not in HiREST's form: ValueError: 'n1'"):
+        with pytest.raises(ReleaseError, match="negative_samples.json is not in HiREST's format: ValueError: 'n1'"):
             pool()
 
     def test_queries_have_categories(self) -> None:
         assert categories() == {"Cook": "Food"}
         write("v1", as_json({**CONTENT, CATEGORIES: {"prompt_to_cat": None}}))
-        with pytest.raises(ReleaseError, match="categories.json is not in HiREST's form: AttributeError"):
+        with pytest.raises(ReleaseError, match="categories.json is not in HiREST's format: AttributeError"):
             categories()
 
     def test_videos_are_those_of_the_splits_then_the_distractors(self) -> None:
@@ -237,7 +237,7 @@ class TestSubtitles:
     )
     def test_a_damaged_one_is_one_line(self, content: bytes) -> None:
         self.write({"ASR/a.srt": content})
-        with pytest.raises(ReleaseError, match=r"ASR.zip does not hold HiREST's transcripts: ASR/a.srt: [^\n]+\Z"):
+        with pytest.raises(ReleaseError, match=r"ASR.zip does not contain HiREST's transcripts: ASR/a.srt: [^\n]+\Z"):
             subtitles(["a"])
 
     def test_one_that_is_far_too_large_is_not_unpacked(self) -> None:
@@ -249,7 +249,7 @@ class TestSubtitles:
         file = self.write({"ASR/a.srt": SRT.encode()})
         file.write_bytes(file.read_bytes()[:-40])
         write_json(file.parent / "release.json", {"files": {ASR: sha256_file(file)}})
-        with pytest.raises(ReleaseError, match=r"ASR.zip does not hold HiREST's transcripts: [^\n]+\Z"):
+        with pytest.raises(ReleaseError, match=r"ASR.zip does not contain HiREST's transcripts: [^\n]+\Z"):
             subtitles(["a"])
 
     def test_an_id_that_is_a_path_is_refused(self) -> None:

@@ -97,20 +97,20 @@ class TestTaxonomy:
     @pytest.mark.parametrize(
         ("content", "reason"),
         [
-            (HEAD, "it lists no step"),
+            (HEAD, "it lists no steps"),
             ("id,activity\n0,Tea\n", "KeyError: 'variation'"),
             (HEAD + "0,Make Tea\n", "AttributeError: "),
             (HEAD + "x,Make Tea,0,none,1,Boil.,\n", "invalid literal"),
             (HEAD + "0,Make Tea,0,A,B1,Boil.,\n", "step 0 has the place 'B1'"),
             (HEAD + "0,,0,none,1,Boil.,\n", "step 0 has the place '1', no activity or no headline"),
-            (HEAD + ROWS[1] + ROWS[0], "step 0 stands twice, or behind a later one"),
-            (HEAD + ROWS[0] + ROWS[0], "step 0 stands twice"),
-            (HEAD + ROWS[0] + ROWS[1].replace(",2,", ",1,"), "step 1 stands twice"),
+            (HEAD + ROWS[1] + ROWS[0], "step 0 is listed twice, or after a later one"),
+            (HEAD + ROWS[0] + ROWS[0], "step 0 is listed twice"),
+            (HEAD + ROWS[0] + ROWS[1].replace(",2,", ",1,"), "step 1 is listed twice"),
         ],
     )
     def test_another_form_is_one_line(self, content: str, reason: str) -> None:
         write_v1(content)
-        with pytest.raises(ReleaseError, match=rf"taxonomy.csv is not in HT-Step's form: [^\n]*{reason}[^\n]*\Z"):
+        with pytest.raises(ReleaseError, match=rf"taxonomy.csv is not in HT-Step's format: [^\n]*{reason}[^\n]*\Z"):
             taxonomy()
 
 
@@ -118,17 +118,19 @@ class TestSplits:
     @pytest.mark.parametrize(
         ("content", "reason"),
         [
-            ([], "it is no JSON object"),
+            ([], "it is not a JSON object"),
             ({"train": []}, "KeyError: 'val_seen'"),
-            ({**VIDEOS, "test": []}, "the split 'test' is not known"),
-            ({**VIDEOS, "train": ["c"]}, "a video stands twice"),
+            ({**VIDEOS, "test": []}, "the split 'test' is unknown"),
+            ({**VIDEOS, "train": ["c"]}, "a video is listed twice"),
             ({**VIDEOS, "train": ["../c"]}, r"video id '\.\./c' is not allowed"),
             ({**VIDEOS, "train": [3]}, "TypeError"),
         ],
     )
     def test_another_form_is_one_line(self, content: Any, reason: str) -> None:
         write_v1(videos=content)
-        with pytest.raises(ReleaseError, match=rf"video_splits.json is not in HT-Step's form: [^\n]*{reason}[^\n]*\Z"):
+        with pytest.raises(
+            ReleaseError, match=rf"video_splits.json is not in HT-Step's format: [^\n]*{reason}[^\n]*\Z"
+        ):
             load("train")
 
     def test_videos_are_those_of_all_splits_with_their_addresses(self) -> None:
@@ -213,28 +215,44 @@ class TestLoad:
         ("video", "change", "reason"),
         [
             ("x", lambda each: each, "is not in video_splits.json"),
-            ("b", lambda each: each | {"subset": "Train"}, "is of the subset 'Train', and of 'train' in video_splits"),
-            ("b", lambda each: each | {"subset": "val_seen"}, "is of the subset 'val_seen', and of 'train'"),
+            ("b", lambda each: each | {"subset": "Train"}, "is in the subset 'Train', but in 'train' in video_splits"),
+            ("b", lambda each: each | {"subset": "val_seen"}, "is in the subset 'val_seen', but in 'train'"),
             ("b", lambda each: each | {"activity": "make tea"}, "has the activity 'make tea', which taxonomy.csv does"),
-            ("b", lambda each: each | {"activity": ["x"]}, "is not in HT-Step's form: TypeError"),
+            ("b", lambda each: each | {"activity": ["x"]}, "is not in HT-Step's format: TypeError"),
             ("b", lambda each: {"subset": "train", "annotations": each["annotations"]}, "KeyError: 'activity'"),
             ("d", lambda each: each | {"activity": "Tea"}, "has the activity 'Tea', which taxonomy.csv does not list"),
-            ("d", lambda each: {"subset": "val_unseen"}, "is not in HT-Step's form: KeyError: 'annotations'"),
-            ("b", lambda each: each | {"annotations": {}}, "has annotations that are no list"),
-            ("b", lambda each: [], "is not in HT-Step's form: TypeError"),
-            ("b", lambda each: each | {"annotations": ["x"]}, "is not in HT-Step's form: TypeError"),
+            ("d", lambda each: {"subset": "val_unseen"}, "is not in HT-Step's format: KeyError: 'annotations'"),
+            ("b", lambda each: each | {"annotations": {}}, "has annotations that are not a list"),
+            ("b", lambda each: [], "is not in HT-Step's format: TypeError"),
+            ("b", lambda each: each | {"annotations": ["x"]}, "is not in HT-Step's format: TypeError"),
             ("b", lambda each: each | {"annotations": [segment(4, 0, 1)]}, "has step 4, which taxonomy.csv does not"),
-            ("b", lambda each: each | {"annotations": [segment("1", 0, 1)]}, "has the step '1', which is no whole"),
-            ("b", lambda each: each | {"annotations": [segment(True, 0, 1)]}, "has the step True, which is no whole"),
-            ("b", lambda each: each | {"annotations": [segment(5, 0, 1)]}, "is of 'Make Tea', and has step 5 of 'Fry"),
+            ("b", lambda each: each | {"annotations": [segment("1", 0, 1)]}, "has the step '1', which is not a whole"),
+            (
+                "b",
+                lambda each: each | {"annotations": [segment(True, 0, 1)]},
+                "has the step True, which is not a whole",
+            ),
+            (
+                "b",
+                lambda each: each | {"annotations": [segment(5, 0, 1)]},
+                "has the activity 'Make Tea', but step 5 of 'Fry",
+            ),
             ("-a", lambda each: each | {"annotations": [segment(5, 0, 1), segment(8, 0, 1)]}, "variations, A, B"),
             ("b", lambda each: each | {"annotations": [segment(1, -1, 1)]}, "has a segment from -1 to 1 s"),
             ("b", lambda each: each | {"annotations": [segment(1, 2, 1)]}, "has a segment from 2 to 1 s"),
             ("b", lambda each: each | {"annotations": [segment(1, 0, float("nan"))]}, "has a segment from 0 to nan s"),
             ("b", lambda each: each | {"annotations": [segment(1, 0, float("inf"))]}, "has a segment from 0 to inf s"),
             ("b", lambda each: each | {"annotations": [segment(1, 0, 10**400)]}, "OverflowError"),
-            ("b", lambda each: each | {"annotations": [segment(1, "0", 1)]}, r"has the segment \['0', 1\], which is n"),
-            ("b", lambda each: each | {"annotations": [segment(1, 0, True)]}, r"has the segment \[0, True\], which is"),
+            (
+                "b",
+                lambda each: each | {"annotations": [segment(1, "0", 1)]},
+                r"has the segment \['0', 1\], whose bounds",
+            ),
+            (
+                "b",
+                lambda each: each | {"annotations": [segment(1, 0, True)]},
+                r"has the segment \[0, True\], whose bounds",
+            ),
             ("b", lambda each: each | {"annotations": [{"id": 1, "segment": [1]}]}, r"has the segment \[1\], which is"),
             ("b", lambda each: each | {"annotations": [{"segment": [0, 1]}]}, "KeyError: 'id'"),
         ],
@@ -250,7 +268,7 @@ class TestLoad:
     def test_what_is_no_object_is_one_line(self, content: str) -> None:
         write("annotations", annotations=content)
         for read in (lambda: load("train"), htstep.labelled_splits, htstep.is_made):
-            with pytest.raises(ReleaseError, match=r"annotations.json is not in HT-Step's form: [^\n]+\Z"):
+            with pytest.raises(ReleaseError, match=r"annotations.json is not in HT-Step's format: [^\n]+\Z"):
                 read()
 
     def test_a_record_that_is_made_makes_the_annotation_so(self) -> None:
@@ -295,14 +313,14 @@ class TestCandidates:
         ("content", "reason"),
         [
             ({"x": [1]}, "x is not in video_splits.json"),
-            ({"e": 1}, "e has candidates that are no list of ids from 0 to 5784"),
-            ({"e": ["1"]}, "e has candidates that are no list of ids"),
-            ({"e": [True]}, "e has candidates that are no list of ids"),
-            ({"e": [-1]}, "e has candidates that are no list of ids"),
-            ({"e": [5785]}, "e has candidates that are no list of ids"),
-            ({"e": [1, 1]}, "e has a candidate twice"),
+            ({"e": 1}, "e has candidates that are not a list of ids from 0 to 5784"),
+            ({"e": ["1"]}, "e has candidates that are not a list of ids"),
+            ({"e": [True]}, "e has candidates that are not a list of ids"),
+            ({"e": [-1]}, "e has candidates that are not a list of ids"),
+            ({"e": [5785]}, "e has candidates that are not a list of ids"),
+            ({"e": [1, 1]}, "e lists a candidate twice"),
             ({"e": [1, 5]}, "e has candidates of several activities, Fry Fish, Make Tea"),
-            ({"d": [1]}, "d has steps of 'Make Tea', and 'Fry Fish' in annotations.json"),
+            ({"d": [1]}, "d has steps of 'Make Tea', but 'Fry Fish' in annotations.json"),
         ],
     )
     def test_what_is_wrong_is_one_line_that_names_the_video(self, content: Any, reason: str) -> None:

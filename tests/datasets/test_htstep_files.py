@@ -22,7 +22,7 @@ RECORD = {"subset": "train", "annotations": [{"id": 1, "segment": [0, 1]}]}
 )
 def test_a_record_of_another_form_is_named(tmp_path: Path, record: Any, reason: str) -> None:
     write_json(tmp_path / "annotations.json", {"a": RECORD, "b": record})
-    with pytest.raises(ReleaseError, match=f"annotations.json: b is not in HT-Step's form: {reason}"):
+    with pytest.raises(ReleaseError, match=f"annotations.json: b is not in HT-Step's format: {reason}"):
         summary(tmp_path / "annotations.json")
 
 

@@ -75,7 +75,7 @@ def test_numbers_are_read_as_they_were(rows: list[tuple[str, float, float, int, 
         (f"{HEADER}0,a,0,1,-1,1\n", "row 0: the label '-1' is not the number of a step"),
         (f"{HEADER}0,a,0,1,10,1\n", "row 0: the label '10' is not the number of a step"),
         (f"{HEADER}0,a,0,1,٥,1\n", "row 0: the label '٥' is not the number of a step"),
-        (f'{HEADER}0,"a,0,1,5,1\n', "found.csv is no CSV file in UTF-8: "),
+        (f'{HEADER}0,"a,0,1,5,1\n', "found.csv is not a CSV file in UTF-8: "),
     ],
 )
 def test_what_is_no_submission_is_refused(content: str, reason: str) -> None:
@@ -86,7 +86,7 @@ def test_what_cannot_be_read_is_refused() -> None:
     with pytest.raises(ConfigError, match="found.csv cannot be read: No such file or directory"):
         read_submission("found.csv", [], [])
     Path("found.csv").write_bytes(HEADER.encode() + b"0,\xff,0,1,5,1\n")
-    with pytest.raises(ConfigError, match="found.csv is no CSV file in UTF-8: "):
+    with pytest.raises(ConfigError, match="found.csv is not a CSV file in UTF-8: "):
         read_submission("found.csv", [], [])
 
 

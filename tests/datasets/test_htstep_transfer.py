@@ -60,7 +60,7 @@ class TestCrossTask:
 
     def test_tasks_of_one_title_are_refused(self) -> None:
         write_crosstask(tasks_primary="53193\nTea\nu\n3\na,b,c\n\n77721\nTea\nu\n2\na,d\n")
-        with pytest.raises(ReleaseError, match=r"crosstask_release.zip has two tasks of one title$"):
+        with pytest.raises(ReleaseError, match=r"crosstask_release.zip has two tasks with the same title$"):
             crosstask()
 
     def test_what_is_absent_is_named(self) -> None:
@@ -138,7 +138,7 @@ class TestNarrations:
     )
     def test_another_form_is_one_line_that_names_the_video(self, record: Any) -> None:
         self.write({"a": record})
-        with pytest.raises(ReleaseError, match=r"narrations.json: a has no narration in HowTo100M's form: [^\n]+\Z"):
+        with pytest.raises(ReleaseError, match=r"narrations.json: a has no narration in HowTo100M's format: [^\n]+\Z"):
             narrations(["a"])
         assert narrations(["b"]) == {}
 

@@ -101,7 +101,7 @@ class TestReleased:
 
     def test_a_changed_file_is_not_read(self) -> None:
         (RELEASES.folder("split1") / TRAIN).write_text("[]")
-        with pytest.raises(ReleaseError, match="is changed since it was fetched: run `stepline fetch oepp/split1`"):
+        with pytest.raises(ReleaseError, match="has changed since it was fetched: run `stepline fetch oepp/split1`"):
             load("split1", "val")
 
 
@@ -117,10 +117,10 @@ def of(record: Callable[[dict[str, Any]], object]) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("path", "change", "message"),
     [
-        (TRAIN, of(lambda r: r.pop("domain")), "is not in OEPP's form: KeyError: 'domain'"),
+        (TRAIN, of(lambda r: r.pop("domain")), "is not in OEPP's format: KeyError: 'domain'"),
         (TRAIN, of(lambda r: r.update(length=9)), "has 1 actions and the length 9"),
         (TRAIN, of(lambda r: r.update(anno=[], length=0)), "has 0 actions and the length 0"),
-        (TRAIN, of(lambda r: r.update(dataset="NIV")), "is of 'NIV', not of COIN or CrossTask"),
+        (TRAIN, of(lambda r: r.update(dataset="NIV")), "has the source 'NIV', not COIN or CrossTask"),
         (TRAIN, of(lambda r: r.update(vid="../a")), r"video id 'COIN_\.\./a' is not allowed"),
         (TRAIN, of(lambda r: r["anno"][0].update(segment=[5, 4])), "the segment 5.0, 4.0 of .* is not valid"),
         (TRAIN, of(lambda r: r["anno"][0].update(segment=[5, float("inf")])), "5.0, inf of .* is not valid"),
@@ -128,22 +128,26 @@ def of(record: Callable[[dict[str, Any]], object]) -> Callable[[Any], None]:
         (TRAIN, of(lambda r: r["anno"][0].update(segment=[5])), "not enough values"),
         (TRAIN, of(lambda r: r["anno"][0].update(action="make the   detergent")), "which base_action_pool_1.json does"),
         (TRAIN, of(lambda r: r["anno"][0].update(action="cut oranges")), "which base_action_pool_1.json does not list"),
-        (TRAIN, of(lambda r: r.update(task_name="MakeSoap")), "of 'MakeSoap', which task_info.json does not list"),
-        (TRAIN, lambda c: c.append(c[0]), "COIN_train-MakeTea-0 stands twice, in train and train"),
+        (TRAIN, of(lambda r: r.update(task_name="MakeSoap")), "event 'MakeSoap', which task_info.json does not list"),
+        (TRAIN, lambda c: c.append(c[0]), "COIN_train-MakeTea-0 is listed twice, in train and train"),
         (
             NOVEL_FILE,
             of(lambda r: r.update(vid=BOTH)),
-            f"novel_dataset_1.json: COIN_{BOTH} stands twice, in train and novel",
+            f"novel_dataset_1.json: COIN_{BOTH} is listed twice, in train and novel",
         ),
         (
             NOVEL_FILE,
             of(lambda r: r.update(task_name="MakeTea")),
-            "MakeTea is an event of the base parts too",
+            "MakeTea is also an event of the base parts",
         ),
         (BASE_POOL, lambda c: c.append(c[0]), "base_action_pool_1.json lists an action twice"),
-        (BASE_POOL, lambda c: c.clear(), "base_action_pool_1.json is no list of actions"),
-        (EVENTS_FILE, lambda c: c["MakeTea"].update(action_num=9), "MakeTea has 4 actions, 4 refined, and says 9"),
-        (EVENTS_FILE, lambda c: c.update(new=1), "task_info.json is no list of events"),
+        (BASE_POOL, lambda c: c.clear(), "base_action_pool_1.json is not a list of actions"),
+        (
+            EVENTS_FILE,
+            lambda c: c["MakeTea"].update(action_num=9),
+            "MakeTea has 4 actions and 4 refined, but action_num is 9",
+        ),
+        (EVENTS_FILE, lambda c: c.update(new=1), "task_info.json is not a list of events"),
     ],
 )
 def test_damage_is_one_line(
@@ -159,10 +163,10 @@ def test_damage_is_one_line(
     ("change", "message"),
     [
         (lambda c: c.pop("stir mixture"), "has no vector of 'stir mixture'"),
-        (lambda c: c.update(new=[[1.0]]), "holds vectors of several lengths"),
-        (lambda c: c["stir mixture"][0].__setitem__(0, float("nan")), "numbers that are not finite"),
-        (lambda c: c.clear(), "holds vectors of several lengths"),
-        (lambda c: c.update(new=[1.0, 2.0]), "holds no vectors of actions"),
+        (lambda c: c.update(new=[[1.0]]), "contains vectors of different lengths"),
+        (lambda c: c["stir mixture"][0].__setitem__(0, float("nan")), "or non-finite numbers"),
+        (lambda c: c.clear(), "contains vectors of different lengths"),
+        (lambda c: c.update(new=[1.0, 2.0]), "contains no vectors of actions"),
     ],
 )
 def test_damaged_vectors_are_one_line(synthetic: dict[str, Any], change: Callable[[Any], object], message: str) -> None:

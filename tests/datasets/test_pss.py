@@ -57,7 +57,7 @@ class TestReleases:
     )
     def test_another_form_is_one_line(self, record: object) -> None:
         change(*SPLIT_FILES["youcook2"]["test"], {"v_a": record})
-        with pytest.raises(ReleaseError, match=r"yc2_my_test.json is not in PSS's form: [^\n]+$"):
+        with pytest.raises(ReleaseError, match=r"yc2_my_test.json is not in PSS's format: [^\n]+$"):
             load("youcook2", "test")
 
     def test_an_id_that_is_a_path_is_refused(self) -> None:
@@ -75,13 +75,13 @@ class TestReleases:
         content = json.loads(train.read_text()) | json.loads(val.read_text())
         train.write_text(json.dumps(content))
         write_json(folder / "release.json", {"files": {path: sha256_file(train)}})
-        with pytest.raises(ReleaseError, match="tasty-val-0 is a video of train and of val"):
+        with pytest.raises(ReleaseError, match="tasty-val-0 is in both train and val"):
             DATASETS["tasty"].videos()
 
     def test_a_video_that_stands_twice_is_refused(self) -> None:
         record = {"duration": 9, "timestamps": [[1, 2]], "sentences": ["a"]}
         change(*SPLIT_FILES["youcook2"]["test"], {"v_a": record, "a": record})
-        with pytest.raises(ReleaseError, match="holds a video twice, with v_ and without"):
+        with pytest.raises(ReleaseError, match="contains a video twice, with and without v_"):
             load("youcook2", "test")
 
     def test_ids_of_words_are_numbers_also_where_they_are_text(self) -> None:
@@ -91,7 +91,7 @@ class TestReleases:
     def test_a_changed_file_is_not_read(self) -> None:
         file = RELEASES.folder("tasty") / SPLIT_FILES["tasty"]["val"][1]
         file.write_text("{}")
-        with pytest.raises(ReleaseError, match="is changed since it was fetched: run `stepline fetch pss/tasty`"):
+        with pytest.raises(ReleaseError, match="has changed since it was fetched: run `stepline fetch pss/tasty`"):
             load("tasty", "val")
 
     def test_videos_are_those_of_all_splits_with_addresses(self) -> None:

@@ -49,10 +49,10 @@ def test_a_wrong_line_is_named(line: str, problem: str) -> None:
 
 
 def test_an_absent_file_is_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"^config: datasets.mine.segments: there is no file .*segments.csv$"):
+    with pytest.raises(ConfigError, match=r"^config: datasets.mine.segments: the file .*segments.csv does not exist$"):
         read_segments("mine", "segments.csv", VIDEOS)
 
 
 def test_the_home_of_nobody_is_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"segments: there is no file .*/~nobody-here/s.csv$"):
+    with pytest.raises(ConfigError, match=r"segments: the file .*/~nobody-here/s.csv does not exist$"):
         read_segments("mine", "~nobody-here/s.csv", VIDEOS)

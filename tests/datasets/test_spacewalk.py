@@ -101,7 +101,7 @@ def alone(segments: list[Any], steps: list[Any]) -> Change:
     return change
 
 
-NO_MATCH, FORM = "v9: steps do not match the annotation of a: ", "v9 is not in Spacewalk-18's form: "
+NO_MATCH, FORM = "v9: steps do not match the annotation of a: ", "v9 is not in Spacewalk-18's format: "
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ NO_MATCH, FORM = "v9: steps do not match the annotation of a: ", "v9 is not in S
         (without(STEPS, "a", 1, "transcription"), f"{FORM}KeyError: 'transcription'"),
         (put("three", STEPS, "a", 1, "animation_start"), f"{FORM}ValueError: .*'three'"),
         (alone([], []), "v9/data/annotation.json has no segment of a$"),
-        (alone([segment(0, 9, -1)], []), "v9/data/steps.json has no step of a besides Irrelevant$"),
-        (alone([segment(0, 9, 0)], [IRRELEVANT]), "v9/data/steps.json has no step of a besides Irrelevant$"),
+        (alone([segment(0, 9, -1)], []), "v9/data/steps.json has no step of a other than Irrelevant$"),
+        (alone([segment(0, 9, 0)], [IRRELEVANT]), "v9/data/steps.json has no step of a other than Irrelevant$"),
         (without(STEPS, "a", 1, "animation_start"), "v9/data/steps.json: step 1 of a has no animation$"),
         (
             put(IRRELEVANT | {"animation_start": 1, "animation_end": 2}, STEPS, "a", 0),
@@ -160,7 +160,7 @@ def test_a_file_that_changed_since_is_one_line() -> None:
     path = FOLDER / "data/steps.json"
     path.write_bytes(path.read_bytes().replace(b"we open", b"we shut"))
     with pytest.raises(
-        ReleaseError, match=f"^{path} is changed since it was fetched: run `stepline fetch spacewalk/v9`"
+        ReleaseError, match=f"^{path} has changed since it was fetched: run `stepline fetch spacewalk/v9`"
     ):
         load()
     path.unlink()
@@ -262,5 +262,5 @@ def test_a_changed_real_file_is_noticed(real: Callable[[str], Release]) -> None:
     annotation = json.loads(path.read_bytes())
     annotation["10062019"][0]["label"] = 3
     path.write_text(json.dumps(annotation))
-    with pytest.raises(ReleaseError, match="is changed since it was fetched"):
+    with pytest.raises(ReleaseError, match="has changed since it was fetched"):
         STUDIES["spacewalk"].load("v2")

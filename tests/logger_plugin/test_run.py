@@ -114,7 +114,7 @@ def test_failed_jobs_have_their_reason_and_a_log_that_is_not_empty(run: Run) -> 
     assert said(run)[-5:] == [
         "failed: 2 jobs",
         "  media of mine, shard 001: features.device: no GPU (logs/media/mine.001.log)",
-        "  media of mine, shard 002: it ended without a word: its process was killed, or the memory was used up",
+        "  media of mine, shard 002: it ended without a message: its process was killed, or it ran out of memory",
         "Snakemake's own messages: here.log",
         "finished work is kept; the same command goes on from there",
     ]
@@ -150,7 +150,7 @@ def test_a_dry_run_counts_jobs_by_stage_and_reason() -> None:
         ("Updated input files: b", "input changed"),
         ("Code has changed since last execution", "code of the rule changed"),
         ("Set of input files has changed since last execution", "other inputs"),
-        ("Forced execution", "asked for by --force"),
+        ("Forced execution", "requested with --force"),
         ("Something new", "Something new"),
     ],
 )

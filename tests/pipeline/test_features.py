@@ -36,7 +36,7 @@ def test_a_backbone_that_is_missing_something_is_not_computed() -> None:
 
 
 def test_where_no_named_backbone_can_run_a_line_says_what_could() -> None:
-    free = "No features: none of the named backbones can run. Name histogram beside them, which needs nothing."
+    free = "No features: none of the configured backbones can run. Add histogram, which needs no download."
     assert features("s3d-pss").note == free
     assert features("histogram", "s3d-pss").note == features().note == ""
     assert free in made(datasets={"mine": {"videos": "clips", "backbones": ["s3d-pss"]}}).note
@@ -44,7 +44,7 @@ def test_where_no_named_backbone_can_run_a_line_says_what_could() -> None:
 
 def test_a_folder_that_no_backbone_has_is_one_line() -> None:
     assert features("histogram").backbone_of("histogram") == "histogram"
-    with pytest.raises(ConfigError, match="^backbone 's3d' is not one of mine: choose from histogram$"):
+    with pytest.raises(ConfigError, match="^mine has no backbone 's3d': choose from histogram$"):
         features("histogram").backbone_of("s3d")
 
 
@@ -101,7 +101,7 @@ def test_other_clips_are_described_again(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_backbone_for_listed_clips_wants_a_list() -> None:
-    with pytest.raises(ConfigError, match=f"^config: {LISTED} describes listed clips, and mine lists none: give"):
+    with pytest.raises(ConfigError, match=f"^config: {LISTED} needs listed clips, and mine has none: set"):
         features(LISTED)
 
 

@@ -59,7 +59,7 @@ def test_videos_of_which_nothing_can_be_made_are_not_deleted() -> None:
 
 
 def test_a_study_says_itself_what_is_made() -> None:
-    with pytest.raises(ConfigError, match=r"^config: datasets.mine.stages: the entries of a study say what is made"):
+    with pytest.raises(ConfigError, match=r"^config: datasets.mine.stages: a study's entries determine its stages"):
         dataset({"datasets": {"mine": {"videos": "clips", "kind": "folder", "study": {}, "stages": ["shots"]}}}, "mine")
 
 

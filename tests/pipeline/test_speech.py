@@ -32,7 +32,7 @@ def test_another_recognisers_transcripts_are_read_where_the_configured_one_canno
     write_manifest(sphinx, said, **made().speech.record)
     speech = made(asr=whisper).speech
     assert speech.readable.engine == "pocketsphinx"
-    assert speech.note.startswith("The transcripts are those of pocketsphinx: whisper needs ")
+    assert speech.note.startswith("The transcripts are by pocketsphinx: whisper needs ")
     assert "weights:whisper/small.en" in speech.note
     assert sphinx in made(asr=whisper).summary_inputs()
     assert (made().speech.readable.engine, made().speech.note) == ("pocketsphinx", "")
@@ -50,7 +50,7 @@ def test_what_the_recogniser_is_missing_is_asked_where_transcripts_are_not_there
     assert not any("transcripts" in str(path) for path in made(asr=deepgram).summary_inputs())
     other = deepgram | {"deepgram": {"model": "nova-2"}}
     assert made(asr=deepgram).summary_params() != made(asr=other).summary_params()
-    with pytest.raises(MissingError, match=r"^strict: mine lacks key:DEEPGRAM_API_KEY$"):
+    with pytest.raises(MissingError, match=r"^strict: mine needs key:DEEPGRAM_API_KEY$"):
         made(asr=deepgram, strict=True)
     said = {video: {"status": "present", "reason": "", "n_sentences": 0} for video in "ab"}
     manifest = paths.manifest(paths.transcripts("mine", "deepgram"), "000")

@@ -117,7 +117,7 @@ def test_environments_are_made_and_run_inside_of_the_container(tmp_path: Path) -
 def test_a_container_without_conda_is_refused(tmp_path: Path) -> None:
     done = snakemake("--cores", "1", "--dry-run", TARGET, "--sdm", "apptainer", folder=tmp_path)
     assert done.returncode == 2
-    assert "error: --sdm apptainer: the container holds conda and no packages" in done.stderr
+    assert "error: --sdm apptainer: the container has conda but none of Stepline's packages" in done.stderr
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from tests.conftest import ROOT, snakemake, unavailable
 WRONG = {
     'spacewalk={subset: {videos: ["10062091"]}}': "config: subset.videos: '10062091' is not listed; choose from ",
     "spacewalk={entries: {2a-random: {kind: magic}}}": "config: spacewalk.entries.2a-random.kind: 'magic' is ",
-    "strict=true": "strict: spacewalk lacks ",
+    "strict=true": "strict: spacewalk needs ",
 }
 
 

@@ -128,7 +128,7 @@ def test_without_the_package_one_line_says_what_to_install(tools: Path, tmp_path
     copy_workflow(tmp_path / "copy")
     done = run_alone(tools, tmp_path / "copy", "--dry-run", packages=None)
     assert done.returncode == 2
-    wanted = f"these rules are of Stepline {stepline.__version__}"
+    wanted = f"these rules need Stepline {stepline.__version__}"
     install = f"pip install stepline=={stepline.__version__}"
     assert f"error: {wanted}, the package is not installed: {install}" in done.stderr.splitlines()
 
@@ -145,7 +145,7 @@ def test_a_prefix_is_one_line(real_data: Path, tmp_path: Path) -> None:
     done = run_module(tmp_path, "--dry-run", mirror=real_data)
     assert done.returncode == 2
     [line] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert line == "error: module: jobs write to the work folder: take `prefix` out, and name a folder by `workdir:`"
+    assert line == "error: module: jobs write to the work folder: remove `prefix`, and set a folder with `workdir:`"
 
 
 @pytest.mark.slow

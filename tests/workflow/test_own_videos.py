@@ -158,7 +158,7 @@ def test_what_is_named_and_cannot_run_leaves_what_is_there(own: Path) -> None:
         assert (row["sentences"], row["histogram"]) == ("0", "10")
         assert {"weights:whisper/small.en", "weights:s3d"} <= set(row["needs"].split(";"))
         assert "stepline fetch weights/s3d" in row["command"]
-    note = "The transcripts are those of pocketsphinx: whisper needs "
+    note = "The transcripts are by pocketsphinx: whisper needs "
     assert note in (own / "results/mine/videos.md").read_text()
     assert note in (own / PAGE).read_text()
     assert go(own) == []

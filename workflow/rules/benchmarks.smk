@@ -1,4 +1,4 @@
-# Of every benchmark: tables, differences, the report, and the list of all results.
+# For every benchmark: tables, pairwise differences, the report, and the list of all results.
 from stepline.benchmark import pairs
 
 

@@ -1,12 +1,12 @@
-# What concerns clusters alone. Another workflow may use these rules by other names, beside its own.
+# Settings for clusters only. Another workflow may use these rules under other names, in addition to its own.
 OURS = {each.name: each for each in workflow.modifier.rules}
 
 
-# What takes less time than a cluster needs to start it.
+# Jobs that take less time than a cluster needs to start them.
 quick = "all", "table", "pairs", "picture", "results", "report", "summary", "page"
 workflow.localrules(*OURS.keys() & {workflow.modifier.modify_rulename(name) for name in quick})
 
 
-# A message would hide what a job asks for.
+# On a cluster a message would hide the resources that a job requests.
 for each in OURS.values() if CLUSTER else []:
     each.message = None

@@ -1,4 +1,4 @@
-# Configuration, plans and what every job's shell needs.
+# The configuration, the plans, and the shell prefix of every job.
 import gc
 import os
 import re
@@ -29,7 +29,7 @@ use_conda = DeploymentMethod.CONDA in deployed
 os.environ.update({"STEPLINE_CONDA": "1"} if use_conda else {})
 os.environ.setdefault("STEPLINE_RUN", f"{os.getpid()}-{time.time_ns()}")
 
-# What jobs on other machines need of the environment. Kubernetes hands it on as a secret.
+# Environment variables that jobs on other machines need. Kubernetes passes them as a secret.
 PASSED = [name for name in os.environ if name in {"STEPLINE_MIRROR", KEY, *KEYS.values()} or name.startswith("AWS_")]
 
 
@@ -38,18 +38,18 @@ envvars:
     *PASSED,
 
 
-# On one host as many jobs with a GPU run as there are; on a cluster each gets its own, and a group of jobs shares one.
+# On one host, the number of GPUs limits the jobs that use one. On a cluster each job, or group of jobs, gets its own GPU.
 resource_scopes:
     gpu="local",
 
 
-# On a cluster, `--jobs` or its profile's says how many are submitted at once. The executor is not known yet.
+# On a cluster, `--jobs` or the profile sets the number of submitted jobs. The executor is not known yet.
 CLUSTER = workflow.resource_settings.nodes is not None
 if workflow.is_main_process and not CLUSTER and DeploymentMethod.APPTAINER not in deployed:
     listen()
 
 
-# Printed commands say again how this run was started. It is no parameter: nothing reruns for it.
+# Printed commands repeat the options of this run. They are not job parameters, so a change does not rerun anything.
 invocation = Invocation(
     snakefile="" if os.path.realpath(workflow.basedir) == os.getcwd() else str(workflow.main_snakefile),
     configfiles=tuple(map(str, workflow.config_settings.configfiles)),
@@ -57,21 +57,21 @@ invocation = Invocation(
 )
 invocation.keep()
 
-gc.disable()  # a plan stays until the end: the collector would look at all of it again and again
+gc.disable()  # plans live until the end; the collector would traverse them repeatedly
 try:
     if SharedFSUsage.INPUT_OUTPUT not in workflow.storage_settings.shared_fs_usage:
         raise ConfigError(
-            "--shared-fs-usage: without input-output, jobs would not find what others wrote beside the files that rules "
-            "name: share the work folder, see docs/storage.md"
+            "--shared-fs-usage: input-output is missing, and jobs use files of other jobs that rules do not name: "
+            "share the work folder, see docs/storage.md"
         )
     if DeploymentMethod.APPTAINER in deployed and not use_conda:
         raise ConfigError(
-            "--sdm apptainer: the container holds conda and no packages of Stepline's: say --sdm conda apptainer"
+            "--sdm apptainer: the container has conda but none of Stepline's packages: use --sdm conda apptainer"
         )
     if workflow.modifier.path_modifier.replace_prefix("results") != "results":
-        raise ConfigError("module: jobs write to the work folder: take `prefix` out, and name a folder by `workdir:`")
+        raise ConfigError("module: jobs write to the work folder: remove `prefix`, and set a folder with `workdir:`")
     mirror_root()
-    for file in workflow.configfiles:  # of a key that stands twice Snakemake takes the last
+    for file in workflow.configfiles:  # Snakemake would accept duplicate keys
         if not str(file).endswith(".json"):
             stepline_config.read(file)
     config = stepline_config.validate(config)
@@ -109,14 +109,14 @@ gc.freeze()
 gc.enable()
 
 
-# Jobs see the validated configuration, the package and, outside conda, the Python that runs Snakemake.
+# Jobs use the validated configuration, the package and, outside conda, the Python that runs Snakemake.
 modules += [] if use_conda else filter(None, [os.environ.get("PYTHONPATH")])
 environment = {"STEPLINE_CONFIG": str(kept), "PYTHONPATH": os.pathsep.join(modules)}
 environment |= {} if CLUSTER or not workflow.is_main_process else {"STEPLINE_ONE_HOST": "1"}
 prefix = "".join(f"export {name}={shlex.quote(value)}; " for name, value in environment.items())
 if not use_conda:
     prefix += f"export PATH={shlex.quote(os.path.dirname(sys.executable))}:$PATH; "
-# A workflow that uses this one as a module has rules of its own, with what it set before, or the default.
+# A workflow that uses this one as a module keeps its own shell prefix for its own rules.
 prefix = shell._get_process_prefix() + prefix
 shell.prefix(prefix.replace("{", "{{").replace("}", "}}"))
 
@@ -142,9 +142,9 @@ plan, pipeline, job = helpers.plan, helpers.pipeline, helpers.job
 
 
 def shown(path, caption, title):
-    """Return an output, ``results/<study>/<file>``, that Snakemake's report shows; title: a text, or a function of wildcards.
+    """Return an output, ``results/<study>/<file>``, that Snakemake's report shows. title: a text or a function of wildcards.
 
-    It has one label: of two results of a category, Snakemake's page takes a second label for a switch, and breaks.
+    It has only one label: if a category has two results, Snakemake's page treats a second label as a toggle, and breaks.
     """
     study, file = path.split("/")[1:]
     category = {".csv": "Tables", ".svg": "Figures", ".html": "Pages"}[os.path.splitext(file)[1]]

@@ -1,4 +1,4 @@
-# Anyone's own videos: the table of what became of each, and the page to look at.
+# The user's own videos: the table of videos and the report.
 
 
 rule summary:

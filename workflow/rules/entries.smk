@@ -1,4 +1,4 @@
-# Of every entry of a benchmark: fits, predictions and scores.
+# For every entry of a benchmark: fits, predictions and scores.
 
 
 rule fit:

@@ -1,4 +1,4 @@
-# From frames to stores.
+# From frames to stores of features.
 
 
 rule extract:

@@ -1,4 +1,4 @@
-# What comes from elsewhere: release files and videos.
+# Downloads: release files and videos.
 
 
 rule release:
@@ -40,7 +40,7 @@ rule videos:
         "python -m stepline --log {log} fetch {wildcards.dataset}/videos/{wildcards.shard}"
 
 
-# Where videos are not kept: once all is computed from a shard's.
+# If videos are not kept, a shard's videos are deleted after everything is computed from them.
 rule drop:
     input:
         lambda wildcards: pipeline(wildcards).drop_inputs(wildcards.shard),

@@ -1,4 +1,4 @@
-# HT-Step: what its challenge takes of the splits whose labels are withheld, and Table 7, an activity a line.
+# HT-Step: the challenge submissions for the splits with withheld labels, and Table 7 with one line per activity.
 
 
 rule submissions:

@@ -1,4 +1,4 @@
-# OEPP: its lists of events and actions, and OpenEvent made anew of its sources.
+# OEPP: its lists of events and actions, and OpenEvent rebuilt from its sources.
 from stepline.datasets import oepp
 
 

@@ -1,4 +1,4 @@
-# The package: that of the checkout, else the installed one, which must be of the same version.
+# The package: from the checkout, or else the installed one, which must have the same version.
 import os
 import sys
 
@@ -11,12 +11,12 @@ except ModuleNotFoundError:
     installed = "not installed"
 if installed != VERSION:
     print(
-        f"error: these rules are of Stepline {VERSION}, the package is {installed}: pip install stepline=={VERSION}",
+        f"error: these rules need Stepline {VERSION}, the package is {installed}: pip install stepline=={VERSION}",
         file=sys.stderr,
     )
     sys.exit(2)
 
-# A workflow that uses this one as a module has an output of its own.
+# A workflow that uses this one as a module keeps its own output.
 if workflow.is_main_process and workflow.modifier.parent_modifier is None:
     from snakemake_logger_plugin_stepline import attach
 

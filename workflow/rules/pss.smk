@@ -1,4 +1,4 @@
-# PSS: the metrics' examples by hand.
+# PSS: the worked examples of its metrics.
 
 
 rule worked_examples:

@@ -1,4 +1,4 @@
-# Studies in Spacewalk-18's form: samples, embeddings of texts, and what shows results besides tables.
+# Studies in Spacewalk-18's format: samples, text embeddings, and the figures, examples and durations.
 from stepline.benchmarks.spacewalk import demand, presentation
 from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 

@@ -46,7 +46,7 @@ class Benchmark(Declared[AnyEntry]):
             if found := sorted(
                 {str(need) for needs in chosen for need in needs if need.kind not in ("samples", "labels")}
             ):
-                raise MissingError(f"strict: {name} lacks {', '.join(found)}")
+                raise MissingError(f"strict: {name} needs {', '.join(found)}")
         return plan
 
     # Videos and features

@@ -1,4 +1,4 @@
-"""The works that a table uses: from the records of its predictions or, before any, from the configuration."""
+"""The works that a table uses, from the records of its predictions or, before there are any, the configuration."""
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ Rows = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Citation:
-    """said: where the works are known from. entries: BibTeX of their references."""
+    """The works that a target uses. said: a sentence that names their source. entries: BibTeX of their references."""
 
     said: str
     works: Sequence[Work]
@@ -29,8 +29,8 @@ class Citation:
 def cite(target: str, configfile: Path | None = None) -> Citation:
     """Return the works that a table, a study or a data set uses.
 
-    target: ``results/<study>/<table>.csv``, or the name of a study or data set, which stands for all its tables and
-    pages. Raises ConfigError where it is neither, StoreError where a record is damaged.
+    target: ``results/<study>/<table>.csv``, or the name of a study or data set, which means all its tables and pages.
+    Raises ConfigError if it is neither, StoreError if a record is damaged.
     """
     name, table = _parts(target)
     rows = [row for path in _tables(name, table) for row in _rows(path)]
@@ -50,13 +50,13 @@ def cite(target: str, configfile: Path | None = None) -> Citation:
 
 
 def _parts(target: str) -> tuple[str, str]:
-    """Return the name of a study or data set, and that of a table, "" for all."""
+    """Return the name of a study or data set, and the name of a table, "" for all tables."""
     parts = Path(target).parts
     if len(parts) == 3 and parts[0] == "results":
         return parts[1], "" if Path(target).stem == "report" else Path(target).stem
     if len(parts) == 1:
         return target, ""
-    raise ConfigError(f"{target!r} is no table: name results/STUDY/TABLE.csv, a study, or a data set")
+    raise ConfigError(f"{target!r} is not a table: name results/STUDY/TABLE.csv, a study, or a data set")
 
 
 def _tables(study: str, table: str) -> list[Path]:
@@ -149,7 +149,7 @@ def _dataset(config: Config, name: str) -> Iterator[Work]:
         yield work("recogniser", "recognisers", made.speech.engine)
 
 
-# Of both
+# Shared
 
 
 def _benchmark(made: type[Benchmark[Any]], study: str) -> Work:

@@ -1,4 +1,4 @@
-"""The registry of works: which references each has, and its licence where Stepline knows it."""
+"""The registry of works, with their references and their licences if Stepline knows them."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from stepline.io import packaged_yaml
 
 FOLDER = Path(__file__).parent
 BY_NAME = ("timm:", "open_clip:", "hf:")
-"""The first letters of the names of models that a library knows."""
+"""Prefixes of the names of models from a library."""
 LICENSED = ("backbone", "data set", "features", "language model", "recogniser", "tool")
 """Roles of works that have a licence or terms; methods and metrics are Stepline's own code."""
 
@@ -25,7 +25,7 @@ LICENSED = ("backbone", "data set", "features", "language model", "recogniser", 
 class Work:
     """A data set, network, tool and the like.
 
-    role: such as ``backbone``. cite: keys of ``references``. licence: "" where it is not known.
+    role: such as ``backbone``. cite: keys of ``references``. licence: "" if unknown.
     """
 
     role: str
@@ -43,19 +43,19 @@ def works() -> dict[str, dict[str, dict[str, Any]]]:
 
 @cache
 def references() -> dict[str, str]:
-    """Return the BibTeX entries by key, in the order of the file, with the version of Stepline."""
+    """Return the BibTeX entries by key, in file order, with Stepline's version filled in."""
     text = (FOLDER / "references.bib").read_text(encoding="utf-8").replace("VERSION", stepline.__version__)
     return {found[1]: found[0] for found in re.finditer(r"^@\w+\{(\S+),\n.*?^\}", text, re.MULTILINE | re.DOTALL)}
 
 
 def work(role: str, group: str, name: str) -> Work:
-    """Return a work by its group in the registry; one that is not there has no references."""
+    """Return a work by its group and name in the registry; an unregistered work has no references."""
     known = works()[group].get(name, {})
     return Work(role, name, tuple(known.get("cite", ())), known.get("licence", ""))
 
 
 def backbones(text: str) -> list[Work]:
-    """Return the networks and encoders that a text of a record or of an entry names; none where it names none."""
+    """Return the networks and encoders that a text in a record or an entry names, if any."""
     name = str(works()["aliases"].get(text, text))
     spec = presets().get(name) or towers().get(name)
     names: Sequence[str] = spec.weights if spec else [name]
@@ -63,7 +63,7 @@ def backbones(text: str) -> list[Work]:
 
 
 def metrics(name: str) -> list[Work]:
-    """Return a metric and the networks that compute it, by its name with or without that of a split."""
+    """Return a metric and the networks that compute it. name: may begin with the name of a split."""
     known = (key for key in works()["metrics"] if name == key or name.endswith(f"_{key}"))
     if (key := max(known, key=len, default="")) == "":
         return []

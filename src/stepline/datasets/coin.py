@@ -47,10 +47,10 @@ def videos(*files: Path) -> dict[str, CoinVideo]:
         try:
             read = [_video(vid, record) for vid, record in _records(read_json(file))]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ReleaseError(f"{file} is not in COIN's form: {type(error).__name__}: {error}") from None
+            raise ReleaseError(f"{file} is not in COIN's format: {type(error).__name__}: {error}") from None
         for video in read:
             if video.vid in found:
-                raise ReleaseError(f"{file}: {video.vid} stands twice")
+                raise ReleaseError(f"{file}: {video.vid} is listed twice")
             found[video.vid] = video
     return found
 

@@ -1,4 +1,4 @@
-"""The data sets that a configuration knows: the studies, and the user's own."""
+"""The data sets of a configuration: the public ones, and the user's own."""
 
 import os
 from collections.abc import Iterable
@@ -19,13 +19,13 @@ from stepline.errors import ConfigError
 from stepline.io import read_json
 
 DATASETS = {**pss.DATASETS, **oepp.DATASETS, **hirest.DATASETS, **htstep.DATASETS}
-"""The data sets of benchmarks that are no study in Spacewalk-18's form."""
+"""The data sets of benchmarks that are not studies in Spacewalk-18's format."""
 
 
 def dataset(config: Config, name: str) -> Dataset:
     """Return the data set of that name.
 
-    Raises ConfigError where there is none, and where its videos or segments are not as they must be.
+    Raises ConfigError if there is none, or if its videos or segments are invalid.
     """
     if name in STUDIES:
         return STUDIES[name]
@@ -34,12 +34,12 @@ def dataset(config: Config, name: str) -> Dataset:
     if name not in config["datasets"]:
         known = ", ".join([*STUDIES, *DATASETS, *config["datasets"]])
         raise ConfigError(
-            f"dataset {name!r} is not known; choose from {known}, or name the configuration that has it under "
-            "`datasets:` by --configfile"
+            f"dataset {name!r} is not known; choose from {known}, or use --configfile with a configuration that "
+            "has it under `datasets:`"
         )
     declared = config["datasets"][name]
     if "study" in declared and "stages" in declared:
-        raise ConfigError(f"config: datasets.{name}.stages: the entries of a study say what is made: leave it out")
+        raise ConfigError(f"config: datasets.{name}.stages: a study's entries determine its stages: remove this key")
     where = declared["videos"]
 
     @cache
@@ -55,15 +55,15 @@ def dataset(config: Config, name: str) -> Dataset:
 
 
 def is_study(config: Config, name: str) -> bool:
-    """Return whether the benchmark runs on the data set of that name: on a public one, or on a user's own release."""
+    """Return whether the Spacewalk-18 benchmark runs on that data set: a public one, or the user's own release."""
     return name in STUDIES or "study" in config["datasets"].get(name, {})
 
 
 def study(config: Config, name: str, release: str | None = None) -> Study:
-    """Return the study of that name; raise ConfigError where it, or its release, does not exist.
+    """Return the study of that name; raise ConfigError if the study or its release does not exist.
 
-    A user's own has one release, which `stepline annotation build` makes; raises ReleaseError where that is absent or
-    changed. Its videos have the splits of the release; those without are not part of it.
+    A user's own study has one release, which `stepline annotation build` writes; raises ReleaseError if it is absent or
+    has changed. Its videos have the splits of the release; videos without a split are not part of the release.
     """
     if name in STUDIES or not is_study(config, name):
         return public(name, release)
@@ -98,9 +98,9 @@ def _split(folder: Path, name: str) -> dict[Split, list[str]]:
 
 
 def _with_lost(name: str, where: str, found: tuple[Video, ...], known: Iterable[str]) -> tuple[Video, ...]:
-    """Return ``found`` and, after it, the videos that have a shard, the ``known`` ones, and are no longer listed.
+    """Return ``found`` followed by the ``known`` videos, which have a shard, that are no longer listed.
 
-    So of a study: its release lists videos, and its tables count those that are absent.
+    This is for studies only: their tables count absent videos of the release.
     """
     reason = f"no longer in {where}: put it back, or remove its line from {paths.shards(name)} to forget it"
     ids = {video.id for video in found}

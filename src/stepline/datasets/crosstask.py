@@ -51,10 +51,10 @@ def load(file: Path) -> CrossTask:
 def _load(archive: ZipFile) -> CrossTask:
     names = archive.namelist()
     if len(set(names)) < len(names):
-        raise ValueError("it contains a file twice")
+        raise ValueError("it contains the same file twice")
     folders = [PurePosixPath(name).parent for name in names if PurePosixPath(name).name == TASKS]
     if len(folders) != 1:
-        raise ValueError(f"it holds {len(folders)} files {TASKS}")
+        raise ValueError(f"it contains {len(folders)} files {TASKS}")
     folder = folders[0]
     tasks = {task.id: task for task in _tasks(_lines(archive, str(folder / TASKS)))}
     videos: dict[tuple[str, str], tuple[Step, ...]] = {}
@@ -80,7 +80,7 @@ def _lines(archive: ZipFile, name: str) -> list[str]:
 def _fields(name: str, line: str, n: int) -> list[str]:
     fields = line.split(",")
     if len(fields) != n:
-        raise ValueError(f"{name}: {line!r} has not {n} fields")
+        raise ValueError(f"{name}: {line!r} does not have {n} fields")
     return fields
 
 
@@ -93,7 +93,7 @@ def _tasks(lines: list[str]) -> Iterator[Task]:
         ]
         actions = tuple(steps.split(","))
         if not number.isdecimal() or not title or n_steps != str(len(actions)) or not all(actions) or any(empty):
-            raise ValueError(f"{TASKS}: the lines from {start + 1} are no task")
+            raise ValueError(f"{TASKS}: the lines from {start + 1} are not a task")
         yield Task(id=number, title=title, actions=actions)
 
 

@@ -1,4 +1,4 @@
-"""A folder of anyone's own videos."""
+"""A folder of the user's own videos."""
 
 import errno
 import hashlib
@@ -20,40 +20,42 @@ SUFFIXES = (
     *(".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".ts", ".mts", ".m2ts", ".mpg", ".mpeg", ".vob", ".mxf"),
     *(".flv", ".wmv", ".3gp", ".ogv", ".y4m"),
 )
-"""What a video file's name ends in, in lower or upper case."""
+"""Suffixes of video files, in lower or upper case."""
 NO_FILES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
 def videos(dataset: str, folder: str, known: Container[str] = ()) -> tuple[Video, ...]:
-    """Return the video files in ``folder`` and below, in the order of their names. Hidden files are left out.
+    """Return the video files in ``folder`` and its subfolders, in the order of their names, without hidden files.
 
-    What is named like a video and is none that can be read, such as a link to nothing or a pipe, is listed too, and so
-    is a folder below that may not be read: ``why_absent`` says what is wrong. known: the ids of earlier runs, see
-    ``ids``. Raises ConfigError where there is no such folder, it may not be read, or no video is in it, and StoreError
-    where the record of one of several files with one id is damaged.
+    Unreadable entries with a video's name, such as a broken link or a pipe, and unreadable subfolders are listed too;
+    ``why_absent`` explains what is wrong. known: the ids of earlier runs, see ``ids``. Raises ConfigError if the folder
+    does not exist, is not readable or contains no video, and StoreError if the record of one of several files with the
+    same id is damaged.
     """
     root = Path(os.path.abspath(os.path.expanduser(folder)))
     key = f"config: datasets.{dataset}.videos"
     if os.path.isfile(root):
         raise ConfigError(
-            f"{key}: {shown_path(root)} is a file: name its folder; a CSV file with addresses: `kind: list`"
+            f"{key}: {shown_path(root)} is a file: name its folder, or set `kind: list` for a CSV file of URLs"
         )
     if not os.path.isdir(root):
-        raise ConfigError(f"{key}: there is no folder {shown_path(root)}: name the one with your videos")
+        raise ConfigError(f"{key}: the folder {shown_path(root)} does not exist: name the folder with your videos")
     try:
         names = sorted(_files(root), key=lambda name: name.split("/"))
     except OSError as error:
         raise ConfigError(f"{key}: {shown_path(root)}: {error.strerror}: let this account read it") from None
     if not names:
-        raise ConfigError(f"{key}: {shown_path(root)} holds no video file ({', '.join(each[1:] for each in SUFFIXES)})")
+        raise ConfigError(
+            f"{key}: {shown_path(root)} contains no video file ({', '.join(each[1:] for each in SUFFIXES)})"
+        )
     found = ids(names, known, lambda video: _source(dataset, video))
     return tuple(Video(id=found[name], file=os.path.join(root, name)) for name in names)
 
 
 def _files(root: Path) -> Iterator[str]:
-    """Yield the paths below ``root`` of files that are named as videos, and of folders that may not be read.
+    """Yield the paths, relative to ``root``, of files with a video's suffix and of unreadable folders.
 
-    Links to folders come last, in the order of their paths, so that a new link gives no file another path.
+    Links to folders come last, in the order of their paths, so that a new link does not change the path of any file.
     """
     seen: set[str] = set()
     waiting = [(False, "")]
@@ -82,7 +84,7 @@ def _files(root: Path) -> Iterator[str]:
 
 
 def why_absent(file: str) -> tuple[Literal["missing", "failed"], str] | None:
-    """Return what to record of a user's file that cannot be read, and why; None where it can. Nothing is waited for."""
+    """Return the status and the reason to record for a user's file that cannot be read, or None. It never blocks."""
     try:
         kind = stat.S_IFMT(os.stat(file).st_mode)
         if kind in NO_FILES:
@@ -91,14 +93,14 @@ def why_absent(file: str) -> tuple[Literal["missing", "failed"], str] | None:
         return None if kind == stat.S_IFREG else ("failed", f"{shown_path(file)}: a folder, not a file")
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-            where = f"a link to {shown_path(os.readlink(file))}, where there is none" if os.path.islink(file) else ""
+            where = f"a link to {shown_path(os.readlink(file))}, which does not exist" if os.path.islink(file) else ""
             return "missing", f"{shown_path(file)}: {where or 'no such file'}"
         advice = ": let this account read it" if isinstance(error, PermissionError) else ""
         return "failed", f"{shown_path(file)}: {error.strerror}{advice}"
 
 
 def shown_path(path: Path | str) -> str:
-    """Return a path as text that can be written down: of a byte that is not UTF-8, ``%`` and its two hex digits."""
+    """Return a path as valid text: each byte that is not UTF-8 becomes ``%`` and its two hex digits."""
     return re.sub("[\\udc80-\\udcff]", lambda byte: f"%{ord(byte[0]) - 0xDC00:02X}", str(path))
 
 
@@ -106,25 +108,25 @@ def shown_path(path: Path | str) -> str:
 
 
 def video_id(name: str) -> str:
-    """Return the id of the file at ``name`` in its folder: no suffix, ``__`` between folders, ``_`` for the unusual.
+    """Return the id of the file at ``name`` in its folder: no suffix, ``__`` for ``/``, ``_`` for special characters.
 
-    Of a long name the beginning and a part of its sha256. It is fit for ``check_video_id``, unless ``name`` is hidden.
+    A long name is cut and a part of its sha256 is added. ``check_video_id`` accepts the id unless ``name`` is hidden.
     """
     text = _text(name)
     return text if len(text.encode()) <= LONGEST_ID else _marked(text, text)
 
 
 def marked_id(name: str, digits: int = 8) -> str:
-    """Return the id of the file at ``name`` where another has its ``video_id``: with a part of the name's sha256."""
+    """Return the id of the file at ``name`` if another file has its ``video_id``: with a part of the name's sha256."""
     return _marked(_text(name), name, digits)
 
 
 def ids(names: Collection[str], known: Container[str], source: Callable[[str], str]) -> dict[str, str]:
-    """Return the id of each file by its name: its ``video_id`` where it is the only one, else all but one are marked.
+    """Return the id of each file by its name: its ``video_id``, or ``marked_id`` for all but one if several share it.
 
-    Ids that differ only in case count as one, as many file systems take their files for one. A file keeps its id while
-    others come and go: known are the ids so far, and source returns the path of the file that an id stood for, or "".
-    Where nothing is known, the first of the names has the id.
+    Ids that differ only in case count as equal, because many file systems treat such files as the same. A file keeps
+    its id while other files are added and removed. known: the existing ids. source: returns the path of the file with
+    an existing id, or "". If no file had the id before, the first name gets it.
     """
     found = {name: marked_id(name) for name in names if marked_id(name) in known}
     same: dict[str, list[str]] = {}
@@ -146,7 +148,7 @@ def ids(names: Collection[str], known: Container[str], source: Callable[[str], s
 
 
 def named(name: str, videos: Container[str]) -> str | None:
-    """Return which of ``videos`` a user means by its id or by its file's path in the folder; None where it is none."""
+    """Return the id in ``videos`` that a user names by id or by the file's path in the folder; None if absent."""
     forms = [name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD"))]
     candidates = [*forms, *map(marked_id, forms), video_id(name)]
     return next((video for video in candidates if video in videos), None)

@@ -152,7 +152,7 @@ def subtitles(videos: Iterable[str]) -> dict[str, tuple[Subtitle, ...]]:
             return {video: _subtitles(archive, name) for video, name in names.items() if name in archive.NameToInfo}
     except DAMAGED_ARCHIVE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ReleaseError(f"{file} does not hold HiREST's transcripts: {reason}") from None
+        raise ReleaseError(f"{file} does not contain HiREST's transcripts: {reason}") from None
 
 
 def _subtitles(archive: ZipFile, name: str) -> tuple[Subtitle, ...]:
@@ -215,9 +215,9 @@ def _with_labels(released: tuple[Pair, ...], file: Path) -> tuple[Pair, ...]:
     labelled = {(pair.query, pair.video, pair.clippable): pair for pair in _pairs(file, "test")}
     wanted = [(pair.query, pair.video, pair.clippable) for pair in released]
     if labelled.keys() != {*wanted}:
-        raise ReleaseError(f"{file} has other pairs than v1's {SPLIT_FILES['test']}")
+        raise ReleaseError(f"{file} has different pairs than v1's {SPLIT_FILES['test']}")
     if all(_is_blinded(pair) for pair in labelled.values() if pair.clippable):
-        raise ReleaseError(f"{file} is blinded, as the test file of v1 is: replace it by the authors' labels")
+        raise ReleaseError(f"{file} is blinded, like v1's test file: replace it with the authors' labels")
     return tuple(labelled[key] for key in wanted)
 
 
@@ -252,7 +252,7 @@ def _cached_pairs(file: Path, _sha256: str, split: str) -> tuple[Pair, ...]:
     except (AttributeError, KeyError, ReleaseError, TypeError, ValueError) as error:
         raise _other_form(file, error) from None
     if len({pair.video for pair in found}) < len(found):
-        raise ReleaseError(f"{file} is not in HiREST's form: a video answers two queries")
+        raise ReleaseError(f"{file} is not in HiREST's format: a video answers two queries")
     return found
 
 
@@ -282,7 +282,7 @@ def _public_steps(file: Path) -> dict[str, tuple[Step, ...]]:
     except (AttributeError, KeyError, ReleaseError, TypeError, ValueError) as error:
         raise _other_form(file, error) from None
     if not all(found.values()):
-        raise ReleaseError(f"{file} is not in HiREST's form: a video has no steps")
+        raise ReleaseError(f"{file} is not in HiREST's format: a video has no steps")
     return found
 
 
@@ -314,4 +314,4 @@ def _id(name: str) -> str:
 
 
 def _other_form(file: Path, error: Exception) -> ReleaseError:
-    return ReleaseError(f"{file} is not in HiREST's form: {' '.join(f'{type(error).__name__}: {error}'.split())}")
+    return ReleaseError(f"{file} is not in HiREST's format: {' '.join(f'{type(error).__name__}: {error}'.split())}")

@@ -249,7 +249,7 @@ def _recordings(
         if asked and activity != (of_asked := steps[asked[0]].activity):
             if activity:
                 raise ReleaseError(
-                    f"{CANDIDATES}: {video} has steps of {of_asked!r}, and {activity!r} in {ANNOTATIONS}"
+                    f"{CANDIDATES}: {video} has steps of {of_asked!r}, but {activity!r} in {ANNOTATIONS}"
                 )
             activity = of_asked
         article = _articles(of_steps)[activity, steps[segments[0].step].variation] if segments else ()

@@ -63,12 +63,12 @@ def taxonomy(file: Path) -> dict[int, Step]:
     except (AttributeError, csv.Error, KeyError, ValueError) as error:
         raise _other_form(file, f"{type(error).__name__}: {error}") from None
     if not steps:
-        raise _other_form(file, "it lists no step")
+        raise _other_form(file, "it lists no steps")
     last_id, last_index = -1, dict[tuple[str, str], int]()
     for step in steps:
         article = step.activity, step.variation
         if step.id <= last_id or step.index <= last_index.get(article, 0):
-            raise _other_form(file, f"step {step.id} stands twice, or behind a later one")
+            raise _other_form(file, f"step {step.id} is listed twice, or after a later one")
         last_id, last_index[article] = step.id, step.index
     return {step.id: step for step in steps}
 
@@ -99,10 +99,10 @@ def split_videos(file: Path) -> dict[str, tuple[str, ...]]:
     except (KeyError, ReleaseError, TypeError) as error:
         raise _other_form(file, f"{type(error).__name__}: {error}") from None
     if more := content.keys() - {*SPLITS}:
-        raise _other_form(file, f"the split {min(more)!r} is not known")
+        raise _other_form(file, f"the split {min(more)!r} is unknown")
     everything = [video for videos in found.values() for video in videos]
     if len({*everything}) < len(everything):
-        raise _other_form(file, "a video stands twice")
+        raise _other_form(file, "a video is listed twice")
     return found
 
 
@@ -144,9 +144,9 @@ def annotations(
         try:
             _check_known(video, split_of)
             if record["subset"] != split_of[video]:
-                raise ValueError(f"is of the subset {record['subset']!r}, and of {split_of[video]!r} in {VIDEOS}")
+                raise ValueError(f"is in the subset {record['subset']!r}, but in {split_of[video]!r} in {VIDEOS}")
             if type(record["annotations"]) is not list:
-                raise ValueError("has annotations that are no list")
+                raise ValueError("has annotations that are not a list")
             segments = tuple(_segment(each, match) for each in record["annotations"])
             activity = record["activity"] if segments else record.get("activity", "")
             if activity not in activities and (segments or activity != ""):
@@ -164,12 +164,12 @@ def annotations(
 def _segment(record: Mapping[str, Any], match: Match | None) -> Segment:
     step, bounds_s = record["id"], record["segment"]
     if type(step) is not int:
-        raise ValueError(f"has the step {step!r}, which is no whole number")
+        raise ValueError(f"has the step {step!r}, which is not a whole number")
     if type(bounds_s) is not list or len(bounds_s) != 2:
-        raise ValueError(f"has the segment {bounds_s!r}, which is no [start, end]")
+        raise ValueError(f"has the segment {bounds_s!r}, which is not [start, end]")
     start_s, end_s = bounds_s
     if type(start_s) not in NUMBERS or type(end_s) not in NUMBERS:
-        raise ValueError(f"has the segment {bounds_s!r}, which is not of numbers")
+        raise ValueError(f"has the segment {bounds_s!r}, whose bounds are not numbers")
     if not 0 <= start_s <= end_s < inf:
         raise ValueError(f"has a segment from {start_s} to {end_s} s")
     return Segment(start_s=float(start_s), end_s=float(end_s), step=step, match=match.read(record) if match else "")
@@ -182,7 +182,7 @@ def _check_article(activity: str, segments: tuple[Segment, ...], steps: Mapping[
         if (step := steps.get(segment.step)) is None:
             raise ValueError(f"has step {segment.step}, which {TAXONOMY} does not list")
         if step.activity != activity:
-            raise ValueError(f"is of {activity!r}, and has step {step.id} of {step.activity!r}")
+            raise ValueError(f"has the activity {activity!r}, but step {step.id} of {step.activity!r}")
         variations.add(step.variation)
     if len(variations) > 1:
         raise ValueError(f"has steps of several variations, {', '.join(sorted(variations))}")
@@ -199,9 +199,9 @@ def candidates(file: Path, steps: Mapping[int, Step], split_of: Mapping[str, str
         try:
             _check_known(video, split_of)
             if type(ids) is not list or not all(type(each) is int and 0 <= each <= LAST_STEP for each in ids):
-                raise ValueError(f"has candidates that are no list of ids from 0 to {LAST_STEP}")
+                raise ValueError(f"has candidates that are not a list of ids from 0 to {LAST_STEP}")
             if len({*ids}) < len(ids):
-                raise ValueError("has a candidate twice")
+                raise ValueError("lists a candidate twice")
             known = sorted(steps.keys() & ids)
             if len(of := {steps[each].activity for each in known}) > 1:
                 raise ValueError(f"has candidates of several activities, {', '.join(sorted(of))}")
@@ -237,14 +237,14 @@ def _records(file: Path) -> dict[str, Any]:
     except ValueError as error:
         raise _other_form(file, f"{type(error).__name__}: {error}") from None
     if not isinstance(content, dict):
-        raise _other_form(file, "it is no JSON object")
+        raise _other_form(file, "it is not a JSON object")
     return content
 
 
 def _of_video(file: Path, video: str, error: Exception) -> ReleaseError:
-    reason = str(error) if type(error) is ValueError else f"is not in HT-Step's form: {type(error).__name__}: {error}"
+    reason = str(error) if type(error) is ValueError else f"is not in HT-Step's format: {type(error).__name__}: {error}"
     return ReleaseError(" ".join(f"{file}: {video} {reason}".split()))
 
 
 def _other_form(file: Path, reason: str) -> ReleaseError:
-    return ReleaseError(" ".join(f"{file} is not in HT-Step's form: {reason}".split()))
+    return ReleaseError(" ".join(f"{file} is not in HT-Step's format: {reason}".split()))

@@ -70,7 +70,7 @@ def read_submission(path: Path | str, videos: Collection[str], steps: Collection
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError(f"{path} is no CSV file in UTF-8: {error}") from None
+        raise ConfigError(f"{path} is not a CSV file in UTF-8: {error}") from None
     if not found:
         return Submission([], [], [], [], [])
     video, start_s, end_s, step, score = map(list, zip(*found, strict=True))

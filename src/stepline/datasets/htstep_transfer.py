@@ -66,7 +66,7 @@ def narrations(videos: Iterable[str]) -> Mapping[str, tuple[Sentence, ...]]:
     except ValueError as error:
         raise ReleaseError(f"{file} is not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise ReleaseError(f"{file} holds no narrations by video")
+        raise ReleaseError(f"{file} contains no narrations by video")
     found = {}
     for video in videos:
         if video not in content:
@@ -75,7 +75,7 @@ def narrations(videos: Iterable[str]) -> Mapping[str, tuple[Sentence, ...]]:
             found[video] = tuple(_sentences(content[video]))
         except (KeyError, TypeError, ValueError) as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise ReleaseError(f"{file}: {video} has no narration in HowTo100M's form: {reason}") from None
+            raise ReleaseError(f"{file}: {video} has no narration in HowTo100M's format: {reason}") from None
     return found
 
 
@@ -102,7 +102,7 @@ def _crosstask(files: tuple[Held, ...]) -> tuple[Steps, tuple[Recording, ...]]:
     release = crosstask_files.load(file)
     titles = [task.title for task in release.tasks.values()]
     if len({*titles}) < len(titles):
-        raise ReleaseError(f"{file} has two tasks of one title")
+        raise ReleaseError(f"{file} has two tasks with the same title")
     steps = _numbered((task.title, task.actions) for task in release.tasks.values())
     videos = ((video, release.tasks[task].title, found) for (task, video), found in release.videos.items())
     return steps, tuple(_recordings("crosstask", steps, videos))

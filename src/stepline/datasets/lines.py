@@ -20,7 +20,7 @@ def lines(
             rows = csv.reader(content, strict=True)
             header = [name.strip() for name in next(rows, [])]
             if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
-                allowed = f"{', '.join(required)}" + (f" and, where known, {', '.join(optional)}" if optional else "")
+                allowed = f"{', '.join(required)}" + (f" and, optionally, {', '.join(optional)}" if optional else "")
                 raise ConfigError(f"{file}, line 1: the columns must be {allowed}, with commas between them")
             for row in rows:
                 if len(row) not in (0, len(header)):
@@ -28,7 +28,7 @@ def lines(
                 if row:
                     yield rows.line_num, dict(zip(header, map(str.strip, row), strict=True))
     except FileNotFoundError:
-        raise ConfigError(f"{key}: there is no file {place}") from None
+        raise ConfigError(f"{key}: the file {place} does not exist") from None
     except IsADirectoryError:
         raise ConfigError(f"{key}: {place} is a folder: name a CSV file") from None
     except OSError as error:

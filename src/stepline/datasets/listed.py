@@ -21,7 +21,7 @@ CHECKS: dict[str, tuple[Callable[[str], object], str]] = {
     "url": (re.compile(r"https?://[^/\s]\S*").fullmatch, "an address that starts with http:// or https://"),
     "sha256": (re.compile("[0-9a-fA-F]{64}|").fullmatch, "64 hexadecimal digits"),
     "duration_s": (lambda text: text == "" or _is_length(text), "a number of seconds"),
-    "split": (("", *SPLITS).__contains__, f"one of {', '.join(SPLITS)}, or nothing"),
+    "split": (("", *SPLITS).__contains__, f"one of {', '.join(SPLITS)}, or empty"),
 }
 
 
@@ -40,7 +40,7 @@ def videos(dataset: str, file: str) -> tuple[Video, ...]:
         except ReleaseError as error:
             raise ConfigError(f"{file}, line {number}: {error}") from None
         if video in found:
-            raise ConfigError(f"{file}, line {number}: video {video} stands in line {found[video]} already")
+            raise ConfigError(f"{file}, line {number}: video {video} is already in line {found[video]}")
         for column, (holds, wanted) in CHECKS.items():
             if column in line and not holds(line[column]):
                 raise ConfigError(f"{file}, line {number}: {column} {line[column]!r} is not {wanted}")
@@ -56,5 +56,5 @@ def videos(dataset: str, file: str) -> tuple[Video, ...]:
             )
         )
     if not listed:
-        raise ConfigError(f"config: datasets.{dataset}.videos: {file} lists no video")
+        raise ConfigError(f"config: datasets.{dataset}.videos: {file} contains no videos")
     return tuple(listed)

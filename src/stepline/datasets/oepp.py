@@ -199,9 +199,9 @@ def read_vectors(file: Path) -> dict[str, list[float]]:
     try:
         found = {action: [float(value) for value in vector] for action, (vector,) in read_json(file).items()}
     except (AttributeError, TypeError, ValueError) as error:
-        raise ReleaseError(f"{file} holds no vectors of actions: {type(error).__name__}: {error}") from None
+        raise ReleaseError(f"{file} contains no vectors of actions: {type(error).__name__}: {error}") from None
     if len({*map(len, found.values())}) != 1 or not all(isfinite(value) for each in found.values() for value in each):
-        raise ReleaseError(f"{file} holds vectors of several lengths, or numbers that are not finite")
+        raise ReleaseError(f"{file} contains vectors of different lengths, or non-finite numbers")
     return found
 
 
@@ -328,18 +328,20 @@ def _parts(listed: tuple[tuple[str, Path, str], ...]) -> dict[Part, tuple[EventV
         try:
             found[part] = tuple(map(_video, read_json(file)))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ReleaseError(f"{file} is not in OEPP's form: {type(error).__name__}: {error}") from None
+            raise ReleaseError(f"{file} is not in OEPP's format: {type(error).__name__}: {error}") from None
         for video in found[part]:
             if video.id in part_of:
-                raise ReleaseError(f"{file}: {video.id} stands twice, in {part_of[video.id]} and {part}")
+                raise ReleaseError(f"{file}: {video.id} is listed twice, in {part_of[video.id]} and {part}")
             part_of[video.id] = part
             if video.event not in known:
-                raise ReleaseError(f"{file}: {video.id} is of {video.event!r}, which {EVENTS_FILE} does not list")
+                raise ReleaseError(
+                    f"{file}: {video.id} has the event {video.event!r}, which {EVENTS_FILE} does not list"
+                )
             if absent := [step.action for step in video.steps if step.action not in actions]:
                 raise ReleaseError(f"{file}: {video.id} has {absent[0]!r}, which {pool_file.name} does not list")
     novel = {video.event for video in found["novel"]}
     if both := sorted(novel & {video.event for part in PARTS[:3] for video in found[part]}):
-        raise ReleaseError(f"{files[SPLIT_FILES['novel']]}: {both[0]} is an event of the base parts too")
+        raise ReleaseError(f"{files[SPLIT_FILES['novel']]}: {both[0]} is also an event of the base parts")
     return found
 
 
@@ -350,7 +352,7 @@ def _video(record: dict[str, Any]) -> EventVideo:
         start_s, end_s = each["segment"]
         steps.append(Step(action=each["action"], start_s=float(start_s), end_s=float(end_s)))
     if source not in SOURCES:
-        raise ValueError(f"{vid} is of {source!r}, not of {' or '.join(SOURCES)}")
+        raise ValueError(f"{vid} has the source {source!r}, not {' or '.join(SOURCES)}")
     if not steps or record["length"] != len(steps):
         raise ValueError(f"{vid} has {len(steps)} actions and the length {record['length']}")
     return EventVideo(
@@ -367,7 +369,7 @@ def _video(record: dict[str, Any]) -> EventVideo:
 def _pool(file: Path) -> tuple[str, ...]:
     content = read_json(file)
     if not isinstance(content, list) or not content or not all(isinstance(action, str) for action in content):
-        raise ReleaseError(f"{file} is no list of actions")
+        raise ReleaseError(f"{file} is not a list of actions")
     if len(set(content)) < len(content):
         raise ReleaseError(f"{file} lists an action twice")
     return tuple(content)
@@ -377,12 +379,14 @@ def _events(file: Path) -> dict[str, Event]:
     try:
         found = {name: _event(name, record) for name, record in read_json(file).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ReleaseError(f"{file} is no list of events: {type(error).__name__}: {error}") from None
+        raise ReleaseError(f"{file} is not a list of events: {type(error).__name__}: {error}") from None
     return found
 
 
 def _event(name: str, record: dict[str, Any]) -> Event:
     actions, refined = tuple(record["action_list"]), tuple(record["new_action_list"])
     if not len(actions) == len(refined) == record["action_num"]:
-        raise ValueError(f"{name} has {len(actions)} actions, {len(refined)} refined, and says {record['action_num']}")
+        raise ValueError(
+            f"{name} has {len(actions)} actions and {len(refined)} refined, but action_num is {record['action_num']}"
+        )
     return Event(name=name, domain=record["domain"], cluster=int(record["set"]), actions=actions, refined=refined)

@@ -141,7 +141,7 @@ def split_videos(ids: Sequence[str], seed: int) -> dict[Part, tuple[str, ...]]:
     from sklearn.model_selection import train_test_split
 
     if len(ids) < 3:
-        raise ReleaseError(f"{', '.join(ids)}: an event needs 3 videos to be split in train, val and test")
+        raise ReleaseError(f"{', '.join(ids)}: an event needs 3 videos to be split into train, val and test")
     others, base = train_test_split(sorted(ids), test_size=TEST, random_state=seed)
     train, val = train_test_split(others, test_size=VAL, random_state=seed)
     return {"train": tuple(train), "val": tuple(val), "base": tuple(base)}

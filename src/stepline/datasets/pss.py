@@ -113,7 +113,7 @@ def vocabulary(dataset: str) -> dict[str, int]:
     try:
         return {word: int(number) for word, number in parse_json(file.read_bytes())["word_to_ix"].items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ReleaseError(f"{file} holds no vocabulary: {type(error).__name__}: {error}") from None
+        raise ReleaseError(f"{file} contains no vocabulary: {type(error).__name__}: {error}") from None
 
 
 def has_release(release: str) -> bool:
@@ -140,7 +140,7 @@ def _videos(dataset: str) -> tuple[Video, ...]:
             )
             other = found.setdefault(video.id, video)
             if other is not video:
-                raise ReleaseError(f"{file}: {video.id} is a video of {other.split} and of {split}")
+                raise ReleaseError(f"{file}: {video.id} is in both {other.split} and {split}")
     return tuple(found.values())
 
 
@@ -170,10 +170,10 @@ def _procedures(file: Path) -> dict[str, Procedure]:
     try:
         found = [_procedure(key, record) for key, record in content.items()]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ReleaseError(f"{file} is not in PSS's form: {type(error).__name__}: {error}") from None
+        raise ReleaseError(f"{file} is not in PSS's format: {type(error).__name__}: {error}") from None
     by_video = {procedure.video: procedure for procedure in found}
     if len(by_video) < len(found):
-        raise ReleaseError(f"{file} holds a video twice, with v_ and without")
+        raise ReleaseError(f"{file} contains a video twice, with and without v_")
     return by_video
 
 

@@ -94,5 +94,5 @@ def checked_file(folder: Path, path: str, *, study: str, name: str) -> Path:
     if not file.is_file():
         raise ReleaseError(f"{file} is absent: {fetch}")
     if sha256_file(file) != sha256:
-        raise ReleaseError(f"{file} is changed since it was fetched: {fetch}")
+        raise ReleaseError(f"{file} has changed since it was fetched: {fetch}")
     return file

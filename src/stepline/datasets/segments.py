@@ -1,4 +1,4 @@
-"""Segments that a user gives: when something happens in a video, and what."""
+"""Segments of the user's videos: times and labels."""
 
 import math
 from collections.abc import Container
@@ -13,7 +13,7 @@ from stepline.errors import ConfigError
 
 @dataclass(frozen=True)
 class LabelledSpan:
-    """[start_s, end_s) of a video; label is "" where none is given."""
+    """The span [start_s, end_s) of a video, in seconds; label is "" if there is none."""
 
     start_s: float
     end_s: float
@@ -23,11 +23,11 @@ class LabelledSpan:
 def read_segments(
     dataset: str, file: str, videos: Container[str], *, key: str = "segments"
 ) -> dict[str, list[LabelledSpan]]:
-    """Return the segments in the CSV ``file`` (video, start_s, end_s and optionally label) by video, in time's order.
+    """Return the segments in the CSV ``file`` (video, start_s, end_s, optionally label) by video, sorted by time.
 
-    videos: the ids that are listed; a video is named by its id or its file. Segments of a video that was listed once,
-    and is not now, are left out. key: of the file in the configuration.
-    Raises ConfigError, with file and line.
+    videos: the ids of listed videos; the file may name a video by its id or its file. Segments of a video that is no
+    longer listed are skipped. key: the configuration key of the file.
+    Raises ConfigError with the file and line if the content is invalid.
     """
     found: dict[str, list[LabelledSpan]] = {}
     required = ("video", "start_s", "end_s")

@@ -76,7 +76,7 @@ def load(folder: Path, *, study: str, name: str, fps: float) -> Release:
             for video in map(check_video_id, split[part])
         }
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise ReleaseError(f"{folder} is not in Spacewalk-18's form: {type(error).__name__}: {error}") from None
+        raise ReleaseError(f"{folder} is not in Spacewalk-18's format: {type(error).__name__}: {error}") from None
     return Release(
         study=study,
         name=name,
@@ -132,7 +132,7 @@ def _steps(video: str, items: list[dict[str, Any]], folder: Path) -> tuple[Step,
     steps = tuple(map(_step, items))
     where = f"{folder}/data/steps.json"
     if len(steps) < 2:
-        raise ReleaseError(f"{where} has no step of {video} besides Irrelevant")
+        raise ReleaseError(f"{where} has no step of {video} other than Irrelevant")
     if steps[0].animation_s is not None:
         raise ReleaseError(f"{where}: step 0 of {video} is Irrelevant and must have no animation")
     for label, step in enumerate(steps[1:], 1):

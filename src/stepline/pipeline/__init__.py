@@ -1,6 +1,6 @@
-"""The pipeline of a data set: which jobs its videos have, and what decides the result of each.
+"""The pipeline of a data set: the jobs of its videos, with their inputs and cache keys.
 
-The workflow asks and runs; nothing is computed here, and nothing heavy is imported.
+The workflow queries it and runs the jobs. This package computes nothing and imports nothing heavy.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What there is to do for the videos of one data set under one configuration, as its owner demands."""
+    """The jobs of the videos of one data set under one configuration, as its owner demands."""
 
     config: Config
     dataset: Dataset
@@ -41,7 +41,7 @@ class Pipeline:
     def of(cls, config: Config, name: str) -> "Pipeline":
         """Return the pipeline of the user's data set ``name``, a folder or a list.
 
-        Raises ConfigError where it is none, or where a backbone describes listed clips and there are none.
+        Raises ConfigError if there is no such data set, or if a backbone needs listed clips and the data set has none.
         """
         found = dataset(config, name)
         demand = Own(config, found)
@@ -53,12 +53,12 @@ class Pipeline:
                 raise ConfigError(f"config: datasets.{name}.backbones: {error}") from None
             if listed and not demand.listed_clips:
                 raise ConfigError(
-                    f"config: {backbone} describes listed clips, and {name} lists none: give `clips`, a CSV file with "
-                    "the columns video, start_s, end_s and a line per clip, or name a backbone that describes each "
-                    "second"
+                    f"config: {backbone} needs listed clips, and {name} has none: set `clips` to a CSV file with "
+                    "the columns video, start_s, end_s and one line per clip, or use a backbone that computes features "
+                    "at regular times"
                 )
         if config["strict"] and made.missing:
-            raise MissingError(f"strict: {name} lacks {', '.join(map(str, made.missing))}")
+            raise MissingError(f"strict: {name} needs {', '.join(map(str, made.missing))}")
         return made
 
     @property
@@ -68,7 +68,7 @@ class Pipeline:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The files of ``results/<name>/`` that are made where no target is named."""
+        """The files of ``results/<name>/`` that a run without a named target writes."""
         return self.demand.targets
 
     @cached_property
@@ -88,38 +88,38 @@ class Pipeline:
 
     @property
     def missing(self) -> tuple[Need, ...]:
-        """What the recogniser, where speech is wanted, and the configured backbones are missing."""
+        """What the configured backbones need but is missing, and the recogniser too if speech is wanted."""
         said = self.speech.missing if "speech" in self.demand.stages else ()
         return unique([*said, *(need for name in self.features.configured for need in self.features.missing(name))])
 
     @property
     def note(self) -> str:
-        """Sentences on what stands in for what is missing, or could; "" where nothing is missing."""
+        """Sentences that name the replacements, used or possible, for missing parts; "" if nothing is missing."""
         said = self.speech.note if "speech" in self.demand.stages else ""
         return " ".join(filter(None, [said, self.features.note]))
 
     @property
     def weights(self) -> list[str]:
-        """The names of the weights that are missing."""
+        """The names of missing weights."""
         return [need.what for need in self.missing if need.kind == "weights"]
 
     def made_from_videos(self, shard: str) -> list[Path]:
-        """Return the records of all that is computed from a shard's videos themselves."""
+        """Return the records of everything that is computed directly from a shard's videos."""
         sound = [paths.manifest(paths.media(self.name), shard)] if self.demand.media else []
         specs = map(self.features.spec_of, self.features.computed)
         features = [paths.features_manifest(self.name, shard, spec) for spec in specs]
         return [*sound, *features, *self.demand.predictions()]
 
     def drop_inputs(self, shard: str) -> list[Path]:
-        """Return the records of all that wants a shard's videos: what is computed from them, and pictures."""
+        """Return the records of every stage that reads a shard's videos, pictures included."""
         return [*self.made_from_videos(shard), *self._manifests("pictures", paths.thumbnails(self.name), [shard])]
 
     def _manifests(self, stage: str, folder: Path, shards: Sequence[str]) -> list[Path]:
-        """Return the records of shards in the folder of a stage; none where the stage is not wanted."""
+        """Return the records of shards in the folder of a stage; an empty list if the stage is not wanted."""
         return [paths.manifest(folder, shard) for shard in shards if stage in self.demand.stages]
 
     def check_records(self) -> None:
-        """Read all that the jobs will ask of earlier runs' records; raise StoreError where one is damaged."""
+        """Read the records of earlier runs that the jobs will use; raise StoreError if one is damaged."""
         if not (self.demand.media or self.features.computed or self.demand.predictions()):
             return
         for shard in self.videos.all_shards:
@@ -133,7 +133,7 @@ class Pipeline:
     # The table and the page of the data set
 
     def summary_inputs(self) -> list[Path]:
-        """Return what the table of videos counts."""
+        """Return the inputs of the table of videos."""
         made = [path for shard in self.videos.all_shards for path in self.made_from_videos(shard)]
         shots = self._manifests("shots", paths.shots(self.name), self.videos.all_shards)
         speech = "speech" in self.demand.stages and not self.speech.missing
@@ -141,16 +141,16 @@ class Pipeline:
         return [*self.videos.availability, *made, *shots, *said, *self.videos.dropped]
 
     def _read_instead(self) -> list[Path]:
-        """Return the records of another recogniser's transcripts, where those are shown."""
+        """Return the records of another recogniser's transcripts, if those are shown."""
         wanted = "speech" in self.demand.stages and self.speech.readable is not self.speech
         return [path for path in self.speech.readable.manifests if path.exists()] if wanted else []
 
     def summary_params(self) -> str:
-        """Return what the table must be made again for, besides its inputs, as text."""
+        """Return the cache key of the table, in addition to its inputs, as text."""
         return digest([list(map(str, self.missing)), self.speech.record if "speech" in self.demand.stages else None])
 
     def report_inputs(self) -> list[Path]:
-        """Return what the page shows besides the table."""
+        """Return the inputs of the page, in addition to the table."""
         segments = [Path(self.dataset.segments)] if self.dataset.segments else []
         return [*self._manifests("pictures", paths.thumbnails(self.name), self.videos.all_shards), *segments]
 

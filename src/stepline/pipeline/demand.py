@@ -1,4 +1,4 @@
-"""What is asked of a data set's videos: by the user's own data set, or by a benchmark."""
+"""What the owner of a data set, its user or a benchmark, needs computed from its videos."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -15,38 +15,38 @@ from stepline.media.spans import merged
 from stepline.spec import digest
 
 STAGES = ("shots", "pictures", "speech", "features")
-"""What can be made of videos; ``pictures`` are of shots."""
+"""What can be computed from videos; ``pictures`` show shots."""
 Clips = Mapping[str, Sequence[tuple[float, float]]]
 """Clips [start_s, end_s) by video, ascending."""
 
 
 def configured_stages(config: Config, dataset: str) -> frozenset[str]:
-    """Return the stages that a data set of the user's names, with the shots that pictures are of; of others all."""
+    """Return the configured stages of a user's data set, with ``shots`` if ``pictures`` is named; by default, all."""
     named = config["datasets"].get(dataset, {}).get("stages", STAGES)
     return frozenset([*named, *(["shots"] if "pictures" in named else [])])
 
 
 class Demand:
-    """What the owner of a data set asks of its videos; an owner overrides what it asks besides the defaults."""
+    """What the owner of a data set needs from its videos; a subclass overrides the defaults."""
 
     targets: ClassVar[tuple[str, ...]] = ()
-    """The files of ``results/<name>/`` that are made where no target is named."""
+    """The files of ``results/<name>/`` that a run without a named target writes."""
     stages: Collection[str] = STAGES
-    """What is made of all videos, of ``STAGES``."""
+    """The members of ``STAGES`` that are computed for all videos."""
 
     @property
     def media(self) -> bool:
-        """Whether sound and scores are made of all videos: shots are found in scores, speech is heard in sound."""
+        """Whether audio and content scores of all videos are computed: speech needs audio, shots need scores."""
         return not {"shots", "speech"}.isdisjoint(self.stages)
 
     @property
     def wants_videos(self) -> bool:
-        """Whether something configured is made from videos."""
+        """Whether any configured result is computed from videos."""
         return True
 
     @property
     def drops(self) -> bool:
-        """Whether videos may be deleted once all is computed from them."""
+        """Whether videos may be deleted once everything is computed from them."""
         return True
 
     @property
@@ -55,26 +55,26 @@ class Demand:
         return ()
 
     def reads(self, _backbone: str) -> bool:
-        """Return whether the features of a backbone that misses nothing are read by something that can be computed."""
+        """Return whether any computable result reads the features of a backbone that has everything it needs."""
         return True
 
     def predictions(self) -> list[Path]:
-        """Return the predictions that read the videos themselves."""
+        """Return the predictions that read the videos directly."""
         return []
 
-    # The clips that backbones for listed clips describe
+    # The clips for backbones that use listed clips
 
     @property
     def clip_inputs(self) -> list[Path]:
-        """What must be there before `clips` is called."""
+        """Files that must exist before `clips` is called."""
         return []
 
     def clips(self, _backbone: str) -> Clips:
-        """Return the clips that a backbone describes."""
+        """Return the clips whose features a backbone computes."""
         return {}
 
     def clip_params(self, backbone: str, members: Sequence[Video]) -> Any:
-        """Return what decides the clips of a shard's videos, besides `clip_inputs`."""
+        """Return the cache key of the clips of a shard's videos, in addition to `clip_inputs`."""
         clips = self.clips(backbone)
         return digest([clips.get(video.id, []) for video in members])
 
@@ -82,22 +82,22 @@ class Demand:
 
     @property
     def span_inputs(self) -> list[Path]:
-        """What must be there before `spans` is called."""
+        """Files that must exist before `spans` is called."""
         return []
 
     def spans(self) -> dict[str, list[list[float]]]:
-        """Return the annotated spans in seconds by video; a video without any is read whole."""
+        """Return the annotated spans of each video in seconds; a video without spans is read whole."""
         return {}
 
     @cached_property
     def span_params(self) -> Mapping[str, Any]:
-        """What decides the spans of each video, besides `span_inputs`."""
+        """The cache key of the spans of each video, in addition to `span_inputs`."""
         return dict(self.spans())
 
 
 @dataclass(frozen=True)
 class Own(Demand):
-    """What is asked of a data set under ``datasets:`` of the configuration."""
+    """The demand of a data set under ``datasets:`` of the configuration."""
 
     config: Config
     dataset: Dataset
@@ -106,17 +106,17 @@ class Own(Demand):
 
     @cached_property
     def stages(self) -> Collection[str]:  # type: ignore[override]
-        """What the configuration names."""
+        """The configured stages."""
         return configured_stages(self.config, self.dataset.name)
 
     @property
     def backbones(self) -> Sequence[str]:
-        """The configured backbones, where features are wanted."""
+        """The configured backbones; none if features are not wanted."""
         backbones: list[str] = self.config["datasets"][self.dataset.name]["backbones"]
         return backbones if "features" in self.stages else ()
 
     def clips(self, _backbone: str) -> Clips:
-        """Return the user's clips, the same for all backbones; raise ConfigError where their file is wrong."""
+        """Return the user's clips, the same for all backbones; raise ConfigError if their file is invalid."""
         return self.listed_clips
 
     @cached_property
@@ -130,7 +130,7 @@ class Own(Demand):
         return {video: sorted({(clip.start_s, clip.end_s) for clip in clips}) for video, clips in found.items()}
 
     def spans(self) -> dict[str, list[list[float]]]:
-        """Return the user's segments."""
+        """Return the user's segments, merged where they overlap."""
         if not self.dataset.segments:
             return {}
         ids = {video.id for video in self.dataset.videos()}

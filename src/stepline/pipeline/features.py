@@ -1,4 +1,4 @@
-"""The features of a data set's videos: by which backbones, what each is missing, and what decides its result."""
+"""The features of a data set's videos: their backbones, with missing parts, specs and cache keys."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from stepline.spec import ClipSpec, Spec
 
 @dataclass(frozen=True)
 class Features:
-    """What backbones make of the videos of a data set. Encoders of text have a spec by their name here too."""
+    """The features that backbones compute from the videos of a data set; also the specs of text encoders by name."""
 
     config: Config
     videos: Videos
@@ -28,48 +28,48 @@ class Features:
 
     @property
     def configured(self) -> Sequence[str]:
-        """The backbones whose features are wanted."""
+        """The names of the backbones whose features are wanted."""
         return self.demand.backbones
 
     @property
     def computed(self) -> list[str]:
-        """Of these, the backbones that miss nothing and whose features are read."""
+        """The configured backbones that can run and whose features are read."""
         return [name for name in self.configured if not self.missing(name) and self.demand.reads(name)]
 
     @property
     def note(self) -> str:
-        """A line on what could run where none of the wanted backbones can; "" where one does, or none is wanted."""
+        """A line that names backbones which can run, if none of the wanted ones can; otherwise ""."""
         if not self.configured or not all(map(self.missing, self.configured)):
             return ""
         free = " or ".join(name for name in registry.FRAME_BACKBONES if name not in self.configured)
-        return f"No features: none of the named backbones can run. Name {free} beside them, which needs nothing."
+        return f"No features: none of the configured backbones can run. Add {free}, which needs no download."
 
     @cached_property
     def missing(self) -> Callable[[str], tuple[Need, ...]]:
-        """Returns what a backbone is missing before it can run; raises ConfigError where the name is unknown."""
+        """Returns what a backbone still needs before it can run; raises ConfigError if the name is unknown."""
         return cache(lambda backbone: registry.missing(backbone, self.config))
 
     @cached_property
     def spec_of(self) -> Callable[[str], Spec]:
-        """Returns the spec of an encoder by its name, as it is configured."""
+        """Returns the configured spec of an encoder by its name."""
         return cache(lambda name: registry.spec_of(name, self.config))
 
     def manifests(self, backbone: str) -> list[Path]:
-        """Return the records of a backbone's features of all shards."""
+        """Return the records of a backbone's features, one per shard."""
         spec = self.spec_of(backbone)
         return [paths.features_manifest(self.videos.dataset.name, shard, spec) for shard in self.videos.all_shards]
 
     def stores(self, backbone: str) -> list[paths.Location]:
-        """Return where a backbone's features of all shards stand."""
+        """Return the locations of a backbone's features, one per shard."""
         return [self.store(backbone, shard) for shard in self.videos.all_shards]
 
     def store(self, backbone: str, shard: str) -> paths.Location:
-        """Return where a backbone's features of a shard stand."""
+        """Return the location of a backbone's features of a shard."""
         folder = paths.features(self.videos.dataset.name, shard, self.spec_of(backbone))
         return paths.located(folder, self.config["features"]["store"])
 
     def note_current(self) -> None:
-        """Note beside the features which spec of each backbone is the configured one, where another was."""
+        """Record next to the features which spec of each backbone is configured, if it has changed."""
         for spec in map(self.spec_of, self.computed):
             path = paths.current_specs(spec.name)
             known = read_json(path) if path.exists() else {}
@@ -79,11 +79,11 @@ class Features:
     # Jobs
 
     def backbone_of(self, folder: str) -> str:
-        """Return the backbone whose features stand in ``features/<folder>``; raise ConfigError where there is none."""
+        """Return the backbone whose features are in ``features/<folder>``; raise ConfigError if there is none."""
         found = {self.spec_of(name).name: name for name in self.computed}
         if folder not in found:
             name, known = self.videos.dataset.name, ", ".join(found) or "none"
-            raise ConfigError(f"backbone {folder!r} is not one of {name}: choose from {known}")
+            raise ConfigError(f"{name} has no backbone {folder!r}: choose from {known}")
         return found[folder]
 
     @property
@@ -99,7 +99,7 @@ class Features:
         return "vision" if self.networks else "media"
 
     def params(self, folder: str, shard: str) -> str:
-        """Return what a shard's features in ``features/<folder>`` must be made again for, besides another spec."""
+        """Return the cache key of a shard's features in ``features/<folder>``, in addition to their spec, as text."""
         by: dict[str, Any] = {"limits": self.config["media"]["limits"], **reading(self.config, "damaged")}
         backbone = self.backbone_of(folder)
         if self.describes_clips(backbone):
@@ -113,15 +113,15 @@ class Features:
 
     @property
     def inputs(self) -> list[Path]:
-        """What must be there before listed clips are known."""
+        """Files that must exist before listed clips are known."""
         return self.demand.clip_inputs
 
     def clips(self, backbone: str) -> Clips:
-        """Return the clips that a backbone describes; none where it describes a video at regular times."""
+        """Return the listed clips whose features a backbone computes; none if it samples videos at regular times."""
         return self.demand.clips(backbone) if self.describes_clips(backbone) else {}
 
     def describes_clips(self, backbone: str) -> bool:
-        """Return whether a backbone describes listed clips, not a video at regular times."""
+        """Return whether a backbone computes features of listed clips instead of at regular times."""
         try:
             spec = self._resolved(backbone)
         except MissingError:

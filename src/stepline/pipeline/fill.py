@@ -1,4 +1,4 @@
-"""Which command brings what is missing."""
+"""The commands that install or download what is missing."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from stepline.needs import Need
 
 
 def how_to_fill(need: Need) -> str:
-    """Return the command that brings what is missing; "" for what no command brings."""
+    """Return the command that installs or downloads what is missing; "" if there is none."""
     if need.kind == "weights":
         known = need.what in backbones.WEIGHTS or ":" in need.what
         return backbones.how_to_get(need.what) if known else recognisers.how_to_get(need.what)
@@ -23,7 +23,7 @@ def how_to_fill(need: Need) -> str:
 
 
 def require(what: str, needs: Sequence[Need]) -> None:
-    """Raise MissingError, which says what to run, where ``what`` is missing something."""
+    """Raise MissingError, which names the needs of ``what`` and the commands to run, if there are any needs."""
     if needs:
         commands = " && ".join(dict.fromkeys(map(how_to_fill, needs)))
         raise MissingError(f"{what} needs {', '.join(map(str, needs))}: run `{commands}`")

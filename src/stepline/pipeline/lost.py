@@ -1,4 +1,4 @@
-"""Records of jobs that list files of which one is gone."""
+"""Records of jobs that list a file which no longer exists."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,20 +12,20 @@ from stepline.pipeline import Pipeline
 from stepline.remembered import remembered
 
 Made = dict[str, dict[str, Any]]
-"""What a record says of each video."""
+"""The content of a record, by video."""
 
 
 class Listed(NamedTuple):
-    """The files of a record. files: returns them; folders: in which all of them are."""
+    """The files that a record lists. files: returns their paths. folders: contain all of them."""
 
     files: Callable[[Made], Iterator[str]]
     folders: list[str]
 
 
 def forget_lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    """Remove each record that ``lost`` yields, so that its job runs again; yield the same.
+    """Remove each record that ``lost`` yields, so that its job runs again; yield the same pairs.
 
-    The job keeps what is there.
+    The job keeps the existing files.
     """
     for record, file in lost(pipeline):
         os.unlink(record)
@@ -33,10 +33,9 @@ def forget_lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
 
 
 def lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    """Yield each record that lists a file which is gone, and that file.
+    """Yield each record that lists a file which no longer exists, with the path of that file.
 
-    Stores on object storage are not looked at: `stepline verify` does that. Raises StoreError where a record is
-    damaged.
+    Stores on object storage are not checked here but by `stepline verify`. Raises StoreError if a record is damaged.
     """
     names = cache(_names)
     for shard in pipeline.videos.all_shards:
@@ -46,7 +45,7 @@ def lost(pipeline: Pipeline) -> Iterator[tuple[str, str]]:
 
 
 def _records(pipeline: Pipeline, shard: str) -> Iterator[tuple[str, Listed]]:
-    """Yield the record of each job of a shard whose files stand here, and what it lists."""
+    """Yield the record of each job of a shard with local files, and the files that it lists."""
     name, members = pipeline.name, [video.id for video in pipeline.videos.members(shard)]
     folders = paths.media(name), paths.shots(name), pipeline.speech.folder, paths.thumbnails(name)
     of_media, of_shots, of_speech, of_pictures = (os.fspath(paths.manifest(folder, shard)) for folder in folders)
@@ -99,7 +98,7 @@ def _present(made: Made) -> Made:
 
 
 def _lost(records: dict[str, Listed], names: Callable[[str], frozenset[str]]) -> dict[str, str]:
-    """Return the first file that is gone of each record that lists one."""
+    """Return the first file that no longer exists of each record that lists one."""
     lost = {}
     for record, listed in records.items():
         files = listed.files(read_manifest(Path(record)))

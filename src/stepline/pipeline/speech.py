@@ -1,4 +1,4 @@
-"""The transcripts of a data set's videos: by which recogniser, and what it is missing."""
+"""The transcripts of a data set's videos: their recogniser, its missing parts and its cache keys."""
 
 import os
 from collections.abc import Callable
@@ -17,19 +17,19 @@ from stepline.pipeline.videos import Videos
 from stepline.remembered import remembered
 
 OTHERS = ("deepgram", "whisper", "faster_whisper", "pocketsphinx")
-"""Recognisers whose transcripts stand in for those that cannot be made, the most accurate first."""
+"""Recognisers whose transcripts replace those that cannot be computed, most accurate first."""
 
 
 @dataclass(frozen=True)
 class Speech:
-    """What the configured recogniser makes of the videos of a data set."""
+    """The transcripts of the videos of a data set by the configured recogniser."""
 
     config: Config
     videos: Videos
 
     @property
     def engine(self) -> str:
-        """The recogniser."""
+        """The name of the recogniser."""
         engine: str = self.config["asr"]["engine"]
         return engine
 
@@ -40,7 +40,7 @@ class Speech:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """What decides a transcript besides the audio."""
+        """The cache key of a transcript, in addition to the audio."""
         return engines.recogniser(self.engine, self._options)
 
     @property
@@ -55,13 +55,13 @@ class Speech:
 
     @cached_property
     def missing(self) -> tuple[Need, ...]:
-        """What the recogniser is missing; nothing where all transcripts are there."""
+        """What the recogniser needs but is missing; nothing if all transcripts exist."""
         found = engines.missing(self.engine, self._options)
         return found if found and not self.transcribed else ()
 
     @cached_property
     def readable(self) -> "Speech":
-        """The transcripts to show and to search: these, or another recogniser's if this one has made none.
+        """The transcripts to show and to search: these, or another recogniser's if this one has produced none.
 
         If several others exist, the first of ``OTHERS`` is used.
         """
@@ -77,7 +77,7 @@ class Speech:
         if self.readable is self:
             return ""
         why = f"needs {', '.join(map(str, self.missing))}" if self.missing else "has not run yet"
-        return f"The transcripts are those of {self.readable.engine}: {self.engine} {why}."
+        return f"The transcripts are by {self.readable.engine}: {self.engine} {why}."
 
     @property
     def _begun(self) -> bool:
@@ -85,11 +85,11 @@ class Speech:
 
     @cached_property
     def transcribed(self) -> bool:
-        """Whether the recogniser's transcripts of all videos are there."""
+        """Whether the recogniser's transcripts of all videos exist."""
         return all(map(self.is_transcribed, self.videos.all_shards))
 
     def is_transcribed(self, shard: str) -> bool:
-        """Return whether the recogniser's transcripts of a shard's videos are there, and none has failed."""
+        """Return whether the recogniser's transcripts of all videos of a shard exist and none has failed."""
         manifest = paths.manifest(self.folder, shard)
         if not manifest.exists() or not self.record.items() <= read_json(manifest).items():
             return False
@@ -99,12 +99,12 @@ class Speech:
         return not any(video["status"] == "failed" and "failures" in video for video in made.values())
 
     def params(self, shard: str) -> str:
-        """Return what a shard must be transcribed again for, as text: another recogniser, and what failed since."""
+        """Return the cache key of a shard's transcripts as text: the recogniser's settings and earlier failures."""
         return canonical_json({"failures": self._failures(shard), **self.record})
 
     @cached_property
     def _failures(self) -> Callable[[str], dict[str, int]]:
-        """Returns how often the transcripts of a shard failed, by video, as the record of each says."""
+        """Returns the number of failures of each video of a shard, from the video's record."""
 
         def failures(shard: str) -> dict[str, int]:
             folder, members = os.fspath(self.folder), self.videos.members(shard)

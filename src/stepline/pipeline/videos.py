@@ -1,4 +1,4 @@
-"""The listed videos of a data set: their shards, what is fetched of them, and when again."""
+"""The listed videos of a data set: their shards, and the cache keys of fetching them."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -23,13 +23,13 @@ from stepline.remembered import remembered
 from stepline.spec import digest
 
 DISK_BYTES_PER_S = {"videos": 400_000, "media": 40_000, "extract": 20_000}
-"""What a second of video takes on disk: a download of 720 lines; sound and scores; the features of one backbone."""
+"""Disk use of a second of video: a download in 720p; audio and content scores; the features of one backbone."""
 READING = {"damaged": "partial", "orientation": "upright"}
-"""The defaults of options that no job knew once: only others are parameters of jobs."""
+"""The defaults of options that were added later. Only other values are job parameters: older results stay valid."""
 
 
 class Came(NamedTuple):
-    """A video that came, as its own record says: where it stood, and what is known of the file that it came from."""
+    """A fetched video according to its record: its path, and the stamp and digest of its source file."""
 
     path: str
     kept: bool
@@ -41,7 +41,7 @@ class Came(NamedTuple):
 class Videos:
     """The videos of one data set under one configuration.
 
-    made: returns the records of all that is computed from a shard's videos themselves.
+    made: returns the records of everything that is computed directly from a shard's videos.
     """
 
     config: Config
@@ -71,31 +71,31 @@ class Videos:
         return members
 
     def manifests(self, folder: Path) -> list[Path]:
-        """Return the records of all shards in the folder of a stage."""
+        """Return the records in the folder of a stage, one per shard."""
         return [paths.manifest(folder, shard) for shard in self.all_shards]
 
     @property
     def availability(self) -> list[Path]:
-        """The records of what became of the videos of all shards."""
+        """The records of the availability of videos, one per shard."""
         return [paths.availability(self.dataset.name, shard) for shard in self.all_shards]
 
     def disk_mb(self, stage: str, shard: str) -> int:
-        """Return about how many MB a stage writes for a shard; a video that is only linked takes none."""
+        """Return the approximate size in MB of the files that a stage writes for a shard; linked videos count 0."""
         all_s, fetched_s = self._lengths_s(shard)
         return ceil((fetched_s if stage == "videos" else all_s) * DISK_BYTES_PER_S[stage] / 1e6)
 
     def hours(self, shard: str) -> int:
-        """Return about how long the videos of a shard are together, rounded up to hours."""
+        """Return the approximate total length of a shard's videos, rounded up to hours."""
         return ceil(self._lengths_s(shard)[0] / 3600)
 
     @cached_property
     def all_hours(self) -> int:
-        """About how long all videos are together, rounded up to hours."""
+        """The approximate total length of all videos, rounded up to hours."""
         return ceil(sum(video.length_s for video in self.dataset.videos()) / 3600)
 
     @cached_property
     def _lengths_s(self) -> Callable[[str], tuple[float, float]]:
-        """Returns about how long the videos of a shard are together, and those that are downloaded, in seconds."""
+        """Returns the approximate total length of a shard's videos, and of its downloaded ones, in seconds."""
 
         def lengths_s(shard: str) -> tuple[float, float]:
             lengths = [(video.length_s, video.url and not self._stamp(video)) for video in self.members(shard)]
@@ -107,9 +107,9 @@ class Videos:
 
     @cached_property
     def params(self) -> Callable[[str], str]:
-        """Returns the cache key of fetching a shard's videos: what there is of them, and lost files.
+        """Returns the cache key of fetching a shard's videos. It is computed once per shard.
 
-        A digest, as Snakemake shows and keeps parameters, and addresses may hold passwords. It is computed once.
+        It is a digest because Snakemake prints and stores parameters, and URLs may contain passwords.
         """
         return cache(self._params)
 
@@ -122,10 +122,11 @@ class Videos:
         return digest(by | ({"spans": spans} if spans else {}))
 
     def stamps(self, shard: str) -> dict[str, str]:
-        """Return a short text for each video of a shard, another when its file appears, changes, goes or may be read.
+        """Return a stamp for each video of a shard, from the size and modification time of its local file.
 
-        It is the file's size and modification time. Of a file that came with the same bytes at another time, it is that
-        of its record: so nothing is computed again for a time alone.
+        The stamp changes if the file appears, changes, disappears or becomes readable; it is "" without a readable
+        file. If only the modification time differs from the record and the bytes are the same, it is the recorded
+        stamp, so that nothing is recomputed.
         """
         return self._stamps(shard, self._came(shard))
 
@@ -142,7 +143,7 @@ class Videos:
             return {file: cached_sha256(Path(file)) for file in files}
 
         if touched:
-            with suppress(OSError):  # the job says which file cannot be read
+            with suppress(OSError):  # the job reports the unreadable file
                 found = remembered(f"{self.dataset.name}/touched/{shard}", touched.values(), read)
                 same = {video for video, file in touched.items() if found.get(file) == came[video].sha256}
                 stamps |= {video: came[video].stamp for video in same}
@@ -153,7 +154,7 @@ class Videos:
         return stamp(place) if place and os.access(place, os.R_OK) else ""
 
     def place(self, video: Video) -> str:
-        """Return where the file of a video is that nobody needs to download; "" where there is no such place."""
+        """Return the path of a video that needs no download, the user's or the mirror's file; "" if there is none."""
         return video.file or (f"{self._mirror}/{video.path}" if self._mirror else "")
 
     @cached_property
@@ -167,17 +168,17 @@ class Videos:
 
     @property
     def inputs(self) -> list[Path]:
-        """What must be there before videos are looked for."""
+        """Files that must exist before videos are fetched."""
         return self.demand.span_inputs if self.annotated else []
 
     def spans(self) -> dict[str, list[list[float]]]:
-        """Return the spans in seconds that are read of each video; of a video without any, the whole is."""
+        """Return the spans of each video to read, in seconds; a video without spans is read whole."""
         return self.demand.spans() if self.annotated else {}
 
     def again(self, shard: str) -> int:
-        """Return how often videos of a shard, once there, had to be fetched again, counting now.
+        """Return how often lost videos of a shard had to be fetched again, including now if any is lost.
 
-        After that fetch the number is the same, so the next run has nothing to do.
+        The number stays the same after that fetch, so the next run has nothing to do.
         """
         return self._again(shard, self._came(shard))
 
@@ -189,7 +190,7 @@ class Videos:
         return before + lost
 
     def _came(self, shard: str) -> dict[str, Came]:
-        """Return what the records of the videos of a shard say of those that came."""
+        """Return the fetched videos of a shard, from the videos' records."""
         folder = os.fspath(paths.videos(self.dataset.name))
         members = self.members(shard) if os.path.isdir(folder) else []
         records = {video.id: f"{folder}/{video.id}.json" for video in members}
@@ -209,34 +210,34 @@ class Videos:
     # What is deleted after use
 
     def needed(self, shard: str) -> bool:
-        """Return whether something is still to be computed from a shard's videos."""
+        """Return whether any result from a shard's videos is still missing."""
         path = paths.dropped(self.dataset.name, shard)
         by = read_json(path)["by"] if path.exists() else None
         return by != media_params(self.config) or not all(path.exists() for path in self.made(shard))
 
     @property
     def dropped(self) -> list[Path]:
-        """The records that shards' videos are deleted, where they are not kept."""
+        """The records of deleted videos, one per shard; none if videos are kept."""
         drops = self.config["media"]["keep"] == "none" and self.demand.drops
         return [paths.dropped(self.dataset.name, shard) for shard in self.all_shards if drops and self.made(shard)]
 
 
 def _only_time_differs(stamp: str, other: str) -> bool:
-    """Return whether two files had the same size at different times."""
+    """Return whether two stamps have the same size and different modification times."""
     size, of_file, _ = stamp.partition("-")
     return bool(of_file) and stamp != other and other.startswith(f"{size}-")
 
 
 def media_params(config: Config) -> str:
-    """Return what audio and scores must be made again for, as text."""
+    """Return the cache key of audio and content scores, as text."""
     return canonical_json({"revision": REVISION, "limits": config["media"]["limits"], **reading(config, *READING)})
 
 
 def reading(config: Config, *keys: str) -> dict[str, str]:
-    """Return those of the options of reading damaged and rotated videos, ``READING``, that are not the default."""
+    """Return the given options of ``READING`` whose values are not the default."""
     return {key: config["media"][key] for key in keys if config["media"][key] != READING[key]}
 
 
 def shots_params(config: Config) -> str:
-    """Return what shots must be found again for, besides other scores, as text."""
+    """Return the cache key of shots, in addition to their content scores, as text."""
     return canonical_json({"revision": SHOTS_REVISION, **config["shots"]})

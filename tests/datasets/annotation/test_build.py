@@ -65,10 +65,10 @@ def test_frames_are_rounded_and_half_open() -> None:
 
 def test_every_label_must_occur() -> None:
     check_labels("a", [-1, 0, 1, 2, 1], 2)
-    with pytest.raises(ConfigError, match="^step 2 is the label of no clip of a: leave it out of the steps and number"):
+    with pytest.raises(ConfigError, match="^no clip of a has the label step 2: remove it from the steps and renumber"):
         check_labels("a", [0, 1, 3], 3)
     with pytest.raises(
-        ConfigError, match="^Irrelevant is the label of no clip of a: have what is no step labelled so$"
+        ConfigError, match="^no clip of a has the label Irrelevant: label the clips that show no step with it$"
     ):
         check_labels("a", [1, 2, -1], 2)
 
@@ -96,7 +96,7 @@ def test_the_release_is_read_as_any_other() -> None:
 
 
 def test_a_clip_without_a_frame_is_one_line() -> None:
-    with pytest.raises(ConfigError, match="^a has a clip at 1 s that is shorter than a frame at 10 a second$"):
+    with pytest.raises(ConfigError, match="^a has a clip at 1 s that is shorter than a frame at 10 fps$"):
         annotation_item("a", [Labelled(0.0, 1.0, 1), Labelled(1.0, 1.04, 0)], 10.0)
 
 

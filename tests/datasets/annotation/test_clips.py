@@ -60,10 +60,10 @@ def test_segments(ends_s: list[float], segment_s: float, segments: list[int]) ->
         ("a,-1,1,2", "clip '-1' must be a whole number from 0"),
         ("a,0,1,2", "clip 0 of a is listed twice"),
         ("a,1,x,2", "'x', '2' are not two numbers"),
-        ("a,1,0.5,2", "a clip must start at 1 s, where a is listed to, or later, and end"),
-        ("a,1,2,2", "a clip must start at 1 s, where a is listed to, or later, and end"),
-        ("a,1,2,inf", "a clip must start at 1 s, where a is listed to, or later, and end"),
-        ("b,1,nan,2", "a clip must start at 0 s, where b is listed to, or later, and end"),
+        ("a,1,0.5,2", "a clip must start at 1 s, the end of the last clip of a, or later, and end"),
+        ("a,1,2,2", "a clip must start at 1 s, the end of the last clip of a, or later, and end"),
+        ("a,1,2,inf", "a clip must start at 1 s, the end of the last clip of a, or later, and end"),
+        ("b,1,nan,2", "a clip must start at 0 s, the end of the last clip of b, or later, and end"),
     ],
 )
 def test_a_wrong_line_is_named(line: str, problem: str) -> None:
@@ -73,5 +73,5 @@ def test_a_wrong_line_is_named(line: str, problem: str) -> None:
 
 
 def test_no_clips_are_one_line() -> None:
-    with pytest.raises(ConfigError, match="^clips.csv lists no clip$"):
+    with pytest.raises(ConfigError, match="^clips.csv contains no clips$"):
         read()

@@ -36,7 +36,7 @@ def test_steps_are_read_in_the_order_of_their_numbers() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("x,1,Open,0,1", "'x' is none of the annotated videos: a__b, c"),
+        ("x,1,Open,0,1", "'x' is not one of the annotated videos: a__b, c"),
         ("c,one,Open,0,1", "step 'one' must be a whole number from 0"),
         ("c,-1,Open,0,1", "step '-1' must be a whole number from 0"),
         ("c,1,Shut,0,1", "step 1 of c is listed twice"),
@@ -44,13 +44,22 @@ def test_steps_are_read_in_the_order_of_their_numbers() -> None:
         ("c,0,A break.,0,1", "step 0 of c is Irrelevant, which has no animation: leave its times empty"),
         ("c,2,Shut,,", "step 2 of c has no animation: give its start and end in seconds"),
         ("c,2,Shut,1,", "step 2 of c has no animation: give its start and end in seconds"),
-        ("c,2,Shut,4,3", "step 2 of c: its animation must end after it starts, in the 9 s of the video, not 4 to 3"),
-        ("c,2,Shut,-1,3", "step 2 of c: its animation must end after it starts, in the 9 s of the video, not -1 to 3"),
+        (
+            "c,2,Shut,4,3",
+            "step 2 of c: its animation must end after it starts, within the 9 s of the video, not 4 to 3",
+        ),
+        (
+            "c,2,Shut,-1,3",
+            "step 2 of c: its animation must end after it starts, within the 9 s of the video, not -1 to 3",
+        ),
         (
             "c,2,Shut,5,9.1",
-            "step 2 of c: its animation must end after it starts, in the 9 s of the video, not 5 to 9.1",
+            "step 2 of c: its animation must end after it starts, within the 9 s of the video, not 5 to 9.1",
         ),
-        ("c,2,Shut,5,x", "step 2 of c: its animation must end after it starts, in the 9 s of the video, not 5 to x"),
+        (
+            "c,2,Shut,5,x",
+            "step 2 of c: its animation must end after it starts, within the 9 s of the video, not 5 to x",
+        ),
     ],
 )
 def test_a_wrong_step_is_named(line: str, problem: str) -> None:
@@ -62,7 +71,7 @@ def test_a_wrong_step_is_named(line: str, problem: str) -> None:
 def test_steps_are_numbered_from_1() -> None:
     with pytest.raises(ConfigError, match="^steps.csv has no step of a__b$"):
         read("c,1,Open,0,1")
-    with pytest.raises(ConfigError, match="^steps.csv: c has a step 3 and no step 2: number them from 1$"):
+    with pytest.raises(ConfigError, match="^steps.csv: c has a step 3 but no step 2: number steps from 1$"):
         read("a__b,1,Open,0,1", "c,1,Open,0,1", "c,3,Shut,1,2")
 
 
@@ -94,7 +103,7 @@ def test_the_split_keeps_the_listed_order() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("x,test", "'x' is none of the videos that have clips"),
+        ("x,test", "'x' is not a video with clips"),
         ("c,val", "video c is listed twice"),
         ("d,dev", "split 'dev' is not one of train, val, test"),
         ("d,", "split '' is not one of train, val, test"),
@@ -109,5 +118,5 @@ def test_a_wrong_split_is_named(line: str, problem: str) -> None:
 
 def test_a_split_of_nothing_is_one_line() -> None:
     SPLIT.write_text("video,split\n")
-    with pytest.raises(ConfigError, match="^split.csv lists no video$"):
+    with pytest.raises(ConfigError, match="^split.csv contains no videos$"):
         read_split(SPLIT, ["c"])

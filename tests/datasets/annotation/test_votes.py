@@ -29,15 +29,15 @@ def test_votes_of_several_files() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("x,0,ann,1", "'x' is none of the annotated videos: a__b, c"),
+        ("x,0,ann,1", "'x' is not one of the annotated videos: a__b, c"),
         ("a__b,3,ann,1", "a__b has no clip '3'; its 3 are 0 to 2"),
         ("a__b,first,ann,1", "a__b has no clip 'first'; its 3 are 0 to 2"),
         ("a__b,1,ann,3", "label '3' must be 1 to 2, 0 or irrelevant, or unsure"),
         ("c,7,ann,2", "label '2' must be 1 to 1, 0 or irrelevant, or unsure"),
         ("a__b,1,ann,-1", "label '-1' must be 1 to 2, 0 or irrelevant, or unsure"),
         ("a__b,1,ann,stir", "label 'stir' must be 1 to 2, 0 or irrelevant, or unsure"),
-        ("a__b,1,,1", "it has no annotator"),
-        ("a__b,0,ann,1", "ann labelled clip 0 of a__b already in labels0.csv, line 2"),
+        ("a__b,1,,1", "the annotator is empty"),
+        ("a__b,0,ann,1", "ann has already labelled clip 0 of a__b in labels0.csv, line 2"),
         ("a__b,0,ann", "3 values for 4 columns"),
     ],
 )
@@ -54,7 +54,7 @@ def test_labels_of_another_list_of_clips_are_refused(times: str) -> None:
 
 
 def test_an_absent_file_is_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"^--labels: there is no file .*nowhere.csv$"):
+    with pytest.raises(ConfigError, match=r"^--labels: the file .*nowhere.csv does not exist$"):
         read_votes([Path("nowhere.csv")], CLIPS, {"c": 1})
 
 

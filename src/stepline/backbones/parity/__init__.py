@@ -1,11 +1,11 @@
-"""Parity: a model filled by a fixed recipe gives what the reference implementation gave.
+"""Parity checks: a model with weights from a fixed recipe reproduces the outputs of the reference implementation.
 
-A family's module here, and a head's in ``stepline.models.parity``, has ``outputs(manifest, golden, folder)``: it builds
-the network for every configuration of the manifest of which the golden file has outputs, fills it with ``weights`` and
-yields an ``Output`` for each of them, under the name that it has there; folder is the manifest's. It may have
-``INPUTS``, parts of the names under which its golden file holds what is no output. Where outputs of the real
-weights are public, the module also has ``anchors(folder)``: it loads the weights at hand and yields an ``Anchor`` for
-each of the outputs in the folder.
+The module of each family here, and of each head in ``stepline.models.parity``, has
+``outputs(manifest, golden, folder)``. It builds the network for every configuration in the manifest for which the
+golden file has outputs, fills it with ``weights``, and yields an ``Output`` for each of them under its name in the
+golden file. folder is the manifest's. A module may define ``INPUTS``, the parts of names that mark inputs in its golden
+file. If outputs of the real weights are public, it also has ``anchors(folder)``, which loads the local weights and
+yields an ``Anchor`` for each public output in the folder.
 """
 
 import hashlib
@@ -25,20 +25,20 @@ from stepline.errors import ConfigError, StoreError
 from stepline.io import read_json
 
 TOLERANCE = 1e-5
-"""The largest relative L2 error, in float32, of an output that is the reference's."""
+"""The largest allowed relative L2 error of an output, in float32."""
 ABSOLUTE = 1e-4
-"""The largest difference, in any value, of a text's vector from what the public weights gave for it."""
+"""The largest allowed difference, in any value, between a text's vector and the public vector from the real weights."""
 INPUTS = ("recipe_json", "input_ids", "attention_mask", "vfeats", "vmask", "caps", "cmasks")
-"""Parts of the names under which a golden file holds inputs; all others are outputs."""
+"""Parts of names that mark inputs in a golden file; all other arrays are outputs."""
 
 Array = NDArray[Any]
 Golden = Mapping[str, Array]
-"""What the golden file holds, by name; ``recipe`` reads how its inputs were made."""
+"""The arrays of a golden file by name; ``recipe`` returns the recipe of its inputs."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """One output: ours and the reference's, of one shape; of floats an error of at most ``tolerance`` is allowed."""
+    """One output: ours and the reference's, of the same shape. tolerance: the largest allowed error of floats."""
 
     name: str
     ours: Array
@@ -47,7 +47,7 @@ class Output:
 
     @property
     def error(self) -> float:
-        """The L2 norm of the difference over that of the reference; infinite where ours alone is not finite."""
+        """The L2 norm of the difference divided by the reference's; infinite if only our output is not finite."""
         ours, reference = self.ours.astype(np.float64), self.reference.astype(np.float64)
         if ours.shape != reference.shape:
             return float("inf")
@@ -61,18 +61,18 @@ class Output:
 
     @property
     def allowed(self) -> float:
-        """The largest allowed error: none of whole numbers and truth values."""
+        """The largest allowed error; 0 for integers and booleans."""
         return 0.0 if self.reference.dtype.kind in "biu" else self.tolerance
 
     @property
     def agrees(self) -> bool:
-        """Whether the error is allowed; one that is not a number is not."""
+        """Whether the error is allowed; NaN is not."""
         return self.error <= self.allowed
 
 
 @dataclass(frozen=True)
 class Anchor:
-    """A public output of the real weights: its name, how far ours is from it, and how far it may be."""
+    """A public output of the real weights: its name, our error, and the largest allowed error."""
 
     name: str
     error: float
@@ -80,49 +80,49 @@ class Anchor:
 
 
 def check(package: str, names: Collection[str], name: str, manifest: Path, golden: Path) -> Iterator[Output]:
-    """Yield every output of the model ``name``, filled by the recipe of ``manifest``, beside that in ``golden``.
+    """Yield every output of the model ``name``, filled by the recipe of ``manifest``, with the output in ``golden``.
 
-    package, names: where the models' modules are, and which there are. Raises ConfigError where the name is unknown,
-    StoreError where a file is not what it should be, or where the golden file holds an output that was not compared.
+    package, names: the package of the models' modules, and their names. Raises ConfigError if the name is unknown, and
+    StoreError if a file is invalid or the golden file contains an output that was not compared.
     """
     if name not in names:
         raise ConfigError(f"{name!r} has no parity check; choose from {', '.join(names)}")
     try:
         described = read_json(manifest)
     except StoreError:
-        raise StoreError(f"{manifest} is no manifest of weights, as JSON: give that of {name}") from None
+        raise StoreError(f"{manifest} is not a JSON manifest of weights: use the manifest of {name}") from None
     arrays = read_golden(golden)
     module = import_module(f"{package}.{name}")
     inputs = getattr(module, "INPUTS", INPUTS)
     outputs: Callable[[Any, Golden, Path], Iterator[Output]] = module.outputs
     left = {each for each in arrays if not {*each.split("/")} & {*inputs}}
     if not left:
-        raise StoreError(f"{golden} holds no outputs")
+        raise StoreError(f"{golden} contains no outputs: use the golden file of {name}")
     try:
         for output in outputs(described, arrays, manifest.parent):
             left.discard(output.name)
             yield output
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise StoreError(f"{manifest} and {golden} are not both of {name}: give that model's own") from error
+        raise StoreError(f"{manifest} and {golden} are not both for {name}: use the files of this model") from error
     if left:
-        raise StoreError(f"{golden} holds outputs that {name} has not: {', '.join(sorted(left))}")
+        raise StoreError(f"{golden} contains outputs that {name} does not have: {', '.join(sorted(left))}")
 
 
 def anchors(name: str, folder: Path) -> Iterator[Anchor]:
-    """Yield how far the model ``name``, with its real weights, is from each of the public outputs in ``folder``.
+    """Yield the error of the model ``name``, with its real weights, for each of the public outputs in ``folder``.
 
-    Raises ConfigError where none are known, MissingError where the weights are absent.
+    Raises ConfigError if there are no public outputs, MissingError if the weights are absent.
     """
     module = import_module(f"stepline.backbones.parity.{name}")
     if not hasattr(module, "anchors"):
-        raise ConfigError(f"no outputs of {name} with its real weights are public: leave --anchors out")
+        raise ConfigError(f"no outputs of {name} with its real weights are public: omit --anchors")
     yield from module.anchors(folder)
 
 
 def text_anchor(embed: Callable[[str], Array], public: Path, vectors: str) -> Anchor:
     """Return the largest absolute difference of a text's vector, by ``embed``, from its row in ``vectors``.
 
-    public: a file with ``text``, N of them, and ``vectors``, (N, D). Raises StoreError where it is damaged.
+    public: a file with N values ``text`` and the (N, D) ``vectors``. Raises StoreError if it is damaged.
     """
     arrays = read_golden(public)
     ours = np.stack([embed(text) for text in arrays["text"].tolist()])
@@ -130,35 +130,35 @@ def text_anchor(embed: Callable[[str], Array], public: Path, vectors: str) -> An
 
 
 def read_golden(path: Path) -> dict[str, Array]:
-    """Return the arrays of a golden file; raise StoreError where it is damaged."""
+    """Return the arrays of a golden file; raise StoreError if it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as loaded:
             return dict(loaded)
     except FileNotFoundError:
         raise
     except (EOFError, MemoryError, OSError, TypeError, ValueError, zipfile.BadZipFile, zlib.error):
-        raise StoreError(f"{path} is damaged or holds no arrays: get it again") from None
+        raise StoreError(f"{path} is damaged or contains no arrays: download it again") from None
 
 
 def recipe(golden: Golden) -> dict[str, Any]:
-    """Return how the golden file's inputs were made."""
+    """Return the recipe of the golden file's inputs."""
     made: dict[str, Any] = json.loads(str(golden["recipe_json"]))
     return made
 
 
 def seed_of(name: str) -> int:
-    """Return the seed that a name stands for."""
+    """Return the seed that is derived from a name."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
 
 def weights(
     keys: Mapping[str, Sequence[Any]], digest: str, added: Mapping[str, Iterable[tuple[int, float]]] | None = None
 ) -> dict[str, Array]:
-    """Return the weights of a manifest's ``keys``: [shape, dtype, rule(, scale)] by the name of each.
+    """Return the weights of a manifest's ``keys``, which maps each name to [shape, dtype, rule(, scale)].
 
-    Those of the rule ``keep`` (constant buffers) are left out; those of the rule ``tied`` are the same as of the name
-    in place of the scale. added: what is added after that to some places of some weights. Raises StoreError where they
-    do not have the manifest's ``digest``, the sha256 of all names and bytes in the order of the names.
+    The rule ``keep`` (constant buffers) omits an array. The rule ``tied`` uses the array of another name, which is in
+    place of the scale. added: pairs of an index and an amount that is added there, by name. Raises StoreError if the
+    weights do not match ``digest``, the sha256 of all names and bytes in the order of the names.
     """
     filled: dict[str, Array] = {}
     sha256 = hashlib.sha256()
@@ -175,12 +175,12 @@ def weights(
         sha256.update(key.encode())
         sha256.update(filled[key].data)
     if sha256.hexdigest() != digest:
-        raise StoreError("the recipe's weights are not those of the manifest's digest_sha256")
+        raise StoreError("the recipe's weights do not match the manifest's digest_sha256")
     return filled
 
 
 def weight(key: str, shape: tuple[int, ...], rule: str, scale: float = 1.0) -> Array:
-    """Return the array of a name and a rule; raise StoreError where the rule is not known."""
+    """Return the array of a name and a rule; raise StoreError if the rule is unknown."""
     if rule == "zero":
         return np.zeros(shape, np.int64)
     drawn = _normal(key, shape)
@@ -193,11 +193,11 @@ def weight(key: str, shape: tuple[int, ...], rule: str, scale: float = 1.0) -> A
     if rule == "scaled":
         drawn *= np.float32(scale)
         return drawn
-    raise StoreError(f"the manifest's rule {rule!r} of {key} is not known")
+    raise StoreError(f"the manifest's rule {rule!r} of {key} is unknown")
 
 
 def _normal(key: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Return what the generator of ``key`` draws, block by block: doubles of the whole would take twice the time."""
+    """Return the normal samples of ``key``'s generator, drawn in blocks: drawing all at once takes twice the time."""
     drawn, block = np.empty(shape, np.float32), np.empty(1 << 15)
     flat = drawn.reshape(-1)
     rng = np.random.default_rng(seed_of(key))
@@ -210,7 +210,7 @@ def _normal(key: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
 def video01(name: str, shape: Iterable[int], sha256: str = "") -> NDArray[np.float32]:
     """Return the (B, 3, T, H, W) input of that name, in [0, 1): random blocks of 4 frames x 32 x 32 pixels, and noise.
 
-    Raises StoreError where ``sha256``, of its bytes, is given and another.
+    Raises StoreError if ``sha256`` is given and does not match its bytes.
     """
     batch, _, frames, height, width = shape
     rng = np.random.default_rng(seed_of(name))
@@ -218,5 +218,5 @@ def video01(name: str, shape: Iterable[int], sha256: str = "") -> NDArray[np.flo
     low = low.repeat(4, 2).repeat(32, 3).repeat(32, 4)[:, :, :frames, :height, :width]
     video = (0.8 * low + 0.2 * rng.random((batch, 3, frames, height, width))).astype(np.float32)
     if sha256 and hashlib.sha256(video.tobytes()).hexdigest() != sha256:
-        raise StoreError(f"the recipe's input {name} is not that of the golden file")
+        raise StoreError(f"the recipe's input {name} differs from the golden file's")
     return video

@@ -16,7 +16,7 @@ from stepline.errors import StoreError
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
-    """Yield ours beside the reference's, for each case of each configuration."""
+    """Yield our output and the reference's for each case of each configuration."""
     made = {name.rpartition("/")[2]: (name, each) for name, each in recipe(golden).items()}
     for name, described in manifest["configs"].items():
         cases = [case for case in made if case.startswith(f"{name}_")]
@@ -44,17 +44,17 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
 
 
 def clip_of(name: str, made: Any) -> NDArray[np.float32]:
-    """Return the network's input of a case; raise StoreError where it is not the golden file's, hashed time first."""
+    """Return the network's input of a case; raise StoreError if it is not the golden file's, hashed time first."""
     batch, frames, colours, height, width = made["shape"]
     mean, std = (np.array(each, np.float32)[:, None, None, None] for each in (SPACEWALK.mean, SPACEWALK.std))
     clip = (video01(name, (batch, colours, frames, height, width)) - mean) / std
     if hashlib.sha256(np.ascontiguousarray(clip.swapaxes(1, 2)).tobytes()).hexdigest() != made["sha256"]:
-        raise StoreError(f"the recipe's input {name} is not that of the golden file")
+        raise StoreError(f"the recipe's input {name} differs from the golden file's")
     return clip
 
 
 def config_of(shapes: dict[str, list[int]]) -> Config:
-    """Return the dimensions of a configuration from its shapes. Heads are 64 wide, or 16 in a narrower network."""
+    """Return the dimensions of a configuration from its shapes. Heads have width 64, or 16 in a narrower network."""
     width, _, patch, _ = shapes["video_model.patch_embed.proj.weight"]
     dimension, text_width = shapes["txt_proj.1.weight"]
     return Config(

@@ -1,4 +1,4 @@
-"""EVA-01-CLIP's reference outputs: vectors of pictures and of texts, and token ids; and its public example."""
+"""EVA-01-CLIP's reference outputs: vectors of images and texts, and token ids; and its public example."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,11 +21,11 @@ from stepline.media.frame import ArrayFrame
 EXAMPLE = {"a diagram": 1.0, "a dog": 2.0857e-10, "a cat": 4.8534e-12}
 """Captions of eva_CLIP.png and their probabilities, from the README of EVA-01/clip at baaivision/EVA 5623d08b."""
 ALLOWED = 0.1
-"""Of logits that are up to 26 apart: the README does not say in which precision it computed."""
+"""The allowed error of logits, which differ by up to 26: the README does not state the precision of its example."""
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
-    """Yield ours beside the reference's, for each configuration of which there are outputs."""
+    """Yield our outputs and the reference's for each configuration that has outputs."""
     made = recipe(golden)
     for name, described in manifest["configs"].items():
         if not any(key.startswith(f"{name}/") for key in golden):
@@ -54,7 +54,7 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
 
 
 def anchors(folder: Path) -> Iterator[Anchor]:
-    """Yield how far the repository's example with the real weights is: the largest difference of log probabilities."""
+    """Yield the error of the repository's example with the real weights: the largest log probability difference."""
     photo = ArrayFrame(np.asarray(Image.open(folder / "eva_CLIP.png").convert("RGB")))
     pixels = picture(photo, HIREST.steps).transpose(2, 0, 1).astype(np.float32)
     mean, std = (np.array(each, np.float32)[:, None, None] for each in (MEAN, STD))
@@ -71,7 +71,7 @@ def anchors(folder: Path) -> Iterator[Anchor]:
 
 
 def config_of(described: Any) -> eva_clip.Config:
-    """Return the dimensions that a manifest gives a configuration."""
+    """Return the dimensions of a configuration from the manifest."""
     vision, text = described["vision_cfg"], described["text_cfg"]
     return eva_clip.Config(
         dimension=described["embed_dim"],

@@ -15,7 +15,7 @@ from stepline.backbones.presets.internvideo import TOWERS
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
-    """Yield ours beside the reference's, for each configuration of which there are outputs."""
+    """Yield our outputs and the reference's for each configuration that has outputs."""
     made = recipe(golden)
     for name, described in manifest["configs"].items():
         cases = [case for case in made["case"] if f"{case}/video_embed" in golden and case.startswith(f"{name}_")]
@@ -42,7 +42,7 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
 
 
 def config_of(arguments: Any, shapes: dict[str, list[int]]) -> Config:
-    """Return the dimensions of a configuration, from the arguments that the reference was built by and its shapes."""
+    """Return the dimensions of a configuration, from the reference's arguments and shapes."""
     width, dimension = shapes["visual_proj"]
     patch = shapes["visual.conv1.weight"][-1]
     text_width = shapes["text_projection"][0]
@@ -65,5 +65,5 @@ def config_of(arguments: Any, shapes: dict[str, list[int]]) -> Config:
 
 
 def blocks(shapes: dict[str, list[int]], prefix: str) -> int:
-    """Return how many blocks there are under ``prefix``."""
+    """Return the number of blocks under ``prefix``."""
     return len({key.removeprefix(prefix).split(".")[0] for key in shapes if key.startswith(prefix)})

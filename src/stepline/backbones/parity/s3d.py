@@ -39,7 +39,7 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
 
 
 def anchors(folder: Path) -> Iterator[Anchor]:
-    """Yield how far the text tower with the real weights is from Drop-DTW's and OEPP's embeddings of step names."""
+    """Yield the errors of the text tower with the real weights for Drop-DTW's and OEPP's embeddings of step names."""
     encoder = load_text(TOWERS[0], files_of(TOWERS[0].weights))
     for file, vectors in (
         ("s3d_text_real_weights_coin_steps.npz", "embedding"),

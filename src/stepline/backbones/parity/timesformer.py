@@ -16,7 +16,7 @@ from stepline.errors import StoreError
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
-    """Yield ours beside the reference's, for each case of each configuration."""
+    """Yield our output and the reference's for each case of each configuration."""
     made = recipe(golden)["case"]
     for name, described in manifest["configs"].items():
         cases = [case for case in made if case.startswith(f"{name}_")]
@@ -41,16 +41,16 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
 
 
 def clip_of(made: Any) -> NDArray[np.float32]:
-    """Return the network's input of a case; raise StoreError where it is not the golden file's."""
+    """Return the network's input of a case; raise StoreError if it differs from the golden file's."""
     mean, std = (np.array(each, np.float32)[:, None, None, None] for each in (HTSTEP.mean, HTSTEP.std))
     clip = (video01(made["name"], made["shape"]) - mean) / std
     if hashlib.sha256(clip.tobytes()).hexdigest() != made["sha256"]:
-        raise StoreError(f"the recipe's input {made['name']} is not that of the golden file")
+        raise StoreError(f"the recipe's input {made['name']} differs from the golden file's")
     return clip
 
 
 def config_of(arguments: Any) -> Config:
-    """Return the dimensions of a configuration, from the arguments that the reference was built by."""
+    """Return the dimensions of a configuration, from the reference's arguments."""
     return Config(
         image_size=arguments["img_size"],
         patch_size=arguments["patch_size"],

@@ -1,4 +1,4 @@
-"""VideoCLIP against fairseq's MMFusionSeparate, from S3D's vectors on."""
+"""VideoCLIP against fairseq's MMFusionSeparate, with S3D's vectors as input."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,12 +43,12 @@ def _config(described: dict[str, int]) -> Config:
 
 
 def _text(tokens: list[int]) -> list[int]:
-    """Return a caption of MMPT's, [CLS] [SEP] words [SEP], as the text tower sees it: without the first [SEP]."""
+    """Return the text tower's input for an MMPT caption, [CLS] [SEP] words [SEP]: without the first [SEP]."""
     return tokens[:1] + tokens[2:]
 
 
 def anchors(folder: Path) -> Iterator[Anchor]:
-    """Yield how far the text tower with the real weights is from OEPP's embeddings of step names."""
+    """Yield the error of the text tower with the real weights for OEPP's embeddings of step names."""
     encoder = load_text(TOWERS[0], files_of(TOWERS[0].weights))
     yield text_anchor(
         lambda text: encoder.encode(encoder.tokens(text)), folder / "oepp_text_real_weights.npz", "videoclip_text_768"

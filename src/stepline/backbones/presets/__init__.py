@@ -1,1 +1,1 @@
-"""Presets: how the papers sampled and prepared clips for each family of networks. Nothing here imports torch."""
+"""Presets: how the papers sample and preprocess clips for each family of networks. Nothing here imports torch."""

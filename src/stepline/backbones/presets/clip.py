@@ -1,4 +1,4 @@
-"""CLIP (Radford et al., 2021): its normalisation, and HiREST's ViT-B/32 as open_clip describes it by its name."""
+"""CLIP (Radford et al., 2021): its normalisation, and HiREST's ViT-B/32 with open_clip's settings."""
 
 from stepline.backbones.weights import File, Weights
 from stepline.spec import ClipSpec, TextSpec
@@ -45,4 +45,4 @@ NAMED = {
         ),
     )
 }
-"""Models by name that benchmarks name by default: what the library says of them, whose import takes seconds."""
+"""The models that benchmarks use by default, by name. The library's specs are copied here: its import takes seconds."""

@@ -1,10 +1,10 @@
-"""EgoVLP and Frozen in Time: 4 frames, or a text, to 256 values of one space; compared by the cosine."""
+"""EgoVLP and Frozen in Time: embed 4 frames, or a text, as 256 values in a joint space; compared by cosine."""
 
 from dataclasses import replace
 
 from stepline.spec import ClipSpec, TextSpec
 
-# Spacewalk-18 (2023): 4 frames over the whole of each clip; where they lie, and the picture, as in showlab/EgoVLP
+# Spacewalk-18 (2023): 4 frames over the whole clip. Their positions and the preprocessing follow showlab/EgoVLP
 # 928406c, base/base_dataset.py and data_loader/transforms.py.
 SPACEWALK = ClipSpec(
     name="egovlp-spacewalk",
@@ -28,12 +28,12 @@ SPACEWALK = ClipSpec(
     dimension=256,
 )
 
-# showlab/EgoVLP 928406c, run/test_nlq.py: 1.87 vectors a second, each of 4 frames, to the last whole clip. Its last
-# vectors stay zero where they fill no batch of 4; these do not.
+# showlab/EgoVLP 928406c, run/test_nlq.py: 1.87 vectors per second, each from 4 frames, up to the last whole clip.
+# There, the last vectors stay zero if they do not fill a batch of 4; here they are computed.
 NLQ = replace(SPACEWALK, name="egovlp-nlq", label="7.48fps4", fps=7.48, placement="grid", hop=4, tail="drop")
 
-# HiREST (2023) gives Frozen in Time 4 frames of a video and does not say which; these are 4 frames of each 4 s. The
-# pictures are EgoVLP's: m-bain/frozen-in-time cuts 336 pixels out of the middle, whatever the size of the video.
+# HiREST (2023) uses 4 frames of a video with Frozen in Time and does not state which; here it is 4 frames of each 4 s.
+# Preprocessing is EgoVLP's: m-bain/frozen-in-time crops the central 336 pixels at any video size.
 FROZEN = replace(
     SPACEWALK,
     name="frozen-in-time",
@@ -44,7 +44,7 @@ FROZEN = replace(
 )
 
 PRESETS: tuple[ClipSpec, ...] = (SPACEWALK, NLQ, FROZEN)
-# The tokenizer's own limit, [CLS] and [SEP] included.
+# The tokenizer's limit, including [CLS] and [SEP].
 TOWER = TextSpec(
     name="egovlp-text",
     label="cls512",

@@ -24,20 +24,20 @@ HIREST = ClipSpec(
     dimension=1024,
 )
 PRESETS = (
-    # HiREST: the frame at each whole second.
+    # HiREST: one frame per whole second.
     HIREST,
-    # The same as it was published: OpenCV seeks to the nearest frame, which went through a JPEG file.
+    # As in the published features: OpenCV seeks to the nearest frame, which is stored as JPEG first.
     replace(
         HIREST,
         name="eva_clip-hirest-as-released",
         frame_rule="nearest",
         steps=(("jpeg", 95), *PICTURE),
     ),
-    # Before normalisation: HiREST's video retrieval averages these, and its other tasks normalise each.
+    # Without normalisation: HiREST's video retrieval averages these vectors; its other tasks normalise each vector.
     replace(HIREST, name="eva_clip-hirest-unnormalised", label="1fps-unnormalised", normalise=False),
 )
 TOWERS = (
-    # HiREST's queries.
+    # For HiREST's queries.
     TextSpec(
         name="eva_clip-text",
         label="text_embed",

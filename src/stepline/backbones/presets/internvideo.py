@@ -1,4 +1,4 @@
-"""InternVideo MM-L-14: Spacewalk-18's and HT-Step's features, and the repository's own demo."""
+"""InternVideo MM-L-14: the features of Spacewalk-18 and HT-Step, and of the repository's demo."""
 
 from dataclasses import replace
 
@@ -37,9 +37,9 @@ HTSTEP = replace(
     tail="drop",
     steps=SQUARE,
 )
-# Spacewalk-18, Table A8, Dense Frame Sampling: a frame of each second of a window, all in one pass; a preset for each
-# window length. The network has no embedding of time that would have to be resized: its convolutions over time and its
-# attention take any number of frames. Of an animation, which is shorter, each second's frame is repeated.
+# Spacewalk-18, Table A8, Dense Frame Sampling: one frame per second of a window in a single pass, with one preset per
+# window length. The network accepts any number of frames: it has temporal convolutions and attention, but no temporal
+# position embedding that would need resizing. For an animation, which is shorter, each second's frame is repeated.
 DENSE = tuple(
     replace(
         NETWORK,
@@ -51,20 +51,20 @@ DENSE = tuple(
     for length_s in (60, 120, 180, 300, 600)
 )
 PRESETS = (
-    # Spacewalk-18: 12 frames evenly from the first of a window or animation to its last, however short it is. Pictures
-    # as the repository prepares them for retrieval with these weights.
+    # Spacewalk-18: 12 frames, evenly spaced from the first to the last frame of a window or animation of any length.
+    # Preprocessing follows the repository's retrieval code for these weights.
     NETWORK,
-    # The same as the repository's loader of these weights does it: every round(fps)-th frame; where that is fewer than
-    # 12, the rest of the input is zeros, which the network takes for pictures.
+    # As in the repository's loader for these weights: every round(fps)-th frame. If these are fewer than 12, the rest
+    # of the input is zeros, which the network processes like frames.
     replace(NETWORK, name="internvideo-spacewalk-as-released", placement="seconds"),
-    # Spacewalk-18, TW-FINCH and LFB: 12 frames at 1 fps, those of the 12 s from each second on.
+    # Spacewalk-18, TW-FINCH and LFB: 12 frames at 1 fps, from the 12 s that start at each second.
     replace(NETWORK, name="internvideo-seconds", label="12x1fps", placement="grid"),
     *DENSE,
     # The repository's demo: 8 frames of a clip.
     replace(PRETRAINED, name="internvideo-mm", label="8-frames", num_frames=8, steps=DEMO),
-    # HT-Step, by TengdaHan/TemporalAlignNet: 8 frames of each second; a last second that is not whole has no vector.
+    # HT-Step, following TengdaHan/TemporalAlignNet: 8 frames per second; an incomplete last second has no vector.
     HTSTEP,
-    # The same as it was published: ffmpeg's fps filter gives frames that are up to 1/16 s late.
+    # As in the published features: ffmpeg's fps filter selects frames that are up to 1/16 s late.
     replace(HTSTEP, name="internvideo-htstep-as-released", frame_rule="ffmpeg_near"),
 )
 TOWER = TextSpec(
@@ -79,8 +79,8 @@ TOWER = TextSpec(
     dimension=768,
 )
 TOWERS = (
-    # Spacewalk-18's.
+    # For Spacewalk-18.
     TOWER,
-    # The demo's.
+    # For the repository's demo.
     replace(TOWER, name="internvideo-mm-text", weights=("internvideo-mm",)),
 )

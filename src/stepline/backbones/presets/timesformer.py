@@ -1,11 +1,11 @@
-"""TimeSformer of distant supervision on HowTo100M: a clip's class token, 768 values, not normalised."""
+"""TimeSformer trained by distant supervision on HowTo100M: a clip's class token, 768 values, not normalised."""
 
 from dataclasses import replace
 
 from stepline.spec import ClipSpec, TextSpec
 
-# HT-Step (Afouras et al., 2023): 8 fps, a clip of 8 frames and one vector for each second. It tells nothing of the
-# picture, so that is TAN's; the last second, where it is not whole, is filled up with the video's last frame.
+# HT-Step (Afouras et al., 2023): 8 fps, with a clip of 8 frames and one vector per second. Preprocessing is not stated;
+# TAN's is used. An incomplete last second is padded with the video's last frame.
 HTSTEP = ClipSpec(
     name="timesformer-htstep",
     label="8fps8",
@@ -24,12 +24,12 @@ HTSTEP = ClipSpec(
     dimension=768,
 )
 
-# TengdaHan/TemporalAlignNet 28b5e04, htm_zoo/visual/extract_feature_template.py: ffmpeg's fps filter as it rounds by
-# default, so frames up to 1/16 s late; only whole seconds.
+# TengdaHan/TemporalAlignNet 28b5e04, htm_zoo/visual/extract_feature_template.py: ffmpeg's fps filter with its default
+# rounding, so frames are up to 1/16 s late; only whole seconds.
 HTSTEP_AS_RELEASED = replace(HTSTEP, name="timesformer-htstep-as-released", frame_rule="ffmpeg_near", tail="drop")
 
-# facebookresearch/video-distant-supervision 94d46e5, lib/datasets/coin.py: 8 frames evenly over a listed clip (of 9 s
-# in training), their aspect ratio not kept.
+# facebookresearch/video-distant-supervision 94d46e5, lib/datasets/coin.py: 8 frames evenly spaced over a listed clip
+# (9 s in training), without keeping the aspect ratio.
 DISTANT = replace(
     HTSTEP,
     name="timesformer-distant",

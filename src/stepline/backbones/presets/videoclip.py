@@ -1,11 +1,11 @@
-"""VideoCLIP on S3D: fairseq 7e2a8ea, examples/MMPT. One token of 30 frames a second, at most 32; RGB in [0, 1]."""
+"""VideoCLIP on S3D: fairseq 7e2a8ea, examples/MMPT. One token per second of 30 frames, at most 32; RGB in [0, 1]."""
 
 from dataclasses import replace
 
 from stepline.backbones.presets.s3d import CROP
 from stepline.spec import ClipSpec, TextSpec
 
-# OEPP (2024) has a vector for each second; how was not published: each is of its own second's token.
+# OEPP (2024) has one vector per second. Its method was not published; here each vector uses only its second's token.
 OEPP = ClipSpec(
     name="videoclip-oepp",
     label="30fps30",
@@ -25,11 +25,11 @@ OEPP = ClipSpec(
 
 PRESETS: tuple[ClipSpec, ...] = (
     OEPP,
-    # With S3D's vectors as MMPT's scripts make them: frames of ffmpeg's fps filter, up to half an interval late; stored
-    # as float16.
+    # With S3D's vectors as in MMPT's scripts: frames from ffmpeg's fps filter, up to half an interval late; stored as
+    # float16.
     replace(OEPP, name="videoclip-oepp-as-released", frame_rule="ffmpeg_near", output="pooled_video_of_float16"),
-    # Spacewalk-18 (2023): k = 150 frames over the whole of each clip, so 5 tokens; where in it is not stated: in the
-    # middles of equal parts.
+    # Spacewalk-18 (2023): k = 150 frames over the whole clip, so 5 tokens. Their positions are not stated; here they
+    # are the middles of equal parts.
     replace(
         OEPP,
         name="videoclip-spacewalk",
@@ -42,7 +42,7 @@ PRESETS: tuple[ClipSpec, ...] = (
     ),
 )
 TOWERS: tuple[TextSpec, ...] = (
-    # 61 word pieces, [CLS] and [SEP]: MMPT's 96 less 32 seconds and three special ones.
+    # 61 word pieces, [CLS] and [SEP]: MMPT's 96 tokens minus 32 seconds and three special tokens, plus these two.
     TextSpec(
         name="videoclip-text",
         label="mean63",

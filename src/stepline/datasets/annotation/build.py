@@ -53,7 +53,7 @@ def annotation_item(video: str, segments: Iterable[Labelled], fps: float) -> lis
     for start_s, end_s, label in segments:
         start, end = round(start_s * fps), round(end_s * fps)
         if start >= end:
-            raise ConfigError(f"{video} has a clip at {start_s:g} s that is shorter than a frame at {fps:g} a second")
+            raise ConfigError(f"{video} has a clip at {start_s:g} s that is shorter than a frame at {fps:g} fps")
         times = {"video_start": start_s, "video_end": end_s}
         items.append({**times, "frame_start": start, "frame_end": end, "label": label})
     return items
@@ -63,10 +63,12 @@ def check_labels(video: str, labels: Iterable[int], n_steps: int) -> None:
     """Raise ConfigError if a recording does not have all labels 0..K, which the form requires."""
     if lost := sorted(set(range(n_steps + 1)) - set(labels)):
         advice = (
-            "leave it out of the steps and number the others anew" if lost[0] else "have what is no step labelled so"
+            "remove it from the steps and renumber the others"
+            if lost[0]
+            else "label the clips that show no step with it"
         )
         name = f"step {lost[0]}" if lost[0] else "Irrelevant"
-        raise ConfigError(f"{name} is the label of no clip of {video}: {advice}")
+        raise ConfigError(f"no clip of {video} has the label {name}: {advice}")
 
 
 def write_release(

@@ -44,7 +44,7 @@ def write_clips(path: Path, clips: Clips, segment_s: float = SEGMENT_S) -> None:
     ]
     content = csv_text(("video", "clip", "segment", "start_s", "end_s"), rows)
     if path.exists() and path.read_bytes() != content.encode():
-        raise ConfigError(f"{path} lists other clips, and labels given for them fit no others: move it away first")
+        raise ConfigError(f"{path} lists other clips, and existing labels are only for those: move it away first")
     write_text(path, content)
 
 
@@ -74,9 +74,9 @@ def read_clips(file: Path) -> Clips:
         _, last_s = next(reversed(clips.values()), (0.0, 0.0))
         if not last_s <= start_s < end_s < math.inf:
             raise ConfigError(
-                f"{where}: a clip must start at {last_s:g} s, where {video} is listed to, or later, and end"
+                f"{where}: a clip must start at {last_s:g} s, the end of the last clip of {video}, or later, and end"
             )
         clips[int(line["clip"])] = start_s, end_s
     if not found:
-        raise ConfigError(f"{file} lists no clip")
+        raise ConfigError(f"{file} contains no clips")
     return found

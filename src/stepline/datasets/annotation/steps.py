@@ -25,14 +25,14 @@ def read_split(file: Path, videos: Iterable[str]) -> dict[Split, list[str]]:
     for number, line in lines("--split", str(file), required=("video", "split"), optional=()):
         where, video = f"{file}, line {number}", named(line["video"], known)
         if video is None:
-            raise ConfigError(f"{where}: {line['video']!r} is none of the videos that have clips")
+            raise ConfigError(f"{where}: {line['video']!r} is not a video with clips")
         if video in found:
             raise ConfigError(f"{where}: video {video} is listed twice")
         if line["split"] not in SPLITS:
             raise ConfigError(f"{where}: split {line['split']!r} is not one of {', '.join(SPLITS)}")
         found[video] = line["split"]
     if not found:
-        raise ConfigError(f"{file} lists no video")
+        raise ConfigError(f"{file} contains no videos")
     return {part: [video for video, split in found.items() if split == part] for part in SPLITS}
 
 
@@ -47,7 +47,9 @@ def read_steps(file: Path, durations_s: Mapping[str, float]) -> dict[str, list[S
     for number, line in lines("--steps", str(file), required=COLUMNS, optional=()):
         where, video = f"{file}, line {number}", named(line["video"], durations_s)
         if video is None:
-            raise ConfigError(f"{where}: {line['video']!r} is none of the annotated videos: {', '.join(durations_s)}")
+            raise ConfigError(
+                f"{where}: {line['video']!r} is not one of the annotated videos: {', '.join(durations_s)}"
+            )
         if not line["step"].isdecimal():
             raise ConfigError(f"{where}: step {line['step']!r} must be a whole number from 0")
         step = int(line["step"])
@@ -59,7 +61,7 @@ def read_steps(file: Path, durations_s: Mapping[str, float]) -> dict[str, list[S
         if len(steps) < 2:
             raise ConfigError(f"{file} has no step of {video}")
         if lost := sorted(set(range(max(steps))) - steps.keys()):
-            raise ConfigError(f"{file}: {video} has a step {max(steps)} and no step {lost[0]}: number them from 1")
+            raise ConfigError(f"{file}: {video} has a step {max(steps)} but no step {lost[0]}: number steps from 1")
     return {video: [steps[step] for step in range(len(steps))] for video, steps in found.items()}
 
 
@@ -79,7 +81,7 @@ def _step(what: str, step: int, line: dict[str, str], duration_s: float) -> Step
         start_s, end_s = math.nan, math.nan
     if not 0 <= start_s < end_s <= duration_s:
         raise ConfigError(
-            f"{what}: its animation must end after it starts, in the {duration_s:g} s of the video, "
+            f"{what}: its animation must end after it starts, within the {duration_s:g} s of the video, "
             f"not {times[0]} to {times[1]}"
         )
     return Step(caption=line["caption"], transcript="", animation_s=(start_s, end_s))

@@ -32,15 +32,15 @@ def read_votes(files: Iterable[Path], clips: Clips, n_steps: Mapping[str, int]) 
             where, name = f"{file}, line {number}", line["video"]
             video = named(name, n_steps)
             if video is None:
-                raise ConfigError(f"{where}: {name!r} is none of the annotated videos: {', '.join(n_steps)}")
+                raise ConfigError(f"{where}: {name!r} is not one of the annotated videos: {', '.join(n_steps)}")
             clip = _clip(where, video, line, clips[video])
             if not line["label"]:
                 continue
             annotator = line["annotator"]
             if not annotator:
-                raise ConfigError(f"{where}: it has no annotator")
+                raise ConfigError(f"{where}: the annotator is empty")
             if (key := (video, clip, annotator)) in first:
-                raise ConfigError(f"{where}: {annotator} labelled clip {clip} of {video} already in {first[key]}")
+                raise ConfigError(f"{where}: {annotator} has already labelled clip {clip} of {video} in {first[key]}")
             first[key] = where
             vote = _label(where, line["label"], n_steps[video])
             found.setdefault(video, {}).setdefault(clip, {})[annotator] = vote
@@ -59,7 +59,7 @@ def _clip(where: str, video: str, line: dict[str, str], clips: dict[int, tuple[f
         if not same:
             raise ConfigError(
                 f"{where}: {column} of clip {given} of {video} is {known_s:g}, not {line[column]}: "
-                "this label is of another list of clips"
+                "this label belongs to another list of clips"
             )
     return int(given)
 

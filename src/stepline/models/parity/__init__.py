@@ -1,1 +1,1 @@
-"""Heads against their released networks: a module for each; see ``stepline.backbones.parity``."""
+"""Parity of heads with their released networks, one module per head; see ``stepline.backbones.parity``."""

@@ -1,8 +1,9 @@
 """ActionFormer against the network, the losses and the decoding of github.com/happyharrycn/actionformer_release.
 
-In the golden file ``CONFIG/train`` is a batch of videos padded to the configuration's longest, ``CONFIG/eval_long`` a
-longer video alone, ``CONFIG/targets`` and ``CONFIG/loss`` what the batch learns, ``CONFIG/infer`` segments of videos,
-and ``nms`` suppression alone. The names of variants say what they change.
+In the golden file ``CONFIG/train`` is a batch of videos padded to the configuration's maximum length,
+``CONFIG/eval_long`` a longer single video, ``CONFIG/targets`` and ``CONFIG/loss`` the batch's training targets and
+losses, ``CONFIG/infer`` the predicted segments of videos, and ``nms`` suppression alone. The name of a variant states
+the changed option.
 """
 
 import re
@@ -27,13 +28,13 @@ from stepline.models.actionformer_release import network_of, ours
 
 INPUTS = ("in", "recipe_json")
 NEAR_S, ROUNDING = 1e-4, 1e-6
-"""How far a time may be from the reference's: in seconds, and as a part of it, by float32's rounding."""
+"""The allowed difference of a time from the reference: in seconds, and relative to it, because of float32 rounding."""
 TIED = 1e-5
-"""Segments whose scores are no further apart may come in any order, and any of them may be the last that is kept. After
-soft suppression the rounding of times makes 3e-6 of it."""
+"""Segments whose scores differ by at most this much may be in any order, and any of them may be the last that is kept.
+After soft suppression, the rounding of times accounts for 3e-6."""
 ALL = 10**9
 ARGS = {"n_head": "heads", "use_abs_pe": "absolute", "max_seq_len": "max_length"}
-"""The released options by the names of ``ActionFormerConfig``; most others follow from the weights."""
+"""Released option -> field of ``ActionFormerConfig``; most other fields follow from the weights."""
 TESTED = {
     "pre_nms_thresh": "least_score",
     "pre_nms_topk": "most_points",
@@ -46,13 +47,13 @@ TESTED = {
     "max_seg_num": "most",
     "voting_thresh": "voting",
 }
-"""The released options of decoding by the names of ``Decoding``."""
+"""Released decoding option -> field of ``Decoding``."""
 LEARNED = {"radius": "centre_radius", "label_smoothing": "smoothing", "loss_weight": "loss_weight"}
-"""What the names of variants of targets and losses begin with, before a number."""
+"""Prefix of the name of a variant of targets or losses, before its number -> field of ``ActionFormerConfig``."""
 SUPPRESSED = {"min": "min_score", "max": "most", "sigma": "sigma", "vote": "voting", "": "iou"}
-"""The same of suppression alone, whose names have several parts."""
+"""The same for suppression alone, whose names have several parts -> field of ``Decoding``."""
 OF_SUPPRESSION = Decoding(iou=0.1, sigma=0.5, min_score=0.001, most=200, voting=0.0)
-"""Of suppression alone, where its name says nothing else."""
+"""The options of suppression alone, unless its name states others."""
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
@@ -79,7 +80,7 @@ def settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def suppression(name: str) -> Decoding:
-    """Return the options that a name stands for, as ``hard_agn_.5_vote.75``."""
+    """Return the options that a name such as ``hard_agn_.5_vote.75`` encodes."""
     method, *parts = name.split("_")
     changes: dict[str, Any] = {"nms": method, "per_step": "agn" not in parts}
     for part in parts:
@@ -90,9 +91,9 @@ def suppression(name: str) -> Decoding:
 
 
 class Case:
-    """A configuration's network, its videos, and what it says of them.
+    """A configuration's network, its videos, and its outputs for them.
 
-    The videos are those named ``video``, or, where the manifest has a longer ``max_length``, those named ``small``.
+    The videos are named ``video``, or ``small`` if the manifest has a longer ``max_length``.
     """
 
     def __init__(self, manifest: Any, golden: Golden, folder: Path, name: str) -> None:
@@ -122,14 +123,14 @@ class Case:
             yield from self.segments(folder.split("/")[-2])
 
     def given(self, videos: Sequence[str], length: int) -> tuple[Tensor, Tensor]:
-        """Return the padded features of videos, and which there are."""
+        """Return the padded features of videos, and their mask."""
         rows = [torch.from_numpy(self.golden[f"in/{video}/feats"].T) for video in videos]
         padded = pad_sequence(rows, batch_first=True)
         there = torch.arange(length) < torch.tensor([len(each) for each in rows])[:, None]
         return functional.pad(padded, (0, 0, 0, length - padded.shape[1])), there
 
     def said(self) -> dict[str, Tensor]:
-        """Return what the network says of the batch and of the long video."""
+        """Return the network's outputs for the batch and for the long video."""
         features, there = self.given(self.videos, self.config.max_length)
         levels = self.network.levels(features, there)
         said = self.network(features, there)
@@ -151,14 +152,14 @@ class Case:
         return found
 
     def alone(self, video: str) -> Said:
-        """Return what is said of a video that is decoded."""
+        """Return the network's outputs for a single video, to be decoded."""
         length = self.config.padded(self.golden[f"in/{video}/feats"].shape[1])
         with torch.inference_mode():
             said: Said = self.network(*self.given([video], length))
         return said
 
     def learned(self, config: ActionFormerConfig, *, empty: bool = False) -> Targets:
-        """Return what the batch learns; ``empty``: without its segments."""
+        """Return the batch's training targets. empty: without its segments."""
         bounds, steps = [], []
         for video in self.videos:
             rows = self.golden[f"in/{video}/segments_grid"]
@@ -169,7 +170,7 @@ class Case:
         return targets(config, self.points, bounds, steps)
 
     def targets(self, variant: str) -> Iterator[Output]:
-        """Yield what the points learn; offsets where they mean something."""
+        """Yield the training targets of points; offsets only at positive points."""
         learned, part = self.learned(self._config(variant)), f"targets/{variant}".rstrip("/")
         labels = torch.zeros(*learned.positive.shape, self.config.classes or 0, dtype=torch.uint8)
         labels[tuple(learned.marks.T)] = 1
@@ -179,7 +180,7 @@ class Case:
             yield Output(name, learned.offsets.numpy()[positive], self.golden[name][positive])
 
     def losses(self, variant: str) -> Iterator[Output]:
-        """Yield the losses and the normaliser after them, each beside the reference's, and the gradients."""
+        """Yield the losses and the updated normaliser, each relative to the reference's, and the gradients."""
         part, first = f"loss/{variant}".rstrip("/"), variant.removesuffix("_second_call")
         config = self._config(first)
         learned = self.learned(config, empty=first == "no_ground_truth")
@@ -200,7 +201,7 @@ class Case:
             yield from self._compared(f"{part}/", {"grad_norm_all": norms.norm()[None]})
 
     def segments(self, video: str) -> Iterator[Output]:
-        """Yield the segments of a video, before suppression and after each kind of it."""
+        """Yield the segments of a video, before suppression and after each kind of suppression."""
         base = self.made["test_base"]
         name, duration_s = f"{self.name}/infer/{video}", float(self.golden[f"in/{video}/duration"][0])
         said = self.alone(video)
@@ -215,12 +216,12 @@ class Case:
             yield from _same(f"{name}/{test}", kept, every, self.golden)
 
     def _variants(self, what: str, end: str) -> list[str]:
-        """Return the names of the variants of targets or losses; empty of the only one."""
+        """Return the names of the variants of targets or losses; "" if there is only one."""
         pattern = re.compile(rf"{re.escape(self.name)}/{what}(?:/([^/]+))?{end}")
         return [*dict.fromkeys(found[1] or "" for name in self.golden if (found := pattern.fullmatch(name)))]
 
     def _config(self, variant: str) -> ActionFormerConfig:
-        """Return the network's configuration with the change that a variant's name says."""
+        """Return the network's configuration with the change that a variant's name states."""
         if variant == "center_none":
             return replace(self.config, centre_radius=None)
         what = variant.rstrip("-.0123456789")
@@ -228,19 +229,19 @@ class Case:
         return replace(self.config, **changes)
 
     def _compared(self, folder: str, found: Mapping[str, Tensor]) -> Iterator[Output]:
-        """Yield those of the arrays in a folder that the golden file has."""
+        """Yield the arrays in a folder that the golden file has too."""
         for part, tensor in found.items():
             if (name := f"{self.name}/{folder}{part}") in self.golden:
                 yield Output(name, np.atleast_1d(tensor.numpy()), self.golden[name])
 
 
 def decoding(options: Mapping[str, Any]) -> Decoding:
-    """Return released options of decoding."""
+    """Return the ``Decoding`` of released decoding options."""
     return Decoding(**{TESTED[option]: value for option, value in options.items()})
 
 
 def _sorted(given: Found, options: Decoding) -> Found:
-    """Return segments in the order in which the release takes those of equal scores, which torch's sort decides."""
+    """Return segments in the release's order, in which torch's sort decides the order of equal scores."""
     if options.nms == "soft":
         return given
     groups = given.steps if options.per_step else np.zeros_like(given.steps)
@@ -253,15 +254,15 @@ def _sorted(given: Found, options: Decoding) -> Found:
 
 
 def _folders(golden: Golden, pattern: str) -> list[str]:
-    """Return the folders of that name in which there are arrays."""
+    """Return the folders with arrays whose names match ``pattern``."""
     return sorted({name.rpartition("/")[0] for name in golden if re.fullmatch(f"{pattern}/[^/]+", name)})
 
 
 def _same(name: str, ours: Found, every: Found, golden: Golden) -> Iterator[Output]:
-    """Yield how far the segments of a folder are from the reference's, rank by rank but where scores are tied.
+    """Yield the errors of a folder's segments, rank by rank except for tied scores.
 
-    every: ours without the limit of their number; of those that are tied at it, the reference has some. A folder
-    without scores has the segments before suppression, in their order.
+    every: our segments without the limit on their number; the reference has some of the segments that are tied at the
+    limit. A folder without scores has the segments before suppression, in their order.
     """
     segments, scores = golden[f"{name}/segments"], golden.get(f"{name}/scores", ours.scores)
     yield Output(f"{name}/scores", ours.scores, scores)
@@ -276,7 +277,7 @@ def _same(name: str, ours: Found, every: Found, golden: Golden) -> Iterator[Outp
 
 
 def _apart(ours: Array, reference: Array, near: float) -> Array:
-    """Return the largest difference; where float32 rounds more than ``near`` away, as many times less."""
+    """Return the largest difference, scaled down for times whose float32 rounding error exceeds ``near``."""
     if ours.shape != reference.shape or (np.isnan(ours) != np.isnan(reference)).any():
         return np.asarray(np.inf)
     rounded = np.maximum(1, np.abs(np.nan_to_num(reference.astype(np.float64))) * ROUNDING / near)

@@ -17,7 +17,7 @@ from stepline.models.tan_release import network_of
 
 INPUTS = {"recipe_json", "video", "text", "video_padding", "text_padding", "start", "end", "ids", "attention_mask"}
 TRAINED = "e2d3"
-"""The configuration whose loss and gradients the golden file has."""
+"""The configuration whose loss and gradients are in the golden file."""
 INTERPOLATED = re.compile(r"interp(\d+)")
 
 
@@ -56,7 +56,7 @@ def _inputs(golden: Golden, of: str) -> list[Tensor]:
 
 @torch.inference_mode()
 def _said(network: Tan, golden: Golden, part: str, source: int | None) -> dict[str, Tensor]:
-    """Return what a network says of the batch, and of the video alone, by the names in its part of the golden file."""
+    """Return a network's outputs for the batch and for the single video, under their names in the golden file."""
     own = part.partition("_")[0]
     said = network(*_inputs(golden, f"in/{own}" if f"in/{own}/video" in golden else "in"), interpolate_from=source)
     named = _by_name(said) | {"position_table": network.temporal_pos_embed}
@@ -120,7 +120,7 @@ def _words(config: Any, golden: Golden, folder: Path) -> dict[str, Tensor]:
 
 
 def _compared(part: str, ours: Mapping[str, Tensor], golden: Golden) -> Iterator[Output]:
-    """Yield what the golden file has of a part."""
+    """Yield the outputs of a part that the golden file has."""
     for name, reference in golden.items():
         if name.startswith(f"{part}/") and name.rpartition("/")[2] not in INPUTS:
             yield Output(name, ours[name.removeprefix(f"{part}/")].numpy(), reference)

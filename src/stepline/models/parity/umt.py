@@ -1,4 +1,4 @@
-"""UMT with its video encoder alone against the network, losses and decoding of github.com/TencentARC/UMT."""
+"""UMT with only its video encoder against the network, losses and decoding of github.com/TencentARC/UMT."""
 
 import re
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from stepline.models.umt_moments import moments, targets
 from stepline.models.umt_release import network_of, our_name
 
 INPUTS = ("recipe_json", "video", "query", "saliency", "boundary", "index", "center", "window", "offset")
-"""Some outputs have these last parts too; ``outputs`` leaves out ``GIVEN`` alone."""
+"""The last parts of names of inputs. Some outputs end with them too, so ``outputs`` skips only ``GIVEN``."""
 GIVEN = re.compile(r"recipe_json|single/index|(decode/)?in/.*")
 DECODED = re.compile(r"decode/unit(\d+)_kernel(\d+)_max(\d+)")
-"""A name with the options of decoding."""
+"""The name of a decoding output, with its options."""
 
 
 def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
-    """Yield the outputs of a padded batch, of one of its videos alone, of other batches, and of decoding alone."""
+    """Yield the outputs of a padded batch, of one of its videos alone, of other batches, and of decoding only."""
     (config,) = manifest["configs"].values()
     filled = weights(config["keys"], config["digest_sha256"])
     network = network_of({key: torch.from_numpy(array) for key, array in filled.items()}, folder / "manifest.json")
@@ -54,7 +54,7 @@ def outputs(manifest: Any, golden: Golden, folder: Path) -> Iterator[Output]:
 
 @dataclass(frozen=True)
 class _Case:
-    """Golden videos with their queries, and what a network says of them."""
+    """Golden videos with their queries, and a network's outputs for them."""
 
     network: Umt
     queries: Queries
@@ -68,7 +68,7 @@ class _Case:
         return _Case(self.network, queries, self.saliency[[number]][:, there[0]], self.boundary[[number]])
 
     def outputs(self, units: set[int], keys: list[str]) -> dict[str, Tensor]:
-        """Return the outputs by their names; keys: the weights whose gradients are wanted."""
+        """Return the outputs by name. keys: the weights whose gradients are wanted."""
         network, there = self.network, self.queries.there
         memory = network.video(self.queries.rows, there)
         generated = network.query(memory, self.queries.words, self.queries.said)
@@ -111,7 +111,7 @@ class _Case:
 
 
 def _case(network: Umt, golden: Golden, folder: str) -> _Case:
-    """Return the videos below a folder of the golden file; what there is of videos and words shows in their padding."""
+    """Return the videos in a folder of the golden file; the masks of videos and words follow from their padding."""
     rows, words, saliency, boundary = (
         torch.from_numpy(golden[f"{folder}{name}"]) for name in ("video", "query", "saliency", "boundary")
     )
@@ -120,7 +120,7 @@ def _case(network: Umt, golden: Golden, folder: str) -> _Case:
 
 
 def _comparable(name: str, ours: Array, reference: Array) -> tuple[Array, Array]:
-    """Return losses as parts of the reference's, and moments without the times of padding, whose score is 0."""
+    """Return losses relative to the reference's, and moments with the times of padding, whose score is 0, set to 0."""
     if "loss_unit" in name:
         return ours / reference, np.ones_like(reference)
     if "moments" in name:

@@ -1,8 +1,8 @@
 """The executor of snakemake-executor-plugin-kubernetes, for pods that share the work folder on a volume.
 
-That executor takes for granted that nothing is shared and asks for a storage provider, by which pods would lack what
-jobs wrote beside the files that rules name. Here all pods mount one volume where the head of the run has it, start in
-the work folder, and use the Python of their image.
+The original executor assumes that pods share nothing and requires a storage provider, which would transfer only the
+files that rules name. Here all pods mount one volume at the same path as the head of the run, start in the work folder,
+and use the Python of their image.
 """
 
 import os
@@ -21,36 +21,36 @@ common_settings = replace(kubernetes.common_settings, implies_no_shared_fs=False
 
 
 class Executor(kubernetes.Executor):
-    """Runs each job, or group of jobs, as a Job of Kubernetes."""
+    """Runs each job, or group of jobs, as a Kubernetes Job."""
 
     def __post_init__(self) -> None:
-        """Connect to the cluster; raise WorkflowError where no image is named, or no volume holds the work folder."""
+        """Connect to the cluster; raise WorkflowError if no image is named or no volume contains the work folder."""
         if self.workflow.remote_execution_settings.container_image == get_container_image():
             raise WorkflowError("--container-image is not set: name an image with Stepline, see docs/containers.md")
         folder, volumes = os.getcwd(), self.workflow.executor_settings.persistent_volumes
         mounted = [str(volume.path) for volume in volumes]
         if folder not in mounted and not any(folder.startswith(f"{path}/") for path in mounted):
             raise WorkflowError(
-                f"--kubernetes-volume-persistent-volumes: no volume holds the work folder {folder}; "
-                f"they are mounted at: {', '.join(mounted) or 'nowhere'}"
+                f"--kubernetes-volume-persistent-volumes: no volume contains the work folder {folder}; "
+                f"volumes are mounted at: {', '.join(mounted) or 'nowhere'}"
             )
         super().__post_init__()
         self.kubeapi, self.batchapi = _Pods(), _Jobs()
 
     def get_job_exec_prefix(self, job: JobExecutorInterface) -> str:  # noqa: ARG002 - of the interface
-        """Return what a pod does first."""
+        """Return the shell command that a pod runs first."""
         return f"cd {shlex.quote(os.getcwd())}"
 
 
 class _Pods(CoreV1Api):
     def read_namespaced_pod_log(self, **asked: Any) -> Any:
-        """Return the log of a pod. Each starts once: where the log of a previous start is asked for, there is none."""
+        """Return the log of a pod, never the log of a previous start: each pod starts only once."""
         return super().read_namespaced_pod_log(**asked | {"previous": False})
 
 
 class _Jobs(BatchV1Api):
     def create_namespaced_job(self, namespace: str, body: V1Job) -> Any:
-        """Submit a job. Its disk is that of the volume: it asks for none of the node."""
+        """Submit a job without a request for disk space of the node, because the job writes to the volume."""
         asked = body.spec.template.spec.containers[0].resources
         for each in (asked.requests, asked.limits or {}):
             each.pop("ephemeral-storage", None)
