@@ -160,7 +160,7 @@ def test_a_network_that_fails_stops_its_own_job_alone(tmp_path: Path, decoded: l
     registry.FAMILIES["bad"] = "tests.features.bad"
     try:
         store(tmp_path, *works)
-        with pytest.raises(StoreError, match="^bad: its layer second gives values that are not finite$"):
+        with pytest.raises(StoreError, match="^bad: its layer second has values that are not finite$"):
             store(tmp_path, *reversed(works), manifest="bad.json")
     finally:
         del registry.FAMILIES["bad"]
