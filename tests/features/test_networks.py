@@ -274,7 +274,7 @@ def test_a_device_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
-    with pytest.raises(StoreError, match="no GPU can be used here"):
+    with pytest.raises(StoreError, match="no GPU is usable here"):
         store(tmp_path, work(tmp_path, TOY), device="cuda")
 
 

@@ -58,7 +58,7 @@ def test_a_key_that_stands_twice_is_one_line(tmp_path: Path) -> None:
     done = snakemake("--cores", "1", "--configfile", "mine.yaml", "--dry-run", folder=tmp_path)
     assert done.returncode == 2
     (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-    assert line == f"error: {tmp_path}/mine.yaml: not YAML: line 3: the key 'tables' stands twice; keep one"
+    assert line == f"error: {tmp_path}/mine.yaml: not YAML: line 3: the key 'tables' occurs twice; keep one"
 
 
 @pytest.mark.slow
