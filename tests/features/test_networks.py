@@ -420,7 +420,7 @@ def test_a_disk_that_is_full_ends_the_job_with_its_error(tmp_path: Path, monkeyp
 def test_clips_that_lie_outside_are_a_record(tmp_path: Path) -> None:
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
     store(tmp_path, work(tmp_path, replace(LISTED, num_frames=2), listed={"a": [(2.5, 30.0)]}))
-    assert read_manifest(tmp_path / "manifest.json")["a"]["reason"] == "all frames of its clips lie outside of it"
+    assert read_manifest(tmp_path / "manifest.json")["a"]["reason"] == "all frames of its clips are outside the video"
 
 
 def test_listed_clips_of_spans_are_made_once(tmp_path: Path, decoded: list[str]) -> None:

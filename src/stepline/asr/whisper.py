@@ -37,7 +37,7 @@ DECODING: dict[str, dict[str, Any]] = {
         "fp16": True,
     },
 }
-"""Decoding options. The first two never sample: they neither retry at a higher temperature nor condition on text."""
+"""Decoding options. The first two never sample, never retry at a higher temperature and ignore previous text."""
 SEED = 0
 
 

@@ -149,7 +149,7 @@ def _clip(spec: ClipSpec, timeline: Timeline, t_s: NDArray[np.float64], clip: tu
     if start_s >= timeline.end_s or end_s <= 0:
         raise ClipError(f"the clip {_named(clip)} lies outside the video, which ends at {timeline.end_s:.3f} s")
     if spec.tail == "drop" and (start_s < 0 or end_s > timeline.end_s):
-        raise ClipError(f"the clip {_named(clip)} runs out of the video, which ends at {timeline.end_s:.3f} s")
+        raise ClipError(f"the clip {_named(clip)} extends beyond the video, which ends at {timeline.end_s:.3f} s")
     if spec.placement == "middles":
         return _middles(spec, timeline, Fraction(str(start_s)), Fraction(str(end_s)))
     if spec.placement == "each_second":

@@ -189,7 +189,7 @@ class _Pass:
                 if not len(made.frames):
                     raise ValueError(described(self.timeline.gaps))
                 if (made.frames == OUTSIDE).all():
-                    raise ValueError("all frames of its clips lie outside of it")
+                    raise ValueError("all frames of its clips are outside the video")
             except ValueError as error:
                 yield Refused(of, str(error))
                 continue

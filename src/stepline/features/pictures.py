@@ -98,7 +98,7 @@ def keep(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, folder: Pa
     needed, free = size * sum(map(len, missing.values())), shutil.disk_usage(folder).free
     if needed > free:
         raise StoreError(
-            f"{folder}: the pictures of {needed // size} windows take {needed / 1e9:.1f} GB while a fit runs, and "
+            f"{folder}: the pictures of {needed // size} windows need {needed / 1e9:.1f} GB during a fit, but "
             f"{free / 1e9:.1f} GB are free: free more space there"
         )
     total = sum(len(split(len(clips), AT_ONCE)) for clips in missing.values())

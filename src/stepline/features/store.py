@@ -420,7 +420,7 @@ def _partial(url: str, metadata: dict[str, Any]) -> PartialCopy:
     """Return an empty copy of a remote array; raise ValueError if its rows are not in order in one shard."""
     shape, dtype = tuple(metadata["shape"]), np.dtype(metadata["data_type"])
     if len(shape) != 2 or dtype not in (np.float16, np.float32):
-        raise ValueError("no matrix of float16 or float32")
+        raise ValueError("it is not a float16 or float32 matrix")
     if shape[0] and (not _plain(metadata, dtype) or objects.size(f"{url}/{ARRAY}") != _shard_bytes(metadata, dtype)):
         raise ValueError("its rows are not in order in one shard")
     return PartialCopy(f"{url}/{ARRAY}", shape, dtype)
@@ -496,7 +496,7 @@ def read_array(path: Path) -> Rows:
 
     array = zarr.open_array(path, mode="r", zarr_format=3)
     if array.ndim != 2 or array.dtype not in (np.float16, np.float32):
-        raise ValueError("no matrix of float16 or float32")
+        raise ValueError("it is not a float16 or float32 matrix")
     shard = path / "c/0/0"
     if shard.is_file() and _in_order(shard, read_json(path / "zarr.json"), array.dtype):
         return np.memmap(shard, array.dtype.newbyteorder("<"), mode="r", shape=array.shape)

@@ -24,11 +24,11 @@ class Checked(NamedTuple):
 def verify(spec_folder: Path, store_at: str | None = None) -> Iterator[Checked]:
     """Check the stores in a folder ``features/<backbone>/<spec>``, and schedule damaged rows for the next run.
 
-    store_at: ``features.store`` of the configuration. The number of damages is written next to the store's path in the
-    work folder and is a parameter of the shard's job. So the next run of the workflow recomputes the rows of damaged
-    videos and their results, and keeps the others. Damaged videos are removed from their store. An unreadable store is
-    left as it is, and that run replaces it. Raises StoreError if there is no such folder, and StorageError if object
-    storage fails.
+    store_at: ``features.store`` of the configuration. A file next to the store's path in the work folder counts how
+    often damage was found, and this count is a parameter of the shard's job. So the next run of the workflow recomputes
+    the rows of damaged videos and their results, and keeps the others. Damaged videos are removed from their store. An
+    unreadable store is left as it is, and that run replaces it. Raises StoreError if there is no such folder, and
+    StorageError if object storage fails.
     """
     if not (spec_folder / "spec.json").exists():
         raise StoreError(f"{spec_folder} is not a folder features/<backbone>/<spec>")

@@ -31,7 +31,7 @@ def ask(address: str) -> int | None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, _: listener.send(bytes([number])))
-    if not _next(listener, 1):  # a single byte, as a short job may have ended already
+    if not _next(listener, 1):  # the first byte only: a short job's exit code may follow already
         return None
     if not (answer := _next(listener, 4)):
         print("error: the process that forks jobs was killed: run the same command again to continue", file=sys.stderr)

@@ -97,7 +97,7 @@ class Complaints:
         """Ignore earlier errors."""
         import av
 
-        av.logging.set_level(av.logging.PANIC)  # lower levels are counted but not written
+        av.logging.set_level(av.logging.PANIC)  # errors are counted but not printed
         self._seen, _ = av.logging.get_last_error()
 
     @contextmanager

@@ -25,7 +25,7 @@ class Frame(Protocol):
         """Return the largest square in the middle, as ffmpeg crops 4:2:0 video: its side and offsets are even."""
 
     def rgb(self, width: int = 0, height: int = 0) -> Image:
-        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
+        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic) or unscaled."""
 
 
 class Filters:
@@ -100,7 +100,7 @@ class DecodedFrame:
         return replace(self, stored=self.filters(self.picture, ("crop", f"{side}:{side}")), turn=0)
 
     def rgb(self, width: int = 0, height: int = 0) -> Image:
-        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
+        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic) or unscaled."""
         scaled = self.scaler.reformat(
             self.picture, width or None, height or None, "rgb24", interpolation="BICUBIC", threads=1
         )
@@ -130,7 +130,7 @@ class ArrayFrame:
         return ArrayFrame(np.ascontiguousarray(self.image[top : top + side, left : left + side]))
 
     def rgb(self, width: int = 0, height: int = 0) -> Image:
-        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
+        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic) or unscaled."""
         import av
 
         if not width:
