@@ -214,7 +214,7 @@ def test_openai_is_not_asked_without_a_key(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(MissingError, match=r"OPENAI_API_KEY is not set: export OPENAI_API_KEY=\.\.\."):
         ask(service("https://api.openai.com/v1"), talk("a"), STORE, what="x")
     monkeypatch.setenv("OPENAI_API_KEY", "two words")
-    with pytest.raises(MissingError, match="OPENAI_API_KEY holds spaces") as raised:
+    with pytest.raises(MissingError, match="OPENAI_API_KEY contains spaces") as raised:
         ask(service("https://api.openai.com/v1"), talk("a"), STORE, what="x")
     assert "two words" not in str(raised.value)
 
