@@ -2,6 +2,7 @@
 # make test   everything that continuous integration runs
 # make lint   the static checks alone
 # make chaos  faults in random order, for MINUTES (30) from SEED (1) on: docs/chaos.md
+# make docs   the documentation site, in build/docs
 # make develop  the environment with what tests and checks need
 # make clean  remove the environment, what the tools cached, and the demo
 # Needs Python 3.11 to 3.13 with venv, and make. Another Python: make demo PYTHON=python3.12
@@ -9,7 +10,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test test-core lint pytest chaos install develop clean
+.PHONY: demo test test-core lint pytest chaos docs install develop clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -50,6 +51,10 @@ MINUTES ?= 30
 chaos: export OMP_NUM_THREADS := 1
 chaos: develop
 	$(BIN)/python -m tests.chaos --seed $(SEED) --minutes $(MINUTES)
+
+docs: develop
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees --conf-dir docs . build/docs
+	@echo "The site: build/docs/index.html"
 
 # What works without torch, in an environment of its own.
 test-core:

@@ -60,6 +60,17 @@ def run(
 
 
 @cache
+def programs() -> Path:
+    """Return a folder with the programs ``stepline`` and ``snakemake``, which are forked too."""
+    folder = _server(False)
+    for module in ("stepline", "snakemake"):
+        program = folder / module
+        program.write_text(f'#!/bin/sh\nexec {folder}/python -m {module} "$@"\n')
+        program.chmod(0o755)
+    return folder
+
+
+@cache
 def _server(traced: bool) -> Path:
     """Return the folder with the socket of a server, which ends with this process, and with ``python``."""
     folder = TemporaryDirectory()

@@ -1,4 +1,4 @@
-"""What stands in the repository: small files, no names of machines, links that lead somewhere."""
+"""What stands in the repository: small files, no names of machines."""
 
 import re
 import subprocess
@@ -35,15 +35,6 @@ def test_no_file_names_a_place_of_one_machine():
     # Written so that this file does not hold the words itself.
     place = re.compile(r"(?<![\w.~}])/(?:w[o]rk|r[o]ot|h[o]me|opt)/\w")
     assert [f"{path}: {m.group()}" for path, text in texts().items() for m in place.finditer(text)] == []
-
-
-def test_markdown_links_lead_to_files():
-    link = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
-    broken = []
-    for path, text in texts().items():
-        if path.suffix == ".md":
-            broken += [f"{path}: {to}" for to in link.findall(text) if not (ROOT / path.parent / to).exists()]
-    assert broken == []
 
 
 def test_continuous_integration_runs_make_test():

@@ -1,4 +1,4 @@
-"""What holds for every benchmark: each of the package on each of its studies, and CONTRIBUTING's toy outside of it."""
+"""What holds for every benchmark: each of the package on each of its studies, and a toy outside of it."""
 
 import copy
 import functools

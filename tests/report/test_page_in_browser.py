@@ -37,7 +37,7 @@ def test_videos_are_filtered_sorted_and_opened(page_file: Path) -> None:
         assert [name.split("\n")[0] for name in names.all_inner_texts()] == ["a", "b10", "b9"]
         page.get_by_label("Filter").fill("broken 9")
         assert [name.split("\n")[0] for name in names.all_inner_texts()] == ["b9"]
-        assert page.locator("#count").inner_text() == "1 of 3 videos"
+        assert page.locator(".tools output").inner_text() == "1 of 3 rows"
         page.get_by_label("Filter").fill("")
         for order in (["a", "b9", "b10"], ["b10", "b9", "a"]):
             page.get_by_role("button", name="video").click()

@@ -79,7 +79,9 @@ def test_the_planners_are_told_by_how_they_were_fitted(whole: Path) -> None:
         row = by_method[method]
         assert row["seeds"] == seeds
         assert bool(row["value_sd"]) == (method == "PDPP*")
-        assert re.search(r"fitted on (\d+) of \1 training windows; epoch of the best success rate on val", row["note"])
+        assert re.search(
+            r"fitted on (\d+) of \1 training windows; epoch with the best success rate on val", row["note"]
+        )
         assert "epochs=2" in row["options"].split(";")
     assert by_method["Random"]["value"] == by_method["Random"]["ci_low"] == by_method["Random"]["ci_high"]
 

@@ -1,1 +1,1 @@
-"""Benchmarks: all that only one paper needs, in a package each."""
+"""One package per benchmark, with all code that only its paper needs."""

@@ -105,7 +105,7 @@ def test_each_metric_has_a_split_and_a_method_that_sees_nothing() -> None:
 def test_predictions_of_an_entry_that_takes_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="hirest.files: 'joint' is not allowed; choose from clip-fine-tuned-1, "):
         plan({"files": {"joint": str(tmp_path)}})
-    with pytest.raises(ConfigError, match="hirest.files.bmt: 'nowhere' is no folder; give one with predictions"):
+    with pytest.raises(ConfigError, match="hirest.files.bmt: 'nowhere' is not a folder; give one with predictions"):
         plan({"files": {"bmt": "nowhere"}})
 
 

@@ -173,7 +173,7 @@ class TestWrongFiles:
         ("content", "reason"),
         [
             ([], "[] is not allowed; give an object"),
-            ({"Bake": {}}, "'Bake' is not allowed; give a query of HiREST as it is released"),
+            ({"Bake": {}}, "'Bake' is not allowed; give a query of the HiREST release"),
             ({QUERY: []}, f"{Q}: [] is not allowed; give an object"),
             ({QUERY: {"scores": []}}, f"{Q}: {{'scores': []}} is not allowed; give an object with 'videos'"),
             (
@@ -181,11 +181,11 @@ class TestWrongFiles:
                 f"{Q}: {{'videos': ['other-0.mp4']}} is not allowed; give an object ",
             ),
             ({QUERY: {"videos": "x", "scores": []}}, f"{Q}: 'videos': 'x' is not allowed; give a list of videos"),
-            ({QUERY: {"videos": ["x"], "scores": [1]}}, f"{Q}: 'videos': 0: 'x' is not allowed; give a video as its "),
-            ({QUERY: {"videos": [1], "scores": [1]}}, f"{Q}: 'videos': 0: 1 is not allowed; give a text"),
+            ({QUERY: {"videos": ["x"], "scores": [1]}}, f"{Q}: 'videos': 0: 'x' is not allowed; give a video id "),
+            ({QUERY: {"videos": [1], "scores": [1]}}, f"{Q}: 'videos': 0: 1 is not allowed; give a string"),
             (
                 {QUERY: {"videos": ["x.mp4", "y.mp4"], "scores": [1]}},
-                f"{Q}: 'scores': [1] is not allowed; give a list of 2 scores, one of each video, instead of 1",
+                f"{Q}: 'scores': [1] is not allowed; give a list of 2 scores, one per video, instead of 1",
             ),
             (
                 {QUERY: {"videos": ["x.mp4", "x.mp4"], "scores": [1, 2]}},
@@ -213,7 +213,7 @@ class TestWrongFiles:
     @pytest.mark.parametrize(
         ("stem", "content", "reason"),
         [
-            ("moment_retrieval", {"Bake": {}}, "'Bake' is not allowed; give a query of HiREST"),
+            ("moment_retrieval", {"Bake": {}}, "'Bake' is not allowed; give a query of the HiREST release"),
             ("moment_retrieval", {QUERY: {VIDEO: {"bounds": [1, 2]}}}, f"{Q}: {ID} is not allowed; give a "),
             ("moment_retrieval", {QUERY: {NAME: [1, 2]}}, f"{Q}: {V}: [1, 2] is not allowed; give an"),
             ("moment_retrieval", {QUERY: {NAME: {}}}, f"{Q}: {V}: {{}} is not allowed; give an object wi"),
@@ -231,7 +231,7 @@ class TestWrongFiles:
                     (["0", 1], "0: '0' is not allowed; give a finite number"),
                 )
             ),
-            ("moment_segmentation", {VIDEO: {"bounds": []}}, f"{ID} is not allowed; give a video as its id and "),
+            ("moment_segmentation", {VIDEO: {"bounds": []}}, f"{ID} is not allowed; give a video id with "),
             ("moment_segmentation", {NAME: {"bounds": {}}}, f"{V}: 'bounds': {{}} is not allowed; give a li"),
             ("moment_segmentation", {NAME: {"bounds": [1, 2]}}, f"{V}: 'bounds': 0: 1 is not allowed"),
             (
@@ -253,14 +253,14 @@ class TestWrongFiles:
             (
                 "step_captioning",
                 {NAME: {"captions": [*sentences()[:-1], {"sentence": 1}]}},
-                f"{V}: 'captions': {STEPS[VIDEO] - 1}: 'sentence': 1 is not allowed; give a text",
+                f"{V}: 'captions': {STEPS[VIDEO] - 1}: 'sentence': 1 is not allowed; give a string",
             ),
             (
                 "step_captioning",
                 {NAME: {"captions": [*sentences()[:-1], {"sentence": "\ud800"}]}},
-                f"{V}: 'captions': {STEPS[VIDEO] - 1}: 'sentence': '\\ud800' is not allowed; give a text",
+                f"{V}: 'captions': {STEPS[VIDEO] - 1}: 'sentence': '\\ud800' is not allowed; give a string",
             ),
-            ("step_captioning", {VIDEO: {}}, f"{ID} is not allowed; give a video as its id and .mp4"),
+            ("step_captioning", {VIDEO: {}}, f"{ID} is not allowed; give a video id with .mp4"),
         ],
     )
     def test_pairs(self, stem: str, content: Any, reason: str) -> None:
@@ -270,14 +270,14 @@ class TestWrongFiles:
 
     def test_too_few_captions_are_counted(self) -> None:
         n = STEPS[VIDEO]
-        with pytest.raises(ConfigError, match=f"give a list of {n} captions, one of each step, instead of {n - 1}$"):
+        with pytest.raises(ConfigError, match=f"give a list of {n} captions, one per step, instead of {n - 1}$"):
             said(step_captioning={NAME: {"captions": sentences()[1:]}})
 
     @pytest.mark.parametrize("entry", ["clip-fine-tuned-1", "bmt", "swinbert"])
     def test_files_that_name_none_of_the_videos_are_refused(self, entry: str) -> None:
         here = of(entry, **{stem: {} for stem in FILES})
         splits = "pool" if entry == "clip-fine-tuned-1" else "val or test"
-        with pytest.raises(ConfigError, match=rf"^predictions: its files name no video of {splits}: give others$"):
+        with pytest.raises(ConfigError, match=rf"^predictions: no file names a video of {splits}: give others$"):
             predicted(here)
 
 

@@ -125,7 +125,7 @@ def test_the_released_model_is_made_with_the_configured_options(monkeypatch: pyt
 def test_the_released_model_refuses_features_of_other_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stepline.models.hirest_joint_release.load_released", lambda _, **how: network(text_dim=40))
     monkeypatch.setattr("stepline.benchmarks.hirest.methods.joint.locate", lambda name: {name: Path(name)})
-    with pytest.raises(ConfigError, match=r"hirest.features.eva_clip: rows of 32 and texts of 32 numbers .* 32 and 40"):
+    with pytest.raises(ConfigError, match=r"hirest.features.eva_clip: rows have 32 and texts 32 numbers, .* 32 and 40"):
         predicted(small("joint-released"))
 
 
@@ -133,7 +133,7 @@ def test_the_released_model_refuses_features_of_other_sizes(monkeypatch: pytest.
 def test_features_that_are_not_a_row_a_second_are_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
     write_bank(tmp_path_factory.mktemp("rows"), "slow", hop_s=3.2)
     of = inputs("joint-silent", features={"eva_clip": {"video": "slow", "text": "tower"}}, joint=SMALL)
-    with pytest.raises(ConfigError, match="features 'slow' have a row each 3.2 s; HiREST reads one a second here"):
+    with pytest.raises(ConfigError, match="features 'slow' have one row per 3.2 s; HiREST needs one per second here"):
         Seen(of)
 
 

@@ -138,7 +138,7 @@ def test_a_video_that_cannot_be_decoded_is_left_out_with_its_reason(
     assert [each.video for each in said({"bad": bad, "good": levels})] == ["good"]
     (record,) = caplog.records
     assert record.getMessage().startswith(f"{bad}: cannot be decoded: ")
-    assert record.getMessage().endswith("; it is left out: replace the file")
+    assert record.getMessage().endswith("; the video is left out: replace the file")
     with pytest.raises(UnavailableError) as raised:
         said({"bad": bad})
     assert raised.value.needs == (Need("videos", "hirest"),)

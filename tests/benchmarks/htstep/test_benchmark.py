@@ -57,11 +57,11 @@ class TestDoor:
             ),
             (
                 {"match": {"key": "kind", "full": "yes", "partial": "yes"}},
-                "match.partial: 'yes' is what stands for full too",
+                "match.partial: 'yes' is also the value of full: give another",
             ),
             ({"files": {"aft": "."}}, "files: 'aft' is not allowed; choose from vina"),
-            ({"files": {"vina": "nowhere"}}, "files.vina: 'nowhere' is no folder; give one with predictions"),
-            ({"texts": {"mpnet": "planted"}}, "texts.mpnet: 'planted' encodes no texts; name one of minilm, "),
+            ({"files": {"vina": "nowhere"}}, "files.vina: 'nowhere' is not a folder; give one with predictions"),
+            ({"texts": {"mpnet": "planted"}}, "texts.mpnet: 'planted' is not a text encoder; name one of minilm, "),
             ({"features": {"s3d": ["one", "two"]}}, "features.s3d: 2 names are not allowed; give one"),
             ({"features": {"s3d": []}}, "features.s3d"),
             (
@@ -102,7 +102,7 @@ class TestDoor:
                 AFT | {"init": "aft"},
                 "settings.init: 'aft' does not fit; none has the same features and text",
             ),
-            ("mt_bce", "s3d", AFT | {"init": "mine"}, "settings: mine <- mine has no beginning"),
+            ("mt_bce", "s3d", AFT | {"init": "mine"}, "settings: mine <- mine is a cycle: name another entry"),
         ],
     )
     def test_an_entry_that_begins_with_what_does_not_fit_is_refused(
@@ -121,7 +121,7 @@ class TestDoor:
     def test_training_in_a_circle_is_refused(self) -> None:
         changes = {"aft-narrations": {"settings": {"init": "aft-narrations-htstep"}}}
         circle = "aft-narrations <- aft-narrations-htstep <- aft-narrations"
-        with pytest.raises(ConfigError, match=f"settings: .*{circle}.* has no beginning"):
+        with pytest.raises(ConfigError, match=f"settings: .*{circle}.* is a cycle: name another entry"):
             plan({"entries": changes})
 
     @pytest.mark.parametrize(
@@ -445,7 +445,7 @@ class TestTables:
         notes = {
             (row.entry, row.metric): row.note for row in table_rows(made, "table2") if row.entry in ("aft", "vina")
         }
-        said = "the labels are withheld: results/htstep/submissions/aft/test_seen.csv is what EvalAI's challenge 2205"
+        said = "the labels are withheld: submit results/htstep/submissions/aft/test_seen.csv to EvalAI's challenge 2205"
         assert said in notes["aft", "test_seen_map"]
         assert "withheld" not in notes["aft", "val_seen_map"]
         assert "withheld" not in notes["vina", "test_seen_map"]

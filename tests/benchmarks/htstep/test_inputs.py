@@ -171,6 +171,6 @@ def test_features_are_a_row_a_second(releases: None, tmp_path: Path, hop_s: floa
         assert [each.video for each in of.evaluated] == [SILENT]
         return
     with pytest.raises(
-        (error, StoreError), match=r"features 'planted' have a row each 3.2 s; HT-Step reads one a second"
+        (error, StoreError), match=r"features 'planted' have one row per 3.2 s; HT-Step needs one per second"
     ):
         of.used("val_seen")

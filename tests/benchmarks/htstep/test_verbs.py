@@ -56,6 +56,6 @@ def test_nothing_is_overwritten(there: str) -> None:
     file = Path("mirror/htstep") / there
     file.parent.mkdir(parents=True)
     file.write_text("the authors'")
-    with pytest.raises(ConfigError, match=rf"{there} is there already: remove it, or name another folder$"):
+    with pytest.raises(ConfigError, match=rf"{there} exists already: remove it, or name another folder$"):
         run("make-annotations", "mirror")
     assert [path.read_text() for path in Path("mirror").rglob("*.json")] == ["the authors'"]

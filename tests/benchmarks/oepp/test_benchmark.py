@@ -276,7 +276,7 @@ def test_what_decodes_videos_reads_which_there_are(releases: None) -> None:
         ),
         (
             {"features": {"videoclip": {"text": "./own.json"}}},
-            "config: oepp.features.videoclip.text: 'own.json' is not there; give a JSON file",
+            "config: oepp.features.videoclip.text: 'own.json' does not exist; give a JSON file",
         ),
         ({"features": {"clip": {}}}, "config: oepp.features.clip: unknown key; .* allowed: mil-nce, videoclip"),
         (
@@ -285,7 +285,7 @@ def test_what_decodes_videos_reads_which_there_are(releases: None) -> None:
         ),
         ({"pdpp": {"width": 48}}, "config: oepp.pdpp.width: 48 "),
         ({"tables": ["table9"]}, r"config: oepp.tables\[0\]: 'table9' is not allowed; choose from table2, "),
-        ({"heads": {"seeds": [2**40]}}, r"config: oepp.heads.seeds\[0\]: \d+ is greater than the maximum"),
+        ({"heads": {"seeds": [2**40]}}, r"config: oepp.heads.seeds\[0\]: \d+ is not allowed; write a whole number"),
     ],
 )
 def test_what_cannot_be_is_one_line(changes: dict[str, Any], message: str) -> None:

@@ -35,5 +35,5 @@ class TestWindows:
     def test_rows_of_other_seconds_are_one_line(self, tmp_path_factory: pytest.TempPathFactory) -> None:
         write_bank(tmp_path_factory.mktemp("hop"), "slow", 2.0)
         of = inputs("matching-t3", features=CONFIG["features"] | {"videoclip": {"video": "slow"}})
-        with pytest.raises(ConfigError, match="^features 'slow' have a row each 2 s; OEPP reads one a second$"):
+        with pytest.raises(ConfigError, match="^features 'slow' have one row per 2 s; OEPP needs one per second$"):
             of.used("base")

@@ -65,7 +65,7 @@ def test_windows_that_begin_after_the_features_are_counted() -> None:
     made = method(of)
     list(made.predict(of, []))
     assert (
-        made.selection == f"left out: {len(of.late('base'))} windows that begin after the features of their video end"
+        made.selection == f"left out: {len(of.late('base'))} windows that begin after the end of their video's features"
     )
 
 
@@ -198,7 +198,7 @@ class TestTrained:
         made = method(of)
         plans = list(made.predict(of, fits))
         assert [(p.seed, p.split, p.video, p.index) for p in plans] == [(s, *each) for s in (0, 1) for each in listed]
-        assert made.selection == "fitted on 35 of 35 training windows; epoch of the best success rate on val"
+        assert made.selection == "fitted on 35 of 35 training windows; epoch with the best success rate on val"
 
     def test_a_fit_reads_no_test_video(self) -> None:
         heads = {**CONFIG["heads"], "epochs": 1}

@@ -67,9 +67,8 @@ def test_of_both_sources_the_released_files_are_rebuilt_to_the_byte(capsys: pyte
 
 def test_without_crosstask_its_numbers_are_not_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["oepp", "rebuild"]) == 0
-    assert (
-        "39 of 48 videos rebuilt, 39 with the released segments; CrossTask's release is not here: run `stepline "
-        in (capsys.readouterr().out)
+    assert "39 of 48 videos rebuilt, 39 with the released segments; CrossTask's release is missing: run `stepline " in (
+        capsys.readouterr().out
     )
     latte = next(row for row in rows("results/oepp/rebuilt.csv") if row["event"] == "MakeALatte")
     assert [latte[name] for name in ("in_source", "in_release", "rebuilt", "absent")] == ["", "9", "", ""]
@@ -176,7 +175,7 @@ def test_the_authors_files_are_imported(theirs: Path, capsys: pytest.CaptureFixt
     }
     assert bank.hop_s == 1
     folder = next(Path("features/videoclip-released").iterdir())
-    assert capsys.readouterr().out == f"{folder}: 4 of 48 videos; 3 files of other names left out\n"
+    assert capsys.readouterr().out == f"{folder}: 4 of 48 videos; 3 files with other names left out\n"
 
 
 def test_p3ivs_files_are_imported_by_their_names_and_dictionaries(
@@ -199,7 +198,7 @@ def test_p3ivs_files_are_imported_by_their_names_and_dictionaries(
         "COIN_both-sources": 2,
         "CrossTask_both-sources": 3,
     }
-    assert "4 of 48 videos; 3 files of other names left out" in capsys.readouterr().out
+    assert "4 of 48 videos; 3 files with other names left out" in capsys.readouterr().out
 
 
 class Hostile:

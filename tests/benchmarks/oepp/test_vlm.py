@@ -165,4 +165,4 @@ def test_what_was_not_understood_is_counted(serve: Callable[..., Server], videos
     asking = LanguageModel()
     made = [each.plan for each in asking.predict(of, [])]
     assert made == [(1, 0), (1, NO_ACTION), (NO_ACTION, NO_ACTION), (0, NO_ACTION)]
-    assert asking.selection == "answers not understood: 1 of 4; actions missing or not of the pool: 4 of 8"
+    assert asking.selection == "answers not understood: 1 of 4; actions missing or not in the pool: 4 of 8"

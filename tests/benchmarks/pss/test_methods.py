@@ -228,7 +228,7 @@ class TestTrained:
 
     def test_too_few_queries_are_one_line(self) -> None:
         of = inputs("soda-s3d", pdvc={**SMALL["pdvc"], "queries": 3})
-        with pytest.raises(ConfigError, match=r"pss.pdvc.queries: 3 is not allowed; 4 segments of a video are learned"):
+        with pytest.raises(ConfigError, match=r"pss.pdvc.queries: 3 is not allowed; 4 segments per video are trained"):
             method(of).fit(of, 0, Path("f"))
         for entry, more in (("softsoda-s3d-given", {}), ("soda-s3d", {"train_segments": 2})):
             of = inputs(entry, pdvc={**SMALL["pdvc"], "queries": 3, "epochs": 1, **more})

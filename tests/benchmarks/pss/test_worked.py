@@ -12,11 +12,11 @@ def test_what_is_printed_wrong_is_said() -> None:
         if check.printed and check.verdict != "right"
     }
     assert wrong == {
-        ("Fig. 4, Example 1", "SODA-D F1, sorted by start"): "cut off where others round",
+        ("Fig. 4, Example 1", "SODA-D F1, sorted by start"): "truncated instead of rounded",
         ("Fig. 4, Example 2", "SODA pairs, sorted by start"): "a misprint: p2 would be matched twice",
-        ("Fig. 3", "one-to-one recall at tIoU .3: 2 of 3 segments"): "cut off where others round",
-        ("Fig. 3", "proposals that are compared in order"): (
-            "the text contradicts its own sum: the term .26 is a third pair"
+        ("Fig. 3", "one-to-one recall at tIoU .3: 2 of 3 segments"): "truncated instead of rounded",
+        ("Fig. 3", "proposals compared in order"): (
+            "the text contradicts its own sum: the term .26 belongs to a third pair"
         ),
     }
 

@@ -54,7 +54,7 @@ def test_the_worked_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, error) == (0, "")
     assert lines == [
         "datasets/mine/release: 1 recordings, 3 segments of 4 labelled clips",
-        "results/mine/annotation/agreement.md: 3.00 labels a clip, pairs agree on 58.3%, alpha 0.500",
+        "results/mine/annotation/agreement.md: 3.00 labels per clip, annotator pairs agree on 58.3%, alpha 0.500",
     ]
     shown = re.findall(r"```json\n(.*?)\n```", PAGE, re.DOTALL)
     assert [(RELEASE / "data/annotation.json").read_text()] == shown
@@ -133,7 +133,7 @@ def test_clips_are_shots(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "clips", "mine") == (
         2,
         [],
-        "error: datasets/mine/shots holds no shots of mine: run `snakemake` first",
+        "error: datasets/mine/shots contains no shots of mine: run `snakemake` first",
     )
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     Path("videos/cake.mp4").touch()
@@ -151,7 +151,7 @@ def test_labels_in_an_animation_are_told(capsys: pytest.CaptureFixture[str]) -> 
     with open("labels.csv", "a", encoding="utf-8") as file:
         file.write("tea,0,ann,1\n")
     _, lines, _ = build(capsys)
-    assert lines[-1] == "1 labelled clips overlap an animation: models would see there what they are told"
+    assert lines[-1] == "1 labelled clips overlap an animation, which models are given as a step"
 
 
 @pytest.mark.parametrize(
@@ -185,10 +185,11 @@ def test_what_is_wrong_is_one_line(
 
 def test_without_transcript_split_or_frame_rate_nothing_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, error = run(capsys, "build", "mine", "--labels", "labels.csv", "--steps", "steps.csv")
-    assert (code, error) == (2, "error: no video of mine has a split: name by --split a CSV with video,split")
+    assert code == 2
+    assert error == "error: no video of mine has a split: give --split a CSV file with the columns video,split"
     write_availability(paths.availability("mine", "000"), [Record(video="tea", status="failed")])
     assert build(capsys)[2] == (
-        "error: the videos' frame rates are not one (none): name by --fps that of the frame indices"
+        "error: the videos do not share one frame rate (none): give --fps that of the frame indices"
     )
     assert build(capsys, "--fps", "10")[0] == 0
     assert json.loads((RELEASE / "release.json").read_bytes())["fps"] == 10

@@ -113,11 +113,11 @@ def test_windows_of_each_kind_of_context() -> None:
         ),
         (
             {"contexts": "unlimited"},
-            "contexts: 'unlimited' is not allowed; give windows or different lengths in s, up to 86400",
+            "contexts: 'unlimited' is not allowed; give windows or distinct lengths in seconds, up to 86400",
         ),
         ({"contexts": []}, "contexts: [] is not allowed"),
         ({"contexts": [0]}, "contexts: [0] is not allowed"),
-        ({"contexts": [60, 60.0]}, "contexts: [60, 60.0] is not allowed; give windows or different"),
+        ({"contexts": [60, 60.0]}, "contexts: [60, 60.0] is not allowed; give windows or distinct"),
         ({"contexts": [float("inf")]}, "contexts[0]: inf is not allowed; write a number, or null"),
         ({"modality": "text"}, "modality: 'text' is not allowed; choose from L"),
         ({"setting": "few-shot"}, "setting: 'few-shot' is not allowed; choose from baseline"),
@@ -209,7 +209,7 @@ def test_a_modality_is_blocks_of_features(table: str, modality: str, blocks: str
 
 
 def test_an_entry_is_the_same_as_another_of_its_task_alone() -> None:
-    with pytest.raises(ConfigError, match="table: '2b' is not allowed; 2a-tfidf-zero-shot is of another task"):
+    with pytest.raises(ConfigError, match="table: '2b' is not allowed; 2a-tfidf-zero-shot belongs to another task"):
         by_id(entries={"also": {"table": "2b", "same_as": "2a-tfidf-zero-shot"}})
 
 

@@ -155,7 +155,7 @@ def test_a_picture_is_the_nearest_shots_where_the_video_is_not_kept(
     manifest = paths.manifest(paths.thumbnails("demo"), shards["d"])
     write_manifest(manifest, {"d": {"status": "present", "reason": "", "pictures": {"0": "1.jpg", "1": "2.jpg"}}})
     text = shown(made_up, monkeypatch)
-    assert "the nearest picture is of 0:01" in text
+    assert "the nearest picture is from 0:01" in text
     assert "ZWFybHk=" in text
     assert "bGF0ZQ==" not in text
     assert "No pictures." in text

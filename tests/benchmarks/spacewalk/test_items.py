@@ -30,7 +30,7 @@ def test_a_damaged_file_is_one_line(task: str, damage: str, made_up: MadeUp) -> 
     samples = json.loads(path.read_text())
     assert read_items(made_up.release, task, "test").keys() == samples.keys() == {"d", "e"}
     path.write_text(json.dumps(DAMAGES[damage](samples)))
-    with pytest.raises(StoreError, match=f"^{path} does not hold the samples of .*: remove it and run the same again$"):
+    with pytest.raises(StoreError, match=f"^{path} does not contain the samples of .*: remove it and run"):
         read_items(made_up.release, task, "test")
 
 

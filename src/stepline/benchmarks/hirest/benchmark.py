@@ -1,4 +1,4 @@
-"""HiREST under one configuration."""
+"""The HiREST benchmark under one configuration."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -37,23 +37,23 @@ if TYPE_CHECKING:
     from stepline.report import Picture
 
 HEADS = {"joint": "clip4caption", "joint_released": "hirest-joint"}
-"""The weights that a joint model begins with, or is, by kind."""
+"""The initial weights of the joint model, or its released weights, by kind."""
 SAID_BY = ("fusion", "caption_frames", "padding", "batch_size", "beam")
-"""The options of the joint model that decide what released weights say."""
+"""The options of the joint model that affect predictions with released weights."""
 ENCODED = ("zero_shot_retrieval", "zero_shot_moments", *HEADS)
 """The kinds that read features."""
 SIZES = {"layers": 2, "hidden": 768}
-"""CLIP4Caption's."""
+"""The sizes of CLIP4Caption."""
 TRACKS = {"uniform-7": "7 parts", "minilm-segments": "MiniLM", "joint-released": "Joint, released", "joint": "Joint"}
-"""The entries whose steps are drawn over time."""
+"""The entries whose steps are drawn on timelines, with their labels."""
 LABELS = Need("release", "hirest/labels")
-"""The moments of test, which the authors keep to themselves."""
+"""The test moments, which the authors withhold."""
 DECODED = tuple(Need("package", name) for name in ("av", "cv2", "skimage"))
-"""What methods that read the videos themselves take."""
+"""The packages of methods that decode videos."""
 
 
 class Hirest(Benchmark[Entry]):
-    """HiREST. Its metrics are of a split each; ``test_507`` is what is public of test."""
+    """HiREST. Each metric belongs to one split; ``test_507`` is the public part of test."""
 
     about = "hierarchical retrieval and step captioning"
     folder = Path(__file__).parent
@@ -71,18 +71,18 @@ class Hirest(Benchmark[Entry]):
         DURATION,
         TRAIN,
         VAL,
-        Sees("moment", "the annotated moment, within which steps are looked for"),
+        Sees("moment", "the annotated moment that contains the steps"),
         Sees("steps", "the annotated steps", oracle=True),
     )
     published: ClassVar = {"preprocess_moment_bounds": True, "entailment": "decomposable attention on ELMo"}
     settings = ("baseline",)
-    how_to_read_examples = "The top strip holds the annotated steps, those below predictions of the lowest seed."
+    how_to_read_examples = "The top strip shows the annotated steps; the others show predictions of the lowest seed."
     drawn = ("r1", "val_r_05", "test_507_recall_05", "test_507_cider")
     rerun = "the outputs of the notebooks that the authors released"
 
     @cached_property
     def footage(self) -> Mapping[str, Footage]:
-        """The videos; without the distractors where no video is retrieved."""
+        """The videos, without the distractors if no entry retrieves videos."""
         (dataset,) = self.datasets.values()
         captioned = [self.clip_features] if {*self.measured} & {*CAPTIONS} else []
         read = [name for entry in self.shown.values() for name in self.features(entry)]
@@ -93,7 +93,7 @@ class Hirest(Benchmark[Entry]):
         return {dataset.name: Footage(self.config, videos, f"{self.name}.features", names, self.decoding, sound=heard)}
 
     def check(self) -> None:
-        """Raise ConfigError where an entry cannot be computed, takes no files, or the joint model cannot be."""
+        """Raise ConfigError if an entry, its folder of files, or the joint model is impossible."""
         for entry in self.entries.values():
             where = f"config: hirest.entries.{entry.id}"
             if entry.kind_name in ENCODED and not entry.features:
@@ -109,7 +109,7 @@ class Hirest(Benchmark[Entry]):
             if name not in known:
                 raise ConfigError(f"config: hirest.files: {name!r} is not allowed; choose from {', '.join(known)}")
             if not Path(folder).expanduser().is_dir():
-                raise ConfigError(f"config: hirest.files.{name}: {folder!r} is no folder; give one with predictions")
+                raise ConfigError(f"config: hirest.files.{name}: {folder!r} is not a folder; give one with predictions")
 
         own = {key: self.options["joint"][key] for key in SIZES}
         if self.options["joint"]["init"] == "clip4caption" and own != SIZES:
@@ -120,29 +120,29 @@ class Hirest(Benchmark[Entry]):
             )
 
     def features(self, entry: Entry) -> Sequence[str]:
-        """Return the name of the backbone or imported bank that the entry's features are."""
+        """Return the name of the backbone or imported bank with the entry's features."""
         return [self.options["features"][entry.features]["video"]] if entry.features else []
 
     def check_features(self) -> None:
-        """Raise ConfigError where a name at ``features`` can give no rows, or no vectors of queries."""
+        """Raise ConfigError if a name in ``features`` provides no features of videos or no vectors of queries."""
         for key, named in self.options["features"].items():
             where = f"config: hirest.features.{key}"
             self.footage["hirest"].check(named["video"], f"{where}.video")
             texts.check(named, where, self.config)
 
-    # What jobs read
+    # Inputs of jobs
 
     def transcripts(self, entry: Entry) -> str:
-        """Return which transcripts an entry reads, ``released`` or ``asr``; "" of none."""
+        """Return which transcripts an entry reads, ``released`` or ``asr``; "" if it reads none."""
         reads = "speech" in entry.sees and entry.kind_name not in FILES
         return str(self.options["transcripts"]) if reads else ""
 
     def reads(self, job: Job) -> Sequence[str]:
-        """Return the release, and that of the authors' transcripts where they are read."""
+        """Return the release, and the release of the authors' transcripts if the job reads them."""
         return [job.release, *(["asr"] if self.transcripts(job.entry) == "released" else [])]
 
     def reads_besides(self, job: Job, stage: str) -> Sequence[Path]:
-        """Return transcripts made here and the user's predictions; of scores the authors' labels and frames."""
+        """Return ASR transcripts and the user's predictions; for scores, the authors' labels and frame features."""
         footage = self.footage["hirest"]
         if stage == "score":
             labels = [self.release_manifest("labels")] if hirest.labels_are_here() else []
@@ -152,13 +152,13 @@ class Hirest(Benchmark[Entry]):
         return [*spoken, *self.files(job.entry)]
 
     def files(self, entry: Entry) -> list[Path]:
-        """Return the user's files of predictions that an entry reads, as far as they are there."""
+        """Return the existing prediction files of the user that an entry reads."""
         folder = self.options["files"].get(entry.id)
         listed = [Path(folder).expanduser() / name for name in FILES[entry.kind_name]] if folder else []
         return [path for path in listed if path.exists()]
 
     def decides(self, job: Job) -> Mapping[str, Any]:
-        """Return what else decides predictions: texts' encoders, weights, transcripts, files, and what decodes."""
+        """Return text encoders, weights, transcripts, files and, for released weights, the options that apply."""
         speech = self.footage["hirest"].pipeline.speech
         heads = [path for name in self._heads(job.entry) for path in (locate(name) or {}).values()]
         return {
@@ -169,10 +169,10 @@ class Hirest(Benchmark[Entry]):
             **({"joint": {key: self.options["joint"][key] for key in SAID_BY}} if _is_released(job.entry) else {}),
         }
 
-    # What is missing
+    # Missing inputs
 
     def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:
-        """Return the user's files, the transcripts, and the weights and packages that are missing."""
+        """Return the missing files of the user, transcripts, weights and packages."""
         if entry.kind_name in FILES and entry.id not in self.options["files"]:
             return [Need("config", f"hirest.files.{entry.id}", "FOLDER")]
         heard = self.transcripts(entry)
@@ -183,12 +183,12 @@ class Hirest(Benchmark[Entry]):
         return [*found, *spoken, *texts.missing(self, entry), *heads, *packages]
 
     def _heads(self, entry: Entry) -> list[str]:
-        """Return the weights that an entry's model begins with, or is."""
+        """Return the names of the weights that an entry's model loads."""
         random = entry.trained and self.options["joint"]["init"] == "random"
         return [] if random else [name for kind, name in HEADS.items() if kind == entry.kind_name]
 
     def missing_of(self, metric: str) -> Sequence[Need]:
-        """Return the authors' labels where test's moments are asked for, and what scores captions."""
+        """Return the authors' labels if the metric needs test moments; for captions, the missing scorer."""
         if metric in MOMENTS and split_of(metric) == "test" and not hirest.labels_are_here():
             return [LABELS]
         if metric in CAPTIONS:
@@ -200,18 +200,18 @@ class Hirest(Benchmark[Entry]):
 
     @property
     def clip_features(self) -> str:
-        """The name of the features of frames that CLIPScore compares captions with."""
+        """The name of the frame features that CLIPScore compares with captions."""
         return str(self.options["features"]["clip"]["video"])
 
     @cached_property
     def clip_score_missing(self) -> Sequence[Need]:
-        """What CLIPScore is missing: features of frames, and the text tower beside them."""
+        """The unmet needs of CLIPScore: frame features and their text tower."""
         return unique([*self.footage["hirest"].missing(self.clip_features), *texts.missing_tower(self, "clip")])
 
-    # What tables say
+    # Tables
 
     def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
-        """Return features, the encoder of queries, transcripts, and changed options of the released joint model."""
+        """Return features, the query encoder, transcripts, and changed options of the released joint model."""
         shown: dict[str, Option] = {}
         if entry.features:
             mine, published = (each["features"][entry.features] for each in (self.options, self.defaults))
@@ -224,35 +224,35 @@ class Hirest(Benchmark[Entry]):
         return shown
 
     def blind(self, entry: Entry, metric: str) -> str:
-        """Return what sees neither video nor words: a random order, constants of train, the most frequent caption."""
+        """Return the blind baseline: a random order, constants of train, or the most frequent caption."""
         named = {"random": RETRIEVAL, "middle-70": MOMENTS, "uniform-7": SEGMENTS, "frequent": CAPTIONS}
         return next(name for name, metrics in named.items() if metric in metrics)
 
     def split(self, entry: Entry, metric: str) -> str:
-        """Return the split that a metric is of."""
+        """Return the split of a metric."""
         return split_of(metric)
 
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:
-        """Return what must be known of test's moments."""
+        """Return a note if the metric needs withheld test moments."""
         withheld = metric in MOMENTS and split_of(metric) == "test" and not hirest.labels_are_here()
         return "the authors withhold test's moments; 507 of them follow from the released steps" if withheld else ""
 
     def how_to_fill(self, need: Need) -> str:
-        """Return a command that brings what is missing; the authors' labels come by hand."""
+        """Return the command that meets a need. The user supplies the file with the authors' labels."""
         if need == LABELS:
             return 'install -D -t "$STEPLINE_MIRROR/hirest/labels" all_data_test.json && stepline fetch hirest/labels'
         return super().how_to_fill(need)
 
-    # What is computed
+    # Computation
 
     def inputs(self, job: Job) -> "HirestInputs":
-        """Return what a job reads."""
+        """Return the inputs of a job."""
         from stepline.benchmarks.hirest.inputs import HirestInputs
 
         return HirestInputs(self, job)
 
     def examples(self) -> "Sequence[Picture]":
-        """Return the steps of some moments over time."""
+        """Return timelines of the steps of some moments."""
         from stepline.runs.shown import timelines
 
         def annotated(release: str) -> Mapping[str, SimpleNamespace]:
@@ -267,7 +267,7 @@ class Hirest(Benchmark[Entry]):
         return timelines(self, TRACKS, annotated)
 
     def in_time(self, inputs: "HirestInputs", video: str, made: Found | None) -> InTime | None:
-        """Return the truth of a video and what a prediction says of it over time."""
+        """Return the truth of a video over time, with a prediction for it."""
         from stepline.benchmarks.hirest.in_time import in_time
 
         return in_time(inputs, video, made)

@@ -1,4 +1,4 @@
-"""The values of captions: of each annotated step, and of all together where a metric has that."""
+"""The values of caption metrics: for each annotated step and, for some metrics, for the whole corpus."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,13 +16,13 @@ from stepline.metrics.step_captions import SCORERS
 FRACTIONS = ("bert_score", "clip_score")
 """The metrics that the paper prints as fractions; all others are in percent."""
 CORPUS = ("meteor", "bleu4", "meteor_stem")
-"""Those whose value is not the mean over steps."""
+"""The metrics whose value is not the mean over steps."""
 
 
 def values(
     inputs: HirestInputs, split: str, pairs: Mapping[str, Pair], sentences: Mapping[str, Sequence[str]]
 ) -> dict[str, Values]:
-    """Return the metrics of which nothing is missing. sentences: of each video, one for each annotated step."""
+    """Return the metrics without unmet needs. sentences: by video, one caption for each annotated step."""
     steps = [(video, step) for video in sentences for step in pairs[video].steps]
     references = [step.caption.strip() for _, step in steps]
     candidates = [caption for said in sentences.values() for caption in said]
@@ -47,7 +47,7 @@ def values(
 def _clip_scores(
     inputs: HirestInputs, videos: Sequence[str], spans: NDArray[np.float64], captions: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Return the (N,) mean cosines of captions with frames of their steps; NaN of a step without frames."""
+    """Return the (N,) mean cosines of captions with the frames of their steps; NaN for a step without frames."""
     bank = inputs.each_second(inputs.benchmark.clip_features)
     there = [place for place, video in enumerate(videos) if video in bank]
     found = np.full(len(videos), np.nan)

@@ -1,4 +1,4 @@
-"""Moments, their steps and captions of HiREST over time."""
+"""The moments, steps and captions of HiREST over time."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ SPLITS = ("train", "val", "test_507", "test")
 
 
 def in_time(inputs: HirestInputs, video: str, made: Found | None) -> InTime | None:
-    """Return the moment, or the steps in it, and what is predicted of that; None of a ranking of videos."""
+    """Return the true moment or its steps, with the predicted ones; None for a ranking of videos."""
     pairs = [pair for split in SPLITS for pair in hirest.load(split) if pair.video == video and pair.clippable]
     pair = next((pair for pair in pairs if pair.bounds_s), None)
     if pair is None or (made and made.moment is None and made.segments is None and made.sentences is None):

@@ -1,4 +1,4 @@
-"""What methods of HiREST read: pairs of a query and a video, the pool of videos, features and what is said."""
+"""The inputs of HiREST's methods: pairs of a query and a video, the pool of videos, features and transcripts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,12 +22,12 @@ class PoolVideo:
 
 
 class HirestInputs(Inputs[Hirest]):
-    """The release as an entry sees it."""
+    """The inputs of one entry."""
 
     def load(self, split: str) -> Iterable[Pair | PoolVideo]:
-        """Return the pairs of a split with a moment, of ``pool`` the videos that are ranked.
+        """Return the pairs of a split that have a moment; for ``pool``, the videos to rank.
 
-        Of ``test`` the moment is known where the released steps imply it, or where the authors' labels are there.
+        In ``test``, a moment is known only if the released steps imply it or the authors' labels are available.
         """
         if split == "pool":
             return [PoolVideo(video=video) for video in hirest.pool()]
@@ -43,31 +43,31 @@ class HirestInputs(Inputs[Hirest]):
         return [pair for split in self.entry.splits for pair in self.used(split)]
 
     def each_second(self, name: str) -> Bank:
-        """Return the bank of features by their name, a row a second.
+        """Return the named bank of features, with one row per second.
 
-        Raises ConfigError where its rows are others, StoreError where they are of parts of videos.
+        Raises ConfigError for another rate, StoreError if the features cover only parts of videos.
         """
         bank = self.open_bank(name)
         bank.check_whole()
         if bank.hop_s not in (0, 1):
-            raise ConfigError(f"features {name!r} have a row each {bank.hop_s:g} s; HiREST reads one a second here")
+            raise ConfigError(f"features {name!r} have one row per {bank.hop_s:g} s; HiREST needs one per second here")
         return bank
 
     @cached_property
     def queries(self) -> Mapping[str, Sequence[str]]:
-        """The videos of the pool that answer each query of test, whether they are there or not."""
+        """The videos of the pool that answer each query of test, including unavailable videos."""
         found: dict[str, list[str]] = {}
         for pair in hirest.load("test"):
             found.setdefault(pair.query, []).append(pair.video)
         return found
 
     def has(self, unit: Pair | PoolVideo) -> bool:
-        """Return whether all that the entry reads of a video is there: its transcript too, where it reads that."""
+        """Return whether all inputs of the entry for a video are available, including a transcript if it reads one."""
         return super().has(unit) and (not self.benchmark.transcripts(self.entry) or unit.video in self.subtitles)
 
     @cached_property
     def subtitles(self) -> Mapping[str, Sequence[Subtitle]]:
-        """What is said in each video that has a transcript."""
+        """The transcript of each video that has one."""
         if self.options["transcripts"] == "released":
             return hirest.subtitles(video.id for video in self.footage.dataset.videos())
         speech = self.footage.pipeline.speech

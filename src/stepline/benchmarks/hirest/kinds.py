@@ -1,4 +1,4 @@
-"""How predictions of HiREST are made."""
+"""The kinds of methods of HiREST, and their predictions."""
 
 from dataclasses import dataclass
 
@@ -12,17 +12,17 @@ FILES = {
     "files": ("moment_retrieval.json", "moment_segmentation.json", "step_captioning.json"),
     "caption_files": ("step_captioning.json",),
 }
-"""The files that the user gives, by the kinds that read them."""
+"""The user's prediction files, by the kind that reads them."""
 ENCODERS = {"tfidf": (), "minilm": ()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found(Prediction):
-    """What a method says of one query with one seed: of all videos, or of one that answers it. None: nothing asked.
+    """The prediction for one query with one seed, on all videos or on one that answers it. None: not predicted.
 
-    video: "" where the query ranks videos. ranked: the best 50 of the pool, the best first; pool: how many videos were
-    ranked. moment: [start, end] in seconds. segments: steps of the annotated moment, [start, end] in
-    seconds, in the method's order. sentences: of each annotated step, in the annotated order.
+    video: "" if the query ranks videos. ranked: the best 50 videos of the pool, best first. pool: the number of ranked
+    videos. moment: [start, end] in seconds. segments: the steps of the annotated moment, [start, end] in seconds, in
+    the method's order. sentences: one caption for each annotated step, in the annotated order.
     """
 
     query: str

@@ -1,11 +1,11 @@
-"""The metrics of HiREST's four tasks, each of a split, in the order of columns."""
+"""The metrics of HiREST's four tasks, each on one split, in the order of columns."""
 
 from stepline.backbones.weights import locate
 from stepline.benchmark import Metric
 from stepline.needs import Need, absent
 
 SPLITS = {"val": "val", "test_507": "test, the 507 moments with steps", "test": "test"}
-"""Where moments and steps are evaluated, and as tables call it."""
+"""The splits on which moments and steps are evaluated, with their names in tables."""
 PREPROCESS = ("preprocess_moment_bounds",)
 
 RETRIEVAL = {
@@ -53,7 +53,7 @@ METRICS = RETRIEVAL | MOMENTS | SEGMENTS | CAPTIONS
 
 
 def split_of(metric: str) -> str:
-    """Return the split of a metric: that of its name, and test of video retrieval."""
+    """Return the split in the name of a metric; ``test`` for video retrieval."""
     return next((split for split in ("val", "test_507", "test") if metric.startswith(f"{split}_")), "test")
 
 
@@ -64,11 +64,11 @@ CAPTIONED_BY = {
     "bert_score": (*TRANSFORMERS, Need("weights", "roberta-large")),
     "entailment": (*TRANSFORMERS, Need("weights", "nli-deberta-v3-base")),
 }
-"""What `stepline.metrics.step_captions` takes, by metric; said here too, as a plan imports nothing that needs NumPy."""
+"""The needs of `stepline.metrics.step_captions` by metric. They are listed here because plans do not import NumPy."""
 
 
 def missing_scorer(name: str) -> list[Need]:
-    """Return what a metric of captions is missing."""
+    """Return the unmet needs of a caption metric."""
     needs = CAPTIONED_BY.get(name, ())
     weights = [need for need in needs if need.kind == "weights" and not locate(need.what)]
     return [*absent(*(need for need in needs if need.kind != "weights")), *weights]

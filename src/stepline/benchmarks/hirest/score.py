@@ -1,4 +1,4 @@
-"""The values of each query, moment, video and step (Sec. 4.3), as the released evaluator computes them, and ours."""
+"""The values of each query, moment, video and step (Sec. 4.3): the metrics of the released evaluator and our own."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,14 +22,14 @@ from stepline.metrics.moments import (
 from stepline.metrics.retrieval import first_rank
 
 NAMES = [f"{threshold:.1f}".replace(".", "") for threshold in THRESHOLDS]
-"""Of the thresholds, as metrics have them."""
+"""The thresholds as written in the keys of metrics."""
 CUTOFFS = (1, 5, 10, 50)
 Pairs = Mapping[str, Pair]
 """Annotated pairs by video."""
 
 
 def values(inputs: HirestInputs, made: Sequence[Found]) -> Mapping[str, Values]:
-    """Return each metric of one seed's predictions. A query or video that is not there is left out, and counted."""
+    """Return each metric of one seed's predictions. Unavailable queries and videos are left out and counted."""
     if "pool" in inputs.entry.splits:
         return _retrieval(inputs, made)
     found: dict[str, Values] = {}
@@ -48,13 +48,13 @@ def values(inputs: HirestInputs, made: Sequence[Found]) -> Mapping[str, Values]:
 
 
 def _truth(inputs: HirestInputs) -> dict[str, Pairs]:
-    """Return the annotated pairs by what metrics call their split; test as a whole where its moments are known."""
+    """Return the annotated pairs by the split of metrics, with the whole of test if its moments are known."""
     splits = ["val", "test_507", *(["test"] if hirest.labels_are_here() else [])]
     return {split: {pair.video: pair for pair in inputs.truth(split)} for split in splits}
 
 
 def _retrieval(inputs: HirestInputs, made: Sequence[Found]) -> dict[str, Values]:
-    """Return recall of any of a query's videos; of all queries, one whose videos are absent is a miss."""
+    """Return the recall of any of a query's videos. Over all queries (``_all``), a query without videos is a miss."""
     said = {each.query: each for each in made}
     ranks = [
         first_rank(said[query].ranked or (), answers) if query in said else np.nan
@@ -63,7 +63,7 @@ def _retrieval(inputs: HirestInputs, made: Sequence[Found]) -> dict[str, Values]
     about: dict[str, Any] = {
         "videos": [*inputs.queries],
         "counts": {
-            "n_videos": None,  # queries are counted, and videos as the pool
+            "n_videos": None,  # queries are counted instead, and videos in the pool
             "n_queries": len(said),
             "queries_listed": len(inputs.queries),
             "pool_used": min((each.pool or 0 for each in made), default=0),
@@ -79,7 +79,7 @@ def _retrieval(inputs: HirestInputs, made: Sequence[Found]) -> dict[str, Values]
 
 
 def _moments(split: str, pairs: Pairs, moments: Mapping[str, tuple[float, ...]]) -> dict[str, Values]:
-    """Return hits at each threshold and the IoU of each moment."""
+    """Return the hit at each threshold and the IoU of each moment."""
     true, said = np.array([pairs[video].bounds_s for video in moments]), np.array([*moments.values()])
     about: dict[str, Any] = {"videos": [*moments], "counts": {"n_listed": len(pairs), "n_samples": len(moments)}}
     hits = dict(zip(NAMES, 100.0 * moment_hits(true, said).T, strict=True))
@@ -90,7 +90,7 @@ def _moments(split: str, pairs: Pairs, moments: Mapping[str, tuple[float, ...]])
 def _segments(
     split: str, pairs: Pairs, segments: Mapping[str, tuple[tuple[float, ...], ...]], preprocess: bool
 ) -> dict[str, Values]:
-    """Return the released recall and precision of each video, and ours one to one."""
+    """Return the released recall and precision of each video, and our one-to-one scores."""
     found: dict[str, list[float]] = {}
     for video, said in segments.items():
         bounds_s, true = pairs[video].bounds_s, [(step.start_s, step.end_s) for step in pairs[video].steps]
@@ -110,5 +110,5 @@ def _segments(
 
 
 def _best(true: Sequence[tuple[float, float]], said: Sequence[tuple[float, ...]]) -> float:
-    """Return the mean over true steps of the best IoU with a predicted one; 0 where none is predicted."""
+    """Return the mean over true steps of the best IoU with a predicted step; 0 without predictions."""
     return float(moment_iou(np.array(true)[:, None], np.array(said)).max(axis=1).mean()) if said else 0.0

@@ -1,4 +1,4 @@
-"""Vectors of queries, of what is said and of captions: which encoders make them, and what these are missing."""
+"""Encoders of queries, speech and captions, and their missing weights and packages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from stepline.features.text import TextEncoder, TextStore
 
 SENTENCES = "minilm"
-"""The encoder of what is said (Sec. 4.2)."""
+"""The encoder of speech (Sec. 4.2)."""
 PACKAGES = tuple(Need("package", name) for name in (PACKAGED[SENTENCES], "torch", "transformers"))
-"""What it takes."""
+"""The packages of the speech encoder."""
 
 
 def check(named: Mapping[str, str], where: str, config: Config) -> None:
-    """Raise ConfigError where no text tower goes with the features ``named`` at the key ``where``."""
+    """Raise ConfigError if the features ``named`` at the key ``where`` have no text tower."""
     name = named["text"] or named["video"]
     try:
         known = text_tower(name, config) is not None
@@ -41,7 +41,7 @@ def check(named: Mapping[str, str], where: str, config: Config) -> None:
 
 
 def tower(benchmark: "Hirest", features: str) -> TextSpec:
-    """Return the text tower of a key of ``features``, its weights not looked at."""
+    """Return the text tower of a key of ``features``, without looking up its weights."""
     named = benchmark.options["features"][features]
     found = text_tower(named["text"] or named["video"], benchmark.config)
     assert found is not None, "see check"
@@ -49,9 +49,9 @@ def tower(benchmark: "Hirest", features: str) -> TextSpec:
 
 
 def missing_tower(benchmark: "Hirest", features: str) -> list[Need]:
-    """Return the weights that the text tower of a key of ``features`` is missing.
+    """Return the missing weights of the text tower of a key of ``features``.
 
-    Where a package that describes it is absent, what the network itself is missing names that.
+    If the package that defines the tower is absent, the needs of the network itself include that package.
     """
     try:
         return [Need("weights", each) for each in tower(benchmark, features).weights if not locate(each)]
@@ -60,13 +60,13 @@ def missing_tower(benchmark: "Hirest", features: str) -> list[Need]:
 
 
 def missing(benchmark: "Hirest", entry: Entry) -> list[Need]:
-    """Return the weights and packages that the encoders of an entry's texts are missing."""
+    """Return the missing weights and packages of an entry's text encoders."""
     found = missing_tower(benchmark, entry.features) if entry.features else []
     return [*found, *(absent(*PACKAGES) if _embeds(benchmark, entry) else ())]
 
 
 def records(benchmark: "Hirest", entry: Entry) -> dict[str, Any]:
-    """Return all that decides the vectors of an entry's texts."""
+    """Return the specs of an entry's text encoders, by name."""
     raw = entry.kind_name.startswith("joint")
     found = [_query_spec(benchmark, entry.features, raw)] if entry.features else []
     return {
@@ -76,12 +76,12 @@ def records(benchmark: "Hirest", entry: Entry) -> dict[str, Any]:
 
 
 def _embeds(benchmark: "Hirest", entry: Entry) -> bool:
-    """Return whether what is said is embedded."""
+    """Return whether the entry embeds speech."""
     return bool(benchmark.transcripts(entry)) and entry.settings.get("by") != "tfidf"
 
 
 def query_encoder(benchmark: "Hirest", features: str, *, raw: bool = False) -> "TextEncoder":
-    """Return the text tower of a key of ``features``, loaded; raw: its vectors are not normalised."""
+    """Return the loaded text tower of a key of ``features``. raw: its vectors are not normalised."""
     spec, name = _query_spec(benchmark, features, raw), benchmark.options["features"][features]
     own = own_file(name["text"] or name["video"], benchmark.config)
     loaded: TextEncoder = import_module(FAMILIES[spec.architecture]).load_text(spec, files_of(spec.weights, own))
@@ -94,17 +94,17 @@ def _query_spec(benchmark: "Hirest", features: str, raw: bool) -> TextSpec:
 
 
 def sentence_encoder() -> "TextEncoder":
-    """Return the encoder of what is said, loaded."""
+    """Return the loaded speech encoder."""
     return SentenceEncoder(SENTENCES)
 
 
 def encoded(encoder: "TextEncoder", what: str, texts: Sequence[str]) -> "NDArray[np.float32]":
-    """Return the (N, D) vectors of texts, from the store of ``what``; each text is encoded once."""
+    """Return the (N, D) vectors of texts from the store of ``what``; each text is encoded once."""
     return stored(encoder, what, texts)(texts)
 
 
 def stored(encoder: "TextEncoder", what: str, texts: Iterable[str]) -> "TextStore":
-    """Return the store of ``what`` once it holds the vectors of these texts."""
+    """Return the store of ``what``, with the vectors of these texts added."""
     from stepline.features.text import kept
 
     return kept("hirest", what, texts, encoder)

@@ -1,1 +1,1 @@
-"""HT-Step: article grounding."""
+"""HT-Step: article grounding (Afouras et al., 2023)."""

@@ -1,4 +1,4 @@
-"""Table 7: the average precision of each activity, beside the paper's."""
+"""Table 7: the average precision of each activity, next to the paper's."""
 
 import csv
 from pathlib import Path
@@ -12,17 +12,17 @@ READINGS = {"map": "official", "query_map": "per query"}
 PRINTED = "test_seen"
 """The split of the paper's table."""
 MEAN = "mAP"
-"""The line that is the mean of all activities: as printed, also of those that the paper does not list."""
+"""The line with the mean over all activities; the printed mean includes activities that the paper does not list."""
 SHOWN = ("place", "actionformer", "mt-bce-vina")
-"""The entries of the Markdown: what sees no video, and the paper's two."""
+"""The entries in the Markdown file: the blind baseline, and the two of the paper."""
 HEADER = ("activity", "entry", "reading", "split", "value", "paper", "note")
 
 
 def write_activities(benchmark: Htstep) -> None:
-    """Write ``results/htstep/table7.csv``, a line of each number, and ``table7.md``, a line of each activity.
+    """Write ``results/htstep/table7.csv`` with one line per number, and ``table7.md`` with one line per activity.
 
-    Numbers are in percent, over all thresholds. The paper's activities stand first, in its order. The Markdown has the
-    official reading of three entries.
+    Numbers are in percent, over all thresholds. The paper's activities come first, in its order. The Markdown file has
+    the official reading of three entries.
     """
     with open(benchmark.folder / "paper" / "table7.csv", newline="", encoding="utf-8") as file:
         records = {record.pop("activity"): record for record in csv.DictReader(file)}

@@ -1,4 +1,4 @@
-"""HT-Step under one configuration."""
+"""The HT-Step benchmark under one configuration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -39,25 +39,25 @@ if TYPE_CHECKING:
     from stepline.report import Picture
 
 ON_CROSSTASK = ("5", "6")
-"""The tables that stand on the release ``crosstask``."""
+"""The tables on the release ``crosstask``."""
 BY_LABELS = tuple(metric for metric in METRICS if split_of(metric))
 """The metrics that need the labels of a split."""
 OWN = ("annotations", "candidates", "narrations")
-"""The releases that are the user's own files."""
+"""The releases whose files the user supplies."""
 OTHERS = ("crosstask", "coin")
-"""The releases that list the videos of another data set."""
+"""The releases that list videos of other data sets."""
 TRACKS = {"place": "Mean place", "mt-bce": "MT+BCE", "aft": "ActionFormer-T", "actionformer": "ActionFormer"}
-"""The entries whose segments are drawn over time."""
+"""The entries whose segments are drawn on timelines, with their labels."""
 DRAWN = 8
-"""Of the predicted segments of a video, the best ones are drawn."""
+"""The number of predicted segments drawn per video, the best ones."""
 MADE_UP = "the annotation is made up: no result"
-"""What stands beside a number of such an annotation."""
+"""The note on a number computed from such an annotation."""
 CHALLENGE = "EvalAI's challenge 2205"
-"""Who has the withheld labels."""
+"""The challenge that evaluates with the withheld labels."""
 
 
 class Htstep(Benchmark[Entry]):
-    """HT-Step. Its metrics are of a split each; the labels of some splits are withheld."""
+    """HT-Step. Each metric belongs to one split; the labels of some splits are withheld."""
 
     about = "article grounding"
     folder = Path(__file__).parent
@@ -70,11 +70,11 @@ class Htstep(Benchmark[Entry]):
     metrics = METRICS
     sees = (
         VIDEO,
-        Sees("article", "the steps of the article, of HT-Step in the variation that was annotated"),
+        Sees("article", "the steps of the article; on HT-Step, of the annotated variation"),
         Sees("speech", "the transcript"),
         DURATION,
         TRAIN,
-        Sees("narrations", "what is said in training videos", split="narrations"),
+        Sees("narrations", "the speech in training videos", split="narrations"),
         Sees("coin", "the annotation of COIN", split="coin"),
     )
     published: ClassVar = {"crosstask_subsets": 20}
@@ -84,7 +84,7 @@ class Htstep(Benchmark[Entry]):
     how_to_read = (
         "Filled markers are ours, with the 95 % interval by bootstrap over the activities; hollow ones are the paper's."
     )
-    how_to_read_examples = "The top strip holds the annotated steps, those below the best predictions."
+    how_to_read_examples = "The top strip shows the annotated steps; the others show the best predictions."
     also_made = ("table7.csv",)
 
     @classmethod
@@ -98,7 +98,7 @@ class Htstep(Benchmark[Entry]):
 
     @cached_property
     def footage(self) -> Mapping[str, Footage]:
-        """The videos of HT-Step, CrossTask and COIN, and of the configured narrations."""
+        """The videos of HT-Step, CrossTask, COIN and the configured narrations."""
         read: dict[str, list[str]] = {name: [] for name in [*self.datasets, self.narrated]}
         for job in self._made_of:
             for dataset in self._datasets(job.entry, job.release):
@@ -117,48 +117,48 @@ class Htstep(Benchmark[Entry]):
 
     @property
     def pipelines(self) -> Mapping[str, Any]:
-        """The pipelines of the videos that the configured tables read, but for those of the user's own data set."""
+        """The pipelines of the data sets that the configured tables read, except the user's own data set."""
         used = {dataset for job in self._made_of for dataset in self._datasets(job.entry, job.release)}
         return {name: self.footage[name].pipeline for name in self.datasets if name in used}
 
     @property
     def narrated(self) -> str:
-        """The data set of narrations."""
+        """The name of the data set with narrations."""
         name: str = self.options["narrations"]["dataset"]
         return name
 
     @cached_property
     def _narrated(self) -> Dataset:
-        """The data set of narrations."""
+        """The data set with narrations."""
         return self.datasets.get(self.narrated) or configured.dataset(self.config, self.narrated)
 
     def _datasets(self, entry: Entry, release: str) -> list[str]:
-        """Return the data sets whose features an entry reads on a release: those that it predicts, and trains on."""
+        """Return the data sets whose features an entry reads on a release: the predicted one, then the training one."""
         own = {"coin": "coin", "narrations": self.narrated}.get(self.trained_on(entry))
         if not entry.kind.method:
             return []
         return list(dict.fromkeys([self.dataset(release), *([own] if own else [])]))
 
     def trained_on(self, entry: Entry) -> str:
-        """Return what an entry is trained on, one of ``DATA``; "" of one that is not."""
+        """Return the training data of an entry, a key of ``DATA``; "" if it is not trained."""
         return str(entry.settings.get("data", "htstep")) if entry.trained else ""
 
     def parts(self, entry: Entry) -> Sequence[Entry]:
-        """Return the entry, then each whose checkpoint the one before predicts by, or is trained from.
+        """Return the entry, then the chain of entries whose checkpoints it uses to predict or to start training.
 
-        Raises ConfigError where training has no beginning.
+        Raises ConfigError if the chain is a cycle.
         """
         found = [entry]
         while other := found[-1].settings.get("of") or found[-1].settings.get("init"):
             if other in (names := [part.id for part in found]):
                 where = f"config: htstep.entries.{entry.id}.settings"
-                raise ConfigError(f"{where}: {' <- '.join([*names, other])} has no beginning")
+                raise ConfigError(f"{where}: {' <- '.join([*names, other])} is a cycle: name another entry")
             found.append(self.entries[other])
         return found
 
     @cached_property
     def _made_of(self) -> list[Job]:
-        """Each configured entry on its releases, and on HT-Step itself those that it is made of."""
+        """The jobs of each configured entry, and the jobs on HT-Step itself of the other entries in its chain."""
         jobs = list[Job]()
         for entry, release in self.pairs():
             first, *others = self.parts(self.entries[entry])
@@ -167,31 +167,31 @@ class Htstep(Benchmark[Entry]):
 
     @cached_property
     def _parts(self) -> list[Entry]:
-        """The entries of the configured tables, and those that they are made of."""
+        """The entries of the configured tables, and the other entries in their chains."""
         return list({job.entry.id: job.entry for job in self._made_of}.values())
 
     @property
     def releases(self) -> list[str]:
-        """The releases to fetch: those that jobs of the configured tables read, without the user's own files."""
+        """The releases to fetch, which jobs of the configured tables read, without those of the user's files."""
         read = (each for job in self._made_of for each in (job.release, *self.reads(job)))
         return [each for each in dict.fromkeys(read) if each not in OWN]
 
-    # Whether it is possible
+    # Checks of the configuration
 
     def check(self) -> None:
-        """Raise ConfigError where an entry, or a size of a model, is impossible."""
+        """Raise ConfigError if an entry or an option is impossible."""
         checks.check(self)
 
-    # What jobs read
+    # Inputs of jobs
 
     @property
     def match(self) -> Mapping[str, Any] | None:
-        """How the annotation says full and partial; None where it is not configured."""
+        """How the annotation marks full and partial matches; None if this is not configured."""
         return self.options["match"] if self.options["match"]["key"] else None
 
     @cached_property
     def labelled(self) -> tuple[str, ...]:
-        """The splits whose labels are here."""
+        """The splits whose labels are available."""
         return htstep.labelled_splits()
 
     @cached_property
@@ -200,11 +200,11 @@ class Htstep(Benchmark[Entry]):
         return htstep.is_made()
 
     def stands(self, table: Table, line: Line, release: str) -> bool:
-        """Return whether a line stands in the table of a release: Tables 5 and 6 on CrossTask, the others on v1."""
+        """Return whether the table of a release has the line: Tables 5 and 6 are on CrossTask, the others on v1."""
         return (table.name in ON_CROSSTASK) == (release == "crosstask") and super().stands(table, line, release)
 
     def reads(self, job: Job) -> Sequence[str]:
-        """Return the release, the annotation, and what else an entry reads of the user's."""
+        """Return the release, the annotation, and the user's files that an entry reads."""
         entry = job.entry
         if entry.kind.method is None:
             return ["v1"]
@@ -216,11 +216,11 @@ class Htstep(Benchmark[Entry]):
         return [*found, *(["narrations"] if self._hears(entry) and self.options["transcripts"] == "released" else [])]
 
     def _hears(self, entry: Entry) -> bool:
-        """Return whether an entry reads what is said; predictions of the user's own read nothing, whatever they saw."""
+        """Return whether an entry reads transcripts; the user's own predictions read none here."""
         return "speech" in entry.kind.sees or self.trained_on(entry) == "narrations"
 
     def reads_besides(self, job: Job, stage: str) -> Sequence[Path]:
-        """Return features and transcripts of other videos that are trained on, checkpoints, and the user's files."""
+        """Return features and transcripts of other training videos, checkpoints, and the user's files."""
         entry, found = job.entry, list[Path]()
         if stage == "score":
             labels = [each for each in self.reads(job) if each in ("annotations", "candidates")]
@@ -237,13 +237,13 @@ class Htstep(Benchmark[Entry]):
         return [*found, *(self.files(entry) if stage == "predict" else [])]
 
     def files(self, entry: Entry) -> list[Path]:
-        """Return the user's files of predictions that an entry reads, as far as they are there."""
+        """Return the existing prediction files of the user that an entry reads."""
         folder = self.options["files"].get(entry.id)
         listed = [Path(folder).expanduser() / f"{split}.csv" for split in entry.splits] if folder else []
         return [path for path in listed if path.exists()]
 
     def decides(self, job: Job) -> Mapping[str, Any]:
-        """Return what else decides predictions: encoders of texts, transcripts, files, and the entry before."""
+        """Return text encoders, transcripts, training data, files, and the spec of the next entry in the chain."""
         entry, options = job.entry, self.options
         before = [self.spec(Job(release="v1", entry=part)) for part in self.parts(entry)[1:2]]
         speech = self.footage[self.narrated if entry.trained else "htstep"].pipeline.speech
@@ -261,7 +261,7 @@ class Htstep(Benchmark[Entry]):
         }
 
     def jobs(self, file: str | None = None, entry: str = "") -> Iterator[Job]:
-        """Yield the jobs of a table, or of all; of all, those of entries whose checkpoints others read, too."""
+        """Yield the jobs of a table; without a table, all jobs, including entries whose checkpoints others read."""
         yield from super().jobs(file, entry)
         if file is None:
             for part in self._parts:
@@ -269,15 +269,15 @@ class Htstep(Benchmark[Entry]):
                     yield Job(release="v1", entry=part)
 
     def measures(self, job: Job, metric: str) -> bool:
-        """Return whether a metric is of a job's release."""
+        """Return whether a metric applies to the release of a job."""
         return (metric in CROSSTASK) == (job.release == "crosstask")
 
     def score_params(self, job: Job) -> str:
-        """Return what decides scores, besides their inputs, as text; how matches are read is of it."""
+        """Return the cache key of scores apart from their inputs, including how matches are read."""
         return canonical_json([super().score_params(job), self.match if job.release == "v1" else None])
 
     def table_inputs(self, file: str) -> list[Path]:
-        """Return what a table collects and counts, and the submissions that stand for numbers of withheld splits."""
+        """Return the inputs of a table, including counted releases and the submissions for withheld splits."""
         submitted = [job.entry for job in self.jobs(file) if job.release == "v1" and self.withheld(job.entry)]
         counts = any(self.entries[line.entry].kind.method is None for _, line, _ in self.lines(file))
         counted = [name for name in ("annotations", "candidates") if counts and self.released.is_there(name)]
@@ -285,9 +285,9 @@ class Htstep(Benchmark[Entry]):
         return [*found, *(paths.submissions(self.name, entry.id) for entry in submitted)]
 
     def withheld(self, entry: Entry) -> list[str]:
-        """Return the splits that an entry predicts and whose labels are not here.
+        """Return the predicted splits of an entry whose labels are not available.
 
-        None of these is predicted where no candidates say which steps are looked for.
+        Such splits are only predicted if the candidates, which list the steps to look for, are available.
         """
         if entry.kind_name == "files":
             predicted = [path.stem for path in self.files(entry)]
@@ -297,13 +297,13 @@ class Htstep(Benchmark[Entry]):
 
     @property
     def by_activity(self) -> list[Job]:
-        """The jobs whose scores of activities Table 7 shows: those of the configured tables on HT-Step itself."""
+        """The jobs in Table 7, which are the jobs of the configured tables on HT-Step itself."""
         return [job for job in self.jobs() if job.release == "v1" and job.entry.id in self.shown]
 
-    # What is missing
+    # Missing inputs
 
     def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:
-        """Return files, transcripts, other videos' features and encoders that the entry, or one before, is missing."""
+        """Return the missing files, transcripts, features of other videos and encoders of an entry's whole chain."""
         if entry.kind_name == "files" and entry.id not in self.options["files"]:
             return [Need("config", f"htstep.files.{entry.id}", "FOLDER")]
         found = texts.missing(self, entry)
@@ -321,7 +321,7 @@ class Htstep(Benchmark[Entry]):
         return unique(found)
 
     def missing_of(self, metric: str) -> Sequence[Need]:
-        """Return the labels of a split, where they are withheld, and the key of full and partial matches."""
+        """Return the labels of a split if they are withheld, and the key of matches if it is needed and not set."""
         if metric in COUNTS and metric != "videos" and not htstep.annotations_are_here():
             return [Need("release", "htstep/annotations")]
         if metric not in BY_LABELS:
@@ -334,13 +334,13 @@ class Htstep(Benchmark[Entry]):
         return found
 
     def _withholds(self, split: str) -> bool:
-        """Return whether the annotation is here, and has no labels of a split."""
+        """Return whether the annotation is available without labels of a split."""
         return htstep.annotations_are_here() and split not in self.labelled
 
     def unscored(self, entry: Entry, release: str, metric: str) -> Sequence[Need]:
-        """Return why a metric has no value: its split's labels are not here, or none of its videos was predicted.
+        """Return why a metric has no value: the labels of its split are missing, or none of its videos was predicted.
 
-        Of recall nothing is missing: a method need not say times.
+        Recall has no needs, because methods are not required to predict times.
         """
         split = self.split(entry, metric)
         if metric in RECALL:
@@ -351,10 +351,10 @@ class Htstep(Benchmark[Entry]):
             return [Need("config", f"htstep.entries.{entry.id}.splits", split)]
         return [Need("split", split) if self.subset else Need("videos", self.dataset(release))]
 
-    # What tables say
+    # Tables
 
     def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
-        """Return features, the encoder of texts, transcripts and whose narrations are learned."""
+        """Return features, the text encoder, transcripts, and the data set of narrations used in training."""
         shown, parts = dict(super().shown_options(entry, release)), self.parts(entry)
         if keys := [key for part in parts if (key := texts.encoder_of(part))]:
             mine, published = (each["texts"][keys[0]] for each in (self.options, self.defaults))
@@ -366,36 +366,36 @@ class Htstep(Benchmark[Entry]):
         return shown
 
     def line_options(self, line: Line, release: str) -> Mapping[str, Option]:
-        """Return the named options of a line, with an annotation that is made up."""
+        """Return the named options of a line, including a made-up annotation."""
         found = dict(super().line_options(line, release))
         if self._is_made_up(self.entries[line.entry], release):
             found["annotation"] = Option("made up", "released")
         return found
 
     def _is_made_up(self, entry: Entry, release: str) -> bool:
-        """Return whether an entry is counted, scored or trained on annotation that is made up."""
+        """Return whether an entry is counted, scored or trained on a made-up annotation."""
         trained = any(self.trained_on(part) == "htstep" for part in self.parts(entry))
         return (release == "v1" or trained) and self.made_up
 
     def seen(self, entry: Entry) -> tuple[Sees, ...]:
-        """Return what an entry, or what it is made of, may see."""
+        """Return the inputs that an entry, or another entry in its chain, may see."""
         words = {word for part in self.parts(entry) for word in part.sees}
         return tuple(each for each in self.sees if each.word in words)
 
     def blind(self, entry: Entry, metric: str) -> str:
-        """Return what sees no video: uniform cuts on CrossTask, the mean place of train elsewhere."""
+        """Return the blind baseline: uniform cuts on CrossTask, the mean place in train otherwise."""
         if metric in COUNTS:
             return ""
         return "uniform" if metric in CROSSTASK else "place"
 
     def split(self, entry: Entry, metric: str) -> str:
-        """Return the split that a metric is of."""
+        """Return the split of a metric."""
         if metric in COUNTS:
             return str(entry.settings["part"])
         return split_of(metric) or "crosstask"
 
     def counted(self, entry: Entry, release: str) -> Mapping[str, float]:
-        """Return the counts of a split (Table 1); raise UnavailableError where the list of videos is not there."""
+        """Return the counts of a split (Table 1); raise UnavailableError if the list of videos is missing."""
         from stepline.benchmarks.htstep.score import counted
 
         if not self.release_manifest("v1").exists():
@@ -403,16 +403,16 @@ class Htstep(Benchmark[Entry]):
         return counted(entry.settings["part"])
 
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:
-        """Return what must be known of a split whose labels are withheld, or of an annotation that is made up."""
+        """Return a note if the labels of the split are withheld, or the annotation is made up."""
         entry, split = self.entries[line.entry], split_of(metric)
         said = [MADE_UP] if self._is_made_up(entry, release) else []
         if split in self.withheld(entry) and not self.missing(entry, release):
             submission = paths.submissions(self.name, entry.id) / f"{split}.csv"
-            said.append(f"the labels are withheld: {submission} is what {CHALLENGE} takes")
+            said.append(f"the labels are withheld: submit {submission} to {CHALLENGE}")
         return "; ".join(said)
 
     def how_to_fill(self, need: Need) -> str:
-        """Return a command that brings what is missing; the user's own files come by hand."""
+        """Return the command that meets a need. The user supplies their own files."""
         own = {f"htstep/{name}": f"{name}/{file.path}" for name in OWN for file in htstep.FILES[name]}
         name = "htstep/annotations" if need.kind == "labels" else need.what
         if need.kind in ("release", "labels") and name in own:
@@ -420,16 +420,16 @@ class Htstep(Benchmark[Entry]):
             return f'install -D -t "$STEPLINE_MIRROR/htstep/{folder}" {file} && stepline fetch {name}'
         return super().how_to_fill(need)
 
-    # What is computed
+    # Computation
 
     def inputs(self, job: Job) -> "HtstepInputs":
-        """Return what a job reads."""
+        """Return the inputs of a job."""
         from stepline.benchmarks.htstep.inputs import HtstepInputs
 
         return HtstepInputs(self, job)
 
     def examples(self) -> "Sequence[Picture]":
-        """Return the steps of some videos over time."""
+        """Return timelines of the steps of some videos."""
         from stepline.runs.shown import timelines
 
         def annotated(release: str) -> Mapping[str, SimpleNamespace]:
@@ -447,7 +447,7 @@ class Htstep(Benchmark[Entry]):
         return timelines(self, TRACKS, annotated, most=DRAWN)
 
     def in_time(self, inputs: "HtstepInputs", video: str, made: Found | None) -> InTime | None:
-        """Return the truth of a video and what a prediction says of it over time."""
+        """Return the truth of a video over time, with a prediction for it."""
         from stepline.benchmarks.htstep.in_time import in_time
 
         return in_time(inputs, video, made)

@@ -1,4 +1,4 @@
-"""What the configuration of HT-Step cannot be."""
+"""Checks of HT-Step's configuration."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from stepline.benchmarks.htstep.benchmark import Htstep
 
 TRANSFERRED = ("actionformer_t", "umt", "mt_bce")
-"""The kinds whose checkpoints can predict steps of other articles."""
+"""The kinds whose checkpoints can predict the steps of unseen articles."""
 LEVELS = 6
-"""Of ActionFormer's pyramid."""
+"""The number of levels of ActionFormer's pyramid."""
 
 
 def check(benchmark: "Htstep") -> None:
-    """Raise ConfigError where an entry, or a size of a model, is impossible."""
+    """Raise ConfigError if an entry or an option is impossible."""
     for entry in benchmark.entries.values():
         _entry(benchmark, entry)
     for table, line, release in benchmark.lines():
@@ -34,7 +34,7 @@ def check(benchmark: "Htstep") -> None:
         if name not in known:
             raise ConfigError(f"config: htstep.files: {name!r} is not allowed; choose from {', '.join(known)}")
         if not Path(folder).expanduser().is_dir():
-            raise ConfigError(f"config: htstep.files.{name}: {folder!r} is no folder; give one with predictions")
+            raise ConfigError(f"config: htstep.files.{name}: {folder!r} is not a folder; give one with predictions")
     _options(benchmark.options)
     texts.check(benchmark)
     if benchmark.narrated not in benchmark.datasets:
@@ -57,7 +57,7 @@ def _entry(benchmark: "Htstep", entry: Entry) -> None:
 
 
 def _line(benchmark: "Htstep", table: Table, entry: Entry, release: str) -> None:
-    """Raise ConfigError where a table on CrossTask shows what predicts no task, or another what does only that."""
+    """Raise ConfigError if the kind of an entry has no numbers on the release of a table."""
     fitting = [
         name
         for name, kind in benchmark.kinds.items()
@@ -71,7 +71,7 @@ def _line(benchmark: "Htstep", table: Table, entry: Entry, release: str) -> None
 
 
 def _others(benchmark: "Htstep", entry: Entry) -> list[str]:
-    """Return the entries whose checkpoint can predict what an entry does, or be what its training begins with."""
+    """Return the entries whose checkpoint the entry can predict with or start its training from."""
     transferred = entry.kind_name == "transfer"
     return [
         other.id
@@ -94,4 +94,4 @@ def _options(options: Config) -> None:
         )
     match = options["match"]
     if match["full"] == match["partial"]:
-        raise ConfigError(f"config: htstep.match.partial: {match['partial']!r} is what stands for full too")
+        raise ConfigError(f"config: htstep.match.partial: {match['partial']!r} is also the value of full: give another")

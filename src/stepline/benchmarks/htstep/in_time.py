@@ -1,16 +1,16 @@
-"""Grounded steps of HT-Step over time."""
+"""The grounded steps of HT-Step over time."""
 
 from stepline.benchmark.timed import InTime, Timed, judge
 from stepline.benchmarks.htstep.inputs import HtstepInputs
 from stepline.benchmarks.htstep.kinds import Found
 from stepline.benchmarks.htstep.metrics import SPLITS
 
-RANKED = "of each step the segment of the highest score"
-SECONDS = "of each step the second in which it is most likely"
+RANKED = "for each step, the segment with the highest score"
+SECONDS = "for each step, the second in which it is most likely"
 
 
 def in_time(inputs: HtstepInputs, video: str, made: Found | None) -> InTime | None:
-    """Return annotated segments and, of each step, the best predicted one; of methods without segments, its second."""
+    """Return the annotated segments and, for each step, the best predicted segment or, without segments, its second."""
     splits = ["crosstask"] if inputs.release == "crosstask" else ["train", *SPLITS]
     units = [unit for split in splits for unit in inputs.truth(split) if unit.video == video and unit.labelled]
     if not units:

@@ -1,4 +1,4 @@
-"""What methods of HT-Step read: videos with the steps of an article, features, and what is said."""
+"""The inputs of HT-Step's methods: videos with the steps of an article, features and transcripts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ from stepline.runs.inputs import Inputs, Stage
 
 @dataclass(frozen=True, kw_only=True)
 class Narrated:
-    """A video in which something is said, and nothing annotated."""
+    """A video with speech and without annotation."""
 
     video: str
     sentences: Sequence[Sentence]
 
 
 class HtstepInputs(Inputs[Htstep]):
-    """The release as an entry sees it."""
+    """The inputs of one entry."""
 
     def load(self, split: str) -> Iterable[Recording | Narrated]:
-        """Return the annotated videos of a split, of ``crosstask`` and ``coin`` all, and the narrated ones."""
+        """Return the annotated videos of a split, all videos of ``crosstask`` and ``coin``, or the narrated videos."""
         if split == "narrations":
             return self._narrated()
         if split in ("crosstask", "coin"):
@@ -41,7 +41,7 @@ class HtstepInputs(Inputs[Htstep]):
         return htstep.load(split, self.benchmark.match)
 
     def _narrated(self) -> list[Narrated]:
-        """Return the videos in which something is said, without those on which methods are evaluated."""
+        """Return the videos with speech, without the evaluated ones."""
         videos = htstep.split_videos()
         evaluated = {video for split in SPLITS for video in videos[split]}
         return [
@@ -51,10 +51,10 @@ class HtstepInputs(Inputs[Htstep]):
         ]
 
     def missing(self, stage: Stage) -> tuple[Need, ...]:
-        """Return what keeps a stage from computing.
+        """Return the unmet needs of a stage.
 
-        It is what an entry before is missing, what the entry itself is trained on, or videos of all splits that are
-        predicted: those of one split are enough.
+        These are the needs of the next entry in the chain, of the training data, and of the predicted splits. One split
+        with videos is enough.
         """
         before = [Job(release="v1", entry=part) for part in self.benchmark.parts(self.entry)[1:2]]
         found = [need for job in before for need in HtstepInputs(self.benchmark, job).missing("fit")]
@@ -66,14 +66,14 @@ class HtstepInputs(Inputs[Htstep]):
         return unique(found)
 
     def _without(self, splits: Sequence[str]) -> Sequence[Need]:
-        """Return what is missing where none of some splits has a video that can be used."""
+        """Return what is missing if none of the splits has a usable video."""
         if any(map(self.used, splits)):
             return ()
         chosen = [split for split in splits if self.chosen(split)]
         return self.absent(chosen) if chosen else [Need("split", split) for split in splits]
 
     def absent(self, splits: Sequence[str]) -> tuple[Need, ...]:
-        """Return what is missing where no unit of some splits has all that is read: videos, features or transcripts."""
+        """Return what is missing if no unit of the splits has all inputs: videos, features or transcripts."""
         listed, dataset = {unit.video for split in splits for unit in self.chosen(split)}, self._dataset(splits[0])
         if "speech" in self.entry.kind.sees and listed.isdisjoint(self.subtitles):
             return (Need("transcripts", dataset),)
@@ -89,17 +89,17 @@ class HtstepInputs(Inputs[Htstep]):
 
     @property
     def evaluated(self) -> list[Recording]:
-        """The videos of the predicted splits whose features are there, and whose article is known."""
+        """The usable videos of the predicted splits with a known article."""
         return [unit for split in self.predicted for unit in self.used(split) if unit.steps]
 
     def chosen(self, split: str) -> list[Any]:
-        """Return the units of the subset's videos, of train those with segments; of another data set all."""
+        """Return the units of the subset: in train, units with segments; in other data sets, all units."""
         other = split == "coin" or (split == "narrations" and self.benchmark.narrated != "htstep")
         units = list(self.truth(split)) if other else super().chosen(split)
         return [unit for unit in units if split != "train" or unit.labelled]
 
     def used(self, split: str) -> list[Any]:
-        """Return the units of which all that the entry reads is there."""
+        """Return the units for which all inputs of the entry are available."""
         bank = self.bank(split) if self.benchmark.features(self.entry) else None
         said = {*self.subtitles} if "speech" in self.entry.kind.sees else None
         units = [
@@ -112,19 +112,19 @@ class HtstepInputs(Inputs[Htstep]):
         return units
 
     def bank(self, split: str) -> Bank:
-        """Return the features of a split's videos, a row a second from 0 s on.
+        """Return the features of a split's videos, with one row per second from 0 s on.
 
-        Raises ConfigError where rows are of other times, StoreError where they are of parts of videos.
+        Raises ConfigError for another rate, StoreError if the features cover only parts of videos.
         """
         return self._banks[self._dataset(split)]
 
     @property
     def read(self) -> Iterable[Bank]:
-        """The bank of the videos that are predicted."""
+        """The bank of the predicted videos."""
         return [self.bank(self.predicted[0])] if self.benchmark.features(self.entry) else []
 
     def _dataset(self, split: str) -> str:
-        """Return the data set that has the videos of a split."""
+        """Return the data set with the videos of a split."""
         other = {"coin": "coin", "narrations": self.benchmark.narrated}
         return other.get(split, self.benchmark.dataset(self.release))
 
@@ -134,14 +134,14 @@ class HtstepInputs(Inputs[Htstep]):
 
     @cached_property
     def steps(self) -> Mapping[int, Step]:
-        """The steps of the release's taxonomy, of CrossTask its tasks', by id."""
+        """The steps of the release's taxonomy or of CrossTask's tasks, by id."""
         if self.release == "crosstask":
             return htstep_transfer.texts_of("crosstask")
         return htstep.taxonomy()
 
     @cached_property
     def subtitles(self) -> Mapping[str, Sequence[Sentence]]:
-        """What is said in each video that has a transcript: in those that are predicted, or in narrations."""
+        """The transcript of each video that has one: of narrations if the entry is trained, otherwise of HT-Step."""
         name = self.benchmark.narrated if self.entry.trained else "htstep"
         footage = self.benchmark.footage[name]
         if self.options["transcripts"] == "released":
@@ -159,7 +159,7 @@ class HtstepInputs(Inputs[Htstep]):
         }
 
     def begin(self, seed: int) -> Path | None:
-        """Return the checkpoint that a fit begins with: of the same seed, or of the first where there is none of it."""
+        """Return the initial checkpoint of a fit: of the same seed if there is one, otherwise of the first seed."""
         parts = self.benchmark.parts(self.entry)
         if len(parts) == 1:
             return None
@@ -168,7 +168,7 @@ class HtstepInputs(Inputs[Htstep]):
 
 
 class _Banks(dict[str, Bank]):
-    """The banks of an entry's features by data set, opened when they are asked for."""
+    """The banks of an entry's features by data set, opened on first use."""
 
     def __init__(self, inputs: HtstepInputs) -> None:
         super().__init__()
@@ -182,13 +182,13 @@ class _Banks(dict[str, Bank]):
 
 
 def open_bank(footage: Footage, name: str) -> Bank:
-    """Return the bank of features of a data set, a row a second; raise ConfigError or StoreError where it is none."""
+    """Return a data set's bank of features with one row per second; raise ConfigError or StoreError otherwise."""
     from stepline.features.bank import open_named
 
     bank = open_named(footage, name).fill()
     bank.check_whole()
     if bank.hop_s not in (0, 1):
         raise ConfigError(
-            f"features {name!r} have a row each {bank.hop_s:g} s; HT-Step reads one a second: name other features"
+            f"features {name!r} have one row per {bank.hop_s:g} s; HT-Step needs one per second: name other features"
         )
     return bank

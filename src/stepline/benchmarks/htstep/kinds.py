@@ -1,4 +1,4 @@
-"""How predictions of HT-Step are made."""
+"""The kinds of methods of HT-Step, and their predictions."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from stepline.benchmarks.htstep.metrics import COUNTS, CROSSTASK, METRICS, SEEN,
 
 EVALUATED = tuple(SPLITS)
 TEXTS = {"word2vec": (), "mil_nce": (), "mpnet": (), "clip": ()}
-"""Encoders, keys of the configuration's ``texts``."""
+"""Text encoders, keys of ``texts`` in the configuration."""
 INPUTS = dict.fromkeys(
     (
         "headline",
@@ -19,19 +19,18 @@ INPUTS = dict.fromkeys(
     ),
     (),
 )
-"""What of a step its text is made of (Table 3)."""
+"""The parts of a step that form its text (Table 3)."""
 DATA = {"htstep": ("train",), "narrations": ("narrations",), "coin": ("coin",)}
-"""What an entry is trained on."""
+"""The training data of entries, and the inputs that each adds to what an entry sees."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found(Prediction):
-    """What a method says of one video with one seed.
+    """The prediction of a method for one video with one seed.
 
-    steps, segments, scores: of N segments, the best first, the id of the step, [start, end] in seconds, and how certain
-    it is. article: ids of the K steps that were looked for one by one, in their order. times_s: the whole second in
-    which each of them is most likely; ordered_s: the same if all occur, in this order.
-    () where a method does not say it.
+    steps, segments, scores: the step id, [start, end] in seconds and confidence of N segments, best first. article: the
+    ids of the K candidate steps, in order. times_s: the whole second in which each of them is most likely. ordered_s:
+    the same under the constraint that all steps occur in this order. () if a method does not predict it.
     """
 
     steps: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The metrics of article grounding, each of a split, and of CrossTask, in the order of columns."""
+"""The metrics of article grounding, each on one split, and of CrossTask, in the order of columns."""
 
 from stepline.benchmark import Metric
 
@@ -8,11 +8,11 @@ SPLITS = {
     "test_unseen": "test, unseen (S2)",
     "val_unseen": "val, unseen",
 }
-"""Where methods are evaluated, and as tables call it."""
+"""The splits on which methods are evaluated, with their names in tables."""
 SEEN = ("val_seen", "test_seen")
-"""Those whose activities are those of train."""
+"""The splits with the activities of train."""
 THRESHOLDS = ("03", "05", "07")
-"""Of temporal IoU that stand in tables by themselves, as metrics have them."""
+"""The thresholds of temporal IoU with their own columns, as written in the keys of metrics."""
 GROUNDING = {
     f"{split}_{reading}map{at and '_'}{at}": Metric(
         title=f"{split} mAP@{'0.' + at[1] if at else '[0.3-0.7]'}{' per query' if reading else ''}"
@@ -49,10 +49,10 @@ METRICS = GROUNDING | MATCHES | DROPPED | RECALL | CROSSTASK | COUNTS
 
 
 def split_of(metric: str) -> str:
-    """Return the split of a metric: that of its name, "" of CrossTask and of counts."""
+    """Return the split in the name of a metric; "" for CrossTask and for counts."""
     return next((split for split in SPLITS if metric.startswith(f"{split}_")), "")
 
 
 def of_splits(*splits: str) -> tuple[str, ...]:
-    """Return the metrics of some splits."""
+    """Return the metrics of the splits."""
     return tuple(metric for metric in METRICS if split_of(metric) in splits)

@@ -1,4 +1,4 @@
-"""The values of each activity, step and task: article grounding in both readings, by match, and a time per step."""
+"""The values of each activity, step and task: article grounding in both readings and by match, and step recall."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -23,13 +23,13 @@ from stepline.metrics.grounding import (
 from stepline.metrics.step_recall import StepHits, average_recall, random_subsets, step_hits, subset_recall
 
 PLACES = {"03": 0, "05": 2, "07": 4}
-"""Of the thresholds that stand in tables by themselves, among those of the mean."""
+"""The positions of the thresholds with their own columns among the thresholds of the mean."""
 assert tuple(PLACES) == THRESHOLDS
 READINGS: Mapping[str, Reading] = {"": "official", "query_": "per_query"}
 
 
 def values(inputs: HtstepInputs, made: Sequence[Found]) -> Mapping[str, Values]:
-    """Return each metric of one seed's predictions. A video that is not there is left out, and counted."""
+    """Return each metric of one seed's predictions. Unavailable videos are left out and counted."""
     if inputs.release == "crosstask":
         return _crosstask(inputs, made)
     found: dict[str, Values] = {}
@@ -44,7 +44,7 @@ def values(inputs: HtstepInputs, made: Sequence[Found]) -> Mapping[str, Values]:
 
 
 def counted(split: str) -> Mapping[str, float]:
-    """Return the videos of a split, and the segments and activities of its annotation, where that is here."""
+    """Return the number of videos of a split and, if its labels are available, of its segments and activities."""
     about = htstep.statistics(split)
     found = {"videos": float(about.videos)}
     if split in htstep.labelled_splits():
@@ -55,7 +55,7 @@ def counted(split: str) -> Mapping[str, float]:
 def _grounding(
     inputs: HtstepInputs, listed: Sequence[Recording], said: Mapping[str, Found], counts: Mapping[str, int | None]
 ) -> dict[str, Values]:
-    """Return the metrics of a split's videos: average precisions of activities, and hits of steps."""
+    """Return the metrics of a split's videos: the average precision of activities, and the hits of steps."""
     true, predicted = _true(listed), _predicted([said[each.video] for each in listed])
     articles = _articles(inputs.steps)
     found: dict[str, Values] = {}
@@ -76,7 +76,7 @@ def _grounding(
 
 
 def _true(listed: Sequence[Recording]) -> TrueSegments:
-    """Return the true segments of videos. full: None where a segment has no match."""
+    """Return the true segments of videos. full: None if a segment has no match."""
     segments = [(each.video, segment) for each in listed for segment in each.segments]
     matches = [segment.match for _, segment in segments]
     return TrueSegments(
@@ -89,7 +89,7 @@ def _true(listed: Sequence[Recording]) -> TrueSegments:
 
 
 def _matches(true: TrueSegments) -> list[set[bool]]:
-    """Return of each step of a video that is shown whether its segments are full matches: some, or not all, may be."""
+    """Return, for each step that a video shows, the set of whether its segments are full matches."""
     found: dict[tuple[str, int], set[bool]] = {}
     for video, step, full in zip(true.video, true.step, true.full or (), strict=True):
         found.setdefault((video, step), set()).add(full)
@@ -110,7 +110,7 @@ def _articles(steps: Mapping[int, Step]) -> dict[int, tuple[str, str]]:
 
 
 def _average(scores: GroundingScores, counts: Mapping[str, int | None]) -> dict[str, Values]:
-    """Return the average precision of each activity, at single thresholds and over all."""
+    """Return the average precision of each activity, at single thresholds and over all of them."""
     columns = {f"map_{name}": scores.ap[:, place] for name, place in PLACES.items()} | {"map": scores.ap.mean(axis=1)}
     return {
         name: Values(values=100 * column, videos=scores.activities, counts=counts) for name, column in columns.items()
@@ -118,7 +118,7 @@ def _average(scores: GroundingScores, counts: Mapping[str, int | None]) -> dict[
 
 
 def _dropped(scores: GroundingScores, n: int, counts: Mapping[str, int | None]) -> Values:
-    """Return the share of predictions that the released evaluation does not look at."""
+    """Return the share of predictions that the released evaluation ignores, in percent."""
     share = 100 * sum(scores.dropped) / n if n else 0.0
     return Values(values=np.array([share]), videos=["all"], counts=counts, interval=False)
 
@@ -126,7 +126,7 @@ def _dropped(scores: GroundingScores, n: int, counts: Mapping[str, int | None]) 
 def _recall(
     listed: Sequence[Recording], said: Mapping[str, Found], order: str, counts: Mapping[str, int | None]
 ) -> Values:
-    """Return whether the time of each step that is shown lies in one of its segments."""
+    """Return whether the time of each shown step is in one of its segments."""
     videos, found = list[str](), list[float]()
     for each in listed:
         hits = _hits(each, said[each.video], order, "challenge")
@@ -147,7 +147,7 @@ def _hits(each: Recording, said: Found, order: str, rule: Literal["challenge", "
 def _crosstask(inputs: HtstepInputs, made: Sequence[Found]) -> dict[str, Values]:
     """Return recalls over random subsets of CrossTask's videos, and the average precision of each task.
 
-    A subset of which no video is there is left out; where less than two are left, there is no recall.
+    Subsets without an available video are left out; with fewer than two subsets there is no recall.
     """
     listed: Sequence[Recording] = inputs.truth("crosstask")
     said = {(each.article, each.video): each for each in made}

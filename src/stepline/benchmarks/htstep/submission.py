@@ -1,4 +1,4 @@
-"""Submissions to the challenge, which has the labels that are withheld."""
+"""Submissions to the challenge that evaluates with the withheld labels."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,10 +15,10 @@ from stepline.runs.predictions import read_predictions
 
 
 def write_submissions(benchmark: Htstep, job: Job) -> Path:
-    """Write ``<split>.csv`` of each withheld split that a job predicts, by its first seed, and return the folder.
+    """Write ``<split>.csv`` for each withheld split that a job predicts, with its first seed, and return the folder.
 
-    What was written is read again and checked: the videos are the split's, and labels are ids of steps. A split of
-    which no video was predicted has no file.
+    The files are read back and checked: their videos must be in the split, and their labels must be ids of steps. A
+    split without predicted videos has no file.
     """
     made, _ = read_predictions(benchmark.predictions(job), benchmark.prediction, benchmark.spec(job))
     folder = paths.submissions(benchmark.name, job.entry.id)

@@ -1,4 +1,4 @@
-"""Texts of steps and of what is said, and their vectors: which encoders make them, and what these are missing."""
+"""Texts of steps and speech, their encoders, and the missing weights and packages of encoders."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from stepline.features.text import TextEncoder, TextStore
 
 PACKAGES = tuple(Need("package", name) for name in ("torch", "transformers"))
-"""What a sentence encoder takes."""
+"""The packages of a sentence encoder."""
 MOST_SENTENCES = 28
-"""Of a step (App. B)."""
+"""The maximum number of sentences per step (App. B)."""
 
 
 def encoder_of(entry: Entry) -> str:
-    """Return the key of ``texts`` whose encoder an entry's texts have; "" of none."""
+    """Return the key in ``texts`` of an entry's text encoder; "" if it has none."""
     if entry.kind_name == "text":
         return "mpnet" if entry.settings["by"] == "mpnet" else ""
     return str(entry.settings.get("text", ""))
 
 
 def check(benchmark: "Htstep") -> None:
-    """Raise ConfigError where a name at ``texts`` is no encoder's."""
+    """Raise ConfigError if a name in ``texts`` is not an encoder."""
     for key, name in benchmark.options["texts"].items():
         try:
             known = name in MODELS or text_tower(name, benchmark.config) is not None
@@ -43,13 +43,13 @@ def check(benchmark: "Htstep") -> None:
         if not known:
             listed = ", ".join([*MODELS, *towers()])
             raise ConfigError(
-                f"config: htstep.texts.{key}: {name!r} encodes no texts; name one of {listed}, or a network with a "
-                "text tower"
+                f"config: htstep.texts.{key}: {name!r} is not a text encoder; name one of {listed}, or a network "
+                "with a text tower"
             )
 
 
 def missing(benchmark: "Htstep", entry: Entry) -> list[Need]:
-    """Return the weights and packages that the encoder of an entry's texts is missing."""
+    """Return the missing weights and packages of an entry's text encoder."""
     if not (key := encoder_of(entry)):
         return []
     name = benchmark.options["texts"][key]
@@ -64,7 +64,7 @@ def missing(benchmark: "Htstep", entry: Entry) -> list[Need]:
 
 
 def spec(benchmark: "Htstep", key: str) -> Spec:
-    """Return all that decides the vectors of a key of ``texts``."""
+    """Return the spec of the encoder of a key of ``texts``."""
     name = benchmark.options["texts"][key]
     if name in MODELS:
         return sentence_spec(name)
@@ -74,7 +74,7 @@ def spec(benchmark: "Htstep", key: str) -> Spec:
 
 
 def encoder(benchmark: "Htstep", key: str) -> "TextEncoder":
-    """Return the encoder of a key of ``texts``, loaded."""
+    """Return the loaded encoder of a key of ``texts``."""
     name, made_by = benchmark.options["texts"][key], spec(benchmark, key)
     if not isinstance(made_by, TextSpec):
         return SentenceEncoder(name)
@@ -84,17 +84,17 @@ def encoder(benchmark: "Htstep", key: str) -> "TextEncoder":
 
 
 def stored(encoder: "TextEncoder", what: str, texts: Iterable[str]) -> "TextStore":
-    """Return the store of ``what`` once it holds the vectors of these texts; each is encoded once."""
+    """Return the store of ``what``, with the vectors of these texts added; each text is encoded once."""
     from stepline.features.text import kept
 
     return kept("htstep", what, texts, encoder)
 
 
 def whole(step: Step, made_of: str) -> str:
-    """Return the text of a step, "Activity: Headline. Paragraph" as far as it is asked for (App. B).
+    """Return the text of a step: the selected parts of "Activity: Headline. Paragraph" (App. B).
 
-    made_of: a key of ``INPUTS``. A step without a paragraph, of which that alone is asked for, has its headline; what
-    is said in a video is of no activity.
+    made_of: a key of ``INPUTS``. If only the paragraph is selected and a step has none, its headline is used. Speech
+    has no activity.
     """
     parts = made_of.split("_")
     said = [step.headline] if "headline" in parts or not step.paragraph else []
@@ -105,7 +105,7 @@ def whole(step: Step, made_of: str) -> str:
 
 
 def sentences(step: Step, made_of: str) -> list[str]:
-    """Return the sentences of a step, its headline first, at most 28 (App. B): each has a row of its own in MT+BCE."""
+    """Return at most 28 sentences of a step, its headline first (App. B). Each sentence is a row in MT+BCE."""
     parts = made_of.split("_")
     said = [step.headline] if "headline" in parts or not step.paragraph else []
     if "paragraph" in parts:
@@ -115,11 +115,11 @@ def sentences(step: Step, made_of: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, lower-cased; the text itself where it has none."""
+    """Return the words of a text in lower case; the text itself if it has none."""
     return re.findall(r"[\w']+", text.lower()) or [text]
 
 
 def record(benchmark: "Htstep", entry: Entry) -> Mapping[str, Any]:
-    """Return all that decides the vectors of an entry's texts; {} where it reads none."""
+    """Return the spec of an entry's text encoder as a record; {} if it has none."""
     key = encoder_of(entry)
     return spec(benchmark, key).record() if key else {}

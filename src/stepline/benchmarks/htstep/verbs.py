@@ -1,4 +1,4 @@
-"""The verb `htstep`: made-up annotation, submissions to the challenge, and Table 7."""
+"""The verb `htstep`: synthetic annotation, submissions to the challenge, and Table 7."""
 
 import argparse
 from pathlib import Path
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from stepline.benchmarks.htstep.benchmark import Htstep
 
 LABELLED = ("train", "val_seen")
-"""The splits of which the authors release the segments."""
+"""The splits whose segments the authors release."""
 
 
 def add(verbs: "SubParsers") -> None:
@@ -19,19 +19,19 @@ def add(verbs: "SubParsers") -> None:
     verb = verbs.add_parser("htstep", help="write submissions, Table 7, and synthetic annotation of HT-Step")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    action = actions.add_parser("make-annotations", help="annotation and candidates made up, in the form of a mirror")
+    action = actions.add_parser("make-annotations", help="write made-up annotation and candidates into a mirror")
     action.add_argument("folder", metavar="FOLDER", type=Path, help="the mirror, or another folder")
     action.add_argument("--seed", type=int, default=0, help="default: %(default)d")
     action.add_argument(
-        "--withhold", action="store_true", help="segments of train and val_seen alone, as the authors release them"
+        "--withhold", action="store_true", help="write segments only for train and val_seen, like the authors' release"
     )
     action.set_defaults(run=_make)
 
-    action = actions.add_parser("submissions", help="an entry's predictions of withheld splits, as the challenge takes")
+    action = actions.add_parser("submissions", help="write an entry's predictions of withheld splits for the challenge")
     action.add_argument("entry", metavar="ENTRY")
     action.set_defaults(run=_submissions)
 
-    action = actions.add_parser("activities", help="Table 7: the average precision of each activity")
+    action = actions.add_parser("activities", help="write Table 7, the average precision of each activity")
     action.set_defaults(run=_activities)
 
 
@@ -45,7 +45,7 @@ def _make(parsed: argparse.Namespace) -> None:
     )
     for path in (annotations, candidates):
         if path.exists():
-            raise ConfigError(f"{path} is there already: remove it, or name another folder")
+            raise ConfigError(f"{path} exists already: remove it, or name another folder")
     made = make_annotations(parsed.seed, LABELLED if parsed.withhold else htstep.SPLITS)
     write_text(annotations, canonical_json(made) + "\n")
     write_text(candidates, canonical_json(make_candidates(parsed.seed)) + "\n")
@@ -53,7 +53,7 @@ def _make(parsed: argparse.Namespace) -> None:
         paper = PAPER[name]
         print(f"{name}: {value:.6g}{'' if paper is None else f' (paper: {paper:g})'}")
     print(
-        f"{annotations}\n{candidates}\nmade up, of seed {parsed.seed}: set STEPLINE_MIRROR={parsed.folder} to use them"
+        f"{annotations}\n{candidates}\nmade up with seed {parsed.seed}: set STEPLINE_MIRROR={parsed.folder} to use them"
     )
 
 

@@ -1,4 +1,4 @@
-"""OEPP: procedure planning for events that were not trained on (Wu et al., 2024)."""
+"""The OEPP benchmark under one configuration."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 BY_HORIZON = ("3", "6")
 """The tables whose lines differ by the horizon."""
 PAPER_MODEL = "gpt-4o"
-"""The paper's model of Table 7, which its service also names with a date."""
+"""The paper's model in Table 7. The service also has names of it that end in a date."""
 
 
 class Oepp(Benchmark[Entry]):
-    """OEPP under one configuration. A split of the paper, such as ``base``, is a split of entries and predictions."""
+    """OEPP under one configuration. The splits of entries and predictions are those of the paper, such as ``base``."""
 
     about = "open-event procedure planning"
     folder = Path(__file__).parent
     studies = ("oepp",)
     released = oepp.RELEASES
     releases: ClassVar = ["split1"]
-    """The releases to fetch; the other one is rebuilt."""
+    """The releases to fetch; the other release is rebuilt."""
     datasets = oepp.DATASETS
     kinds = KINDS
     splits = tuple(SPLITS)
@@ -58,14 +58,14 @@ class Oepp(Benchmark[Entry]):
         "bound that the paper prints (<0.01) has no marker. Random is an exact expectation: nothing is drawn."
     )
     how_to_read_examples = (
-        "The top row holds the true actions, the rows below plans of the lowest seed; ✓ marks a right step."
+        "The top row shows the true actions, the rows below show plans of the lowest seed; ✓ marks a correct step."
     )
     examples_title = "Plans"
     also_made = ("table9.csv", "table10.csv")
 
     @property
     def rebuild_options(self) -> str:
-        """What stands behind the verb that makes ``rebuilt``."""
+        """The command-line options for rebuilding the release ``rebuilt``."""
         seed = self.options["split_seed"]
         return "" if seed is None else f" --seed {seed}"
 
@@ -77,13 +77,13 @@ class Oepp(Benchmark[Entry]):
         add(verbs)
 
     def check_features(self) -> None:
-        """Raise ConfigError where a name at ``features`` can give no rows, or no vectors of actions."""
+        """Raise ConfigError if a name in ``features`` provides no features of videos or no vectors of actions."""
         for key, named in self.options["features"].items():
             self.footage["openevent"].check(named["video"], f"config: oepp.features.{key}.video")
             check_text(named["text"], f"config: oepp.features.{key}.text")
 
     def check(self) -> None:
-        """Raise ConfigError where PDPP's sizes are impossible."""
+        """Raise ConfigError if PDPP's options are impossible."""
         pdpp = self.options["pdpp"]
         if pdpp["sampling_steps"] > pdpp["diffusion_steps"]:
             raise ConfigError(
@@ -92,11 +92,11 @@ class Oepp(Benchmark[Entry]):
             )
 
     def features(self, entry: Entry) -> Sequence[str]:
-        """Return the name of the backbone or imported bank that the entry's observations are."""
+        """Return the name of the backbone or imported bank with the entry's observations."""
         return [self.options["features"][entry.features]["video"]] if entry.features else []
 
     def missing_besides(self, entry: Entry, release: str) -> Sequence[Need]:
-        """Return the weights of an encoder of actions, or the model and the key of a service, that are missing."""
+        """Return the missing weights of the action encoder, or the missing model and key of a service."""
         if not entry.kind.decoded:
             return missing_text(entry, self.options)
         made = paths.predictions(self.name, release, entry.id, paths.context_label(None))
@@ -104,23 +104,23 @@ class Oepp(Benchmark[Entry]):
 
     @property
     def other_model(self) -> str:
-        """The vision-language model that is asked where it is not the paper's; else ""."""
+        """The configured vision-language model if it is not the paper's, otherwise ""."""
         model: str = self.options["llm"]["model"] or ""
         return "" if re.fullmatch(rf"{PAPER_MODEL}(-\d{{4}}-\d\d-\d\d)?", model) else model
 
     def named(self, line: Line) -> Sequence[Line]:
-        """Return a line; of another vision-language model than the paper's, by its own name too."""
+        """Return a line; with a vision-language model other than the paper's, also the line under its name."""
         other = self.entries[line.entry].kind.decoded and self.other_model
         return (replace(line, method=other), line) if other else (line,)
 
     def missing_line(self, line: Line, release: str) -> tuple[Need, ...]:
-        """Return what a line is missing; where another model is asked, that of the paper is missing it."""
+        """Return the unmet needs of a line. With another model, the line of the paper needs the paper's model."""
         of_paper = line.method not in {each.method for each in self.named(line)[:1]}
         papers = Need("config", "oepp.llm.model", PAPER_MODEL)
         return (papers,) if of_paper else super().missing_line(line, release)
 
     def decides(self, job: Job) -> Mapping[str, Any]:
-        """Return what else decides plans: windows, vectors of actions, the loss, the service, the split."""
+        """Return the options of windows, vectors of actions, the loss, the service and the split, if they apply."""
         entry, options = job.entry, self.options
         read = {"padding": entry.settings.get("horizon"), "rows": entry.features}
         blocks = {
@@ -136,7 +136,7 @@ class Oepp(Benchmark[Entry]):
         }
 
     def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
-        """Return how windows are cut, the loss, features and texts, and the model."""
+        """Return the options of windows, the loss, features, texts and the model."""
         options, shown = self.options, feature_options(entry, self.options)
         if entry.settings.get("horizon"):
             shown["padding"] = Option(options["windows"]["padding"], "repeat_first")
@@ -152,7 +152,7 @@ class Oepp(Benchmark[Entry]):
         return shown | (self.changed("loss") if entry.trained else {})
 
     def blind(self, entry: Entry, metric: str) -> str:
-        """Return Random of the same horizon; none of the release's counts."""
+        """Return Random with the same horizon, or "" for counts of the release."""
         horizon = entry.settings.get("horizon")
         random = (each for each in self.entries.values() if each.kind_name == "random")
         alike = (each.id for each in random if each.settings.get("horizon") == horizon)
@@ -163,21 +163,21 @@ class Oepp(Benchmark[Entry]):
         return counted(release, entry.settings["part"])
 
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:
-        """Return what videos ``rebuilt`` is made without."""
+        """Return a note on the videos that are missing in ``rebuilt``."""
         return oepp.without() if release == REBUILT else ""
 
     def split(self, entry: Entry, metric: str) -> str:
-        """Return the part of the split that a metric is of."""
+        """Return the part of the split that a metric is computed on."""
         return SPLITS.get(metric.partition("_")[0], "all")
 
     def how_to_fill(self, need: Need) -> str:
-        """Return a command that brings what is missing; published features come by their own names."""
+        """Return the command that meets a need. Published features are imported under their own names."""
         if need.kind == "features":
             return f"stepline oepp import FOLDER --name {need.what.partition('/')[0]}"
         return super().how_to_fill(need)
 
     def inputs(self, job: Job) -> "OeppInputs":
-        """Return what a job reads."""
+        """Return the inputs of a job."""
         from stepline.benchmarks.oepp.inputs import OeppInputs
 
         return OeppInputs(self, job)
@@ -189,7 +189,7 @@ class Oepp(Benchmark[Entry]):
         return values(inputs, made)
 
     def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure]":
-        """Return success rates of base and novel, in Table 6 the accuracy, over horizons or a line per method."""
+        """Return figures of the success rate on base and novel, or of the accuracy for Table 6."""
         from stepline.report.figure_plans import horizons
         from stepline.report.figure_scores import scores
 

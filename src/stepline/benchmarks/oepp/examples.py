@@ -1,4 +1,4 @@
-"""Plans of some windows beside the true ones."""
+"""Predicted plans of some windows next to the true plans."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ TEST: tuple[oepp.Part, ...] = ("base", "novel")
 
 
 def pictures(benchmark: Benchmark[Entry]) -> Iterator[Picture]:
-    """Yield a picture of each test split of each release: true plans, and below them those of the lowest seed."""
+    """Yield a picture for each test split of each release: true plans above the plans of the lowest seed."""
     model = benchmark.options["llm"]["model"]
     for release in filter(oepp.is_here, benchmark.options["releases"]):
         found = lowest_seed(benchmark, release, PLANNERS)
@@ -38,7 +38,7 @@ def pictures(benchmark: Benchmark[Entry]) -> Iterator[Picture]:
 def _shown(
     release: str, split: oepp.Part, made: dict[str, dict[tuple[str, int], tuple[int, ...]]]
 ) -> list[PlannedWindow]:
-    """Return the first planned windows of as many events that are not padded."""
+    """Return the first planned windows that are not padded, one per event."""
     pool = oepp.pool(release, split)
     found: dict[str, PlannedWindow] = {}
     for video in oepp.load(release, split):

@@ -1,4 +1,4 @@
-"""What stands for the paper's features: rows of videos, and vectors of actions, released, of a file or an encoder's."""
+"""Features of videos, and vectors of actions: released ones, from a file, or from an encoder."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from stepline.benchmarks.oepp.inputs import OeppInputs
 
 RELEASED: dict[str, oepp.Features] = {"videoclip": "videoclip", "mil-nce": "s3d"}
-"""Whose released vectors stand for the text of each of the configuration's features."""
+"""The released text vectors for each key of ``features`` in the configuration."""
 ALIKE = {
     "videoclip": ("videoclip-oepp", "videoclip-oepp-as-released", "videoclip-released"),
     "mil-nce": ("s3d-oepp", "s3d-oepp-as-released", "s3d-p3iv"),
 }
-"""Features whose numbers may be compared with the paper's: presets of its recipe, and its own files by these names."""
+"""Features with numbers comparable to the paper's: presets of its recipe, and its files imported under these names."""
 
 
 def check_text(name: str, where: str) -> None:
-    """Raise ConfigError where the name at the key ``where`` can give no vectors of actions."""
+    """Raise ConfigError if the name at the key ``where`` provides no vectors of actions."""
     known = ("released", *towers(), *MODELS)
     if "/" in name:
         _check_file(Path(name).expanduser(), where)
@@ -39,7 +39,7 @@ def check_text(name: str, where: str) -> None:
 
 def _check_file(file: Path, where: str) -> None:
     if not file.is_file():
-        raise ConfigError(f"{where}: '{file}' is not there; give a JSON file")
+        raise ConfigError(f"{where}: '{file}' does not exist; give a JSON file")
     try:
         vectors = oepp.read_vectors(file)
     except (ReleaseError, StoreError):
@@ -53,7 +53,7 @@ def _check_file(file: Path, where: str) -> None:
 
 
 def missing_text(entry: Entry, options: Config) -> list[Need]:
-    """Return the weights that the encoder of an entry's actions is missing. options: OEPP's."""
+    """Return the missing weights of the encoder of an entry's actions. options: OEPP's."""
     name = _text(entry, options)
     if name in MODELS:
         return [] if model_files(name) else [Need("weights", name)]
@@ -61,7 +61,7 @@ def missing_text(entry: Entry, options: Config) -> list[Need]:
 
 
 def text_record(entry: Entry, options: Config, config: Config) -> Any:
-    """Return all that decides the vectors of an entry's actions; "" where it reads none."""
+    """Return the cache key of the vectors of an entry's actions; "" if it reads none."""
     name = _text(entry, options)
     if name == "released":
         return f"released {RELEASED[entry.features]}"
@@ -71,7 +71,7 @@ def text_record(entry: Entry, options: Config, config: Config) -> Any:
 
 
 def feature_options(entry: Entry, options: Config) -> dict[str, Option]:
-    """Return the options of an entry's features, none where it has none."""
+    """Return the options of an entry's features; {} if it has no features."""
     if not entry.features:
         return {}
     name, alike = options["features"][entry.features]["video"], ALIKE[entry.features]
@@ -83,9 +83,9 @@ def feature_options(entry: Entry, options: Config) -> dict[str, Option]:
 
 
 def vectors(inputs: "OeppInputs", split: str) -> "NDArray[np.float32]":
-    """Return the (N, D) vectors of the actions in a split's pool, as they are: released ones are not unit vectors.
+    """Return the (N, D) vectors of the actions in a split's pool, not normalised.
 
-    Raises ConfigError where a file of vectors has none of an action, or holds vectors of different lengths.
+    Raises ConfigError if a file of vectors has no vector of an action.
     """
     import numpy as np
 

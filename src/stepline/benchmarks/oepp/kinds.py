@@ -1,4 +1,4 @@
-"""How plans are made."""
+"""The kinds of methods of OEPP, and their predictions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from stepline.benchmarks.oepp.metrics import COUNTED, SPLITS
 from stepline.datasets import oepp
 
 HORIZON, ANY = {"horizon": int}, {"horizon": (int, None)}
-"""T, the number of actions of a plan; without it, that of each video."""
+"""T, the number of actions in a plan; by default, the number of actions in each video."""
 ALL = tuple(SPLITS)
 SEEING = ("observations", "action_pool")
 TRAINED: dict[str, Any] = {
@@ -23,8 +23,8 @@ TRAINED: dict[str, Any] = {
 class Plan(Prediction):
     """The plan of one window with one seed.
 
-    index: the place of the window's first action in its video. plan: places in the pool of its split, or NO_ACTION and
-    GUESS of `stepline.metrics.plans`.
+    index: the index of the window's first action in its video. plan: indices into the pool of its split, or NO_ACTION
+    and GUESS of `stepline.metrics.plans`.
     """
 
     index: int
@@ -88,4 +88,4 @@ KINDS = {
         environment="vision",
     ),
 }
-"""A language model is not asked about val: its service is paid for."""
+"""The methods by kind. A language model does not plan val, because its service costs money."""

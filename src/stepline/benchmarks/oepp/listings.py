@@ -1,4 +1,4 @@
-"""Tables 9 and 10, which list events and actions: what the release says beside what the paper prints."""
+"""Tables 9 and 10, which list events and actions: the release compared with the paper."""
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +13,10 @@ FOLDER = Path("results", "oepp")
 
 
 def write_listings() -> None:
-    """Write ``results/oepp/table9.csv``, the events by cluster, and ``table10.csv``, the actions with other words.
+    """Write ``results/oepp/table9.csv``, the events by cluster, and ``table10.csv``, the renamed actions.
 
-    ``status`` is ``exact`` where the paper prints the same, blanks apart, ``differs`` where it prints another, ``ours``
-    where it has no such line, ``absent`` where the release has none. Raises ReleaseError as ``oepp.load`` does.
+    ``status`` is ``exact`` if the line equals the paper's except for spaces, ``differs`` if it does not, ``ours`` if
+    the paper has no such line, and ``absent`` if the release has none. Raises ReleaseError as ``oepp.load`` does.
     """
     events = [
         {"cluster": str(each.cluster), "event": each.event, "domain": each.domain, "part": each.part}

@@ -1,4 +1,4 @@
-"""The metrics of OEPP: of plans by split, and what is counted of a release."""
+"""The metrics of OEPP: metrics of plans by split, and counts of a release."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from stepline.datasets import oepp
 from stepline.needs import Need
 
 SPLITS = {"val": "val", "base": "test base", "novel": "test novel"}
-"""Where plans are evaluated, and as tables call it."""
+"""The splits on which plans are evaluated, with their names in tables."""
 COUNTED = ("events", "actions", "videos", "segments")
 METRICS = {
     f"{split}_{name}": Metric(title=f"{split.capitalize()} {title}", options=("miou",) if name == "miou" else ())

@@ -1,4 +1,4 @@
-"""Pictures of what a window starts and ends with, for a language model that sees (paper, Sec. 7.2.4)."""
+"""Pictures of the start and end of a window for a vision-language model (Sec. 7.2.4)."""
 
 import io
 from collections.abc import Iterable
@@ -12,28 +12,28 @@ from stepline.media.read import pyav, with_timeline
 from stepline.media.timeline import Timeline, absent_s
 
 SIDE = 512
-"""Longest side in pixels. A smaller picture keeps its size."""
+"""The maximum length of the longest side in pixels. Smaller pictures keep their size."""
 QUALITY = 90
-"""Of the JPEGs; the paper does not say."""
+"""The quality of the JPEGs, which the paper does not state."""
 
 
 def observed_s(window: Window, images: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the whole seconds of the start's and of the end's pictures, ascending.
+    """Return the whole seconds of the pictures of the start and of the end, ascending.
 
-    As in the curation (``dataset.py``): the start's second and the two behind it, the end's and the two before it,
-    fractions cut off. Of fewer ``images`` than 3, which the paper does not describe, the start's are the first and the
-    end's are the last. A second may lie outside the video.
+    As in the curation (``dataset.py``), these are the second of the start with the two after it, and the second of the
+    end with the two before it, rounded down. With fewer ``images``, which the paper does not describe, the first
+    seconds of the start and the last seconds of the end are used. A second can be outside the video.
     """
     start_s, end_s = int(window.start.start_s), int(window.end.end_s)
     return tuple(range(start_s, start_s + images)), tuple(range(end_s - images + 1, end_s + 1))
 
 
 def pictures(video: Path, times_s: Iterable[int]) -> tuple[dict[int, bytes], float]:
-    """Return a JPEG of the frame that is shown at each time; of the nearest frame where the video shows none then.
+    """Return a JPEG of the frame at each time, or of the nearest frame if the video shows none then.
 
-    times_s: in seconds. The file is decoded once. Pictures are upright and at most 512 pixels long and wide. The second
-    value is how many seconds are absent of a damaged video. Raises MediaError, which names the file, where it cannot be
-    read.
+    times_s: in seconds. The file is decoded once. Pictures are upright and at most 512 pixels wide and high. The second
+    value is the duration of the lost parts of a damaged video, in seconds. Raises MediaError with the file name if the
+    file cannot be read.
     """
     times = sorted(set(times_s))
 

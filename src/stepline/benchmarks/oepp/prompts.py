@@ -1,8 +1,8 @@
-"""The prompt of Table 7 and what its answers mean (paper, Sec. 7.2.4).
+"""The prompt of Table 7, and the parser of answers (Sec. 7.2.4).
 
-The paper's texts, word for word. It does not print how the pool is written: here as a JSON list, so that every name
-stands as it is, blanks included. Where it has ``[images encoded with base64].`` the pictures stand, without a full
-stop. Its answer of an assistant has no pictures and is not sent.
+The texts are the paper's, word for word. It does not show the format of the pool; here it is a JSON list, which keeps
+every name unchanged, including spaces. The pictures replace ``[images encoded with base64].``, including the full stop.
+The paper's example of an assistant's answer has no pictures and is not sent.
 """
 
 import base64
@@ -28,15 +28,15 @@ USER = (
 )
 END = "The end images:"
 NUMBER = re.compile(r"(?<!\S)[*_#\"'`(\[]*([0-9]{1,3})[.):](?![0-9])")
-"""What an action of an answer begins with: ``1.``, ``1)``, ``(1)``, ``**1.``, ``1:``."""
+"""The number before an action in an answer: ``1.``, ``1)``, ``(1)``, ``**1.``, ``1:``."""
 AROUND = " *_\"'`“”‘’.,;:-()[]"
-"""What may stand around a name in an answer; no name of a pool begins or ends so, but for blanks."""
+"""Characters stripped from names in an answer. Except for spaces, no name of a pool begins or ends with them."""
 
 
 def conversation(pool: Sequence[str], n_actions: int, start: Sequence[bytes], end: Sequence[bytes]) -> Conversation:
-    """Return the messages that ask for a plan of ``n_actions``.
+    """Return the messages that request a plan of ``n_actions``.
 
-    pool: the actions to choose from. start, end: JPEGs of the start and of the end, in the order of time.
+    pool: the actions to choose from. start, end: JPEGs of the start and of the end, in temporal order.
     """
     user = [_text(USER.format(n_actions=n_actions)), *map(_image, start), _text(END), *map(_image, end)]
     system = SYSTEM.format(pool=json.dumps(list(pool), ensure_ascii=False))
@@ -44,12 +44,12 @@ def conversation(pool: Sequence[str], n_actions: int, start: Sequence[bytes], en
 
 
 def read_plan(answer: str, pool: Sequence[str], n_actions: int) -> tuple[int, ...]:
-    """Return ``n_actions`` indices into ``pool``: what an answer numbers 1, 2, 3 and so on, on lines or in one line.
+    """Return ``n_actions`` indices into ``pool``, from the numbered list in an answer, on separate lines or in one.
 
-    Of several such lists the last counts, as a model may think aloud; so does what stands behind ``</think>`` alone.
-    A name is matched without regard to case, repeated blanks and what stands around it, as quotes or a full stop; of
-    names that are equal then, the lower index counts. NO_ACTION stands for what is no name of the pool and for what is
-    lacking; what is more is left out.
+    If the answer contains ``</think>``, only the text after it counts. Of several lists, the last one counts, because a
+    model may reason first. Names are compared ignoring case, repeated spaces, and surrounding characters such as quotes
+    or a full stop. If several names then match, the lower index counts. NO_ACTION replaces unknown names and missing
+    actions; surplus actions are dropped.
     """
     indices: dict[str, int] = {}
     for index, action in enumerate(pool):
@@ -59,7 +59,7 @@ def read_plan(answer: str, pool: Sequence[str], n_actions: int) -> tuple[int, ..
 
 
 def _listed(text: str) -> list[str]:
-    """Return what stands behind each number of the last list, up to the next number or the line's end."""
+    """Return the text after each number of the last list, up to the next number or the end of the line."""
     starts: list[re.Match[str]] = []
     for found in NUMBER.finditer(text):
         if int(found[1]) == 1:

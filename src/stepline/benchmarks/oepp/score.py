@@ -13,11 +13,11 @@ from stepline.benchmarks.oepp.kinds import Plan
 from stepline.metrics.plans import window_scores
 
 BATCH = 32
-"""Windows whose actions are one set in PDPP's mIoU of batches."""
+"""The number of windows whose actions form one set in PDPP's mIoU over batches."""
 
 
 def values(inputs: OeppInputs, made: Sequence[Plan]) -> Mapping[str, Values]:
-    """Return ``<split>_sr``, ``_acc`` and ``_miou`` of one seed's plans. In Acc a window weighs as its steps do."""
+    """Return ``<split>_sr``, ``_acc`` and ``_miou`` of one seed's plans. Acc weights windows by number of steps."""
     batched = inputs.options["metrics"]["miou"] == "batch"
     found = {}
     for split in inputs.entry.splits:
@@ -39,7 +39,7 @@ def values(inputs: OeppInputs, made: Sequence[Plan]) -> Mapping[str, Values]:
 def _by_window(
     plans: Sequence[tuple[int, ...]], true: Sequence[tuple[int, ...]], pool: int, *, batched: bool
 ) -> dict[str, NDArray[Any]]:
-    """Return each metric of each window in percent; of batches' mIoU, that of its batch."""
+    """Return each metric of each window in percent; if ``batched``, mIoU is the value of the window's batch."""
     found = {metric: np.empty(len(plans)) for metric in ("sr", "acc", "miou")}
     for length in {*map(len, true)}:
         places = [place for place, each in enumerate(true) if len(each) == length]

@@ -1,4 +1,4 @@
-"""The verb `oepp`: OpenEvent made anew of COIN and CrossTask, its first stage, its lists, and published features."""
+"""The verb `oepp`: OpenEvent rebuilt from COIN and CrossTask, its first stage, its lists, and published features."""
 
 import argparse
 from dataclasses import astuple, fields
@@ -20,23 +20,23 @@ def add(verbs: "SubParsers") -> None:
     verb = verbs.add_parser("oepp", help="rebuild and list OpenEvent, and import its published features")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    action = actions.add_parser("rebuild", help="the released files, from the annotation of their sources")
-    action.add_argument("--seed", type=int, help="of a split of one's own; default: the released split")
+    action = actions.add_parser("rebuild", help="rebuild the released files from the annotation of their sources")
+    action.add_argument("--seed", type=int, help="the seed of a new split; default: the released split")
     action.set_defaults(run=_rebuild)
 
-    action = actions.add_parser("list", help="events by cluster, and the actions that OpenEvent words otherwise")
+    action = actions.add_parser("list", help="list the events by cluster, and the actions that OpenEvent renames")
     action.set_defaults(run=_list)
 
-    action = actions.add_parser("import", help="a bank from the files of OEPP's authors, or of P3IV's")
+    action = actions.add_parser("import", help="import a bank from the files of OEPP's or P3IV's authors")
     action.add_argument(
-        "folder", metavar="FOLDER", type=Path, help="with a .npy file per video, as they are named there"
+        "folder", metavar="FOLDER", type=Path, help="the folder, with one .npy file per video under its original name"
     )
-    action.add_argument("--name", required=True, help="of the bank, such as videoclip-released or s3d-p3iv")
+    action.add_argument("--name", required=True, help="the name of the bank, such as videoclip-released or s3d-p3iv")
     action.set_defaults(run=_import)
 
-    action = actions.add_parser("cluster", help="the events whose texts are alike, before people judged them")
-    action.add_argument("--encoder", required=True, help="of sentences, such as minilm")
-    action.add_argument("--threshold", type=float, default=THRESHOLD, help="default: %(default)g")
+    action = actions.add_parser("cluster", help="cluster candidate events by text, the stage before manual review")
+    action.add_argument("--encoder", required=True, help="the sentence encoder, such as minilm")
+    action.add_argument("--threshold", type=float, default=THRESHOLD, help="the minimum cosine; default: %(default)g")
     action.set_defaults(run=_cluster)
 
 
@@ -54,9 +54,9 @@ def _rebuild(parsed: argparse.Namespace) -> None:
     sources = openevent.source_steps(annotated, crosstask)
     parts = openevent.rebuild(released, events, sources, seed=parsed.seed)
     lines = openevent.compare(released, events, sources)
-    absent = "" if crosstask else "CrossTask's release is not here: run `stepline fetch oepp/crosstask`"
+    absent = "" if crosstask else "CrossTask's release is missing: run `stepline fetch oepp/crosstask`"
     made, wanted = sum(line.rebuilt for line in lines), sum(line.in_release for line in lines)
-    without = f"made without {wanted - made} of {wanted} videos" if made < wanted else ""
+    without = f"rebuilt without {wanted - made} of {wanted} videos" if made < wanted else ""
     oepp.write_rebuilt(parts, seed=parsed.seed, without="; ".join(filter(None, [without, absent])))
 
     path = RESULTS / "rebuilt.csv"
@@ -84,7 +84,7 @@ def _import(parsed: argparse.Namespace) -> None:
     videos = [video for part in oepp.PARTS for video in oepp.load("split1", part)]
     folder = Folder(parsed.folder, ids={name: video.id for video in videos for name in oepp.file_names(video)})
     bank = import_folder(folder, parsed.name, "openevent", 1.0)
-    print(f"{bank}: {len(folder)} of {len(videos)} videos; {folder.skipped} files of other names left out")
+    print(f"{bank}: {len(folder)} of {len(videos)} videos; {folder.skipped} files with other names left out")
 
 
 def _cluster(parsed: argparse.Namespace) -> None:
@@ -129,7 +129,7 @@ def _cluster(parsed: argparse.Namespace) -> None:
 
 
 def _crosstask() -> "CrossTask | None":
-    """Return CrossTask's release, or None where it is not fetched."""
+    """Return CrossTask's release, or None if it is not fetched."""
     from stepline.datasets import crosstask, oepp
 
     if not oepp.is_here("crosstask"):

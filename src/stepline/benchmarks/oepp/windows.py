@@ -1,4 +1,4 @@
-"""A video's steps -> windows of actions to plan, and the rows of features that show their start and goal."""
+"""Windows of actions to plan, from the steps of a video, and the rows of features at their start and goal."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,18 +8,19 @@ from typing import Literal
 from stepline.datasets.oepp import EventVideo, Step
 
 ROWS = 3
-"""Of an observation, one a second."""
+"""The number of rows in an observation, one per second."""
 NO_ROW = -1
-"""Stands for a vector of zeros."""
+"""The index that represents a vector of zeros."""
 Padding = Literal["repeat_first", "drop"]
 Rule = Literal["released", "within"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Consecutive actions of a video. start, end: the steps that are seen; padded: the first action is repeated.
+    """Consecutive actions of a video.
 
-    index: the place of its first action in the video.
+    index: of the first action in the video. start, end: the observed steps. padded: whether the first action is
+    repeated.
     """
 
     video: str
@@ -31,10 +32,10 @@ class Window:
 
 
 def windows(videos: Sequence[EventVideo], horizon: int | None, padding: Padding) -> list[Window]:
-    """Return the windows of ``horizon`` actions at stride 1, video by video; of None, each video's as one window.
+    """Return the windows of ``horizon`` actions at stride 1, video by video; with None, one window per whole video.
 
-    A video with fewer actions has one window with its first action repeated in front (``repeat_first``, as released),
-    or none (``drop``).
+    A video with fewer actions has one window with its first action repeated in front (``repeat_first``, as in the
+    released code), or none (``drop``).
     """
     return [window for video in videos for window in _windows(video, horizon, padding)]
 
@@ -58,13 +59,14 @@ def _windows(video: EventVideo, horizon: int | None, padding: Padding) -> Iterat
 
 
 def observation_rows(start: Step, end: Step, n_rows: int, rule: Rule) -> tuple[int, ...]:
-    """Return the three rows of the start and the three of the goal, of ``n_rows`` features, one a second.
+    """Return the three rows of the start and the three rows of the goal, among ``n_rows`` rows, one per second.
 
-    ``released``: from the second in which ``start`` begins; up to the one in which ``end`` ends, at most the last row.
-    They may lie outside of the steps, and a row outside of the features is -1, a vector of zeros.
-    ``within``: the first rows of ``start`` and the last of ``end``. A step has the rows of the seconds that it touches,
-    at least one; where these are fewer than three, its edge is repeated. Raises ValueError where a step begins after
-    the features' last row, so that none shows it.
+    ``released``: the rows from the second in which ``start`` begins, and the rows up to the second in which ``end``
+    ends or up to the last row. They can be outside the steps; -1 represents a row outside the features, a vector of
+    zeros.
+    ``within``: the first rows of ``start`` and the last rows of ``end``. A step has the rows of the seconds that it
+    touches, at least one; with fewer than three, the last row of ``start`` or the first row of ``end`` is repeated.
+    Raises ValueError if a step begins after the last row.
     """
     if rule == "released":
         first, last = int(start.start_s), min(int(end.end_s), n_rows - 1)

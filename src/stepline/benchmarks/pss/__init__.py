@@ -1,1 +1,1 @@
-"""PSS: ordered segmentation and summarisation of instructional videos (Batra et al., 2022)."""
+"""PSS: ordered segmentation and summarisation of instructional videos (Batra et al. 2022)."""

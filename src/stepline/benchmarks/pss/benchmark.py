@@ -1,4 +1,4 @@
-"""PSS: ordered segmentation and summarisation of YouCook2 and Tasty (Batra et al., 2022)."""
+"""PSS: ordered segmentation and summarisation of YouCook2 and Tasty (Batra et al. 2022)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,16 +30,18 @@ if TYPE_CHECKING:
     from stepline.report import Picture
 
 TRACKS = {"uniform-segments": "8 or 10 parts", "pdvc-s3d": "PDVC, S3D", "softsoda-s3d": "SoftSODA, S3D"}
-"""The entries whose segments are drawn over time."""
+"""The entries with segments drawn over time, and their labels."""
 FIRST_KERNEL, KERNEL_STEP = 3, 8
-"""Rows of ProcNet's shortest anchor, and how much longer the next one is."""
+"""Length of ProcNet's shortest anchor, in rows, and the increment from one anchor to the next."""
 
 
 class Pss(Benchmark[Entry]):
-    """PSS under one configuration. A data set stands in paths where others have a release."""
+    """PSS under one configuration. Its data sets take the place of releases, also in paths."""
 
     about = "ordered segmentation and summarisation"
-    how_to_read_examples = "The top strip holds the annotated segments, those below predictions of the lowest seed."
+    how_to_read_examples = (
+        "The top strip shows the annotated segments, the strips below it the predictions of the lowest seed."
+    )
     folder = Path(__file__).parent
     studies = ("pss",)
     released = pss.RELEASES
@@ -60,7 +62,7 @@ class Pss(Benchmark[Entry]):
     also_made = ("worked_examples.html",)
 
     def check(self) -> None:
-        """Raise ConfigError where ProcNet's sizes are impossible."""
+        """Raise ConfigError if ProcNet's sizes are impossible."""
         options = self.options["procnet"]
         longest = FIRST_KERNEL + KERNEL_STEP * (options["anchors"] - 1)
         if longest > options["length"]:
@@ -70,12 +72,12 @@ class Pss(Benchmark[Entry]):
             )
 
     def reads(self, job: Job) -> Sequence[str]:
-        """Return the releases that are read: the training videos of Tasty are one of their own."""
+        """Return the releases that a job reads: the training videos of Tasty are a separate release."""
         train = [pss.SPLIT_FILES[job.release]["train"][0]] if "train" in job.entry.sees else []
         return list(dict.fromkeys([job.release, *train]))
 
     def decides(self, job: Job) -> Mapping[str, Any]:
-        """Return what else decides predictions: splits, options and the length to which features are resized."""
+        """Return further fields of a job's spec: splits, options and the length to which features are resized."""
         resized = job.entry.features and job.entry.kind_name != "procnet"
         shown = {**self.shown_options(job.entry, job.release)}
         shown |= self.changed(job.entry.kind.options) if job.entry.trained else {}
@@ -86,7 +88,7 @@ class Pss(Benchmark[Entry]):
         }
 
     def shown_options(self, entry: Entry, release: str) -> Mapping[str, Option]:
-        """Return features and vocabulary; of uniform parts, what is divided."""
+        """Return the features, their length and the vocabulary; for uniform parts, the divided duration."""
         if not entry.features:
             uniform = entry.settings.get("proposals", "uniform") == "uniform"
             return {"duration": Option(self.options["duration"], "ceil_seconds")} if uniform else {}
@@ -98,12 +100,12 @@ class Pss(Benchmark[Entry]):
         )
 
     def blind(self, entry: Entry, metric: str) -> str:
-        """Return equal parts where segments are scored, the most frequent sentence where sentences are."""
+        """Return equal parts for metrics of segments, the most frequent sentence for metrics of sentences."""
         given = entry.settings.get("proposals") == "ground_truth"
         return "uniform-segments" if metric in SEGMENTS else "frequent-given" if given else "frequent-uniform"
 
     def missing_of(self, metric: str) -> Sequence[Need]:
-        """Return what METEOR is missing: that it is wanted, Java, or the package that holds its program."""
+        """Return the unmet needs of METEOR: the option that enables it, Java, or the package with its program."""
         if metric not in METEOR:
             return ()
         if not self.options["metrics"]["meteor"]:
@@ -111,29 +113,29 @@ class Pss(Benchmark[Entry]):
         return absent(Need("java"), Need("package", "pycocoevalcap"))
 
     def how_to_fill(self, need: Need) -> str:
-        """Return a command that brings what is missing; Tasty's videos have no addresses."""
+        """Return the command that meets a need; Tasty's videos have no addresses to download from."""
         tasty = need == Need("videos", "tasty")
         return 'install -D -t "$STEPLINE_MIRROR/tasty/videos" VIDEOS/*.mp4' if tasty else super().how_to_fill(need)
 
     def note(self, table: Table, line: Line, release: str, metric: str) -> str:
-        """Return what must be known of the released vocabulary."""
+        """Return a note on the released vocabulary for captions learned with it."""
         seen = self.entries[line.entry].trained and metric not in SEGMENTS and self.options["vocabulary"] == "released"
         return "the released vocabulary was counted on validation and test videos too" if seen else ""
 
     def inputs(self, job: Job) -> "PssInputs":
-        """Return what a job reads."""
+        """Return the inputs of a job."""
         from stepline.benchmarks.pss.inputs import PssInputs
 
         return PssInputs(self, job)
 
     def select(self, inputs: "PssInputs", made: Sequence[Segmentation]) -> tuple[Sequence[Segmentation], str]:
-        """Return the predictions, and of how many videos nothing was predicted."""
+        """Return the predictions, and the number of videos without any, as text."""
         silent = sum(not each.segments for each in made)
         missing = self.options["metrics"]["missing"]
         return made, f"nothing predicted for {silent} of {len(made)} videos and seeds: {missing}" if silent else ""
 
     def in_time(self, inputs: "PssInputs", video: str, made: Segmentation | None) -> InTime | None:
-        """Return the truth of a video and what a prediction says of it over time."""
+        """Return the ground truth and a prediction of a video over time."""
         from stepline.benchmarks.pss.in_time import in_time
 
         return in_time(inputs, video, made)
@@ -145,13 +147,13 @@ class Pss(Benchmark[Entry]):
         return values(inputs, made)
 
     def examples(self) -> "Sequence[Picture]":
-        """Return segments of some test videos over time."""
+        """Return figures of segments over time for some test videos."""
         from stepline.runs.shown import timelines
 
         return timelines(self, TRACKS, lambda release: pss.load(release, "test"))
 
     def write_examples(self) -> None:
-        """Write the paper's examples by hand, ``results/pss/worked_examples.html``."""
+        """Write the paper's worked examples, ``results/pss/worked_examples.html``."""
         from stepline.benchmarks.pss.worked import write_worked_examples
 
         write_worked_examples(Path("results", self.name, "worked_examples.html"))

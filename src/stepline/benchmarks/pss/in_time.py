@@ -1,4 +1,4 @@
-"""Segments of PSS over time."""
+"""A video's annotated and predicted segments over time."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from stepline.benchmarks.pss.kinds import Segmentation
 
 
 def in_time(inputs: PssInputs, video: str, made: Segmentation | None) -> InTime | None:
-    """Return annotated and predicted segments; a sentence is shown, and plays no part in what is an error."""
+    """Return the annotated and predicted segments; sentences are shown but do not affect the verdicts."""
     for split in ("test", "val", "train"):
         for true in inputs.truth(split):
             if true.video == video:

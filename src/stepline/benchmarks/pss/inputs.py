@@ -1,4 +1,4 @@
-"""What methods of PSS read: one data set's annotation and the features of an entry."""
+"""Inputs of PSS methods: one data set's annotation and the features of an entry."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -11,7 +11,7 @@ from stepline.runs.inputs import Inputs
 
 
 class PssInputs(Inputs[Pss]):
-    """One data set as an entry sees it."""
+    """The inputs of an entry on one data set."""
 
     def load(self, split: str) -> Iterable[Procedure]:
         """Return the annotated videos of a split."""
@@ -19,7 +19,7 @@ class PssInputs(Inputs[Pss]):
 
     @cached_property
     def words(self) -> Words:
-        """The words that captions are learned with."""
+        """The vocabulary of captions."""
         if self.options["vocabulary"] == "released":
             return Words.released(self.release)
         return Words.counted(sentence for each in self.used("train") for sentence in each.sentences)

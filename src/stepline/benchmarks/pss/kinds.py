@@ -1,4 +1,4 @@
-"""How predictions of PSS are made."""
+"""Kinds of methods of PSS, and their predictions."""
 
 from dataclasses import dataclass
 
@@ -11,10 +11,10 @@ MATCHERS = dict.fromkeys(("hungarian", "soda", "soft_soda"), ())
 
 @dataclass(frozen=True, kw_only=True)
 class Segmentation(Prediction):
-    """What a method says of one video with one seed.
+    """The prediction of a method with one seed for one video.
 
-    segments: [start, end) in seconds, by (start, end). scores: of each, higher is surer; empty where a method has none.
-    sentences: of each; empty where a method writes none.
+    segments: [start, end) in seconds, sorted by (start, end). scores: one per segment, higher is more confident; empty
+    if the method has none. sentences: one per segment; empty if the method writes none.
     """
 
     segments: tuple[tuple[float, float], ...]

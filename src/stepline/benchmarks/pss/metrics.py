@@ -19,6 +19,6 @@ METRICS = {
     "soda_c_stem": Metric(title="SODA-C (METEOR-stem)", options=("missing", "order")),
 }
 SEGMENTS = ("miou_1fps", "mjaccard_1fps", "miou", "mjaccard", "precision", "recall", "soda_d")
-"""Those that read no sentences."""
+"""The metrics of segments, which read no sentences."""
 METEOR = ("meteor", "soda_c")
-"""Those that need the real METEOR."""
+"""The metrics that need the original METEOR program."""

@@ -1,4 +1,4 @@
-"""The values of each video (Sec. 3, 5.2), in percent."""
+"""Metric values of each video, in percent (Sec. 3, 5.2)."""
 
 import atexit
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ GRIDS: dict[str, Grid] = {"": "continuous", "_1fps": "label_1fps"}
 
 
 def values(inputs: PssInputs, made: Sequence[Segmentation]) -> Mapping[str, Values]:
-    """Return each metric of one seed's predictions.
+    """Return the values of each metric for one seed's predictions.
 
-    A video for which nothing was predicted is 0, or left out with ``missing: drop``.
+    A video without predicted segments scores 0, or is left out (NaN) with ``missing: drop``.
     """
     options = inputs.options["metrics"]
     scorers = {} if inputs.entry.kind.metrics else _scorers(not inputs.benchmark.missing_of("meteor"))
@@ -60,7 +60,7 @@ def values(inputs: PssInputs, made: Sequence[Segmentation]) -> Mapping[str, Valu
 
 @cache
 def _scorers(meteor: bool) -> Mapping[str, Scorer]:
-    """Return what scores sentences, by metric; METEOR itself is one process for all seeds."""
+    """Return the scorers of sentences, by metric; all seeds share one METEOR process."""
     scorers: dict[str, Scorer] = {"bleu4": bleu, "cider": cider, "rouge_l": rouge_l, "meteor_stem": meteor_stem}
     if meteor:
         stack = ExitStack()

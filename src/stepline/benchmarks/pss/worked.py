@@ -1,4 +1,4 @@
-"""The paper's examples by hand: Fig. 3, Fig. 4 and what its tables say of themselves, beside what is computed."""
+"""The paper's worked examples, Fig. 3, Fig. 4 and relations in its tables, compared with computed numbers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Pairs = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Check:
-    """A number, or pairs, as printed and as computed; why they differ, where they do."""
+    """A number, or pairs, as printed and as computed. verdict: ``right``, or why they differ."""
 
     what: str
     printed: str
@@ -26,7 +26,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Example:
-    """An example: its picture, "" where it has none, the lines of its IoU matrix and what was checked."""
+    """An example. picture: the address of an image, or "". matrix: the lines of its IoU matrix."""
 
     title: str
     text: str
@@ -39,9 +39,9 @@ FIGURE_4 = {
     "Example 1": ([(1, 9), (1, 4), (4, 8)], ((".38", ".5", ".17"), (".25", "0", ".2")), "g1-p2, g2-p1", "27.99"),
     "Example 2": ([(1, 4), (1, 9), (4, 8)], ((".5", ".38", ".17"), ("0", ".25", ".2")), "g1-p1, g2-p2", "30.0"),
 }
-"""Of each example of Fig. 4 the proposals, the printed matrix, Hungarian pairs and F1."""
+"""For each example of Fig. 4: the proposals, the printed IoU matrix, the Hungarian pairs and the F1."""
 PAIRS_4 = {"Example 1": "g1-p2, g2-p3", "Example 2": "g1-p2, g2-p2"}
-"""The printed pairs of SODA."""
+"""The printed SODA pairs."""
 TRUTH_4 = [(2, 5), (7, 9)]
 
 
@@ -74,13 +74,13 @@ def _figure_4() -> Iterator[Example]:
                 "SODA-D F1, sorted by start and end",
                 "",
                 f"{100 * soda_d(TRUTH_4, proposals).f1:.2f}",
-                "both examples are the same set of proposals: with this order they have the same score",
+                "both examples have the same set of proposals, so in this order they have the same score",
             ),
         ]
         yield Example(
             title=f"Fig. 4, {name}",
-            text="g1 and g2 are annotated, p1 to p3 proposed. p1 and p2 begin together, so an order by start alone "
-            "leaves them as they are given.",
+            text="g1 and g2 are annotated segments, p1 to p3 are proposals. p1 and p2 have the same start, so sorting "
+            "by start alone keeps their given order.",
             picture=svg_address(segments(10, {"annotated": TRUTH_4, "proposed": proposals})),
             matrix=[[f"{value:.4f}" for value in line] for line in overlaps],
             checks=[*cells, *pairs],
@@ -98,10 +98,10 @@ def _figure_3() -> Example:
         _number("recall at tIoU .3: 3 of 3 segments", "1.0", 3 / 3),
         _number("one-to-one recall at tIoU .3: 2 of 3 segments", ".66", 2 / 3),
         Check(
-            "proposals that are compared in order",
+            "proposals compared in order",
             "2 (p2, p4)",
             "3",
-            "the text contradicts its own sum: the term .26 is a third pair",
+            "the text contradicts its own sum: the term .26 belongs to a third pair",
         ),
         Check("SODA-D precision: 1.5 / 4", "", f"{precision:.4f}", "not printed"),
         Check("SODA-D recall: 1.5 / 3", "", f"{recall:.4f}", "not printed"),
@@ -109,8 +109,8 @@ def _figure_3() -> Example:
     ]
     return Example(
         title="Fig. 3",
-        text="Three annotated segments and four proposals, without times. Of the IoU matrix only the numbers that the "
-        "text repeats can be checked here.",
+        text="Three annotated segments and four proposals, without times. Only the numbers of the IoU matrix that the "
+        "text repeats can be checked.",
         picture="",
         matrix=(),
         checks=checks,
@@ -120,32 +120,32 @@ def _figure_3() -> Example:
 def _tables() -> Example:
     checks = [
         Check(
-            "Table 1, Uniform (Avg #Duration): mIoU is at least Recall on one grid",
+            "Table 1, Uniform (Avg #Duration): on one grid, mIoU is at least Recall",
             "43.43 < 43.77",
             "45.81 ≥ 43.77",
-            "mIoU and mJaccard are printed on labels of one frame a second, where each segment is a second shorter, "
-            "Precision, Recall and SODA-D on seconds; computed: both on seconds, of parts of whole seconds",
+            "printed mIoU and mJaccard use labels at 1 fps, which shorten each segment by one second, but Precision, "
+            "Recall and SODA-D use seconds; computed: both use seconds, for parts of whole seconds",
         ),
         Check(
             "Tables 1 and 3, uniform rows of YouCook2",
             "29.01",
             "29.018",
-            "all nine are cut after two digits, where others round",
+            "all nine numbers are truncated to two decimals instead of rounded",
         ),
         Check(
-            "Sec. 5.3: what SODA matching adds in Table 2",
+            "Sec. 5.3: gain from SODA matching in Table 2",
             "~2.5 %",
             f"{36.32 - 33.10:.2f}",
-            "the number of the abstract is another one",
+            "the number in the abstract differs",
         ),
         Check(
-            "Tables 1, 3 and 4: the PDVC line is one of Table 2",
+            "Tables 1, 3 and 4: the PDVC line equals a line of Table 2",
             "",
             "ResNeXt-3D",
-            "28.35 ± 0.27 and 4.11 ± 0.05 are those of R3D; Precision 27.44 is TSN's SODA-D by chance",
+            "28.35 ± 0.27 and 4.11 ± 0.05 are the values of R3D; Precision 27.44 equals the SODA-D of TSN by chance",
         ),
     ]
-    return Example(title="Tables", text="What the tables say about themselves.", picture="", matrix=(), checks=checks)
+    return Example(title="Tables", text="Relations between the printed numbers.", picture="", matrix=(), checks=checks)
 
 
 def _number(what: str, printed: str, value: float) -> Check:
@@ -154,7 +154,7 @@ def _number(what: str, printed: str, value: float) -> Check:
     if exact.quantize(step, ROUND_HALF_UP) == Decimal(printed):
         verdict = "right"
     elif exact.quantize(step, ROUND_DOWN) == Decimal(printed) or 0 < exact - Decimal(printed) <= step:
-        verdict = "cut off where others round"
+        verdict = "truncated instead of rounded"
     else:
         verdict = "wrong"
     return Check(what, printed, f"{value:.4f}", verdict)

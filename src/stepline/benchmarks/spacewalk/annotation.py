@@ -1,4 +1,4 @@
-"""The verb `annotation`: clips out to annotators, their labels in, a release in Spacewalk-18's form."""
+"""The verb `annotation`: write clips for annotators, and build a release in Spacewalk-18's format from their labels."""
 
 import argparse
 from math import inf, nan
@@ -20,25 +20,25 @@ def add(verbs: "SubParsers") -> None:
     verb = verbs.add_parser("annotation", help="write clips to label, and build a release from labels")
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    action = actions.add_parser("clips", help="the list of clips to label, from shots")
+    action = actions.add_parser("clips", help="write the list of clips to label, from shots")
     action.add_argument("dataset", metavar="DATASET")
     action.add_argument(
-        "--segment-s", type=_positive, default=3600.0, help="recording of a sitting (default: %(default)g)"
+        "--segment-s", type=_positive, default=3600.0, help="seconds of recording per sitting (default: %(default)g)"
     )
     action.set_defaults(run=_clips)
 
-    action = actions.add_parser("build", help="a release, from annotators' labels and the steps")
+    action = actions.add_parser("build", help="build a release from annotators' labels and the steps")
     action.add_argument("dataset", metavar="DATASET")
     action.add_argument("--labels", type=Path, nargs="+", required=True, help="CSV: video, clip, annotator, label")
     action.add_argument(
         "--steps", type=Path, required=True, help="CSV: video, step, caption, animation_start_s, animation_end_s"
     )
-    action.add_argument("--split", type=Path, help="CSV: video, split; default: those in the list of videos")
+    action.add_argument("--split", type=Path, help="CSV: video, split; default: the splits in the list of videos")
     action.add_argument("--clips", type=Path, help="default: the list that `clips` wrote")
-    action.add_argument("--fps", type=_positive, help="of frame indices; default: the videos' own, where they have one")
+    action.add_argument("--fps", type=_positive, help="frame rate of frame indices; default: the videos' frame rate")
     action.set_defaults(run=_build)
 
-    action = actions.add_parser("labels", help="a study's release as the files that `build` reads")
+    action = actions.add_parser("labels", help="export a study's release as the files that `build` reads")
     action.add_argument("study", metavar="STUDY")
     action.add_argument("release", metavar="RELEASE")
     action.add_argument("out", metavar="OUT", type=Path, help="folder")
@@ -68,7 +68,7 @@ def _clips(parsed: argparse.Namespace) -> None:
     videos = [video.id for video in dataset(load(parsed.configfile), name).videos()]
     clips = clips_of_shots(paths.shots(name), videos)
     if not clips:
-        raise MissingError(f"{paths.shots(name)} holds no shots of {name}: run `snakemake` first")
+        raise MissingError(f"{paths.shots(name)} contains no shots of {name}: run `snakemake` first")
     write_clips(path, clips, parsed.segment_s)
     print(f"{path}: {sum(map(len, clips.values()))} clips of {len(clips)} videos")
     if absent := [video for video in videos if video not in clips]:
@@ -126,11 +126,11 @@ def _build(parsed: argparse.Namespace) -> None:
     *_, whole = write_agreement(results, recordings, title=f"Agreement on {name}")
     print(f"{folder}: {len(recordings)} recordings, {whole.segments} segments of {whole.clips} labelled clips")
     print(
-        f"{results}/agreement.md: {whole.annotations_per_clip:.2f} labels a clip, "
-        f"pairs agree on {whole.pairwise:.1%}, alpha {whole.alpha:.3f}"
+        f"{results}/agreement.md: {whole.annotations_per_clip:.2f} labels per clip, "
+        f"annotator pairs agree on {whole.pairwise:.1%}, alpha {whole.alpha:.3f}"
     )
     if whole.in_animation:
-        print(f"{whole.in_animation} labelled clips overlap an animation: models would see there what they are told")
+        print(f"{whole.in_animation} labelled clips overlap an animation, which models are given as a step")
 
 
 def _listed_split(data: "Dataset", clips: set[str]) -> "dict[Split, list[str]]":
@@ -140,12 +140,12 @@ def _listed_split(data: "Dataset", clips: set[str]) -> "dict[Split, list[str]]":
         part: [video.id for video in data.videos() if video.split == part and video.id in clips] for part in SPLITS
     }
     if not any(found.values()):
-        raise ConfigError(f"no video of {data.name} has a split: name by --split a CSV with video,split")
+        raise ConfigError(f"no video of {data.name} has a split: give --split a CSV file with the columns video,split")
     return found
 
 
 def _fps(config: "Config", data: "Dataset", videos: set[str]) -> float:
-    """Return the frame rate of the videos, as their headers say; raise ConfigError where it is not one."""
+    """Return the frame rate in the videos' headers; raise ConfigError if they do not agree on one."""
     from stepline.availability import read_availability
 
     shards = data.shards(config["shard_hours"])
@@ -154,7 +154,7 @@ def _fps(config: "Config", data: "Dataset", videos: set[str]) -> float:
     rates = {round(record.fps, 3) for record in records if record.video in videos and record.fps}
     if len(rates) != 1:
         known = ", ".join(f"{rate:g}" for rate in sorted(rates)) or "none"
-        raise ConfigError(f"the videos' frame rates are not one ({known}): name by --fps that of the frame indices")
+        raise ConfigError(f"the videos do not share one frame rate ({known}): give --fps that of the frame indices")
     return rates.pop()
 
 

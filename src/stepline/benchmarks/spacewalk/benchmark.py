@@ -1,4 +1,4 @@
-"""Spacewalk-18: step recognition and intra-video retrieval (Krishnan et al., 2024), on all that has its form."""
+"""Spacewalk-18: step recognition and intra-video retrieval (Krishnan et al. 2024), on any study in its format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Spacewalk(Benchmark[SpacewalkEntry]):
-    """A study in Spacewalk-18's form under one configuration."""
+    """A study in Spacewalk-18's format under one configuration."""
 
     folder = FOLDER
     studies = ("spacewalk", "demo")
@@ -56,37 +56,37 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
     how_to_read_examples = presentation.LABELS
     settings = ("baseline", "reference", "zero-shot", "tuned", "last-layer", "all-layer")
     rerun = (
-        "the number of the same cell in the paper's later edition (WACV 2026): its authors ran it again, on a later "
-        "release (v1 or v2, it does not say which)"
+        "the number in the same cell of the paper's later edition (WACV 2026), for which the authors repeated the "
+        "experiment on a later release (v1 or v2; the paper does not say which)"
     )
 
     # The study
 
     @classmethod
     def serves(cls, config: Config) -> list[str]:
-        """Return the names of the public studies, and of the user's data sets with a ``study``."""
+        """Return the names of the public studies and of the user's data sets that declare a ``study``."""
         return [*cls.studies, *(name for name, declared in config["datasets"].items() if "study" in declared)]
 
     @classmethod
     def configured(cls, config: Config, name: str) -> Self:
-        """Return the plan without a look at what is missing; raise ConfigError where it is not configured."""
+        """Return the plan without checking for needs; raise ConfigError if it is not configured."""
         return cls(config, name) if name in config["datasets"] else super().configured(config, name)
 
     @classmethod
     def add_verbs(cls, verbs: "SubParsers") -> None:
-        """Add its own verbs."""
+        """Add the benchmark's own verbs to the command line."""
         from stepline.benchmarks.spacewalk.verbs import add
 
         add(verbs)
 
     @property
     def title(self) -> str:
-        """The study's."""
+        """The study's title."""
         return self.released.title
 
     @cached_property
     def released(self) -> Study:
-        """The study; raises ReleaseError where the release of the user's own is absent or changed."""
+        """The study; raises ReleaseError if the user's own release is absent or changed."""
         return configured.study(self.config, self.name)
 
     @property
@@ -98,12 +98,12 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
 
     @property
     def releases(self) -> list[str]:
-        """The releases to fetch: all that are configured, as durations are measured in each."""
+        """The releases to fetch: all configured ones, because durations are measured on each."""
         configured: list[str] = self.options["releases"]
         return configured
 
     def at(self, changes: Config) -> Config:
-        """Return changes of the study's part of the configuration where they stand in the whole."""
+        """Return changes to the study's part as changes to the whole configuration."""
         is_own = self.name in self.config["datasets"]
         return {"datasets": {self.name: {"study": changes}}} if is_own else super().at(changes)
 
@@ -114,7 +114,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
 
     @property
     def pipelines(self) -> Mapping[str, Pipeline]:
-        """The same, by the name of the data set."""
+        """The study's pipeline, by data set."""
         return {self.name: self.pipeline}
 
     @cached_property
@@ -123,26 +123,26 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return self.chosen(self.released)
 
     def check(self) -> None:
-        """Raise ConfigError where releases, the subset, entries, lines or encoders are impossible."""
+        """Raise ConfigError if releases, the subset, entries, lines or encoders are impossible."""
         for release in self.releases:
             configured.study(self.config, self.name, release)
-        self.videos  # noqa: B018 - raises where the subset names what is not listed
+        self.videos  # noqa: B018 - raises if the subset names unlisted videos
         check(self)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What is made of the study where no target is named."""
+        """The default targets."""
         return ("table2.csv", "report.html") if "table2" in self.tables else tuple(f"{t}.csv" for t in self.tables)
 
     def paper_file(self, file: str) -> Path | None:
-        """Return the paper's numbers of a table; None where it has none, or the study is another."""
+        """Return the file with the paper's numbers for a table; None if there is none, or for other studies."""
         return super().paper_file(file) if self.name == "spacewalk" else None
 
     # Entries and lines
 
     @cached_property
     def entries(self) -> Mapping[str, SpacewalkEntry]:
-        """All entries, by id; each sees what its parts see besides windows, whose length is its own."""
+        """All entries, by id; each also sees the inputs of its parts, except their windows."""
         known: Mapping[str, Any] = self.declared.entries
         seen = {
             name: [*entry.sees, *(word for part in entry.parts for word in known[part].sees if word != "window")]
@@ -151,14 +151,14 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return {name: replace(entry, inputs=tuple(seen[name])) for name, entry in known.items()}
 
     def parts(self, entry: SpacewalkEntry) -> tuple[SpacewalkEntry, ...]:
-        """Return the entry, and those that its settings name."""
+        """Return the entry and the entries that its settings name."""
         return (entry, *(self.entries[name] for name in entry.parts))
 
     def contexts(self, table: Table, line: Line) -> Sequence[tuple[float | None, float | None]]:
-        """Return the window lengths at which a line stands, each with that of its job.
+        """Return the window lengths of a line in seconds, each with the window length of its job.
 
-        A line says `unlimited`, `repeated` (one job without windows, at every window length of the table), or lengths
-        in seconds; one that says nothing, or `windows`, stands at those of the table.
+        A line's ``contexts`` is `unlimited`, `repeated` (one job without windows, shown at each window length of the
+        table), or a list of lengths in seconds. With `windows`, or by default, the line has the table's lengths.
         """
         of_table = self.options["contexts_s"].get(table.name, self.options["contexts_s"][table.task])
         if line.contexts == "repeated":
@@ -170,7 +170,11 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return super().contexts(table, line)
 
     def stands(self, table: Table, line: Line, release: str) -> bool:
-        """Return whether a line stands in the table of a release: the paper's in its study, others where configured."""
+        """Return whether the table of a release has the line.
+
+        The study `spacewalk` has all lines of the paper and of language models. Any other line needs its encoder, or a
+        language model, to be configured.
+        """
         has_task = table.task in self.released.tasks[release]
         return has_task and super().stands(table, line, release) and all(map(self._is_listed, self._parts_of(line)))
 
@@ -184,13 +188,13 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return not asks_nobody(self, entry) and entry.encoder in configured and entry.kind.method is not None
 
     def is_reference(self, line: Line) -> bool:
-        """Return whether a line is copied from the paper, and nothing is computed."""
+        """Return whether a line is copied from the paper without computation."""
         return self.entries[line.entry].kind.method is None
 
     def windows(self, *ids: str) -> list[float | None]:
-        """Return the window lengths, in seconds, of which the configured tables have jobs of entries or made of them.
+        """Return the window lengths, in seconds, of the configured tables' jobs that use any of the entries.
 
-        None is unlimited and stands first; lengths ascend.
+        Lengths ascend, after None, which is unlimited.
         """
         found = {
             job_s
@@ -204,16 +208,16 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         """Return the configured releases that have the entry's task."""
         return [release for release in self.releases if entry.task in self.released.tasks[release]]
 
-    # What is missing
+    # Needs
 
     def missing_besides(self, entry: SpacewalkEntry, release: str) -> Sequence[Need]:
-        """Return what the entry is missing: anywhere, or the training samples of the release."""
+        """Return the unmet needs of the entry: those on any release, or the release's training samples."""
         unsampled = entry.trained and "train" not in self.released.splits(release, entry.task)
         samples = [Need("samples", f"{release}/{entry.task}/train")] if unsampled else []
         return self.missing_anywhere(entry) or samples
 
     def missing_anywhere(self, entry: SpacewalkEntry) -> Sequence[Need]:
-        """Return what the entry is missing on any release; nothing where nothing is predicted."""
+        """Return the entry's unmet needs that do not depend on the release; empty if nothing is predicted."""
         if entry.id not in self._anywhere:
             self._anywhere[entry.id] = unique(need for part in self.parts(entry) for need in missing_part(self, part))
         return self._anywhere[entry.id]
@@ -224,14 +228,14 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
 
     @cached_property
     def wanted(self) -> Mapping[str, SpacewalkEntry]:
-        """What is or will be computed for the configured tables, parts of others among it, by id."""
+        """The entries to compute for the configured tables, now or once their needs are met, and their parts, by id."""
         computed = [entry for entry in self.shown.values() if entry.kind.method]
         kept = [each for each in computed if not any(need.kind == "config" for need in self.missing_anywhere(each))]
         return {part.id: part for entry in kept for part in self.parts(entry)}
 
     @cached_property
     def ready(self) -> Mapping[str, SpacewalkEntry]:
-        """What of that can be computed now."""
+        """The wanted entries that can be computed now, by id."""
         able = [entry for entry in self.wanted.values() if not self.missing_anywhere(entry)]
         return {part.id: part for entry in able for part in self.parts(entry)}
 
@@ -242,28 +246,28 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
 
     @property
     def weights(self) -> Sequence[str]:
-        """The names of the weights of the configured encoders and of what recognises."""
+        """The names of the weights of the configured encoders and of the speech recogniser."""
         return weights(self)
 
-    # What an entry reads, and what decides its result
+    # Inputs and cache keys of entries
 
     def recognised(self, entry: SpacewalkEntry) -> bool:
-        """Return whether the entry reads transcripts that a recogniser made."""
+        """Return whether the entry reads transcripts of the speech recogniser."""
         return self._reads_speech(entry) and self.options["transcripts"] == "asr"
 
     def _reads_speech(self, entry: SpacewalkEntry) -> bool:
         return entry.kind.transcribed or bool(self.texts_by(entry))
 
     def tower(self, backbone: str) -> str:
-        """Return the name of a backbone's text tower; "" where it has none, or is no preset."""
+        """Return the name of a backbone's text tower; "" if it has none or is not a preset."""
         preset = presets().get(backbone)
         tower = tower_of(preset) if preset else None
         return tower.name if tower else ""
 
     def texts_by(self, entry: SpacewalkEntry) -> str:
-        """Return the name of what embeds the entry's texts; "" where it reads no embeddings.
+        """Return the name of the encoder of the entry's texts; "" if it reads no text embeddings.
 
-        Zero-shot step recognition from video alone has the text of Irrelevant.
+        Zero-shot step recognition from video alone embeds one text, the description of Irrelevant.
         """
         if not entry.kind.texts:
             return ""
@@ -273,7 +277,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return self.tower(entry.encoder) if described or entry.blocks.strip("V") else ""
 
     def normalise(self, entry: SpacewalkEntry) -> str:
-        """Return ``block`` or ``none``: the configured one, or that of the encoder's own similarity."""
+        """Return the normalisation, ``block`` or ``none``: the configured one, or for ``model`` the encoder's own."""
         chosen: str = self.options["normalise"]
         return self._compared(entry) if chosen == "model" else chosen
 
@@ -282,7 +286,7 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return "none" if preset and preset.architecture in DOT else "block"
 
     def shown_options(self, entry: SpacewalkEntry, release: str) -> Mapping[str, Option]:
-        """Return the model that is asked, where text comes from, how features are compared, and what is described."""
+        """Return the language model, the source of text, the normalisation of features, and the described spans."""
         chosen = dict[str, Option]()
         for part in self.parts(entry):
             if part.kind_name == "llm" and not asks_nobody(self, part):
@@ -302,16 +306,16 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return [part.backbone for part in self.parts(entry) if part.backbone]
 
     def blind(self, entry: SpacewalkEntry, metric: str) -> str:
-        """Return Random of the entry's task."""
+        """Return the entry Random of the same task."""
         return "2a-random" if entry.task == STEP_RECOGNITION else "2b-random"
 
     def options_of(self, entry: SpacewalkEntry, metric: str) -> Sequence[str]:
-        """Return the keys of ``metrics`` that decide a metric of an entry."""
+        """Return the keys of ``metrics`` that affect a metric of an entry."""
         thresholded = metric == "accuracy" and entry.thresholded
         return [*super().options_of(entry, metric), *(["threshold_f1"] if thresholded else [])]
 
     def decides(self, job: Job) -> Mapping[str, Any]:
-        """Return what else decides predictions: windows, text, encoders, and the same of an entry's parts."""
+        """Return further fields of a job's spec: windows, text, encoders, and the same fields of the entry's parts."""
         own, *parts = (self._decides(part, job.release) for part in self.parts(job.entry))
         return {"context_s": job.context_s, **own, **({"parts": parts} if parts else {})}
 
@@ -329,12 +333,12 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return record | (self.pipeline.speech.record if self.recognised(entry) else {})
 
     def splits_of(self, entry: SpacewalkEntry, stage: str) -> tuple[Split, ...]:
-        """Return the splits that a stage reads: val where a threshold or settings are chosen on it."""
+        """Return the splits that a stage reads; they include val if a threshold or settings are chosen on it."""
         chosen = entry.thresholded or (stage == "predict" and entry.parts)
         return ("train", "val") if stage == "fit" else ("val", "test") if chosen else ("test",)
 
     def reads_besides(self, job: Job, stage: str) -> Sequence[Path]:
-        """Return the samples that a stage reads, and of fits and predictions features, transcripts and embeddings."""
+        """Return a stage's samples; for fits and predictions also features, transcripts and embeddings."""
         splits, features = self.splits_of(job.entry, stage), self.pipeline.features
         inputs = [paths.samples(self.name, job.release, job.entry.task, split) for split in splits]
         listed = [v.id for v in self.released.videos() if v.split in splits and v.id in self.videos]
@@ -348,25 +352,25 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
         return inputs
 
     def table_inputs(self, file: str) -> list[Path]:
-        """Return what a table collects: scores, and the records that videos are deleted, where they are not kept."""
+        """Return the inputs of a table: scores, and records of deleted videos."""
         return [*super().table_inputs(file), *self.pipeline.videos.dropped]
 
     # Results
 
     def inputs(self, job: Job) -> "SpacewalkInputs":
-        """Return what a job reads."""
+        """Return the inputs of a job."""
         from stepline.benchmarks.spacewalk.inputs import SpacewalkInputs
 
         return SpacewalkInputs(self, job)
 
     def select(self, inputs: "SpacewalkInputs", made: Sequence[Choice]) -> tuple[Sequence[Choice], str]:
-        """Return predictions with Irrelevant below the threshold that is chosen on val, where the entry has one."""
+        """Return the predictions, with Irrelevant below the threshold chosen on val if the entry has one."""
         from stepline.benchmarks.spacewalk.score import select
 
         return select(inputs, made)
 
     def in_time(self, inputs: "SpacewalkInputs", video: str, made: Choice | None) -> InTime | None:
-        """Return the truth of a video and what a prediction says of it over time."""
+        """Return the ground truth and a prediction of a video over time."""
         from stepline.benchmarks.spacewalk.in_time import in_time
 
         return in_time(inputs, video, made)
@@ -381,26 +385,26 @@ class Spacewalk(Benchmark[SpacewalkEntry]):
 
     @property
     def results(self) -> list[Path]:
-        """All that is made of the study."""
+        """All result files."""
         return sorted([*super().results, *presentation.results(self)])
 
     @property
     def report_tables(self) -> Sequence[str]:
-        """The file of tables that the page shows."""
+        """The table files on the page."""
         return ("table2",)
 
     def report_inputs(self) -> list[Path]:
-        """Return what the page shows: Table 2, and what the stages made of the videos that entries use."""
+        """Return the inputs of the page: Table 2, and the thumbnails and transcripts of the videos that entries use."""
         return [*super().report_inputs(), *presentation.page_inputs(self)]
 
     def page(self, rows: "Sequence[Row]") -> Mapping[str, Any]:
-        """Return what else the page shows: curves, spreads over videos, timelines and stages."""
+        """Return further content of the page: curves, spreads over videos, timelines and outputs of stages."""
         from stepline.benchmarks.spacewalk.report.page import page
 
         return page(self, rows)
 
     def figures(self, rows: "Sequence[Row]") -> "Mapping[str, Figure]":
-        """Return the picture of a table: values over window lengths."""
+        """Return the figure of a table: values against window length."""
         from stepline.benchmarks.spacewalk.report.figure_contexts import styles
         from stepline.benchmarks.spacewalk.report.page import by_context
 

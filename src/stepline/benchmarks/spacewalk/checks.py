@@ -1,4 +1,4 @@
-"""What entries and lines of Spacewalk-18 may say, besides what holds for all benchmarks."""
+"""Checks of Spacewalk-18's entries and lines, in addition to the checks of all benchmarks."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ LONGEST_S = 86_400
 
 
 def check(plan: "Spacewalk") -> None:
-    """Raise ConfigError, which names the key and what is allowed, where an entry, line or encoder is impossible."""
+    """Raise ConfigError if an entry, line or encoder is impossible; it names the key and the allowed values."""
     for entry in plan.entries.values():
         _check_entry(plan, entry)
     for table in plan.declared.tables:
@@ -67,14 +67,14 @@ def _is_blind(encoder: str, blocks: str) -> bool:
 def _check_line(plan: "Spacewalk", table: Table, line: Line) -> None:
     entry, contexts = plan.entries[line.entry], line.contexts
     key, windowed = f"entries.{entry.id}", entry.kind.windowed
-    _require(plan, table.task == entry.task, f"{key}.table", table.name, f"{entry.id} is of another task")
+    _require(plan, table.task == entry.task, f"{key}.table", table.name, f"{entry.id} belongs to another task")
     words = ("windows",) if windowed else ("windows", "unlimited", "repeated")
     lengths = contexts == (None,) or (
         not isinstance(contexts, str)
         and all(each is not None and 0.001 <= each <= LONGEST_S for each in contexts)
         and 0 < len(contexts) == len({*contexts})
     )
-    allowed = f"give {', '.join(words)} or different lengths in s, up to {LONGEST_S}"
+    allowed = f"give {', '.join(words)} or distinct lengths in seconds, up to {LONGEST_S}"
     said = contexts if isinstance(contexts, str) else [*contexts]
     _require(plan, contexts in words or lengths, f"{key}.contexts", said, allowed)
 
@@ -83,7 +83,7 @@ def _check_backbone(plan: "Spacewalk", entry: SpacewalkEntry) -> None:
     key, encoder, kind = f"entries.{entry.id}", entry.encoder, entry.kind
     _check_known(plan, f"{key}.encoder", encoder)
     clips = plan.pipeline.features.describes_clips(encoder)
-    wanted = f"name one that describes {'every second' if clips else 'listed clips'}"
+    wanted = f"name a backbone that describes {'every second' if clips else 'listed clips'}"
     _require(plan, kind.listed if clips else kind.grid, f"{key}.encoder", encoder, wanted)
     told = bool(entry.blocks.strip("V"))
     alone = f"{encoder} has no text tower: give V"

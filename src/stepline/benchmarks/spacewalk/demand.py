@@ -1,4 +1,4 @@
-"""What a study asks of its videos and texts: features, clips and spans of its entries, embeddings."""
+"""A study's demands on its videos and texts: features, clips, spans and embeddings for its entries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 SLACK_S = 1.0
-"""How much more of a video is read around what samples see: frame numbers of releases are rounded times."""
+"""The margin around the spans that samples see, because the releases' frame numbers are rounded times."""
 
 
 @dataclass(frozen=True)
 class StudyDemand(Demand):
-    """What the entries of a plan ask of the study's videos."""
+    """The demands of a plan's entries on the study's videos."""
 
     plan: "Spacewalk"
 
     @property
     def wants_videos(self) -> bool:
-        """Whether an entry that is or will be computed is made from videos."""
+        """Whether an entry uses videos, now or once its needs are met."""
         return any(entry.backbone or self.plan.recognised(entry) for entry in self.plan.wanted.values())
 
     @property
@@ -47,12 +47,12 @@ class StudyDemand(Demand):
         return backbone in {part.backbone for part in self.plan.ready.values()}
 
     def predictions(self) -> list[Path]:
-        """Return the predictions that read the videos themselves."""
+        """Return the prediction files of jobs that decode videos."""
         return self.plan.decoding()
 
     @property
     def clip_inputs(self) -> list[Path]:
-        """The releases and samples, whose windows and animations are the listed clips."""
+        """The releases and samples: their animations and windows are the listed clips."""
         plan, study = self.plan, self.plan.released
         features = plan.pipeline.features
         described = [backbone for backbone in features.computed if features.describes_clips(backbone)]
@@ -69,7 +69,7 @@ class StudyDemand(Demand):
         return [*map(plan.release_manifest, plan.releases), *samples]
 
     def _clip_windows(self, backbone: str) -> dict[str, list[float]]:
-        """By task, the lengths of the windows that a backbone for listed clips describes, in seconds."""
+        """Return by task the lengths, in seconds, of the windows that a backbone of listed clips describes."""
         users = [part for part in self.plan.ready.values() if part.backbone == backbone]
         by_task = {task: [part.id for part in users if part.task == task] for task in (STEP_RECOGNITION, RETRIEVAL)}
         return {task: self._lengths(ids) for task, ids in by_task.items() if ids}
@@ -81,20 +81,20 @@ class StudyDemand(Demand):
         return clips(self.plan.released, self.plan.releases, self._clip_windows(backbone), self.plan.videos)
 
     def clip_params(self, backbone: str, members: Sequence[Video]) -> Any:
-        """Return what decides the clips of a shard's videos, besides `clip_inputs`."""
+        """Return the cache key of the clips of a shard's videos, in addition to `clip_inputs`."""
         listed = [video.id for video in members if video.id in self.plan.videos]
         return [self.plan.releases, self._clip_windows(backbone), listed]
 
     @property
     def span_inputs(self) -> list[Path]:
-        """The releases, which say which spans are read."""
+        """The releases, which determine the spans to read."""
         return [self.plan.release_manifest(release) for release in self.plan.releases]
 
     def spans(self) -> dict[str, list[list[float]]]:
-        """Return the spans of each video that samples of the configured releases see at any window length.
+        """Return by video the spans, in seconds, that samples of the configured releases see at any window length.
 
-        They are the labelled parts, longer by half the longest window on either side, and the steps' animations. Raises
-        ReleaseError where a release is not there.
+        These are the labelled parts, extended by half the longest window on either side, and the steps' animations.
+        Raises ReleaseError if a release is absent.
         """
         found: dict[str, list[tuple[float, float]]] = {}
         for name in self.plan.releases:
@@ -108,12 +108,12 @@ class StudyDemand(Demand):
 
     @cached_property
     def span_params(self) -> Mapping[str, Any]:
-        """What decides the spans of each video, besides its releases."""
+        """The cache key of each video's spans, in addition to `span_inputs`."""
         return {video.id: [self.plan.releases, self._longest_s, SLACK_S] for video in self.plan.released.videos()}
 
     @property
     def _longest_s(self) -> float:
-        """The longest window of what is made from videos."""
+        """The longest window, in seconds, of the entries that use videos."""
         users = [part.id for part in self.plan.wanted.values() if part.backbone or self.plan.recognised(part)]
         return max(self._lengths(users), default=0.0)
 
@@ -122,7 +122,7 @@ class StudyDemand(Demand):
 
 
 def encode_inputs(plan: "Spacewalk", release: str, task: str, video: str) -> list[Path]:
-    """Return what encoding a recording's texts reads."""
+    """Return the inputs of encoding a recording's texts."""
     (split,) = {str(each.split) for each in plan.released.videos() if each.id == video}
     speech = plan.pipeline.speech
     made = [paths.manifest(speech.folder, speech.videos.shards[video])]
@@ -131,14 +131,14 @@ def encode_inputs(plan: "Spacewalk", release: str, task: str, video: str) -> lis
 
 
 def encode_params(plan: "Spacewalk", task: str, encoder: str) -> str:
-    """Return what decides a recording's embeddings, besides inputs, as text."""
+    """Return the cache key of a recording's text embeddings, in addition to their inputs."""
     return canonical_json(texts(plan, task, encoder) | {"transcripts": plan.options["transcripts"]})
 
 
 def texts(plan: "Spacewalk", task: str, encoder: str) -> dict[str, Any]:
-    """Return which of a recording's texts an encoder embeds, besides its steps'.
+    """Return which of a recording's texts an encoder embeds, in addition to the steps' texts.
 
-    windows: lengths in seconds of the samples' windows. others: ``sentences``, ``segments``.
+    windows: lengths of the samples' windows, in seconds. others: ``sentences`` or ``segments``.
     """
     users = [part for part in plan.ready.values() if part.task == task and plan.texts_by(part) == encoder]
     windowed = [part.id for part in users if part.kind.texts == "windows" and part.blocks.strip("V")]

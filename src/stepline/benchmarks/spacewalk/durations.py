@@ -1,4 +1,4 @@
-"""How long recordings and clips are: Tables A1 and A5 and Figure A2 of the paper."""
+"""Durations of recordings and clips: Tables A1 and A5 and Figure A2 of the paper."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ LABELS = {0: "steps and Irrelevant", 1: "steps"}
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """A recording's duration: the released annotation's, against the paper's, which cuts off parts of a second."""
+    """A recording's duration in the released annotation, and as printed in the paper, which truncates to seconds."""
 
     video: str
     date: str
@@ -33,18 +33,18 @@ class Recorded:
 
     @property
     def difference_s(self) -> int | None:
-        """By how many whole seconds ours is longer; None where the paper does not list the recording."""
+        """Our duration minus the paper's, in whole seconds; None if the paper does not list the recording."""
         hours, minutes, seconds = map(int, self.paper.split(":")) if self.paper else (0, 0, 0)
         return int(self.duration_s) - 3600 * hours - 60 * minutes - seconds if self.paper else None
 
     @property
     def status(self) -> Status:
-        """Whether both agree to the second."""
+        """``exact`` if both agree to the second, otherwise ``differs``; ``ours`` if the paper has no duration."""
         return "ours" if self.difference_s is None else "differs" if self.difference_s else "exact"
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """A line of Table A1."""
+        """The line of Table A1."""
         difference = "" if self.difference_s is None else str(self.difference_s)
         return (
             *(self.video, self.date, self.split, clock(self.duration_s), self.paper),
@@ -56,7 +56,7 @@ A1 = ("recording", "date", "split", "duration", "paper", "duration_s", "differen
 
 
 def recordings(release: Release) -> list[Recorded]:
-    """Return the recordings' durations, in the paper's order where it lists them."""
+    """Return the recordings' durations: first those that the paper lists, in its order, then the others."""
     listed = {record["video"]: record for record in _records("tableA1")}
     order = {video: place for place, video in enumerate(listed)}
     return [
@@ -72,7 +72,7 @@ def recordings(release: Release) -> list[Recorded]:
 
 
 def clips(release: Release, splits: Sequence[Split], lowest: int) -> list[float]:
-    """Return the durations, in seconds, of the segments of some splits whose label is ``lowest`` or above."""
+    """Return the durations, in seconds, of the splits' segments with labels of ``lowest`` or above."""
     return [
         segment.end_s - segment.start_s
         for split in splits
@@ -83,7 +83,11 @@ def clips(release: Release, splits: Sequence[Split], lowest: int) -> list[float]
 
 
 class Measured(NamedTuple):
-    """A number of Table A5: of a data set, ours on one release in seconds, the paper's as printed, and what of it."""
+    """A number of Table A5.
+
+    of: the splits and labels that it covers. value: computed on one release, in seconds; None if nothing is computed.
+    paper: as printed.
+    """
 
     dataset: str
     measure: str
@@ -96,7 +100,7 @@ class Measured(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """A line of the CSV file."""
+        """The line of the CSV file."""
         value = difference = ""
         if self.value is not None:
             value = f"{self.value:.2f}"
@@ -105,7 +109,7 @@ class Measured(NamedTuple):
 
     @property
     def cell(self) -> str:
-        """Ours and the paper's, as in the other tables."""
+        """Our value and the paper's, formatted as in the other tables."""
         paper = f"({self.paper})" if self.paper else ""
         return " ".join(filter(None, (f"{self.value:,.2f}", paper, MARKS[self.status])))
 
@@ -114,7 +118,10 @@ A5 = ("dataset", "measure", "of", "release", "value_s", "paper_s", "difference_s
 
 
 def published() -> list[Measured]:
-    """Return what Table A5 has and nothing here computes: other data sets, and the certificate, which is people's."""
+    """Return the numbers of Table A5 that are copied: other data sets, and the temporal certificate.
+
+    The certificate is measured with human viewers.
+    """
     return [
         Measured(record["dataset"], measure, "as published", "", None, record[key], "reference", "")
         for record in _records("tableA5")
@@ -124,7 +131,10 @@ def published() -> list[Measured]:
 
 
 def measured(release: Release, *, paper: bool) -> Iterator[tuple[int, Measured, Measured]]:
-    """Yield segments, their average length and their total, by splits and labels, against the paper's two numbers."""
+    """Yield the number of segments, their average length and their total length, by splits and labels.
+
+    paper: whether to compare them with the paper's two numbers.
+    """
     (printed,) = (record for record in _records("tableA5") if record["dataset"] == OURS)
     for lowest, labels in LABELS.items():
         for splits in (SPLITS, *((split,) for split in SPLITS)):
@@ -151,19 +161,19 @@ def _judged(release: Release, value: float, paper: str, tolerance: tuple[float, 
     if not paper:
         return "ours", ""
     if release.name != Spacewalk.paper_release:
-        return "not comparable", f"the paper's numbers were made on {Spacewalk.paper_release}"
+        return "not comparable", f"the paper's numbers were computed on {Spacewalk.paper_release}"
     return "within" if abs(value - float(paper)) <= tolerance[0] else "differs", tolerance[1]
 
 
 CLIP = (
     0.5,
-    "tolerance ±0.5 s, half of the printed digit; nothing has the paper's average: it may be of the 2.5 h certified",
+    "tolerance ±0.5 s, half the printed digit; no set of segments has this average: it may cover the certified 2.5 h",
 )
-TEST = 18.0, "tolerance ±18 s: the paper's is 33.24 h to the second, so of hours that were rounded to 0.01"
+TEST = 18.0, "tolerance ±18 s: the paper's number is exactly 33.24 h, so it comes from hours rounded to 0.01"
 
 
 def before_merging(study: str, release: Release) -> tuple[list[float], int]:
-    """Return the durations of our shots whose middle lies in a labelled part, and of how many recordings there are."""
+    """Return the durations of our shots centred in a labelled part, in seconds, and how many recordings have shots."""
     seconds: list[float] = []
     counted = 0
     for video, recording in release.recordings.items():
@@ -217,8 +227,8 @@ def _a1(title: str, recorded: Sequence[Recorded]) -> str:
     hours = sum(line.duration_s for line in recorded) / 3600
     parts = [f"# {title}: Table A1, durations of the recordings"]
     parts += [
-        f"Duration: until the end of the last released segment; {hours:.1f} h in all. "
-        + (f"{same} of {len(listed)} are the paper's to the second." if listed else "")
+        f"Duration: until the end of the last released segment; {hours:.1f} h in total. "
+        + (f"{same} of {len(listed)} equal the paper's to the second." if listed else "")
     ]
     parts += [markdown_table(A1, (line.texts for line in recorded))]
     return "\n\n".join(part.strip() for part in parts) + "\n"
@@ -228,9 +238,9 @@ def _a5(title: str, constants: Sequence[Measured], counts: Sequence[tuple[int, M
     parts = [f"# {title}: Table A5, temporal certificates"]
     if constants:
         listed = {record["dataset"]: list(record.values()) for record in _records("tableA5")}
-        parts += ["The paper's numbers, in seconds: copied, as its certificate is what people needed to see."]
+        parts += ["The paper's numbers, in seconds. They are copied: the certificate is measured with human viewers."]
         parts += [markdown_table(("Data set", *MEASURES.values()), listed.values())]
-    parts += ["What the releases allow to be computed, in seconds; in brackets the paper's."]
+    parts += ["The numbers that can be computed from the releases, in seconds, with the paper's in parentheses."]
     head = ("Release", "Of", "Segments", MEASURES["clip_s"], "Duration", "Hours")
     body = (
         (clip.release, clip.of, f"{n:,}", clip.cell, total.cell, f"{(total.value or 0) / 3600:.2f}")

@@ -1,4 +1,4 @@
-"""The texts of one recording -> the text store of a sentence encoder."""
+"""Encode the texts of one recording into the text store of a text encoder."""
 
 from collections.abc import Iterator
 
@@ -15,9 +15,9 @@ from stepline.models.context import SEGMENT_S
 
 
 def encode(plan: Spacewalk, release_name: str, task: str, video: str, encoder_name: str) -> None:
-    """Encode the steps' texts and what else of a recording's the configured tables need, as `texts` says.
+    """Encode the steps' texts, and the other texts of a recording that `texts` returns for the configured tables.
 
-    Writes a manifest; where the recording has no transcript, it carries the reason on.
+    Writes a manifest. If the recording has no transcript, the manifest repeats the reason.
     """
     speech, spec = plan.pipeline.speech, plan.pipeline.features.spec_of(encoder_name)
     manifest = paths.text_manifest(plan.name, release_name, task, video, spec)

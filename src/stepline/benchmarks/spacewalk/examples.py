@@ -1,8 +1,8 @@
-"""Examples of what methods get right and wrong, as in Figures A10 to A23 of the paper.
+"""Examples of right and wrong answers, as in Figures A10 to A23 of the paper.
 
-The rule: of the samples that the method's lowest seed answers, the most confident right and wrong ones. Confidence is
-the score of the answer less the best other score. At most one per recording, its most confident; of equal ones the
-first recording by name, and the earlier sample. In step recognition only samples of a step, whose answer has a score.
+The most confident right and wrong answers of the method's lowest seed are shown, at most one per recording. Confidence
+is the score of the answer minus the best other score. Ties: the first recording by name, and the earlier sample. In
+step recognition, samples labelled Irrelevant and answers without a score are excluded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,22 +33,22 @@ from stepline.runs.shown import timeline_command
 from stepline.tables import context_name, sees_text
 
 SHOWN = 3
-"""Successes, and failures, of each method."""
+"""The number of successes, and of failures, shown for each method."""
 ANSWERS = 3
-"""The best answers of step recognition that are shown."""
+"""The number of best answers shown in step recognition."""
 RULES = {
-    STEP_RECOGNITION: "Of the samples of a step, the most confident right and wrong answers of the method's lowest "
-    f"seed: up to {SHOWN} of each, one per recording. Confidence is the score of the answer less the best other one. "
-    "An answer that is Irrelevant for lying below a threshold has no score of its own and is not shown.",
+    STEP_RECOGNITION: "The most confident right and wrong answers of the method's lowest seed on samples of a step: up "
+    f"to {SHOWN} of each, one per recording. Confidence is the score of the answer minus the best other score. "
+    "An answer that is Irrelevant because its score is below a threshold has no score of its own and is not shown.",
     RETRIEVAL: "The most confident right and wrong answers of the method's lowest seed: up to "
-    f"{SHOWN} of each, one per recording. Confidence is the difference of the two candidates' scores.",
+    f"{SHOWN} of each, one per recording. Confidence is the difference between the two candidates' scores.",
 }
 TITLES = {STEP_RECOGNITION: "Step recognition", RETRIEVAL: "Intra-video retrieval"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Picked:
-    """A sample that is shown. scores: of labels 0..K, or of the two candidates."""
+    """A sample to show. scores: of labels 0..K, or of the two candidates."""
 
     video: str
     item: Item
@@ -58,12 +58,12 @@ class Picked:
 
     @property
     def right(self) -> bool:
-        """Whether the answer is."""
+        """Whether the answer is right."""
         return self.answer == self.item.label
 
 
 def pick(predictions: Sequence[Choice], items: dict[str, list[Item]], task: str) -> list[Picked]:
-    """Return the samples that are shown, by the rule: successes, then failures, each by falling confidence."""
+    """Return the samples to show: successes, then failures, each in order of decreasing confidence."""
     best: dict[tuple[bool, str], Picked] = {}
     lowest = min((p.seed for p in predictions), default=0)
     for p in sorted(predictions, key=lambda p: p.video):
@@ -103,8 +103,8 @@ def write_study_examples(benchmark: Spacewalk) -> None:
     ]
     name = benchmark.name
     page = Examples(
-        title=f"{benchmark.title}: what methods get right and wrong",
-        note="" if pictures else f"There are no pictures: they need videos:{name} (stepline fetch {name}/videos).",
+        title=f"{benchmark.title}: right and wrong answers of methods",
+        note="" if pictures else f"No pictures: they need videos:{name} (stepline fetch {name}/videos).",
         tasks=tasks,
         missing=[
             (
@@ -127,7 +127,7 @@ def _picked(inputs: SpacewalkInputs) -> tuple[list[Picked], tuple[Need, ...]]:
 
 
 def _times(shown: dict[str, list[tuple[SpacewalkInputs, list[Picked]]]]) -> Iterator[tuple[str, float, float | None]]:
-    """Yield the video, the centre and the length of each window that is shown."""
+    """Yield the video, and the centre and length in seconds, of each window to show."""
     for methods in shown.values():
         for inputs, picked in methods:
             for found in picked:
@@ -146,7 +146,7 @@ def _method(inputs: SpacewalkInputs, picked: Sequence[Picked], pictures: "_Pictu
         facts=f"Table {entry.table}, release {job.release}, window {window_name}; it sees {seen}",
         successes=[example for found, example in examples if found.right],
         failures=[example for found, example in examples if not found.right],
-        reason="" if picked else "No example: its predictions have no scores, or none of a step.",
+        reason="" if picked else "No examples: the predictions have no scores, or none for a step.",
     )
 
 
@@ -218,7 +218,7 @@ def _said(inputs: SpacewalkInputs, video: str, t_s: float) -> str:
 
 
 class _Pictures:
-    """Pictures of windows: frames of videos that are kept, else the nearest shots', else none and why."""
+    """Pictures of windows: frames of kept videos, otherwise pictures of the nearest shots, otherwise a reason."""
 
     def __init__(self, benchmark: Spacewalk, wanted: Sequence[tuple[str, float, float | None]]) -> None:
         self.study = benchmark.name
@@ -239,7 +239,7 @@ class _Pictures:
         self.durations = {video.id: video.duration_s or float("inf") for video in benchmark.released.videos()}
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether there are any pictures."""
         return any(self.shots.values()) or any(any(found.values()) for found in self.frames.values())
 
     @staticmethod
@@ -265,7 +265,7 @@ class _Pictures:
         if inside:
             return inside, ""
         time, file = min(there, key=lambda shot: abs(shot[0] - t_s))
-        return [(time, file.read_bytes())], f"The video is not kept; the nearest picture is of {clock(time)}."
+        return [(time, file.read_bytes())], f"The video is not kept; the nearest picture is from {clock(time)}."
 
     def _shots(self, video: str) -> list[tuple[float, Path]]:
         shots = read_shots(paths.shots(self.study) / f"{video}.parquet")

@@ -1,4 +1,4 @@
-"""Features of windows and steps: blocks of video, transcript and caption, concatenated (paper Sec. 5.1, 5.2)."""
+"""Features of windows and steps: concatenated blocks of video, transcript and caption (paper Sec. 5.1, 5.2)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,15 @@ Rows = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Features:
-    """The features that an entry's encoder makes of windows and steps."""
+    """The features of windows and steps from an entry's encoder."""
 
     inputs: SpacewalkInputs
 
     def windows(self, video: str, items: Sequence[Item], context_s: float) -> Iterator[Rows]:
-        """Yield (N, D) features f^s of the samples' windows, then, in retrieval, of first and second candidates.
+        """Yield (N, D) features f^s of the samples' windows; in retrieval, then of the first and second candidates.
 
-        The transcript stands against narration and against caption, so it comes twice where both do.
+        context_s: the window length in seconds. The transcript's block is repeated if the steps have both narrations
+        and captions, because it is compared with each.
         """
         blocks = self.inputs.entry.blocks
         for times_s in zip(*(item.times_s for item in items), strict=True):
@@ -33,8 +34,8 @@ class Features:
     def steps(self, video: str) -> Rows:
         """Return the (K+1, D) features f^a of the labels 0..K.
 
-        Irrelevant's description stands in all blocks, also that of video, for which its encoders need one space; it is
-        NaN where there is no text tower.
+        Irrelevant has the embedding of its description in all blocks, including the video block: the encoder's text
+        and video embeddings must share one space. Its row is NaN if the encoder has no text tower.
         """
         inputs = self.inputs
         if inputs.benchmark.texts_by(inputs.entry):
@@ -63,7 +64,7 @@ class Features:
         return self._spans(video, [window(t_s, context_s, duration_s) for t_s in times_s])
 
     def _spans(self, video: str, spans: Sequence[tuple[float, float]]) -> Rows:
-        """Return a row for each span: the listed clip's, or the mean of its seconds'."""
+        """Return a row for each span: the features of the listed clip, or the mean over the span's seconds."""
         bank = self.inputs.bank
         if self.inputs.benchmark.pipeline.features.describes_clips(self.inputs.entry.backbone):
             return np.array([bank.clip(video, *span) for span in spans], np.float32)
@@ -80,7 +81,7 @@ class Features:
 
 @dataclass(frozen=True)
 class SentenceFeatures(Features):
-    """The same, with the mean of the sentences of a window in the place of its truncated text."""
+    """Features with the mean embedding of a window's sentences instead of the embedding of its truncated text."""
 
     def _texts(self, video: str, times_s: Sequence[float], context_s: float) -> Rows:
         text, store = self.inputs.text(video), self.inputs.embeddings(video)
@@ -90,7 +91,7 @@ class SentenceFeatures(Features):
 
 
 def _mean(vectors: Rows, sums: NDArray[np.float64], rows: NDArray[np.int64]) -> Rows:
-    """Return the mean of some rows, zeros of none; of consecutive ones by prefix sums."""
+    """Return the mean of the numbered rows, or zeros if there are none; consecutive rows use the prefix sums."""
     if not len(rows):
         return np.zeros(vectors.shape[1], np.float32)
     if rows[-1] - rows[0] == len(rows) - 1:

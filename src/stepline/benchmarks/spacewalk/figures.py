@@ -17,11 +17,11 @@ PANELS = {
     "figure4": (("A8", "accuracy", "Step recognition"), ("A8", "map", "Step recognition")),
 }
 AMOUNTS = {"A9a": "samples_per_video", "A9b": "videos"}
-"""By table, the setting that says how much an entry is trained on; without it, all there is."""
+"""By table, the setting that limits an entry's training data; an entry without it uses all data."""
 
 
 def write_figures(benchmark: Spacewalk) -> None:
-    """Write ``results/<study>/figure3.svg``, ``figure4.svg`` and ``figureA9.svg`` from the scores at hand."""
+    """Write ``results/<study>/figure3.svg``, ``figure4.svg`` and ``figureA9.svg`` from the existing scores."""
     from stepline.benchmarks.spacewalk.report.figure_sizes import sizes
     from stepline.benchmarks.spacewalk.report.figure_windows import windows
     from stepline.report.figures import render
@@ -45,9 +45,9 @@ def write_figures(benchmark: Spacewalk) -> None:
 
 
 def _before(trained: list[Row], rows: list[Row]) -> list[Row]:
-    """Return the zero-shot rows of Table 2a of the method that is trained, at its window length.
+    """Return the zero-shot rows of Table 2a for the trained method, at its window length.
 
-    Lines of a table must differ in their method, so those of the ablations have the amount after its name.
+    Lines of a table must differ in their method, so the names in the ablations end with the amount of training data.
     """
     return [
         row

@@ -1,4 +1,4 @@
-"""Recognised steps of a recording over time."""
+"""A recording's steps and predicted steps over time."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,13 +10,13 @@ from stepline.benchmarks.spacewalk.kinds import Choice
 from stepline.datasets.studies import RETRIEVAL
 
 RULE = (
-    "one answer per sample, which stands up to the middle between it and the next: hit: the step of the label; wrong "
-    "label: another step; false positive: a step where the label is Irrelevant; miss: Irrelevant where it is a step"
+    "one answer per sample, shown up to the middle between adjacent samples; hit: the labelled step; wrong label: "
+    "another step; false positive: a step, but the label is Irrelevant; miss: Irrelevant, but the label is a step"
 )
 
 
 def in_time(inputs: SpacewalkInputs, video: str, made: Choice | None) -> InTime | None:
-    """Return the steps of a recording and the answers at its samples; None of retrieval, and of another video."""
+    """Return a recording's steps and the answers to its samples; None for retrieval, and for unknown videos."""
     recording = inputs.annotation.recordings.get(video)
     if recording is None or (made and inputs.entry.task == RETRIEVAL):
         return None
@@ -38,7 +38,7 @@ def in_time(inputs: SpacewalkInputs, video: str, made: Choice | None) -> InTime 
 
 
 def _answer(names: list[str], label: int, chosen: int) -> tuple[str, str]:
-    """Return what an answer says, and the verdict on it; "" on a guess, and where both say Irrelevant."""
+    """Return the text of an answer and its verdict; the verdict is "" for a guess and for a correct Irrelevant."""
     if chosen < 0:
         return "a guess", ""
     if label == chosen:
@@ -49,7 +49,7 @@ def _answer(names: list[str], label: int, chosen: int) -> tuple[str, str]:
 
 
 def _joined(spans: Iterator[Timed]) -> Iterator[Timed]:
-    """Yield what is said, neighbours that say the same as one."""
+    """Yield the labelled spans; adjacent spans with equal label and verdict are merged."""
     last: Timed | None = None
     for span in spans:
         if last and (last.label, last.verdict) == (span.label, span.verdict):

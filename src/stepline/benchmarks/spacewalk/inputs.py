@@ -1,4 +1,4 @@
-"""What methods and scores of Spacewalk-18 read: the recordings, samples, text and features of one release."""
+"""Inputs of Spacewalk-18's methods and scores: recordings, samples, text and features of one release."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from stepline.runs.inputs import Inputs, Stage
 
 
 class SpacewalkInputs(Inputs[Spacewalk]):
-    """One release of a study as an entry sees it."""
+    """The inputs of an entry on one release of a study."""
 
     @cached_property
     def annotation(self) -> Release:
@@ -28,13 +28,13 @@ class SpacewalkInputs(Inputs[Spacewalk]):
 
     @cached_property
     def parts(self) -> "tuple[SpacewalkInputs, ...]":
-        """What the entry itself reads, then what those read that its settings name, in their order."""
+        """The inputs of the entry itself, then of the entries that its settings name, in order."""
         parts = self.benchmark.parts(self.entry)[1:]
         return (self, *(SpacewalkInputs(self.benchmark, replace(self.job, entry=part)) for part in parts))
 
     @cached_property
     def method(self) -> Any:
-        """The entry's method, which keeps what it has made of recordings for all window lengths."""
+        """The entry's method. It caches results for recordings across window lengths."""
         return self.entry.kind.method()()
 
     def load(self, split: str) -> Iterable[Recording]:
@@ -42,11 +42,11 @@ class SpacewalkInputs(Inputs[Spacewalk]):
         return [self.annotation.recordings[video] for video in self.annotation.splits[split]]  # type: ignore[index]
 
     def recordings(self, split: str) -> list[str]:
-        """Return the ids of a split's recordings, within the subset, of which all that the entry reads is there."""
+        """Return the ids of the split's recordings that are in the subset and have all inputs of the entry."""
         return [each.video for each in self.used(split)]
 
     def has(self, unit: Recording) -> bool:
-        """Return whether all that the entry and its parts read of a recording is there."""
+        """Return whether a recording has all inputs of the entry and its parts."""
         return all(part._has(unit.video) for part in self.parts)
 
     def _has(self, video: str) -> bool:
@@ -59,7 +59,10 @@ class SpacewalkInputs(Inputs[Spacewalk]):
         return {video: record for path in made for video, record in read_manifest(path).items()}
 
     def missing(self, stage: Stage) -> tuple[Need, ...]:
-        """Return also which split is without samples: of a step, where the entry is fitted to steps."""
+        """Return the unmet needs of a stage, including splits without samples.
+
+        A split on which step recognition is fitted must have samples of steps.
+        """
         if needs := super().missing(stage):
             return needs
         used = [split for split in self.splits(stage) if split == "test" or self.entry.trained]
@@ -67,7 +70,7 @@ class SpacewalkInputs(Inputs[Spacewalk]):
         return tuple(Need("samples", f"{place}/{split}") for split in used if not self._is_sampled(split))
 
     def absent(self, _splits: Sequence[str]) -> tuple[Need, ...]:
-        """Return what is missing where no recording is there: videos, or transcripts where the recogniser failed."""
+        """Return the need if no recording is available: videos, or transcripts if speech recognition failed."""
         read = any(self.benchmark.recognised(part.entry) for part in self.parts)
         failed = read and any(each["status"] == "failed" and "failures" in each for each in self._transcribed.values())
         return (Need("transcripts" if failed else "videos", self.benchmark.name),)
@@ -77,7 +80,7 @@ class SpacewalkInputs(Inputs[Spacewalk]):
         fitted = split != "test" and self.entry.task == STEP_RECOGNITION
         return any(item.label > 0 or not fitted for video in self.recordings(split) for item in items[video])
 
-    # What an entry reads of a recording
+    # Inputs of a recording
 
     def items(self, split: str) -> dict[str, list[Item]]:
         """Return the samples of a split by recording."""
@@ -100,7 +103,7 @@ class SpacewalkInputs(Inputs[Spacewalk]):
         return {}
 
     def embeddings(self, video: str) -> TextStore:
-        """Return the text embeddings of a recording by the entry's encoder, or its text tower."""
+        """Return the text embeddings of a recording from the entry's encoder or its text tower."""
         if video not in self._stores:
             spec = self.benchmark.pipeline.features.spec_of(self.benchmark.texts_by(self.entry))
             self._stores[video] = TextStore(paths.text_store(self.benchmark.name, video, spec), spec)
@@ -112,11 +115,11 @@ class SpacewalkInputs(Inputs[Spacewalk]):
 
     @cached_property
     def bank(self) -> Bank:
-        """The features of the study's videos by the entry's backbone, of damaged ones as `open_bank` gives them."""
+        """The features of the study's videos from the entry's backbone."""
         features = self.benchmark.pipeline.features
         return Bank.open(features.stores(self.entry.backbone), features.spec_of(self.entry.backbone)).fill()
 
     @property
     def read(self) -> Iterable[Bank]:
-        """The banks of the entry and its parts, but for those that decode videos themselves."""
+        """The banks of the entry and its parts, except entries that decode videos."""
         return [part.bank for part in self.parts if part.entry.backbone and not part.entry.kind.decoded]

@@ -1,4 +1,4 @@
-"""Samples as read back from their files, with times in seconds."""
+"""Samples read from their files, with times in seconds."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +14,8 @@ from stepline.io import read_json
 class Item:
     """One sample. ``id`` is unique only within its video.
 
-    t_s: the centre of the window (the query's, in retrieval), and ``frame``, its frame. candidates_s: the centres of
-    retrieval's two candidates.
-    label: the step, or the index of the positive candidate.
+    frame, t_s: the frame number and the time of the window's centre; in retrieval, of the query. candidates_s: the
+    centres of the two candidates in retrieval. label: the step, or the index of the positive candidate.
     """
 
     id: int
@@ -34,7 +33,7 @@ class Item:
 def read_items(release: Release, task: str, split: Split) -> dict[str, list[Item]]:
     """Return the samples of a split by video, in the released order.
 
-    Raises StoreError where the file holds anything but samples of the split's recordings.
+    Raises StoreError if the file contains anything but samples of the split's recordings.
     """
     path = paths.samples(release.study, release.name, task, split)
     content = read_json(path)
@@ -48,7 +47,7 @@ def read_items(release: Release, task: str, split: Split) -> dict[str, list[Item
     except (AttributeError, KeyError, TypeError):
         whole = False
     if not whole:
-        raise StoreError(f"{path} does not hold the samples of {release.name}: remove it and run the same again")
+        raise StoreError(f"{path} does not contain the samples of {release.name}: remove it and run the same again")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What Spacewalk-18's entries are, and how predictions are made."""
+"""Spacewalk-18's entries and kinds of methods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 TEXT_ENCODERS = ("tfidf", *MODELS)
-"""The encoders of text alone; any other is a video backbone."""
+"""The text encoders; any other encoder is a video backbone."""
 BLOCKS = {
     STEP_RECOGNITION: {"V": "V", "T": "T", "C": "C", "L": "TC", "V+L": "VTC"},
     RETRIEVAL: {"V": "V", "T": "T", "L": "T", "V+T": "VT"},
 }
-"""By task and modality, the blocks of a feature: video, transcript against narration, transcript against caption."""
+"""By task and modality, the blocks of features: V (video), T and C (transcript, compared with narration or caption)."""
 METRICS = {"accuracy": Metric(title="Acc"), "map": Metric(title="mAP", options=("average_precision",))}
 SEES = (
     Sees("window", "its window"),
@@ -30,7 +30,7 @@ SEES = (
     TRAIN,
     VAL,
     DURATION,
-    Sees("preview_end", "where the preview ends"),
+    Sees("preview_end", "the end of the preview"),
     Sees("sample_list", "the sample list", oracle=True),
     Sees("annotated_span", "the annotated span", oracle=True),
 )
@@ -38,10 +38,10 @@ SEES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(Prediction):
-    """What a method says of one recording's samples with one seed.
+    """The answers of a method with one seed to one recording's samples.
 
-    ids: (N,) of the samples. chosen: (N,) labels, -1 for a guess with equal odds. scores: (N, K+1), with NaN in column
-    0 where Irrelevant has no score of its own; (N, 2) in retrieval, of the candidates; or None.
+    ids: (N,) ids of the samples. chosen: (N,) labels, -1 for a uniform guess. scores: (N, K+1), with NaN in column 0 if
+    Irrelevant has no score of its own; in retrieval (N, 2), of the candidates; or None.
     """
 
     ids: "NDArray[np.int64]"
@@ -51,13 +51,13 @@ class Choice(Prediction):
 
 @dataclass(frozen=True, kw_only=True)
 class SpacewalkKind(Kind):
-    """How predictions are made, and what an entry of this kind can declare.
+    """A kind of methods, and the values that an entry of this kind can declare.
 
-    tasks: those that it can predict. encoders: what it can be made with: names, "text" for any sentence encoder,
-    "video" for any backbone; "" is none. listed, grid: whether the backbone can be one of listed clips, or of every
-    second. texts: which texts an encoder embeds: ``windows``, ``sentences`` or ``segments`` (the 12 s from each second
-    on); "" where no embeddings are read. transcribed: whether it reads transcripts. thresholded: whether Irrelevant is
-    what scores below a threshold (Eq. 2).
+    tasks: the tasks it can predict. encoders: the encoders it can use: names, "text" for any sentence encoder, "video"
+    for any backbone; "" is none. listed, grid: whether the backbone may describe listed clips, or every second.
+    texts: which texts the encoder embeds: ``windows``, ``sentences`` or ``segments`` (the 12 s from each second on); ""
+    if it reads no text embeddings. transcribed: whether it reads transcripts. thresholded: whether samples with scores
+    below a threshold are Irrelevant (Eq. 2).
     """
 
     tasks: tuple[str, ...] = (STEP_RECOGNITION, RETRIEVAL)
@@ -75,13 +75,13 @@ class SpacewalkKind(Kind):
 
     @property
     def can_be_part(self) -> bool:
-        """Whether other entries can be made of it: it scores any sample, untrained, and is not made of others."""
+        """Whether other entries can combine it: it scores any sample without training and combines no entries."""
         return self.windowed and not self.metrics and not self.options and str not in self.settings.values()
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpacewalkEntry(Entry):
-    """An entry, with its line. encoder: the text encoder or video backbone that it needs; "" is none."""
+    """An entry and its line. encoder: the text encoder or video backbone that it uses; "" is none."""
 
     kind: SpacewalkKind
     table: str
@@ -104,22 +104,22 @@ class SpacewalkEntry(Entry):
 
     @property
     def thresholded(self) -> bool:
-        """Whether a threshold that is chosen on validation makes its answers Irrelevant."""
+        """Whether answers below a threshold, which is chosen on val, become Irrelevant."""
         return self.kind.thresholded and self.task == STEP_RECOGNITION
 
     @property
     def blocks(self) -> str:
-        """Of what its features are made: V, T, C, in this order; "" where it has none."""
+        """The blocks of its features: V, T, C, in this order; "" if it has no features."""
         return BLOCKS[self.task].get(self.modality, "") if self.encoder else ""
 
     @property
     def backbone(self) -> str:
-        """The video backbone whose features it reads; "" where it reads none."""
+        """The video backbone whose features it reads; "" if it reads none."""
         return self.encoder if "V" in self.blocks and self.encoder not in TEXT_ENCODERS else ""
 
     @cached_property
     def sees(self) -> tuple[str, ...]:
-        """Words of all that it may see; a threshold is chosen on val."""
+        """The keywords of all inputs it may see, including val if a threshold is chosen on it."""
         return tuple(dict.fromkeys([*super().sees, *(["val"] if self.thresholded else [])]))
 
 

@@ -1,4 +1,4 @@
-"""What entries are missing on any release: encoders, packages, weights, a recogniser, a language model."""
+"""Unmet needs of entries on any release: encoders, packages, weights, speech recognition, a language model."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -20,11 +20,11 @@ PACKAGES = {
     "paraphrase-mpnet": ("transformers",),
     "media": ("av", "cv2"),
 }
-"""What must be installed for a sentence encoder or the media stage."""
+"""The packages that a sentence encoder or the media stage needs."""
 
 
 def missing_part(plan: "Spacewalk", entry: SpacewalkEntry) -> Sequence[Need]:
-    """Return what an entry is missing, its parts aside."""
+    """Return the unmet needs of an entry, without those of its parts."""
     encoder, found = entry.encoder, list[Need]()
     if encoder and encoder not in [*plan.options["text_encoders"], *plan.options["video_encoders"]]:
         key = "text_encoders" if encoder in TEXT_ENCODERS else "video_encoders"
@@ -46,18 +46,18 @@ def missing_part(plan: "Spacewalk", entry: SpacewalkEntry) -> Sequence[Need]:
 
 
 def asks_nobody(plan: "Spacewalk", entry: SpacewalkEntry) -> bool:
-    """Return whether an entry is a language model's and none is named."""
+    """Return whether the entry uses a language model and none is configured."""
     return entry.kind_name == "llm" and plan.options["llm"]["model"] is None
 
 
 def _absent_packages(user: str) -> list[Need]:
-    """Return the packages of an encoder or a stage that are not installed; under conda rules bring their own."""
+    """Return the packages of an encoder or a stage that are not installed; none with conda, which provides them."""
     wanted = () if os.environ.get("STEPLINE_CONDA") else PACKAGES.get(user, ())
     return [Need("package", name) for name in wanted if find_spec(name) is None]
 
 
 def weights(plan: "Spacewalk") -> list[str]:
-    """Return the names of the weights of the configured encoders and of what recognises."""
+    """Return the names of the weights of the configured encoders and of the speech recogniser."""
     known = presets()
     found = [name for name in plan.options["text_encoders"] if name in WEIGHTS]
     for name in plan.options["video_encoders"]:

@@ -1,6 +1,6 @@
-"""What shows a study's results besides its tables: which jobs each asks for, and what decides it.
+"""The results of a study other than its tables: their jobs, inputs and cache keys.
 
-As with the plan, nothing is computed here, and nothing heavy is imported.
+As in the plan, nothing is computed here, and no heavy package is imported.
 """
 
 from pathlib import Path
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from stepline.benchmarks.spacewalk.benchmark import Spacewalk
 
 WINDOWED = (
-    "Filled markers are ours, with the 95 % interval by bootstrap over the videos; hollow ones are the paper's. Dashed "
-    "lines are methods whose value has no window length, baselines and references. Slashes mark a broken axis."
+    "Filled markers are our values, with the 95 % interval by bootstrap over the videos; hollow markers are the "
+    "paper's. Dashed lines are methods without a window length, baselines and references. Slashes mark a broken axis."
 )
 LABELS = (
-    "The top strip holds the labels, the strips below the predictions. Steps run from dark to light in the order of "
-    "the script; grey is Irrelevant, white a uniform guess."
+    "The top strip shows the labels, the strips below it the predictions. Steps run from dark to light in the order of "
+    "the script; grey is Irrelevant, white is a uniform guess."
 )
 PRINTED = {table: FOLDER / "paper" / f"{table}.csv" for table in ("tableA1", "tableA5")}
-"""What the paper prints of durations."""
+"""The paper's tables of durations."""
 EXAMPLES = ("2a", "2b", "A8")
-"""The tables whose methods have examples."""
+"""The tables with examples of their methods."""
 EXAMPLES_S = {STEP_RECOGNITION: 60.0, RETRIEVAL: 20.0}
 """Window lengths of the paper's Figures A10 to A23."""
 
 
 def results(benchmark: "Spacewalk") -> list[Path]:
-    """Return what is made of a study besides its tables, their differences and the page."""
+    """Return the result files of a study other than its tables, their pairs and the page."""
     names = [f"{table}.{form}" for table in PRINTED for form in ("csv", "md")]
     names += [f"figure{number}.svg" for number in ("3", "4", "A2", "A9")] + ["examples.html"]
     names += ["table2.svg"] if "table2" in benchmark.tables else []
@@ -41,7 +41,7 @@ def results(benchmark: "Spacewalk") -> list[Path]:
 
 
 def page_inputs(benchmark: "Spacewalk") -> list[Path]:
-    """Return what the page shows of the videos that entries use: pictures and transcripts."""
+    """Return the inputs of the page other than tables: thumbnails and transcripts of the videos that entries use."""
     pipeline = benchmark.pipeline
     recognised = any(map(benchmark.recognised, benchmark.ready.values()))
     frames = any(entry.backbone for entry in benchmark.ready.values())
@@ -60,26 +60,26 @@ def figure_inputs(benchmark: "Spacewalk") -> list[Path]:
 
 
 def figure_params(benchmark: "Spacewalk") -> str:
-    """Return what decides figures, besides scores, as text."""
+    """Return the cache key of figures, in addition to scores."""
     return digest(list(map(benchmark.table_params, figure_tables(benchmark))))
 
 
 def duration_inputs(benchmark: "Spacewalk") -> list[Path]:
-    """Return what durations are measured in: the releases, and shots where entries use videos or they are there."""
+    """Return the inputs of durations: releases, and shots that exist or that entries' videos will have."""
     shots = benchmark.pipeline.videos.manifests(paths.shots(benchmark.name))
     found = [path for path in shots if benchmark.uses_videos or path.exists()]
     return [*map(benchmark.release_manifest, benchmark.releases), *found]
 
 
 def duration_params(benchmark: "Spacewalk") -> str:
-    """Return what decides durations, besides their inputs, as text."""
+    """Return the cache key of durations, in addition to their inputs."""
     return digest([benchmark.releases, list(map(sha256_file, PRINTED.values()))])
 
 
 def example_jobs(benchmark: "Spacewalk") -> list[Job]:
-    """Return the jobs that have examples, also where something is missing: those that see windows.
+    """Return the jobs with examples, including jobs with unmet needs: those that see windows.
 
-    Each is on the last release that has its line, at the length of the paper's figures or the nearest one.
+    Each is on the last release that has its line, at the window length of the paper's figures or the nearest length.
     """
     found: dict[str, Job] = {}
     for table, line, release in benchmark.lines():
@@ -93,7 +93,7 @@ def example_jobs(benchmark: "Spacewalk") -> list[Job]:
 
 
 def example_inputs(benchmark: "Spacewalk") -> list[Path]:
-    """Return what examples are made from."""
+    """Return the inputs of the examples."""
     jobs = [job for job in example_jobs(benchmark) if not benchmark.missing(job.entry, job.release)]
     made = [paths.predictions(benchmark.name, job.release, job.entry.id, job.context) for job in jobs]
     read = [path for job in jobs for path in benchmark.score_inputs(job)]
@@ -101,7 +101,7 @@ def example_inputs(benchmark: "Spacewalk") -> list[Path]:
 
 
 def example_params(benchmark: "Spacewalk") -> str:
-    """Return what decides examples, besides their inputs, as text."""
+    """Return the cache key of examples, in addition to their inputs."""
     listed = []
     for job in example_jobs(benchmark):
         needs = list(map(str, benchmark.missing(job.entry, job.release)))

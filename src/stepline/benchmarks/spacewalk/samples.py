@@ -1,4 +1,4 @@
-"""Samples of both tasks, byte for byte as released."""
+"""Samples of both tasks, byte for byte equal to the released files."""
 
 import itertools
 import json
@@ -16,17 +16,18 @@ from stepline.errors import ConfigError
 from stepline.io import write_bytes
 
 SEED = 43
-"""Seed of the released retrieval samples: one stream of draws through train, val and test."""
+"""Seed of the released retrieval samples: one random stream for train, val and test."""
 IRRELEVANT_ODDS = 100
-"""A pair of segments with an Irrelevant one is drawn once in so many times."""
+"""A pair with an Irrelevant segment is drawn with probability 1 / IRRELEVANT_ODDS."""
 
 Items = dict[str, list[dict[str, Any]]]
 
 
 def write_samples(study: Study, release: Release, task: str, split: Split, path: Path) -> None:
-    """Write one split's samples of ``task`` as the release has them.
+    """Write one split's samples of ``task``, equal to the release's.
 
-    Releases whose samples cannot be made again (v0: unseeded) are copied from their own files.
+    If the samples of a release cannot be generated again (v0 used no seed), its own files are copied. Raises
+    ConfigError if a recording has no samples.
     """
     if release.name in study.as_released:
         write_bytes(path, study.release_file(release.name, f"tasks/{task}/{split}.json").read_bytes())
@@ -51,8 +52,8 @@ def write_samples(study: Study, release: Release, task: str, split: Split, path:
 def step_recognition(release: Release, split: Split, *, n: int) -> Items:
     """Return ``n`` samples per recording, balanced over the labels 0..K (paper Sec. 4.1).
 
-    Quotas are dealt round-robin over the labels, as long as a label has frames left; a label's samples are equispaced
-    over all of its frames in time order. Samples are sorted by frame; ``id`` is that rank.
+    Quotas are assigned round-robin to labels that have frames left. A label's samples are equally spaced over all of
+    its frames in time order. Samples are sorted by frame; ``id`` is the rank.
     """
     return {video: _balanced(release.recordings[video], release.fps, n) for video in release.splits[split]}
 
@@ -86,11 +87,11 @@ def _deal(n: int, limits: Sequence[int]) -> list[int]:
 
 
 def retrieval(release: Release, *, n: int, min_distance: int, boundary: int) -> dict[Split, Items]:
-    """Return ``n`` samples per recording of every split, from one seeded stream of draws.
+    """Return ``n`` samples per recording of every split, from one seeded random stream.
 
-    A query and its positive lie in one labelled segment, the negative, as far away, in the adjacent one; all three at
-    least ``boundary`` frames from a segment boundary, the candidates at least ``min_distance`` frames from the query.
-    (The paper, Sec. 4.2, asks only that one candidate be of another step.)
+    A query and its positive are in one labelled segment; the negative is in the adjacent segment, at the same distance.
+    All three are at least ``boundary`` frames from a segment boundary, and the candidates at least ``min_distance``
+    frames from the query. (The paper, Sec. 4.2, only requires that one candidate shows another step.)
     """
     stream = random.Random(SEED)
     return {
@@ -104,7 +105,7 @@ def retrieval(release: Release, *, n: int, min_distance: int, boundary: int) -> 
 
 @dataclass(frozen=True)
 class _Geometry:
-    """A query segment of ``own`` frames beside one of ``other``; x counts frames from the query segment's far end."""
+    """A query segment of ``own`` frames next to one of ``other`` frames; x counts from the query segment's far end."""
 
     own: int
     other: int
@@ -112,7 +113,7 @@ class _Geometry:
     boundary: int
 
     def queries(self) -> range:
-        """All x for which some distance is allowed."""
+        """Return all x with at least one allowed distance."""
         if 2 * self.boundary > self.other - 1:
             return range(0)
         low = max(self.min_distance, (self.own + 1) // 2) + self.boundary
@@ -120,7 +121,7 @@ class _Geometry:
         return range(low, high + 1)
 
     def distance(self, x: int, stream: random.Random) -> int:
-        """Draw a distance between the least and the greatest that x allows."""
+        """Draw a distance from the range that x allows."""
         least = max(self.min_distance, self.own + self.boundary - x)
         greatest = min(x, self.own + self.other - 1 - x) - self.boundary
         return stream.randint(least, greatest)

@@ -1,4 +1,4 @@
-"""The values of each recording (released evaluation; paper Appendix D), in percent."""
+"""Metric values of each recording, in percent (released evaluation; paper Appendix D)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,14 +17,14 @@ from stepline.metrics.average_precision import average_precision
 from stepline.metrics.threshold import best_threshold
 
 Labels = Mapping[str, NDArray[np.int64]]
-"""The (N,) labels of samples by recording."""
+"""The (N,) labels of each recording's samples."""
 
 
 def values(inputs: SpacewalkInputs, made: Sequence[Choice]) -> Mapping[str, Values]:
-    """Return accuracy, and mAP where there are scores, of one seed's predictions of test.
+    """Return the accuracy, and mAP if there are scores, of one seed's predictions on test.
 
-    Guesses count with their expectation: where there is nothing else, accuracy is the same with every seed.
-    ``n_listed`` and ``pool_listed`` count the release's split.
+    A guess scores its expectation, so the accuracy of guesses alone does not depend on the seed. ``n_listed`` and
+    ``pool_listed`` count the release's whole split.
     """
     test = [each for each in made if each.split == "test"]
     if not test:
@@ -51,7 +51,10 @@ def values(inputs: SpacewalkInputs, made: Sequence[Choice]) -> Mapping[str, Valu
 
 
 def _draw_sd(expected: Sequence[float | None], made: Sequence[Choice]) -> float:
-    """Return the standard deviation of the mean over recordings of drawn answers. expected: accuracies in percent."""
+    """Return the standard deviation, in percent, of drawn answers' mean accuracy over recordings.
+
+    expected: expected accuracies in percent.
+    """
     shares = np.array(expected, dtype=np.float64) / 100
     samples = np.array([len(each.ids) for each in made])
     return 100 * float(np.sqrt((shares * (1 - shares) / samples).sum())) / len(made)
@@ -67,7 +70,7 @@ def _accuracy(inputs: SpacewalkInputs, made: Choice, labels: NDArray[np.int64]) 
 
 
 def _mean_average_precision(inputs: SpacewalkInputs, made: Choice, labels: NDArray[np.int64]) -> float | None:
-    """Return the mean over the steps of a recording that are sampled; None without scores."""
+    """Return the mAP over a recording's sampled steps, in percent; None without scores."""
     if made.scores is None:
         return None
     interpolated = inputs.options["metrics"]["average_precision"] == "interpolated"
@@ -77,7 +80,11 @@ def _mean_average_precision(inputs: SpacewalkInputs, made: Choice, labels: NDArr
 
 
 def select(inputs: SpacewalkInputs, made: Sequence[Choice]) -> tuple[Sequence[Choice], str]:
-    """Return predictions with Irrelevant where the best score is below the threshold of the best F1 on val."""
+    """Return the predictions with low scores changed to Irrelevant, and a description of the thresholds.
+
+    A score is low if it is below the threshold with the best F1 on val. Predictions of entries without a threshold are
+    returned unchanged.
+    """
     if not made or not inputs.entry.thresholded:
         return made, ""
     f1, labels = inputs.options["metrics"]["threshold_f1"], _labels(inputs, "val")
@@ -86,9 +93,9 @@ def select(inputs: SpacewalkInputs, made: Sequence[Choice]) -> tuple[Sequence[Ch
 
 
 def apply_thresholds(made: Sequence[Choice], labels: Labels, *, f1: Any) -> tuple[list[Choice], list[float]]:
-    """Return predictions with Irrelevant where the best score is below the threshold, and each seed's threshold.
+    """Return the predictions with scores below the threshold changed to Irrelevant, and each seed's threshold.
 
-    labels: of val; the threshold of a seed is that of the best F1 on its ``val``.
+    labels: of val. The threshold of a seed has the best F1 on the seed's predictions for val.
     """
     thresholds = {}
     for seed in sorted({each.seed for each in made}):

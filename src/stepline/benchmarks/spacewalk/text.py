@@ -1,4 +1,4 @@
-"""The text of windows and steps (released evaluation's rules; paper Sec. 4.1)."""
+"""Text of windows and steps, by the rules of the released evaluation (paper Sec. 4.1)."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def load_text(plan: "Spacewalk", release: Release, video: str) -> "RecordingText":
     """Return the text of one recording from the configured source.
 
-    Raises StoreError where our transcript is damaged, ReleaseError where a released one is not as it was fetched.
+    Raises StoreError if our transcript is damaged, ReleaseError if a released one changed after it was fetched.
     """
     recognised = plan.options["transcripts"] == "asr"
     if recognised:
@@ -36,8 +36,8 @@ def load_text(plan: "Spacewalk", release: Release, video: str) -> "RecordingText
 class RecordingText:
     """Sentences of a recording, in any order, and its steps.
 
-    recognised: whether the steps' narration is taken from the sentences too, as it was for the release (a step's
-    transcript is the sentences that overlap its animation), instead of from the release.
+    recognised: whether a step's narration is read from the sentences that overlap its animation, as in the making of
+    the release, instead of from the release.
     """
 
     recording: Recording
@@ -50,11 +50,11 @@ class RecordingText:
         return np.array(spans, dtype=np.float64).reshape(-1, 2).T.copy()
 
     def inside(self, spans_s: Sequence[tuple[float, float]]) -> list[NDArray[np.int64]]:
-        """Return, for each open interval, the numbers of the sentences that overlap it (strictly at both ends)."""
+        """Return, for each open interval in seconds, the indices of the sentences that overlap it."""
         (starts_s, ends_s), (from_s, to_s) = self._spans_s, np.array(spans_s, dtype=np.float64).reshape(-1, 2).T
         first = np.maximum.accumulate(ends_s).searchsorted(from_s, side="right")
         end = np.minimum.accumulate(starts_s[::-1])[::-1].searchsorted(to_s, side="left")
-        near = np.maximum(end - first, 0)  # between them, as sentences stand in any order
+        near = np.maximum(end - first, 0)  # candidates: sentences are in any order
         of = np.repeat(np.arange(len(near)), near)
         numbers = np.arange(len(of)) + np.repeat(first - np.cumsum(near) + near, near)
         overlap = (starts_s[numbers] < to_s[of]) & (ends_s[numbers] > from_s[of])
@@ -62,11 +62,11 @@ class RecordingText:
         return np.split(numbers[overlap], np.cumsum(counts)[:-1]) if len(near) else []
 
     def texts(self, spans_s: Sequence[tuple[float, float]]) -> list[str]:
-        """Return, for each open interval, the whole sentences that overlap it, joined by spaces."""
+        """Return, for each open interval in seconds, the whole sentences that overlap it, joined by spaces."""
         return [" ".join(self.sentences[number].text for number in each.tolist()) for each in self.inside(spans_s)]
 
     def between(self, start_s: float, end_s: float) -> str:
-        """Return the text of one open interval."""
+        """Return the text of one open interval in seconds."""
         return self.texts([(start_s, end_s)])[0]
 
     def window(self, t_s: float, length_s: float) -> str:
@@ -78,12 +78,12 @@ class RecordingText:
         return [window(t_s, length_s, self.recording.duration_s) for t_s in times_s]
 
     def windows(self, items: Sequence[Item], length_s: float) -> Iterator[list[str]]:
-        """Yield the (N,) texts of the samples' windows, then, in retrieval, of first and second candidates."""
+        """Yield the N texts of the samples' windows; in retrieval, then of the first and second candidates."""
         for times_s in zip(*(item.times_s for item in items), strict=True):
             yield self.texts(self.windows_s(times_s, length_s))
 
     def sentences_of(self, items: Sequence[Item], length_s: float) -> Iterator[list[NDArray[np.int64]]]:
-        """Yield the numbers of the sentences of each of ``windows``."""
+        """Yield the indices of each window's sentences, in the order of ``windows``."""
         for times_s in zip(*(item.times_s for item in items), strict=True):
             yield self.inside(self.windows_s(times_s, length_s))
 
@@ -92,7 +92,7 @@ class RecordingText:
         return self.texts([(second, second + length_s) for second in range(math.ceil(self.recording.duration_s))])
 
     def step_texts(self) -> list[tuple[str, str]]:
-        """Return (transcript, caption) of the labels 0..K; for Irrelevant its description stands in both places."""
+        """Return (transcript, caption) of the labels 0..K; for Irrelevant, both are its description."""
         irrelevant = self.recording.steps[0].transcript
         texts = [(irrelevant, irrelevant)]
         for step in self.recording.steps[1:]:
@@ -102,7 +102,7 @@ class RecordingText:
         return texts
 
     def step_documents(self) -> list[str]:
-        """Return one document per label 0..K: transcript and caption as released (or as recognised)."""
+        """Return one document per label 0..K: the released (or recognised) transcript and the caption."""
         recognised = [narration for narration, _ in self.step_texts()]
         return [
             f"{narration if self.recognised else step.transcript} {step.caption}"

@@ -1,4 +1,4 @@
-"""The verbs of studies in Spacewalk-18's form."""
+"""The verbs of studies in Spacewalk-18's format."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def add(verbs: "SubParsers") -> None:
     """Add the verbs."""
-    verb = verbs.add_parser("samples", description="Write a study's samples, as released.")
+    verb = verbs.add_parser("samples", description="Write a study's samples, identical to the released files.")
     _release(verb)
     verb.add_argument("--task", help="default: all tasks of the release")
     verb.add_argument("--split", help="default: all splits")
@@ -28,8 +28,8 @@ def add(verbs: "SubParsers") -> None:
     verb.set_defaults(run=_encode)
 
     for name, run, text in (
-        ("figures", _figures, "Draw methods over window lengths and training data, as SVG."),
-        ("durations", _durations, "Write how long recordings and clips are."),
+        ("figures", _figures, "Plot values against window length and training data, as SVG."),
+        ("durations", _durations, "Write the durations of recordings and clips."),
     ):
         verb = verbs.add_parser(name, description=text)
         verb.add_argument("study")

@@ -1,4 +1,4 @@
-"""Windows of samples, as released evaluation and paper have them (Sec. 4.1)."""
+"""Windows of samples, as in the released evaluation and the paper (Sec. 4.1)."""
 
 from collections.abc import Container, Mapping, Sequence
 
@@ -7,16 +7,16 @@ from stepline.datasets.studies import Study
 
 
 def window(t_s: float, length_s: float, duration_s: float) -> tuple[float, float]:
-    """Return start and end of the window centred at ``t_s``, clipped to the recording, never shifted."""
+    """Return the start and end, in seconds, of the window centred at ``t_s``: clipped to the recording, not shifted."""
     return max(0.0, t_s - length_s / 2), min(duration_s, t_s + length_s / 2)
 
 
 def clips(
     study: Study, releases: Sequence[str], lengths_s: Mapping[str, Sequence[float]], videos: Container[str]
 ) -> dict[str, list[tuple[float, float]]]:
-    """Return the windows of all samples of the releases and their steps' animations, by video, ascending.
+    """Return by video, in ascending order, the windows of all samples of the releases and the steps' animations.
 
-    lengths_s: by task, those of the windows.
+    lengths_s: window lengths by task.
     """
     found: dict[str, set[tuple[float, float]]] = {}
     for release in map(study.load, releases):

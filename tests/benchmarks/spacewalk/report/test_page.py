@@ -162,11 +162,11 @@ def test_a_timeline_shows_the_lowest_seed_and_counts_no_guess_as_right(timelines
     assert [each.caption for each in timelines] == [f"Recording {video}, release demo" for video in "de"]
     for each in timelines:
         assert each.alt.startswith("Labels of 40 samples of ")
-        assert each.alt.endswith(f"Right: {HOSTILE}, zero-shot, 6s 25.0 %.")
+        assert each.alt.endswith(f"Correct: {HOSTILE}, zero-shot, 6s 25.0 %.")
 
 
 def test_a_timeline_without_predictions_has_labels_alone(mine: SpacewalkInputs) -> None:
-    assert all(each.alt.endswith("Right: none.") for each in pages.timelines(mine.benchmark))
+    assert all(each.alt.endswith("Correct: none.") for each in pages.timelines(mine.benchmark))
 
 
 def test_parts_that_are_not_given_are_left_out(mine: SpacewalkInputs, tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Methods: from an entry's inputs to rankings, moments, steps and captions; a module for each kind."""
+"""Methods, which predict rankings, moments, steps and captions from an entry's inputs."""

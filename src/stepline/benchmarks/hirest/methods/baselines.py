@@ -1,4 +1,4 @@
-"""What sees neither frames nor words: a random order, constants of the training videos, the most frequent caption."""
+"""Baselines that see neither frames nor speech: a random order, constants of the training videos, and others."""
 
 import random
 from collections import Counter
@@ -14,7 +14,7 @@ from stepline.needs import Need
 
 
 class RandomRanking(Method[HirestInputs, Found]):
-    """The pool in a random order, drawn anew for each query and seed."""
+    """The pool in a random order, drawn separately for each query and seed."""
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield the order of each query."""
@@ -26,7 +26,7 @@ class RandomRanking(Method[HirestInputs, Found]):
 
 
 class Middle(Method[HirestInputs, Found]):
-    """The middle of each video; the setting ``percent`` of its duration. Of the tens, 70 is the best one on train."""
+    """The middle of each video. The setting ``percent`` is its share; 70 is the best multiple of 10 on train."""
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield the middle of each video."""
@@ -36,7 +36,7 @@ class Middle(Method[HirestInputs, Found]):
 
 
 class Uniform(Method[HirestInputs, Found]):
-    """Equal parts of the moment: ``parts`` of them, or as many of about ``part_s`` seconds as fit best."""
+    """Equal parts of the moment: ``parts`` of them, or as many as fit parts of about ``part_s`` seconds."""
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield the parts of each moment whose steps are annotated."""
@@ -48,7 +48,7 @@ class Uniform(Method[HirestInputs, Found]):
 
 
 class GroundTruth(Method[HirestInputs, Found]):
-    """The annotated steps themselves, which shows what the evaluator makes of perfect segments."""
+    """The annotated steps themselves, which show how the evaluator scores perfect segments."""
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield the steps of each moment."""
@@ -58,10 +58,10 @@ class GroundTruth(Method[HirestInputs, Found]):
 
 
 class MostFrequent(Method[HirestInputs, Found]):
-    """The most frequent caption of the training steps for every step. Ties: the first by its characters."""
+    """The most frequent caption of the training steps for every step. The first in string order wins a tie."""
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield the caption for the steps of each moment; raise UnavailableError where no training video has steps."""
+        """Yield the caption for the steps of each moment; raise UnavailableError if no training video has steps."""
         counts = Counter(step.caption.strip().lower() for pair in inputs.used("train") for step in pair.steps)
         if not counts:
             raise UnavailableError(Need("split", "train"))

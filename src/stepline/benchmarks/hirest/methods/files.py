@@ -1,4 +1,4 @@
-"""The user's predictions, in the form of the released README."""
+"""The user's predictions, in the form that the released README describes."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,27 +20,28 @@ from stepline.metrics.retrieval import rank
 
 
 class PredictionFiles(Method[HirestInputs, Found]):
-    """What the files in the entry's folder say, the configuration's key ``files``.
+    """Predictions from files in the entry's folder, which the configuration's key ``files`` names.
 
-    A video that they lack is missing; what they say of others is left out. Ties of scores are those of `rank`.
+    A video that is not in the files counts as missing; predictions for other videos are ignored. Ties of scores are
+    resolved as in `rank`.
     """
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield the ranking of each query, or what is said of each pair.
+        """Yield the ranking of each query, or the prediction for each pair.
 
-        Raises ConfigError where a file is absent, says of one of them what is not allowed, or nothing of any.
+        Raises ConfigError if a file is absent, has an invalid value, or has no evaluated query or pair.
         """
         folder = Path(inputs.options["files"][inputs.entry.id]).expanduser()
         files = {name: _read(folder / name) for name in FILES[inputs.entry.kind_name]}
         made = list(_ranked(inputs, files[RANKINGS]) if RANKINGS in files else _said(inputs, files))
         if not made:
-            raise ConfigError(f"{folder}: its files name no video of {' or '.join(inputs.entry.splits)}: give others")
+            raise ConfigError(f"{folder}: no file names a video of {' or '.join(inputs.entry.splits)}: give others")
         yield from made
 
 
 @dataclass(frozen=True)
 class _Value:
-    """A value in a file, and the keys at which it stands."""
+    """A value in a file, with the keys that lead to it."""
 
     value: Any
     file: Path
@@ -82,14 +83,14 @@ class _Value:
         try:
             self.value.encode()
         except (AttributeError, UnicodeEncodeError):
-            raise self.wrong("a text") from None
+            raise self.wrong("a string") from None
         return str(self.value)
 
     def by_query(self) -> "dict[str, _Value]":
         known = {pair.query for split in SPLITS for pair in hirest.load(split)}
         for query in self.members():
             if query not in known:
-                raise _Value(query, self.file).wrong("a query of HiREST as it is released")
+                raise _Value(query, self.file).wrong("a query of the HiREST release")
         return self.members()
 
     def by_video(self) -> "dict[str, _Value]":
@@ -97,7 +98,7 @@ class _Value:
 
     def video(self) -> str:
         if not self.text().endswith(".mp4"):
-            raise self.wrong("a video as its id and .mp4")
+            raise self.wrong("a video id with .mp4")
         return self.text().removesuffix(".mp4")
 
 
@@ -111,7 +112,7 @@ def _read(file: Path) -> _Value:
 
 
 def _ranked(inputs: HirestInputs, file: _Value) -> Iterator[Found]:
-    """Yield the rankings of the pool, as far as the file has it."""
+    """Yield the rankings of the pool for the queries in the file."""
     pool, said = {each.video for each in inputs.used("pool")}, file.by_query()
     for query in asked(inputs, pool):
         if query not in said:
@@ -120,9 +121,7 @@ def _ranked(inputs: HirestInputs, file: _Value) -> Iterator[Found]:
         videos = [each.video() for each in listed.listed("videos")]
         if len({*videos}) < len(videos):
             raise listed.wrong("each video once")
-        scores = [
-            each.number() for each in said[query].member("scores").listed("scores, one of each video", len(videos))
-        ]
+        scores = [each.number() for each in said[query].member("scores").listed("scores, one per video", len(videos))]
         kept = {video: score for video, score in zip(videos, scores, strict=True) if video in pool}
         if not kept:
             raise listed.wrong("videos of test and distractors")
@@ -130,7 +129,7 @@ def _ranked(inputs: HirestInputs, file: _Value) -> Iterator[Found]:
 
 
 def _said(inputs: HirestInputs, files: Mapping[str, _Value]) -> Iterator[Found]:
-    """Yield what there is of each pair; steps of those alone whose steps are annotated."""
+    """Yield the predictions for each pair in the files; steps only for pairs with annotated steps."""
     queries = files[MOMENTS].by_query() if MOMENTS in files else {}
     moments = {query: each.by_video() for query, each in queries.items()}
     segments = files[SEGMENTS].by_video() if SEGMENTS in files else {}
@@ -143,7 +142,7 @@ def _said(inputs: HirestInputs, files: Mapping[str, _Value]) -> Iterator[Found]:
             bounds = segments[pair.video].member("bounds").listed("intervals")
             said["segments"] = tuple(each.interval() for each in bounds)
         if pair.steps and pair.video in captions:
-            listed = captions[pair.video].member("captions").listed("captions, one of each step", len(pair.steps))
+            listed = captions[pair.video].member("captions").listed("captions, one per step", len(pair.steps))
             said["sentences"] = tuple(each.member("sentence").text() for each in listed)
         if said:
             yield found(pair, **said)

@@ -1,4 +1,4 @@
-"""Predictions of a ranking, and of a pair of a query and a video."""
+"""Predictions of rankings, and for pairs of a query and a video."""
 
 from collections.abc import Collection, Iterator, Sequence
 from math import inf
@@ -16,23 +16,24 @@ from stepline.models.moments import uniform_rows
 from stepline.needs import Need
 
 RANKED = 50
-"""How many of a ranking are kept: the largest k of R@k."""
+"""The number of videos kept from a ranking: the largest k of R@k."""
 FRAMES = 32
-"""Of a video, evenly spaced (Sec. 4)."""
+"""The number of evenly spaced frames per video (Sec. 4)."""
 DECIMALS = 9
-"""Of similarities that are compared, so that ties do not hang on how sums are rounded."""
+"""The decimals of compared similarities, so that ties do not depend on rounding errors."""
 
 
 def sampled(duration: float, there: float = inf) -> NDArray[np.int64]:
-    """Return the (32,) rows, a unit of the duration each, that stand for a video; of those that are there.
+    """Return the (32,) indices of the evenly spaced rows that represent a video.
 
-    As the released loader has it: ``int(linspace(0, n - 1, 32)[i])``, where n is the rounded duration.
+    duration: of the video, in rows. there: the number of available rows; later rows are not used. As in the released
+    loader, the indices are ``int(linspace(0, n - 1, 32)[i])``, with n the rounded duration.
     """
     return uniform_rows(max(1, int(min(round(duration), there))), FRAMES)
 
 
 def asked(inputs: HirestInputs, pool: Collection[str]) -> list[str]:
-    """Return the queries of which a video is in the pool; raise UnavailableError where there is none."""
+    """Return the queries with an answer in the pool; raise UnavailableError if there are none."""
     there = {*pool}
     found = [query for query, answers in inputs.queries.items() if there & {*answers}]
     if not found:
@@ -47,15 +48,15 @@ def rankings(queries: Sequence[str], pool: Sequence[str], scores: NDArray[np.flo
 
 
 def ranking(query: str, ranked: list[str], pool: int, seed: int = 0) -> Found:
-    """Return the ranking of a query. ranked: ids of videos, the best first, of a pool of so many."""
+    """Return the ranking of a query. ranked: video ids, best first. pool: the number of videos in the pool."""
     return Found(seed=seed, split="pool", video="", query=query, ranked=tuple(ranked[:RANKED]), pool=pool)
 
 
 def stepped(inputs: HirestInputs) -> list[tuple[Pair, tuple[float, float]]]:
-    """Return the pairs whose steps are annotated, each with its moment."""
+    """Return the pairs with annotated steps, each with its moment."""
     return [(pair, pair.bounds_s) for pair in inputs.evaluated if pair.steps and pair.bounds_s]
 
 
 def found(pair: Pair, *, seed: int = 0, **said: Any) -> Found:
-    """Return what is said of a pair: ``moment``, ``segments`` or ``sentences``, see `Found`."""
+    """Return the prediction for a pair: ``moment``, ``segments`` or ``sentences``, see `Found`."""
     return Found(seed=seed, split=pair.split, video=pair.video, query=pair.query, **said)

@@ -1,4 +1,4 @@
-"""The joint model (Sec. 4.2): moments, steps and captions from frames, the query and what is said."""
+"""The joint model (Sec. 4.2): moments, steps and captions from frames, the query and speech."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -31,10 +31,10 @@ Floats = NDArray[np.float32]
 
 
 class JointMethod(Method[HirestInputs, Found]):
-    """The joint model, fitted on train; the epoch of the least loss on val is kept."""
+    """The joint model, fitted on train; the epoch with the lowest loss on val is kept."""
 
     def fit(self, inputs: HirestInputs, seed: int, path: Path) -> None:
-        """Fit on the three tasks of train, from CLIP4Caption's weights unless the configuration says otherwise."""
+        """Fit the three tasks on train, starting from CLIP4Caption's weights unless configured otherwise."""
         from stepline.models.hirest_joint_training import fit_joint
 
         options, seen = inputs.options["joint"], Seen(inputs)
@@ -59,12 +59,12 @@ class JointMethod(Method[HirestInputs, Found]):
         )
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield what each seed's model says; raise StoreError where a checkpoint is absent or damaged."""
+        """Yield the predictions of each seed's model; raise StoreError if a checkpoint is absent or damaged."""
         from stepline.models.hirest_joint import Joint
         from stepline.models.training import loaded, restore
 
         used, listed = len(inputs.used("train")), len(inputs.truth("train"))
-        self.selection = f"fitted on {used} of {listed} training moments; epoch of the least validation loss"
+        self.selection = f"fitted on {used} of {listed} training moments; epoch with the lowest validation loss"
         seen = Seen(inputs)
         for seed, path in zip(inputs.entry.seeds, fits, strict=True):
             with loaded(path) as parameters:
@@ -76,9 +76,9 @@ class ReleasedJoint(Method[HirestInputs, Found]):
     """The joint model with the authors' weights."""
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield what the model says.
+        """Yield the predictions of the model.
 
-        Raises StoreError where the weights are others, ConfigError where the features are not of EVA-CLIP's sizes.
+        Raises StoreError if the weights do not match, ConfigError if the features do not have the sizes of EVA-CLIP.
         """
         from stepline.models.hirest_joint_release import load_released
 
@@ -88,16 +88,16 @@ class ReleasedJoint(Method[HirestInputs, Found]):
         sizes = inputs.dimension, len(next(iter(seen.queries.values())))
         if sizes != (model.config.feature_dim, model.config.text_dim):
             raise ConfigError(
-                f"config: hirest.features.{inputs.entry.features}: rows of {sizes[0]} and texts of {sizes[1]} numbers "
-                f"are not what the released model sees, {model.config.feature_dim} and {model.config.text_dim}"
+                f"config: hirest.features.{inputs.entry.features}: rows have {sizes[0]} and texts {sizes[1]} numbers, "
+                f"but the released model needs {model.config.feature_dim} and {model.config.text_dim}: name others"
             )
         yield from predictions(inputs, seen, model, 0)
 
 
 def predictions(inputs: HirestInputs, seen: "Seen", model: "Joint", seed: int) -> Iterator[Found]:
-    """Yield the moment of each pair, and its steps and captions where it has annotated ones, given the true moment.
+    """Yield the moment of each pair and, if it has annotated steps, the steps and captions in the true moment.
 
-    Pairs of a split are looked at in batches, in the released order; see ``joint.padding``.
+    The pairs of a split are processed in batches, in the released order; see ``joint.padding``.
     """
     import torch
 
@@ -127,7 +127,7 @@ def predictions(inputs: HirestInputs, seen: "Seen", model: "Joint", seed: int) -
 
 
 class Seen:
-    """What the model sees of pairs: rows of frames, vectors of queries, and of what is said in each second."""
+    """The model's inputs for pairs: features of frames, vectors of queries, and of the speech in each second."""
 
     def __init__(self, inputs: HirestInputs) -> None:
         self.inputs = inputs
@@ -138,14 +138,14 @@ class Seen:
 
     @cached_property
     def queries(self) -> Mapping[str, Floats]:
-        """The vector of each query, as the tower gives it."""
+        """The vector of each query, not normalised."""
         encoder = texts.query_encoder(self.inputs.benchmark, self.inputs.entry.features, raw=True)
         listed = sorted({pair.query for pair in self._pairs})
         return dict(zip(listed, texts.encoded(encoder, "queries", listed), strict=True))
 
     @cached_property
     def sentences(self) -> Mapping[str, Floats]:
-        """The vector of each text that is said."""
+        """The vector of each line of the transcripts."""
         listed = sorted({each.text for pair in self._pairs for each in self.inputs.subtitles[pair.video]})
         return dict(zip(listed, texts.encoded(texts.sentence_encoder(), "speech", listed), strict=True))
 
@@ -154,7 +154,7 @@ class Seen:
         return [pair for split in self.inputs.splits("predict") for pair in self.inputs.used(split)]
 
     def examples(self, pairs: Sequence[Pair]) -> "list[Example]":
-        """Return what is seen and learned of pairs. A moment that is not known is the whole video."""
+        """Return the inputs and targets of pairs. An unknown moment is the whole video."""
         return [self._example(pair) for pair in progress(pairs, what="reading features", unit="videos")]
 
     def _example(self, pair: Pair) -> "Example":
@@ -176,14 +176,14 @@ class Seen:
         )
 
     def _frames(self, pair: Pair) -> Floats:
-        """Return (T, D) rows of length 1, one a second: as many as the video has whole seconds, rounded."""
+        """Return (T, D) rows of unit length, one per second; T is at most the rounded duration."""
         rows = np.asarray(self.bank[pair.video], np.float32)[: max(1, round(pair.duration_s))]
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         unit: Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
         return unit
 
     def _speech(self, pair: Pair, n: int) -> Floats:
-        """Return the (n, 384) vector of what is said in each second, zeros where nothing is."""
+        """Return the (n, 384) vectors of the speech in each second, zeros in silence."""
         from stepline.models.hirest_joint_frames import speech_rows
 
         said = self.inputs.subtitles[pair.video]
@@ -194,14 +194,14 @@ class Seen:
 
 
 def _batches(numbers: Sequence[int], size: int, what: str) -> Iterator[list[int]]:
-    """Yield parts of ``numbers``, each of ``size`` but the last."""
+    """Yield parts of ``numbers`` of length ``size``; the last one may be shorter."""
     starts = range(0, len(numbers), size)
     for start in progress(starts, what=what, unit="batches"):
         yield list(numbers[start : start + size])
 
 
 def _weights(name: str) -> Path:
-    """Return the one file of weights."""
+    """Return the path of weights that are a single file."""
     (path,) = (locate(name) or {}).values()
     return path
 

@@ -1,4 +1,4 @@
-"""Steps that begin where a frame looks unlike the one before: SSIM (Wang et al., 2004) of 32 frames (Sec. 4.1)."""
+"""Steps that begin at a frame unlike the previous one, by SSIM (Wang et al., 2004) of 32 frames (Sec. 4.1)."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -23,27 +23,27 @@ from stepline.progress import progress
 log = logging.getLogger(__name__)
 
 SIDE = 224
-"""The shorter side of a grey picture, in pixels. The paper does not say, nor whether it compares colours."""
+"""The shorter side of a grey image, in pixels. The paper states neither the size nor whether it compares colours."""
 SETTINGS = {"win_size": 7, "K1": 0.01, "K2": 0.03, "data_range": 255}
-"""scikit-image's defaults: a window of 7 x 7 pixels, all of which count alike."""
+"""scikit-image's defaults: a window of 7 x 7 pixels with equal weights."""
 
 
 class Ssim(Method[HirestInputs, Found]):
-    """Parts of the moment; the setting ``percent``: below which SSIM, in hundredths, frames are of two steps."""
+    """Parts of the moment. A new step begins if the SSIM is below the setting ``percent``, in hundredths."""
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield the parts of each moment whose steps are annotated, of videos that can be decoded.
+        """Yield the parts of each moment with annotated steps, for videos that can be decoded.
 
-        Raises UnavailableError where that is none.
+        Raises UnavailableError if there are none.
         """
         threshold, pairs, made = inputs.entry.settings["percent"] / 100, stepped(inputs), 0
         for pair, (start_s, end_s) in progress(pairs, what=inputs.entry.id, unit="videos", total=len(pairs)):
             path = inputs.video_file(pair.video)
-            assert path is not None, f"{pair.video} is missing: it is left out before"
+            assert path is not None, f"{pair.video} is missing and should have been left out"
             try:
                 seconds, similar, lost_s = compared(path, pair.duration_s)
             except MediaError as error:
-                log.warning("%s: %s; it is left out: replace the file", path, error)
+                log.warning("%s: %s; the video is left out: replace the file", path, error)
                 continue
             made += 1
             if lost_s:
@@ -56,10 +56,10 @@ class Ssim(Method[HirestInputs, Found]):
 
 
 def compared(video: Path, duration_s: float) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Return the (32,) seconds of evenly spaced frames, and the (31,) SSIM of each but the first with the one before.
+    """Return the (32,) seconds of evenly spaced frames, the (31,) SSIM of adjacent frames, and the seconds lost.
 
-    Frames are those shown at whole seconds, as the released features have them; for one that is lost stands the nearest
-    that is not, and the last value is how many seconds are absent. Raises MediaError where the file cannot be read.
+    Frames are those shown at whole seconds, as in the released features. A lost frame is replaced by the nearest
+    available one; the last value is the duration of the lost parts. Raises MediaError if the file cannot be read.
     """
     from skimage.metrics import structural_similarity
 

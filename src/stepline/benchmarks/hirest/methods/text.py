@@ -1,7 +1,7 @@
-"""Retrieval by what is said: TF-IDF, or MiniLM's vectors of sentences. The paper has neither.
+"""Retrieval by speech, with TF-IDF or MiniLM's sentence vectors. The paper has neither.
 
-TF-IDF is fitted on what is compared: for videos on the transcripts of the pool; for moments and steps on the sentences
-of the video itself, so that a prediction depends on no other video, and what is said all the time counts least.
+TF-IDF for videos is fitted on the transcripts of the pool. For moments and steps it is fitted on the sentences of the
+video itself: a prediction then depends on no other video, and words that are frequent in the video count least.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from stepline.features.text import TextStore
 
 STEPS = 7
-"""Of a moment at most: as many as ``uniform-7`` has."""
+"""The maximum number of steps in a moment, as in ``uniform-7``."""
 SILENCE = -inf
-"""The similarity of a query and a time, or a video, in which nothing is said: below that of all words."""
+"""The similarity of a query with a time or a video without speech: below any similarity with speech."""
 Vectors = Callable[[Sequence[str], Sequence[str]], NDArray[np.floating]]
-"""Texts, and the documents that TF-IDF is fitted on -> (N, D), the vectors of the texts."""
+"""Texts, and the documents that TF-IDF is fitted on -> the (N, D) vectors of the texts."""
 
 
 class TextRetrieval(Method[HirestInputs, Found]):
-    """The pool by the cosine of query and transcript, for MiniLM the mean of its sentences.
+    """The pool by the cosine of query and transcript; with MiniLM, a transcript is the mean of its sentences.
 
-    The setting ``by`` is ``tfidf`` or ``minilm``. Videos in which nothing is said come last.
+    The setting ``by`` is ``tfidf`` or ``minilm``. Videos without speech come last.
     """
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
@@ -55,10 +55,10 @@ class TextRetrieval(Method[HirestInputs, Found]):
 
 
 class TextMoments(Method[HirestInputs, Found]):
-    """Of 32 evenly spaced seconds the one whose sentence is most like the query, and up to 8 before and after it.
+    """The second whose sentence is most similar to the query, among 32 evenly spaced ones, with up to 8 on each side.
 
-    Of sentences at the same time the most similar one counts. Of equal times the first does: where nothing is said, the
-    moment begins with the video.
+    If sentences overlap, the most similar one counts. The first second wins a tie, so the moment of a video without
+    speech begins at its start.
     """
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
@@ -79,7 +79,7 @@ class TextMoments(Method[HirestInputs, Found]):
 
 
 class TextSegments(Method[HirestInputs, Found]):
-    """Parts of the moment that meet where something else is spoken of, see `topic_boundaries`; one part in silence."""
+    """Parts of the moment that meet where the topic changes, see `topic_boundaries`; one part without speech."""
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield the parts of each moment whose steps are annotated."""
@@ -95,9 +95,9 @@ class TextSegments(Method[HirestInputs, Found]):
 
 
 def _said(inputs: HirestInputs, videos: Iterable[str]) -> dict[str, list[Subtitle]]:
-    """Return what is said in each video, by its start, without lines of no words.
+    """Return the transcript of each video by start time, without empty lines.
 
-    Raises UnavailableError where nothing is said in any.
+    Raises UnavailableError if no video has speech.
     """
     said = {
         video: sorted(
@@ -129,7 +129,7 @@ def _by_sentences(queries: Sequence[str], transcripts: Sequence[Sequence[str]]) 
 
 
 def _encoder(inputs: HirestInputs, every: Iterable[str]) -> Vectors:
-    """Return the entry's encoder. every: all texts that will be asked for."""
+    """Return the entry's encoder. every: all texts to encode."""
     if inputs.entry.settings["by"] == "tfidf":
         return lambda listed, documents: np.asarray(tf_idf(listed, documents).toarray())
     stored = _sentence_vectors(every)

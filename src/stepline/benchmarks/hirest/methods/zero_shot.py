@@ -1,4 +1,4 @@
-"""Retrieval without training: rows of videos beside queries, by a network and its text tower (Sec. 4.1)."""
+"""Retrieval without training: features of videos compared with queries in the text tower's space (Sec. 4.1)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -21,21 +21,21 @@ RULES: Mapping[str, Callable[[NDArray[np.float64]], tuple[int, int]]] = {
     "drop_0.10": partial(above, drop=0.10),
     "around_8": partial(around, reach=8),
 }
-"""From similarities of the 32 frames to a moment, its first and its last one."""
+"""Similarities of the 32 frames -> the first and last frame of the moment."""
 
 
 class VideoRetrieval(Method[HirestInputs, Found]):
-    """The pool by its similarity with the query; the setting ``frames``: how many of the 32 a video's mean is of.
+    """The pool by similarity with the query. The setting ``frames`` is how many of a video's 32 frames are averaged.
 
-    Compared is by the dot product where the network's own code does that, else by the cosine, as with imported banks.
+    The similarity is the dot product if the network's own code uses it; otherwise, and for imported banks, the cosine.
     """
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield the ranking of each query; raise ConfigError where a video has fewer frames than are asked for."""
+        """Yield the ranking of each query; raise ConfigError if ``frames`` is greater than 32."""
         entry, (bank,), (name,) = inputs.entry, inputs.banks, inputs.benchmark.features(inputs.entry)
         if (frames := entry.settings["frames"]) > FRAMES:
             where = f"config: hirest.entries.{entry.id}.settings.frames"
-            raise ConfigError(f"{where}: {frames} is not allowed; a video has {FRAMES}")
+            raise ConfigError(f"{where}: {frames} is greater than the maximum of {FRAMES}")
         network = inputs.footage.is_backbone(name)
         compared = similarity(inputs.footage.pipeline.features.spec_of(name)) if network else "cosine"
         pool = [each.video for each in inputs.used("pool")]
@@ -46,10 +46,10 @@ class VideoRetrieval(Method[HirestInputs, Found]):
 
 
 class MomentRetrieval(Method[HirestInputs, Found]):
-    """The frames about the one that is most like the query, by the cosine; the setting ``rule``: which, see `RULES`.
+    """The frames around the one most similar to the query, by cosine; the setting ``rule`` is a key of `RULES`.
 
-    A moment reaches from the time of its first frame to that of its last one, as the released loader reads frames as
-    times. So one of a single frame has no length.
+    A moment extends from the time of its first frame to the time of its last, because the released loader reads frames
+    as times. So a moment of a single frame has no length.
     """
 
     def predict(self, inputs: HirestInputs, fits: Sequence[Path]) -> Iterator[Found]:
@@ -65,20 +65,20 @@ class MomentRetrieval(Method[HirestInputs, Found]):
 
 
 def _vectors(inputs: HirestInputs, queries: Sequence[str]) -> NDArray[np.float64]:
-    """Return the (N, D) vectors of queries; raise ConfigError where they cannot be compared with the rows."""
+    """Return the (N, D) vectors of queries; raise ConfigError if the features have another D."""
     key = inputs.entry.features
     encoder = texts.query_encoder(inputs.benchmark, key)
     vectors = texts.encoded(encoder, "queries", queries).astype(np.float64)
     if vectors.shape[1] != inputs.dimension:
         raise ConfigError(
-            f"config: hirest.features.{key}.text: {encoder.spec.name} makes vectors of {vectors.shape[1]} numbers, the "
-            f"rows have {inputs.dimension}; name the text tower that goes with them"
+            f"config: hirest.features.{key}.text: {encoder.spec.name} has vectors of {vectors.shape[1]} numbers, but "
+            f"the features have rows of {inputs.dimension}: name their text tower"
         )
     return vectors
 
 
 def _cosines(rows: NDArray[np.floating], query: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the (T,) cosines of rows with the query; that of a row of zeros is 0."""
+    """Return the (T,) cosines of rows with the query; 0 for a row of zeros."""
     wide = rows.astype(np.float64)
     lengths = np.linalg.norm(wide, axis=1) * np.linalg.norm(query)
     cosines: NDArray[np.float64] = np.divide(wide @ query, lengths, out=np.zeros(len(wide)), where=lengths > 0)

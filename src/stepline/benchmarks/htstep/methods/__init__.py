@@ -1,1 +1,1 @@
-"""How predictions of HT-Step are made."""
+"""Methods, which predict segments of steps from an entry's inputs."""

@@ -1,4 +1,4 @@
-"""ActionFormer (Zhang et al., 2022): segments of steps from a pyramid of a video's seconds, with classes or texts."""
+"""ActionFormer (Zhang et al., 2022): segments of steps from a temporal pyramid, with classes or step texts."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ class ActionFormerMethod(Head):
         )
 
     def grounder(self, inputs: HtstepInputs, entry: Entry, articles: Articles, path: Path) -> Grounder:
-        """Return segments by soft NMS, and how certain a step of the article is in each second."""
+        """Return a function that predicts segments by soft NMS, and the confidence of each second and step."""
         from stepline.models.actionformer import ActionFormer
         from stepline.models.actionformer_grounding import ground, per_second
         from stepline.models.training import loaded, restore

@@ -1,7 +1,7 @@
-"""What sees no video: places and durations of training segments, and equal parts.
+"""Blind baselines: places and durations of training segments, and equal parts.
 
-Each predicts one segment of every step of the article. Places are parts of the video's duration, which is that of its
-features, whole seconds.
+Each predicts one segment for every step of the article. Places are fractions of the video's duration, which is the
+duration of its features in whole seconds.
 """
 
 from collections import defaultdict
@@ -16,11 +16,11 @@ from stepline.datasets.htstep import Recording
 from stepline.io import read_json, write_sealed
 
 DECIMALS = 9
-"""Of times before they are cut to whole seconds, so that these do not hang on how sums are rounded."""
+"""The decimals of times before truncation to whole seconds, so that seconds do not depend on rounding errors."""
 
 
 class Uniform(Method[HtstepInputs, Found]):
-    """Equal parts of the video, one of each step in the article's order, all equally certain."""
+    """Equal parts of the video, one for each step in the article's order, with equal scores."""
 
     def predict(self, inputs: HtstepInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield the parts of each video."""
@@ -30,14 +30,14 @@ class Uniform(Method[HtstepInputs, Found]):
 
 
 class Place(Method[HtstepInputs, Found]):
-    """Every step at its mean place in the training videos, as certain as it is frequent there.
+    """Every step at its mean place in the training videos; its score is its frequency there.
 
-    A step without a training segment is where the steps at the same place of their articles are, a tenth of an article
-    with the default ``baselines.bins``; its certainty is the mean of theirs.
+    A step without a training segment uses the mean place and frequency of the steps in the same part of their articles,
+    a tenth of an article with the default ``baselines.bins``.
     """
 
     def fit(self, inputs: HtstepInputs, seed: int, path: Path) -> None:
-        """Write the mean start, end and frequency of each step, and of each place in an article."""
+        """Write the mean start, end and frequency of each step, and of each part of an article."""
         bins = inputs.options["baselines"]["bins"]
         bank = inputs.bank("train")
         segments: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -60,7 +60,7 @@ class Place(Method[HtstepInputs, Found]):
         )
 
     def predict(self, inputs: HtstepInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield the places of each video's steps; a place that train shows nowhere is a part of equal ones."""
+        """Yield the places of each video's steps; a step without a place in train gets its equal part of the video."""
         bins = inputs.options["baselines"]["bins"]
         for seed, fit in zip(inputs.entry.seeds, fits, strict=True):
             known = read_json(fit)
@@ -75,10 +75,10 @@ class Place(Method[HtstepInputs, Found]):
 
 
 class Duration(Method[HtstepInputs, Found]):
-    """The middles of equal parts, with the mean duration of the activity's training segments, or of all."""
+    """Segments at the middles of equal parts, with the mean duration of the activity's or of all training segments."""
 
     def fit(self, inputs: HtstepInputs, seed: int, path: Path) -> None:
-        """Write the mean duration of each activity, and of all, in seconds."""
+        """Write the mean duration of each activity's segments and of all segments, in seconds."""
         durations: dict[str, list[float]] = defaultdict(list)
         for each in inputs.used("train"):
             for segment in each.segments:
@@ -87,7 +87,7 @@ class Duration(Method[HtstepInputs, Found]):
         write_sealed(path, {key: fmean(of) for key, of in sorted(durations.items())})
 
     def predict(self, inputs: HtstepInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield a segment of that duration for each step."""
+        """Yield a segment with the mean duration for each step."""
         bank = {split: inputs.bank(split) for split in inputs.predicted}
         for seed, fit in zip(inputs.entry.seeds, fits, strict=True):
             mean_s = read_json(fit)
@@ -100,7 +100,7 @@ class Duration(Method[HtstepInputs, Found]):
 
 
 def _keys(each: Recording, step: int, bins: int) -> tuple[str, str]:
-    """Return the names of a step and of its place in the article."""
+    """Return the keys of a step and of its part of the article."""
     place = each.steps.index(step) * bins // len(each.steps)
     return str(step), f"place {place}"
 
@@ -112,7 +112,7 @@ def _found(
     scores: Sequence[float],
     seed: int = 0,
 ) -> Found:
-    """Return segments at places of the video, the most certain first, of equal ones in the article's order."""
+    """Return segments at places of the video by descending score; the article's order resolves ties."""
     duration_s = len(inputs.bank(each.split)[each.video])
     order = sorted(range(len(places)), key=lambda k: -scores[k])
     middles = tuple(float(int(round(duration_s * (a + b) / 2, DECIMALS))) for a, b in places)

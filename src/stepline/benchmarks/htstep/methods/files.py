@@ -13,13 +13,13 @@ from stepline.errors import ConfigError
 
 
 class PredictionFiles(Method[HtstepInputs, Found]):
-    """What the files in the entry's folder say, the configuration's key ``files``, a file of each split.
+    """Predictions from files in the entry's folder, which the configuration's key ``files`` names; one file per split.
 
-    A video of a file's split that it does not name has no segments. Equal scores keep the order of the file.
+    A video of the split that is not in its file has no segments. Equal scores keep the order of the file.
     """
 
     def predict(self, inputs: HtstepInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield the segments of each video; raise ConfigError where there is no file, or one is not as it must be."""
+        """Yield the segments of each video; raise ConfigError if there is no file, or a file is invalid."""
         files = {path.stem: path for path in inputs.benchmark.files(inputs.entry)}
         if not files:
             folder, names = inputs.options["files"][inputs.entry.id], [f"{split}.csv" for split in inputs.predicted]

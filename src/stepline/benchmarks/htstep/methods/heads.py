@@ -1,4 +1,4 @@
-"""Trained heads: what they have in common, and their transfer to CrossTask."""
+"""The base of trained heads, and their transfer to CrossTask."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,35 +15,38 @@ from stepline.progress import progress
 from stepline.spec import digest
 
 Grounder = Callable[[GroundedVideo], tuple[GroundedSegments, NDArray[np.floating] | None]]
-"""A video -> segments of steps, and the (T, K) confidences of each second and step of its article, where there are."""
+"""A video -> segments of steps, and the (T, K) confidences of each second and step of its article, or None."""
 
 
 class Head(Method[HtstepInputs, Found]):
-    """A head, fitted on what the entry is trained on; what the last epoch gives is kept."""
+    """A head fitted on the entry's training data; the last epoch is kept."""
 
     def train(self, inputs: HtstepInputs, learned: Learned, seed: int, path: Path, resume: str, what: str) -> None:
         """Train on videos and write the checkpoint of one seed."""
         raise NotImplementedError
 
     def grounder(self, inputs: HtstepInputs, entry: Entry, articles: Articles, path: Path) -> Grounder:
-        """Return what a checkpoint of an entry says of a video; raise StoreError where it is absent or damaged."""
+        """Return the function that predicts with an entry's checkpoint.
+
+        Raises StoreError if the checkpoint is absent or damaged.
+        """
         raise NotImplementedError
 
     def fit(self, inputs: HtstepInputs, seed: int, path: Path) -> None:
-        """Fit, from the checkpoint of the entry ``init`` where one is named."""
+        """Fit the head, starting from the checkpoint of the entry ``init`` if that is set."""
         learned = Articles(inputs).learned(seed)
         resume = digest([inputs.spec, learned.sha256])
         self.train(inputs, learned, seed, path, resume, f"{inputs.entry.id}, seed {seed}")
 
     def predict(self, inputs: HtstepInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield the segments of each video by each seed's checkpoint."""
+        """Yield the segments of each video with each seed's checkpoint."""
         articles = Articles(inputs)
         for seed, path in zip(inputs.entry.seeds, fits, strict=True):
             yield from said(inputs, articles, self.grounder(inputs, inputs.entry, articles, path), seed)
 
 
 class Transfer(Method[HtstepInputs, Found]):
-    """The head of the entry ``of``, by the checkpoint of its first seed, on the videos of CrossTask."""
+    """The head of the entry ``of``, with the checkpoint of its first seed, on the videos of CrossTask."""
 
     def predict(self, inputs: HtstepInputs, fits: Sequence[Path]) -> Iterator[Found]:
         """Yield the segments of each video."""
@@ -57,7 +60,7 @@ class Transfer(Method[HtstepInputs, Found]):
 
 
 def said(inputs: HtstepInputs, articles: Articles, grounder: Grounder, seed: int) -> Iterator[Found]:
-    """Yield what a head says of each video that is evaluated."""
+    """Yield the predictions of a head for each evaluated video."""
     for each in progress(inputs.evaluated, what=f"{inputs.entry.id}, seed {seed}", unit="videos"):
         segments, confidence = grounder(articles.video(each))
         yield found(each, segments, articles.steps, seed=seed, confidence=confidence)

@@ -1,4 +1,4 @@
-"""MT+BCE: a transformer over the seconds of a video and the sentences of its whole article, and blobs in its scores."""
+"""MT+BCE: a transformer over a video's seconds and its article's sentences, with blobs in its scores as segments."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from stepline.models.grounding import Rows
 from stepline.models.tan_config import StepGroundingConfig
 
 NARRATED = 1024
-"""Seconds of a video at most, where training begins with narrations (App. B)."""
+"""The maximum length of a video in seconds if training starts with narrations (App. B)."""
 
 
 class MtBce(Head):
@@ -39,7 +39,7 @@ class MtBce(Head):
         )
 
     def grounder(self, inputs: HtstepInputs, entry: Entry, articles: Articles, path: Path) -> Grounder:
-        """Return the blobs of each step, and how certain it is in each second."""
+        """Return a function that predicts the blobs of each step, and its confidence in each second."""
         from stepline.models.step_grounding import StepGrounding, ground, per_second
         from stepline.models.training import loaded, restore
 

@@ -1,4 +1,4 @@
-"""Grounding by what is said: TF-IDF, or MPNet's vectors of sentences. The paper has neither."""
+"""Grounding by speech, with TF-IDF or MPNet's sentence vectors. The paper has neither."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,21 +19,21 @@ from stepline.models.tf_idf import tf_idf
 from stepline.needs import Need
 
 BEST = 5
-"""Sentences of each step, without an order."""
+"""The number of sentences per step if the order is free."""
 Cosines = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]
 """Texts of steps and sentences -> (S, K) cosines of S sentences and K steps."""
 
 
 class TextGrounding(Method[HtstepInputs, Found]):
-    """The sentences that are most like each step's headline, as segments; their cosine is the score.
+    """The sentences most similar to each step's headline, as segments; their cosine is the score.
 
-    The setting ``by`` is ``tfidf``, fitted on the sentences of the video, or ``mpnet``; ``order`` is ``free``, the best
-    5 sentences of each step, or ``article``: of each step one sentence or none, so that steps come in the article's
-    order and the sum of cosines is the largest. A sentence of no similarity is no segment.
+    The setting ``by`` is ``tfidf``, fitted on the sentences of the video, or ``mpnet``. The setting ``order`` is
+    ``free``, the best 5 sentences of each step, or ``article``: at most one sentence per step, in the article's order
+    and with the largest sum of cosines. Sentences with a cosine of 0 or less are not segments.
     """
 
     def predict(self, inputs: HtstepInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield the segments of each video; raise UnavailableError where nothing is said in any."""
+        """Yield the segments of each video; raise UnavailableError if no video has speech."""
         said = {each.video: _spoken(inputs, each) for each in inputs.evaluated}
         if not any(said.values()):
             raise UnavailableError(Need("transcripts", "htstep"))
@@ -62,7 +62,7 @@ def _spoken(inputs: HtstepInputs, each: Recording) -> list[Sentence]:
 
 
 def _cosines(inputs: HtstepInputs, every: Sequence[str]) -> Cosines:
-    """Return the entry's encoder of both. every: all sentences that it will be asked for."""
+    """Return the function that compares steps and sentences. every: all sentences to encode."""
     if inputs.entry.settings["by"] == "tfidf":
 
         def by_words(headlines: Sequence[str], lines: Sequence[str]) -> NDArray[np.float64]:
@@ -83,7 +83,7 @@ def _cosines(inputs: HtstepInputs, every: Sequence[str]) -> Cosines:
 
 
 def _segments(lines: Sequence[Sentence], similarity: NDArray[np.float64], in_order: bool) -> GroundedSegments:
-    """Return sentences as segments of the K steps, the best first; of equal ones the earlier sentence, then step."""
+    """Return sentences as segments of the K steps, best first; ties: the earlier sentence, then the earlier step."""
     if in_order:
         rows = ordered_times(similarity, skip=0.0)
         columns = np.flatnonzero(rows != SKIPPED)
@@ -99,7 +99,7 @@ def _segments(lines: Sequence[Sentence], similarity: NDArray[np.float64], in_ord
 
 
 def _each_second(lines: Sequence[Sentence], similarity: NDArray[np.float64], duration: int) -> NDArray[np.float64]:
-    """Return the (T, K) similarity of what is said in each second, that of the most similar sentence; 0 in silence."""
+    """Return the (T, K) similarity of the most similar sentence in each second; 0 in silence."""
     seconds = np.zeros((duration, similarity.shape[1]))
     for line, row in zip(lines, similarity, strict=True):
         part = slice(int(line.start_s), max(int(line.start_s) + 1, int(np.ceil(line.end_s))))

@@ -1,4 +1,4 @@
-"""UMT (Liu et al., 2022) with its video encoder alone: each step of the article is a query of its own."""
+"""UMT (Liu et al., 2022) with only its video encoder: each step of the article is a separate query."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,10 +12,10 @@ from stepline.models.umt_config import UmtConfig
 
 
 class UmtMethod(Head):
-    """UMT, fitted on the steps that training videos show."""
+    """UMT, fitted on the steps that occur in training videos."""
 
     def train(self, inputs: HtstepInputs, learned: Learned, seed: int, path: Path, resume: str, what: str) -> None:
-        """Fit on each step that a video has segments of."""
+        """Fit on each step with segments in a video."""
         from stepline.models.umt_training import fit_umt
 
         options, words = inputs.options["umt"], word_vectors(inputs, inputs.entry, learned.steps)
@@ -35,7 +35,7 @@ class UmtMethod(Head):
         )
 
     def grounder(self, inputs: HtstepInputs, entry: Entry, articles: Articles, path: Path) -> Grounder:
-        """Return the moments of each step, and how likely a moment's centre is in each second."""
+        """Return a function that predicts the moments of each step, and the likelihood of a centre in each second."""
         from stepline.models.training import loaded, restore
         from stepline.models.umt import Umt
         from stepline.models.umt_grounding import ground, per_second

@@ -1,4 +1,4 @@
-"""Videos with the steps of their articles, as heads learn and predict them, and predictions of what heads say."""
+"""Videos with the steps of their articles, as inputs of heads, and predictions from the outputs of heads."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from stepline.features.text import TextStore
 
 DECIMALS = 9
-"""Of similarities that are compared, so that ties do not hang on how sums are rounded."""
+"""The decimals of compared similarities, so that ties do not depend on rounding errors."""
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What a head is trained on: videos, and the text of each step by its number."""
+    """The training data of a head: videos, and the steps by number."""
 
     videos: Sequence[GroundedVideo]
     steps: Sequence[Step]
 
     @property
     def sha256(self) -> str:
-        """The sha256 of what is annotated and of the steps' texts, without the rows."""
+        """The sha256 of the annotation and the steps' texts, without the features."""
         found = hashlib.sha256(repr(self.steps).encode())
         for video in self.videos:
             for part in (video.candidates, video.segments_s, video.steps):
@@ -45,7 +45,7 @@ class Learned:
 
 
 class Articles:
-    """The steps of the release by number: all of them, ascending by their ids, as the ids have gaps."""
+    """All steps of the release, numbered by ascending id because ids have gaps."""
 
     def __init__(self, inputs: HtstepInputs) -> None:
         self.inputs = inputs
@@ -64,7 +64,7 @@ class Articles:
         return _grounded(self.inputs.bank(each.split)[each.video], each, self._number)
 
     def learned(self, seed: int) -> Learned:
-        """Return what the entry is trained on: annotated videos that show a step, or what is said in others."""
+        """Return the training data of the entry: annotated videos with steps, or narrated videos."""
         inputs, on = self.inputs, self.inputs.benchmark.trained_on(self.inputs.entry)
         if on == "narrations":
             return self._narrated(inputs.used(on), seed)
@@ -77,7 +77,7 @@ class Articles:
         return Learned([each for each in listed if len(each.steps)], steps)
 
     def _narrated(self, listed: Iterable[Narrated], seed: int) -> Learned:
-        """Return narrated videos, each sentence that is learned a step of its own."""
+        """Return narrated videos; each sentence used in training is a separate step."""
         videos, steps, bank = list[GroundedVideo](), list[Step](), self.inputs.bank("narrations")
         for each in listed:
             rows, most = bank[each.video], self.inputs.options["narrations"]["sentences"]
@@ -104,25 +104,25 @@ def _grounded(rows: NDArray[np.floating], each: Recording, number: Mapping[int, 
 
 
 def step_vectors(inputs: HtstepInputs, entry: Entry, steps: Sequence[Step]) -> NDArray[np.float32]:
-    """Return the (S, E) vectors of steps, of what the setting ``input`` says."""
+    """Return the (S, E) vectors of the steps' texts, which the setting ``input`` selects."""
     made_of = entry.settings["input"]
     listed = [texts.whole(step, made_of) for step in steps]
     return _store(inputs, entry, listed)(listed)
 
 
 def sentence_vectors(inputs: HtstepInputs, entry: Entry, steps: Sequence[Step]) -> list[NDArray[np.float32]]:
-    """Return of each step the (n, E) vectors of its sentences, of what the setting ``input`` says."""
+    """Return the (n, E) vectors of each step's sentences, which the setting ``input`` selects."""
     made_of = entry.settings["input"]
     return _parts(inputs, entry, [texts.sentences(step, made_of) for step in steps])
 
 
 def word_vectors(inputs: HtstepInputs, entry: Entry, steps: Sequence[Step]) -> list[NDArray[np.float32]]:
-    """Return of each step the (n, E) vectors of its words, each encoded alone."""
+    """Return the (n, E) vectors of each step's words, each encoded alone."""
     return _parts(inputs, entry, [texts.words(texts.whole(step, entry.settings["input"])) for step in steps])
 
 
 def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return (N, D) vectors at length 1; zeros stay zeros."""
+    """Return (N, D) vectors scaled to unit length; zeros stay zeros."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     found: NDArray[np.float64] = np.divide(vectors, lengths, out=np.zeros(vectors.shape), where=lengths > 0)
     return found
@@ -146,7 +146,7 @@ def found(
     seed: int,
     confidence: NDArray[np.floating] | None = None,
 ) -> Found:
-    """Return what is said of a video. confidence: (T, K) of each second and step of the article; None: not said."""
+    """Return the prediction for a video. confidence: (T, K), by second and step of the article; None if unknown."""
     times_s: tuple[float, ...] = ()
     ordered_s: tuple[float, ...] = ()
     if confidence is not None:

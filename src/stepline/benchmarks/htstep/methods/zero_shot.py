@@ -1,4 +1,4 @@
-"""Grounding without training: rows of a video beside texts of steps in the space of both."""
+"""Grounding without training: features of a video compared with texts of steps in their joint space."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,13 +15,13 @@ from stepline.models.blobs import blobs
 
 
 class ZeroShot(Method[HtstepInputs, Found]):
-    """Blobs in the cosines of each second and step, moved to [0, 1]; the highest second is the step's time.
+    """Blobs in the cosines of each second and step, shifted to [0, 1]; the best second is the step's time.
 
-    Where the network's own code compares by the dot product, that decides the time.
+    If the network's own code uses the dot product, the time is the second with the highest dot product.
     """
 
     def predict(self, inputs: HtstepInputs, fits: Sequence[Path]) -> Iterator[Found]:
-        """Yield the segments of each video; raise ConfigError where rows and texts cannot be compared."""
+        """Yield the segments of each video; raise ConfigError if features and texts differ in size."""
         (name,), footage, articles = inputs.benchmark.features(inputs.entry), inputs.footage, Articles(inputs)
         by_dot = footage.is_backbone(name) and similarity(footage.pipeline.features.spec_of(name)) != "cosine"
         vectors = step_vectors(inputs, inputs.entry, articles.steps).astype(np.float64)

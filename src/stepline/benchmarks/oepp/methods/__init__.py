@@ -1,1 +1,1 @@
-"""Methods: from an entry's inputs to a plan of every window; a module for each kind."""
+"""Methods, which predict a plan of every window from an entry's inputs."""

@@ -1,7 +1,7 @@
-"""The most frequent training plan for every window, which sees no video. Ties: the first by its actions.
+"""The most frequent training plan for every window, a blind baseline. The first in the order of actions wins a tie.
 
-An action of it that is not in the pool is a uniform guess. Where each video has its own number of actions, it is the
-most frequent plan of that length; where there is none, of the next shorter length, and guesses after it.
+Its actions that are not in the pool become uniform guesses. The plan for a window is the most frequent one of the
+window's length, or else of the next shorter length, followed by guesses.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from stepline.metrics.plans import GUESS
 
 
 class MostFrequent(Planner):
-    """The baseline that counts plans."""
+    """The most frequent plan of train."""
 
     def plans(
         self, inputs: OeppInputs, split: str, windows: Sequence[Window], fit: Path | None

@@ -1,4 +1,4 @@
-"""The MLP and the Transformer (Sec. 5.2): from both observations to T vectors, each read as the nearest action."""
+"""The MLP and the Transformer (Sec. 5.2), which map both observations to T vectors; each yields the nearest action."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Heads(Trained["Module"]):
-    """The network is named as the entry's kind; the setting ``loss`` is a part of the loss, or ``both``."""
+    """The network of the entry's kind. The setting ``loss`` selects one part of the loss, or ``both``."""
 
     def build(self, inputs: OeppInputs, samples: Samples) -> "Module":
         """Return a network of the published size."""
@@ -28,7 +28,7 @@ class Heads(Trained["Module"]):
         return plan_loss(x, train.text, train.labels[batch], loss=which, **inputs.options["loss"])
 
     def vectors(self, inputs: OeppInputs, model: "Module", samples: Samples) -> "Tensor":
-        """Return what the network says."""
+        """Return the outputs of the network."""
         found: Tensor = model(samples.observations())
         return found
 

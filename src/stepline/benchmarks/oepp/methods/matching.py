@@ -1,7 +1,8 @@
-"""Video and text by their similarity alone (Sec. 5.2): the first action by the start, the last by the end.
+"""Planning by the similarity of video and text alone (Sec. 5.2).
 
-An observation is the mean of its 3 rows. Those between are the T - 2 actions nearest to the mean of both, in the order
-of their similarity; nothing keeps them from being the first or last one too. The paper says neither. Ties: lowest id.
+An observation is the mean of its 3 rows. The first action is the nearest to the start, the last the nearest to the end.
+The T - 2 actions between are those nearest to the mean of both, by descending similarity, and can repeat the first or
+last action. The paper specifies neither their order nor whether they can repeat. The lowest id wins a tie.
 """
 
 from collections.abc import Sequence
@@ -20,12 +21,12 @@ from stepline.needs import Need
 
 
 class Matching(Planner):
-    """The baseline that compares; it needs vectors of actions of the video's D."""
+    """The matching baseline. The vectors of actions must have the D of the video features."""
 
     def plans(
         self, inputs: OeppInputs, split: str, windows: Sequence[Window], fit: Path | None
     ) -> list[tuple[int, ...]]:
-        """Return the plans; raise UnavailableError where video and text have another D."""
+        """Return the plans; raise UnavailableError if video and text differ in D."""
         cosine = inputs.options["matching"]["similarity"] == "cosine"
         horizon = inputs.entry.settings["horizon"]
         text, observed = vectors(inputs, split).astype(np.float64), Observations.of(inputs, windows)
@@ -39,9 +40,9 @@ class Matching(Planner):
 
 
 def ranked(observed: NDArray[np.float64], text: NDArray[np.float64], *, cosine: bool) -> NDArray[np.int64]:
-    """Return the (N, classes) places of the classes by their similarity to each observation, nearest first.
+    """Return the (N, classes) indices of the classes by similarity to each observation, nearest first.
 
-    observed: (N, D), whose lengths change no order. text: (classes, D). Equal vectors tie: the lower place is first.
+    observed: (N, D), of any length. text: (classes, D). Equal vectors tie: the lower index comes first.
     """
     lengths = np.maximum(np.linalg.norm(text, axis=1), 1e-12) if cosine else 1.0
     _, same, back = np.unique(text, axis=0, return_index=True, return_inverse=True)

@@ -1,4 +1,4 @@
-"""What is seen of windows: the rows of features that show their start and goal."""
+"""The observations of windows: the rows of features at their start and goal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from stepline.benchmarks.oepp.windows import Window
 
 @dataclass(frozen=True)
 class Observations:
-    """Start and end observations of windows. rows: (R, D) float32, the last one zeros; index: (N, 6), rows of each."""
+    """Start and end observations of windows. rows: (R, D) float32, the last row zeros. index: (N, 6) rows by window."""
 
     rows: NDArray[np.float32]
     index: NDArray[np.int64]
 
     @classmethod
     def of(cls, inputs: OeppInputs, windows: Sequence[Window]) -> "Observations":
-        """Return those of windows that are ``used``: the rows of the bank that they name, once each."""
+        """Return the observations of ``used`` windows, with each row of the bank once."""
         listed: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
         for number, window in enumerate(windows):
             rows = inputs.rows(window)

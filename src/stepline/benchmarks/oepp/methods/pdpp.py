@@ -1,4 +1,4 @@
-"""PDPP* (Sec. 5.2, Eq. 7): a plan's vectors made from noise, each read as the nearest action."""
+"""PDPP* (Sec. 5.2, Eq. 7): diffusion turns noise into a plan's vectors; each yields the nearest action."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Pdpp(Trained["PlanDiffusion"]):
-    """The diffusion planner; the averaged parameters are kept."""
+    """The diffusion planner. The averaged parameters are kept."""
 
     def build(self, inputs: OeppInputs, samples: Samples) -> "PlanDiffusion":
         """Return a model of the configured size."""
@@ -23,7 +23,7 @@ class Pdpp(Trained["PlanDiffusion"]):
         return PlanDiffusion(*sizes, width=options["width"], steps=options["diffusion_steps"])
 
     def loss(self, inputs: OeppInputs, model: "PlanDiffusion", train: Samples, batch: "Tensor") -> "Tensor":
-        """Return the loss of what noise becomes."""
+        """Return the loss of the denoised plans."""
         from stepline.models.plan_loss import balanced_loss
 
         labels, actions = train.labels[batch], inputs.options["pdpp"]["actions"]
@@ -31,7 +31,7 @@ class Pdpp(Trained["PlanDiffusion"]):
         return balanced_loss(x, train.text, labels, **inputs.options["loss"])
 
     def vectors(self, inputs: OeppInputs, model: "PlanDiffusion", samples: Samples) -> "Tensor":
-        """Return the plans; their noise is drawn in the windows' order on the CPU, so it is the same anywhere."""
+        """Return the plans. Noise is drawn on the CPU in the order of windows, so it is the same on all devices."""
         import torch
 
         options, size = inputs.options["pdpp"], (len(samples.index), model.horizon, model.text)
@@ -39,7 +39,7 @@ class Pdpp(Trained["PlanDiffusion"]):
         return model.sample(samples.observations(), noise.to(samples.rows.device), n_steps=options["sampling_steps"])
 
     def training(self, inputs: OeppInputs) -> dict[str, Any]:
-        """Return an epoch's updates, the schedule of the step size, and the average of parameters."""
+        """Return the updates per epoch, the learning-rate schedule and the average of parameters."""
         from stepline.models.diffusion import averaging, schedule
 
         options = inputs.options["pdpp"]

@@ -1,4 +1,4 @@
-"""What all methods share: windows of a split are planned together."""
+"""The base of all methods, which plan the windows of a split together."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,19 +10,19 @@ from stepline.benchmarks.oepp.windows import Window
 
 
 class Planner(Method[OeppInputs, Plan]):
-    """A method that says a plan of each window."""
+    """A method that predicts a plan for each window."""
 
     def plans(
         self, inputs: OeppInputs, split: str, windows: Sequence[Window], fit: Path | None
     ) -> Sequence[tuple[int, ...] | None]:
-        """Return a plan of each of a split's windows, places in its pool; None of one that cannot be evaluated.
+        """Return a plan for each of a split's windows, as indices into its pool; None if the window is left out.
 
-        fit: the checkpoint, where the entry is fitted.
+        fit: the checkpoint if the entry is fitted.
         """
         raise NotImplementedError
 
     def said(self) -> str:
-        """Return what must be known of the plans, in words, after they are made."""
+        """Return a note on the plans, after they are computed."""
         return ""
 
     def predict(self, inputs: OeppInputs, fits: Sequence[Path]) -> Iterator[Plan]:
@@ -38,10 +38,10 @@ class Planner(Method[OeppInputs, Plan]):
         if "train" in inputs.splits("fit"):
             said.append(f"fitted on {len(inputs.used('train'))} of {len(inputs.truth('train'))} training windows")
         if inputs.entry.trained:
-            said.append("epoch of the best success rate on val")
+            said.append("epoch with the best success rate on val")
         self.selection = "; ".join(filter(None, said))
 
 
 def _left_out(inputs: OeppInputs) -> str:
     late = sum(len(inputs.late(split)) for split in inputs.entry.splits)
-    return f"left out: {late} windows that begin after the features of their video end" if late else ""
+    return f"left out: {late} windows that begin after the end of their video's features" if late else ""

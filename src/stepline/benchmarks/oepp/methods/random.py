@@ -15,5 +15,5 @@ class Random(Planner):
     def plans(
         self, inputs: OeppInputs, split: str, windows: Sequence[Window], fit: Path | None
     ) -> list[tuple[int, ...]]:
-        """Return guesses, as many as each window has actions."""
+        """Return one guess for each action of each window."""
         return [(GUESS,) * len(window.actions) for window in windows]

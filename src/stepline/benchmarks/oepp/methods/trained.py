@@ -1,4 +1,4 @@
-"""What trained planners share: all observations in one array, the epoch of the best validation success rate."""
+"""The base of trained planners: all observations are one array, and the epoch with the best success rate is kept."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ Model = TypeVar("Model", bound="torch.nn.Module")
 
 @dataclass(frozen=True)
 class Samples:
-    """Windows on the device. rows: (R, D); index: (N, 6) rows of each window; text: (classes, D); labels: (N, T)."""
+    """Windows on the device. rows: (R, D); index: (N, 6), rows by window; text: (classes, D); labels: (N, T)."""
 
     rows: "Tensor"
     index: "Tensor"
@@ -32,7 +32,7 @@ class Samples:
 
     @classmethod
     def of(cls, inputs: OeppInputs, split: str, windows: Sequence[Window]) -> "Samples":
-        """Return windows of a split that are ``used``."""
+        """Return the samples of ``used`` windows of a split."""
         import torch
 
         observed, device = Observations.of(inputs, windows), inputs.device
@@ -46,22 +46,22 @@ class Samples:
 
 
 class Trained(Planner, Generic[Model]):
-    """A planner that is fitted; a model gives vectors, each of which is read as the nearest action."""
+    """A planner that is fitted. Its model predicts vectors, and each vector yields the nearest action."""
 
     def build(self, inputs: OeppInputs, samples: Samples) -> Model:
-        """Return a model with parameters that are to be trained."""
+        """Return an untrained model."""
         raise NotImplementedError
 
     def loss(self, inputs: OeppInputs, model: Model, train: Samples, batch: "Tensor") -> "Tensor":
-        """Return the loss of the training windows at some places."""
+        """Return the loss of a batch of training windows, given by their indices."""
         raise NotImplementedError
 
     def vectors(self, inputs: OeppInputs, model: Model, samples: Samples) -> "Tensor":
-        """Return the (N, T, D) vectors of all windows; an epoch in which one is not finite is never kept."""
+        """Return the (N, T, D) vectors of all windows. An epoch with vectors that are not finite is never kept."""
         raise NotImplementedError
 
     def training(self, inputs: OeppInputs) -> dict[str, Any]:
-        """Return more options of `stepline.models.training.fit_head`."""
+        """Return further arguments of `stepline.models.training.fit_head`."""
         raise NotImplementedError
 
     def fit(self, inputs: OeppInputs, seed: int, path: Path) -> None:
@@ -96,7 +96,7 @@ class Trained(Planner, Generic[Model]):
     def plans(
         self, inputs: OeppInputs, split: str, windows: Sequence[Window], fit: Path | None
     ) -> list[tuple[int, ...]]:
-        """Return what the model of a checkpoint says; raise StoreError where it is absent or damaged."""
+        """Return the plans of a checkpoint; raise StoreError if it is absent or damaged."""
         import torch
 
         from stepline.models.plan_loss import read_out

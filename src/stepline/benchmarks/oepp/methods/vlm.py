@@ -1,4 +1,4 @@
-"""A language model that sees the start and the end of a window and chooses actions of the pool (paper, Sec. 7.2.4)."""
+"""A language model that sees the start and the end of a window and chooses actions from the pool (Sec. 7.2.4)."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -23,26 +23,26 @@ log = logging.getLogger(__name__)
 
 
 class LanguageModel(Planner):
-    """The service's answers. The setting ``images``: of the start and of the end, each, 1 or 3."""
+    """Plans from the answers of a service. The setting ``images`` is the number of images per observation, 1 or 3."""
 
     def __init__(self) -> None:
         self._plans: list[tuple[int, ...]] = []
 
     def said(self) -> str:
-        """Return how many answers named no action of the pool, and how many actions were none of it or missing."""
+        """Return how many answers named no action of the pool, and how many actions were not in it or missing."""
         unread = sum(set(plan) <= {NO_ACTION} for plan in self._plans)
         actions = list(chain(*self._plans))
         return (
             f"answers not understood: {unread} of {len(self._plans)}; "
-            f"actions missing or not of the pool: {actions.count(NO_ACTION)} of {len(actions)}"
+            f"actions missing or not in the pool: {actions.count(NO_ACTION)} of {len(actions)}"
         )
 
     def plans(
         self, inputs: OeppInputs, split: str, windows: Sequence[Window], fit: Path | None
     ) -> list[tuple[int, ...] | None]:
-        """Return what the model answers, None of windows of a video that cannot be decoded.
+        """Return the plans in the model's answers; None for windows of a video that cannot be decoded.
 
-        Raises UnavailableError where that is all of them.
+        Raises UnavailableError if no video can be decoded.
         """
         pool, asked = inputs.pool(split), list[int]()
         conversations = _conversations(inputs, pool, windows, asked)
@@ -61,9 +61,9 @@ class LanguageModel(Planner):
 def _conversations(
     inputs: OeppInputs, pool: Sequence[str], windows: Sequence[Window], asked: list[int]
 ) -> Iterator[Conversation]:
-    """Make the question of each window, and note its place in ``asked``.
+    """Yield the question for each window, and append the window's index to ``asked``.
 
-    Windows of one video stand together: it is decoded once. Those of a video that cannot be decoded are left out.
+    Windows are grouped by video, which is decoded once. Windows of a video that cannot be decoded are left out.
     """
     images = inputs.entry.settings["images"]
     order = sorted(range(len(windows)), key=lambda place: windows[place].video)
@@ -71,7 +71,7 @@ def _conversations(
     n_videos = len({window.video for window in windows})
     for video, group in progress(by_video, what="pictures", unit="videos", total=n_videos):
         path, places = inputs.video_file(video), list(group)
-        assert path is not None, f"{video} is missing: its windows are left out before"
+        assert path is not None, f"{video} is missing, and its windows should have been left out"
         times_s = [observed_s(windows[place], images) for place in places]
         try:
             seen, absent_s = pictures(path, chain(*chain(*times_s)))

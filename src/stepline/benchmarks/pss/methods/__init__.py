@@ -1,1 +1,1 @@
-"""Methods: from an entry's inputs to segments, and sentences, of every video; a module for each kind."""
+"""Methods: from an entry's inputs to segments, and sentences, of each video; one module per kind."""

@@ -1,4 +1,4 @@
-"""The most frequent training sentence for every segment, which sees no video. Ties: the first by its characters."""
+"""The most frequent training sentence for each segment, a blind baseline. Ties: the first sentence in sort order."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from stepline.benchmarks.pss.methods.uniform import PARTS, parts
 
 
 class MostFrequent(Method[PssInputs, Segmentation]):
-    """The setting ``proposals`` is ``ground_truth``, or ``uniform``, the average number of equal parts."""
+    """The setting ``proposals`` is ``ground_truth``, or ``uniform`` for the average number of equal parts."""
 
     def predict(self, inputs: PssInputs, fits: Sequence[Path]) -> Iterator[Segmentation]:
         """Yield the sentence for the segments of each video."""

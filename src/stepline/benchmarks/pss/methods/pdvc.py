@@ -1,4 +1,4 @@
-"""PDVC with Hungarian, SODA or SoftSODA matching (Sec. 4, 5.2), on learned or on ground-truth proposals."""
+"""PDVC with Hungarian, SODA or SoftSODA matching (Sec. 4, 5.2), with learned or ground-truth proposals."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from stepline.models.pdvc_config import PdvcConfig
 
 DECAY = 0.5
-"""What the learning rate is multiplied by after each of the decay epochs."""
+"""The factor on the learning rate after each of the decay epochs."""
 COUNT_WEIGHTS = {"learned": 0.5, "ground_truth": 0.0}
-"""Of the counter's loss in the released configurations; with the segments given, their number is known."""
+"""The weight of the counter's loss in the released configurations; with given segments, their number is known."""
 TOGETHER = 8
-"""Videos that are decoded at once."""
+"""The batch size of decoding, in videos."""
 
 
 class PdvcMethod(Trained["Pdvc"]):
-    """PDVC; of learned proposals the epoch of the best mean SODA-D F1 on val is kept."""
+    """PDVC with the matcher and proposals of the entry's settings."""
 
     def fit(self, inputs: PssInputs, seed: int, path: Path) -> None:
-        """Fit on train; keep the epoch of the best mean SODA-D F1 on val, or with given segments of the least loss.
+        """Fit on train; keep the epoch of the best mean SODA-D F1 on val, or of the lowest loss with given segments.
 
-        Raises ConfigError where a training video has more segments than there are queries.
+        Raises ConfigError if a training video has more segments than there are queries.
         """
         config, most = _config(inputs), _most(inputs)
         longest = max(len(each.segments) for each in inputs.used("train"))
         learned = min(longest, most or longest)
         if config.proposals == "learned" and learned > config.queries:
             raise ConfigError(
-                f"config: pss.pdvc.queries: {config.queries} is not allowed; {learned} segments of a video are learned"
+                f"config: pss.pdvc.queries: {config.queries} is not allowed; {learned} segments per video are trained"
             )
         super().fit(inputs, seed, path)
 
@@ -47,7 +47,7 @@ class PdvcMethod(Trained["Pdvc"]):
         return Pdvc(_config(inputs))
 
     def losses(self, model: "Pdvc", inputs: PssInputs, videos: Sequence[Procedure]) -> "list[torch.Tensor]":
-        """Return the loss on the videos' segments and sentences, of long videos on as many as are configured, drawn."""
+        """Return the loss on the videos' segments and sentences, on at most ``train_segments`` random ones each."""
         import torch
 
         most = _most(inputs)
@@ -56,14 +56,14 @@ class PdvcMethod(Trained["Pdvc"]):
         return [_loss(model, inputs, videos, kept)]
 
     def val_loss(self, model: "Pdvc", inputs: PssInputs, videos: Sequence[Procedure]) -> float:
-        """Return 1 less the mean SODA-D F1, with given segments the mean loss of a video."""
+        """Return 1 minus the mean SODA-D F1, or with given segments the mean loss per video."""
         if model.config.proposals == "learned":
             return super().val_loss(model, inputs, videos)
         losses = [float(_loss(model, inputs, [each], [range(len(each.segments))])) for each in videos]
         return sum(losses) / len(losses)
 
     def training(self, inputs: PssInputs) -> dict[str, Any]:
-        """Return the batch, the largest norm of the gradient, and the decay of the step size after some epochs."""
+        """Return the batch size, the maximum norm of the gradient, and the decay of the learning rate."""
         options = inputs.options["pdvc"]
         return {
             "batch_size": options["batch_size"],
@@ -73,7 +73,7 @@ class PdvcMethod(Trained["Pdvc"]):
         }
 
     def decode(self, model: "Pdvc", inputs: PssInputs, videos: Sequence[Procedure]) -> Iterator[dict[str, Any]]:
-        """Yield the segments of each video, given ones as they were given, their scores and sentences."""
+        """Yield the segments of each video, with scores and sentences; given segments are returned unchanged."""
         learned = model.config.proposals == "learned"
         for start in range(0, len(videos), TOGETHER):
             some = videos[start : start + TOGETHER]
@@ -118,7 +118,10 @@ def _config(inputs: PssInputs) -> "PdvcConfig":
 
 
 def _most(inputs: PssInputs) -> int | None:
-    """Return the most segments of a video that an update trains on; of given ones all, as the release takes 30."""
+    """Return the maximum number of segments per video in an update; None is all.
+
+    With given segments all are used; the released code uses up to 30.
+    """
     most: int | None = inputs.options["pdvc"]["train_segments"]
     return most if inputs.entry.settings["proposals"] == "learned" else None
 
@@ -138,7 +141,7 @@ def _durations(inputs: PssInputs, videos: Sequence[Procedure]) -> "torch.Tensor"
 def _loss(
     model: "Pdvc", inputs: PssInputs, videos: Sequence[Procedure], kept: Sequence[Sequence[int]]
 ) -> "torch.Tensor":
-    """Return the loss on some of each video's segments and their sentences."""
+    """Return the loss on the ``kept`` segments of each video and their sentences."""
     import torch
 
     captions = []

@@ -1,4 +1,4 @@
-"""ProcNet (Zhou et al., 2018), trained as Batra et al. did again."""
+"""ProcNet (Zhou et al. 2018), as retrained by Batra et al."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from stepline.models.procnet import ProcNet, ProcNetConfig
 
 BETAS = (0.8, 0.999)
-"""Adam's, in all versions of ProcNet."""
+"""Adam's betas in all versions of ProcNet."""
 
 
 class ProcNetMethod(Trained["ProcNet"]):
-    """ProcNet; the epoch is that of the best mean SODA-D F1 on val."""
+    """ProcNet; a fit keeps the epoch of the best mean SODA-D F1 on val."""
 
     def build(self, inputs: PssInputs) -> "ProcNet":
         """Return a model of the configured size."""
@@ -32,12 +32,12 @@ class ProcNetMethod(Trained["ProcNet"]):
             yield model.loss(_features(inputs, each), fractions(inputs, each))
 
     def training(self, inputs: PssInputs) -> dict[str, Any]:
-        """Return a batch of one video, Adam's betas and the decay of the step size after each epoch."""
+        """Return a batch size of one video, Adam's betas and the decay of the learning rate after each epoch."""
         decay = inputs.options["procnet"]["decay"]
         return {"batch_size": 1, "betas": BETAS, "factor": lambda epochs: decay ** int(epochs)}
 
     def decode(self, model: "ProcNet", inputs: PssInputs, videos: Sequence[Procedure]) -> Iterator[dict[str, Any]]:
-        """Yield the segments of each video in seconds, by (start, end), and their scores."""
+        """Yield the segments of each video in seconds, sorted by (start, end), and their scores."""
         for each in videos:
             parts, scores = model.predict(_features(inputs, each))
             seconds = (parts.double().cpu() * each.duration_s).tolist()

@@ -1,4 +1,4 @@
-"""What all trained methods share: an epoch chosen on validation, and a model of each seed."""
+"""The base of trained methods: one model per seed, with the epoch chosen on val."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,32 +22,32 @@ Model = TypeVar("Model", bound="torch.nn.Module")
 
 
 class Trained(Method[PssInputs, Segmentation], Generic[Model]):
-    """A method that is fitted; subclasses build a model, and say its loss and what it predicts."""
+    """A trained method; subclasses build its model, compute its losses and decode its predictions."""
 
     def build(self, inputs: PssInputs) -> Model:
-        """Return a model with parameters that are to be trained."""
+        """Return an untrained model."""
         raise NotImplementedError
 
     def losses(self, model: Model, inputs: PssInputs, videos: Sequence[Procedure]) -> "Iterable[torch.Tensor]":
-        """Return losses of a batch of training videos, whose sum is brought down."""
+        """Return the losses of a batch of training videos; their sum is minimised."""
         raise NotImplementedError
 
     def decode(self, model: Model, inputs: PssInputs, videos: Sequence[Procedure]) -> Iterator[dict[str, Any]]:
-        """Yield the segments of each video, and what else a `Segmentation` holds of it."""
+        """Yield the segments and the other fields of each video's `Segmentation`."""
         raise NotImplementedError
 
     def val_loss(self, model: Model, inputs: PssInputs, videos: Sequence[Procedure]) -> float:
-        """Return 1 less the mean SODA-D F1 of what is predicted for the validation videos."""
+        """Return 1 minus the mean SODA-D F1 of predictions for the validation videos."""
         decoded = self.decode(model, inputs, videos)
         found = [soda_d(true.segments, said["segments"]).f1 for true, said in zip(videos, decoded, strict=True)]
         return 1 - float(np.mean(found))
 
     def training(self, inputs: PssInputs) -> dict[str, Any]:
-        """Return more options of `stepline.models.training.fit_head`, ``batch_size`` among them."""
+        """Return further options of `stepline.models.training.fit_head`, including ``batch_size``."""
         raise NotImplementedError
 
     def fit(self, inputs: PssInputs, seed: int, path: Path) -> None:
-        """Fit on the training videos; keep the epoch of the least ``val_loss``."""
+        """Fit on the training videos; keep the epoch of the lowest ``val_loss``."""
         train, val = inputs.used("train"), inputs.used("val")
         block = inputs.options[inputs.entry.kind.options]
         fit_head(
@@ -67,7 +67,7 @@ class Trained(Method[PssInputs, Segmentation], Generic[Model]):
         )
 
     def predict(self, inputs: PssInputs, fits: Sequence[Path]) -> Iterator[Segmentation]:
-        """Yield what each seed's model says; raise StoreError where a checkpoint is absent or damaged."""
+        """Yield the predictions of each seed's model; raise StoreError if a checkpoint is absent or damaged."""
         used, listed = len(inputs.used("train")), len(inputs.truth("train"))
         self.selection = f"fitted on {used} of {listed} training videos; epoch of the best validation score"
         videos = [(split, each) for split in inputs.entry.splits for each in inputs.used(split)]
@@ -88,7 +88,7 @@ def features(inputs: PssInputs, procedure: Procedure, length: int) -> "torch.Ten
 
 
 def fractions(inputs: PssInputs, procedure: Procedure) -> "torch.Tensor":
-    """Return the (n, 2) segments of a video on the device, from 0 to 1 of its duration."""
+    """Return the (n, 2) segments of a video on the device, as fractions of its duration."""
     import torch
 
     return (torch.tensor(procedure.segments) / procedure.duration_s).clamp(0, 1).to(inputs.device)

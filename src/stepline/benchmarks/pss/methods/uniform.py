@@ -1,4 +1,4 @@
-"""Equal parts of a video, which see nothing but its duration (Sec. 5.2, baselines)."""
+"""Equal parts of a video, a baseline that sees only the duration (Sec. 5.2, baselines)."""
 
 from collections.abc import Iterator, Sequence
 from math import ceil
@@ -17,7 +17,11 @@ SEGMENT_S = {"youcook2": 19.6, "tasty": 6.0}
 
 
 class Uniform(Method[PssInputs, Segmentation]):
-    """By the setting ``by``: ``segments``, ``duration`` or ``count``, the annotated number, which is an oracle."""
+    """Equal parts; their number follows from the setting ``by``.
+
+    ``segments``: the data set's average number of segments. ``duration``: from the average duration of a segment.
+    ``count``: the annotated number, an oracle input.
+    """
 
     def predict(self, inputs: PssInputs, fits: Sequence[Path]) -> Iterator[Segmentation]:
         """Yield the parts of each video."""
@@ -32,7 +36,7 @@ class Uniform(Method[PssInputs, Segmentation]):
 
 
 def parts(inputs: PssInputs, procedure: Procedure, n: int) -> tuple[tuple[float, float], ...]:
-    """Return n equal parts of a video's length, by the configured rule of what that is."""
+    """Return n equal parts of a video, in seconds, with its length by the option ``duration``."""
     exact = inputs.options["duration"] == "exact"
     total_s = procedure.duration_s if exact else whole_seconds(procedure.duration_s)
     return tuple((float(start_s), float(end_s)) for start_s, end_s in uniform(total_s, n))

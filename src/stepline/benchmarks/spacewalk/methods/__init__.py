@@ -1,8 +1,8 @@
-"""Methods: from what an entry reads to scores of every sample (paper Sec. 5), a module for each way.
+"""Methods: from an entry's inputs to scores of each sample (paper Sec. 5), one module per kind of method.
 
-A method makes a chooser, once per entry and window length, which is then called for one recording after the other;
-methods that are made of another entry's scores call its chooser on times of their own. Ties: the lowest step label; in
-retrieval, where the candidates' order is drawn, equal scores are a guess.
+A method creates a chooser once per entry and window length; the chooser is called for each recording. Methods that
+combine other entries call their choosers, also at times other than the samples'. Ties: the lowest step label; in
+retrieval, where the order of the candidates is random, equal scores are a guess.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,28 +19,28 @@ from stepline.datasets.schema import Recording, Split
 from stepline.progress import progress
 
 GUESS = -1
-"""The answer that is a guess with equal odds."""
+"""The answer that stands for a uniform guess."""
 Labels = NDArray[np.int64]
 Scores = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 Outcome = tuple[int, Labels, Scores | None]
 Chooser = Callable[[str, list[Item]], list[Outcome]]
-"""From a recording and N of its samples to, for every seed, the chosen labels (N,) and the scores (N, K+1), with NaN in
-column 0 where Irrelevant has none; (N, 2) in retrieval; or None. An attribute ``selection`` says how settings were
-chosen."""
+"""From a recording and N of its samples to, for each seed, the (N,) chosen labels and the scores: (N, K+1), with NaN in
+column 0 if Irrelevant has no score, in retrieval (N, 2), or None. An optional attribute ``selection`` describes how
+settings were chosen."""
 
 
 class SpacewalkMethod(Method[SpacewalkInputs, Choice]):
-    """A method of this benchmark; subclasses make its chooser and, where it is trained, fit."""
+    """A method of this benchmark; subclasses define ``chooser`` and, if the method is trained, ``fit``."""
 
     keeps = ""
-    """Which epoch a fit keeps, in words."""
+    """The epoch that a fit keeps, as text."""
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
-        """Return what chooses. context_s: the window length in seconds; fits: one checkpoint per seed."""
+        """Return the chooser. context_s: the window length in seconds. fits: one checkpoint per seed."""
         raise NotImplementedError
 
     def predict(self, inputs: SpacewalkInputs, fits: Sequence[Path]) -> Iterator[Choice]:
-        """Yield what is chosen for the samples of test, and of val where scoring chooses a threshold there."""
+        """Yield the answers to the samples of test, and of val if scoring chooses a threshold there."""
         entry, choose = inputs.entry, self.chooser(inputs, inputs.job.context_s, fits)
         splits: tuple[Split, ...] = ("val", "test") if entry.thresholded else ("test",)
         for split in splits:
@@ -54,7 +54,7 @@ class SpacewalkMethod(Method[SpacewalkInputs, Choice]):
         self.selection = "; ".join(filter(None, said))
 
     def _fitted(self, inputs: SpacewalkInputs) -> str:
-        """Return on how many recordings the method is fitted, in words; "" where settings alone are chosen."""
+        """Return the number of recordings the method is fitted on, as text; "" if it is not fitted on them."""
         settings = inputs.entry.settings
         if not self.keeps and settings.get("fit") != "train":
             return ""
@@ -63,13 +63,13 @@ class SpacewalkMethod(Method[SpacewalkInputs, Choice]):
 
 
 def chooser(inputs: SpacewalkInputs, context_s: float | None) -> Chooser:
-    """Return what chooses for an entry that is not fitted, at any window length."""
+    """Return the chooser of an entry that is not fitted, at any window length."""
     made: Chooser = inputs.method.chooser(inputs, context_s, [])
     return made
 
 
 def nearer(scores: Scores) -> Outcome:
-    """Return the candidate with the higher of (N, 2) scores; a guess where they are equal."""
+    """Return the candidate with the higher of (N, 2) scores; a guess if they are equal."""
     return 0, np.where(scores[:, 0] == scores[:, 1], GUESS, scores.argmax(axis=1)), scores
 
 
@@ -79,5 +79,5 @@ def without_irrelevant(scores: Scores) -> Scores:
 
 
 def preview_end_s(recording: Recording) -> float:
-    """Return where the last animation of a step ends, in seconds; 0 where there is none."""
+    """Return the end of the last animation of a step, in seconds; 0 if there is none."""
     return max((step.animation_s[1] for step in recording.steps if step.animation_s), default=0.0)

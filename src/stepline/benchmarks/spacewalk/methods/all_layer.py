@@ -1,4 +1,4 @@
-"""All-layer fine-tuning of InternVideo: both towers learn, the steps' features stay (paper Sec. 5.1, 5.2, App. E.2)."""
+"""All-layer fine-tuning of InternVideo: both towers are trained, step features are fixed (Sec. 5.1, 5.2, App. E.2)."""
 
 import hashlib
 import shutil
@@ -30,9 +30,9 @@ from stepline.progress import progress
 from stepline.spec import ClipSpec
 
 CLIPS, TEXTS = 4, 64
-"""Windows that training sees at once, and texts that prediction does, where ``features.batch_size`` does not say."""
+"""Windows per forward pass in training, and texts in prediction, if ``features.batch_size`` is not set."""
 LARGEST_SCALE = 100
-"""Of cosines: a scale that is learned is clamped to it after each step, as in InternVideo's code."""
+"""A learned scale of cosines is clamped to this value after each update, as in InternVideo's code."""
 
 
 class AllLayer(SpacewalkMethod):
@@ -41,11 +41,11 @@ class AllLayer(SpacewalkMethod):
     keeps = "last epoch"
 
     def fit(self, inputs: SpacewalkInputs, seed: int, path: Path) -> None:
-        """Train on train for all epochs and write the towers; Irrelevant's samples are left out, as in Eq. 1.
+        """Train on train for all epochs and write the towers; Irrelevant samples are left out, as in Eq. 1.
 
-        While it trains, the pictures of all windows stand beside ``path``. A fit that was stopped goes on. Raises
-        StoreError where the disk has no place for them, a video cannot be read, or the GPU's memory is full,
-        ConfigError where a loss is not finite.
+        During training, the frames of all windows are stored next to ``path``. An interrupted fit resumes. Raises
+        StoreError if the disk has no space for them, a video cannot be read, or the GPU's memory is full, and
+        ConfigError if a loss is not finite.
         """
         context_s = inputs.job.context_s
         assert context_s is not None
@@ -77,7 +77,7 @@ class AllLayer(SpacewalkMethod):
         shutil.rmtree(training.folder)
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
-        """Return the method at windows of ``context_s`` seconds: the best step, Irrelevant left to a threshold."""
+        """Return the chooser for windows of ``context_s`` seconds: the best step; a threshold decides on Irrelevant."""
         assert context_s is not None
         return _Tuned(inputs, context_s, fits)
 
@@ -85,8 +85,8 @@ class AllLayer(SpacewalkMethod):
 def chosen(inputs: SpacewalkInputs) -> dict[str, list[Item]]:
     """Return the training samples by recording.
 
-    They are of the first ``videos`` recordings that are there, in the release's order, ``samples_per_video`` of each,
-    evenly spaced among all; of those, Irrelevant's are left out.
+    They are ``samples_per_video`` evenly spaced samples from each of the first ``videos`` available recordings, in the
+    release's order. Irrelevant samples are then left out.
     """
     settings, items = inputs.entry.settings, inputs.items("train")
     found = {}
@@ -101,7 +101,8 @@ def chosen(inputs: SpacewalkInputs) -> dict[str, list[Item]]:
 class _Windows:
     """The windows of a recording's samples.
 
-    clips: the different ones. places: (N, W) the clips of each sample, W = 1, or 3 in retrieval. texts: of each clip.
+    clips: the distinct windows. places: (N, W) indices of each sample's clips; W is 1, in retrieval 3. texts: of each
+    clip.
     """
 
     def __init__(self, inputs: SpacewalkInputs, context_s: float, video: str, items: Sequence[Item]) -> None:
@@ -114,7 +115,7 @@ class _Windows:
 
 
 class _Training:
-    """The towers, what of them is trained, and the losses of numbered samples."""
+    """The towers, their trained parameters, and the losses of samples."""
 
     def __init__(self, inputs: SpacewalkInputs, context_s: float, folder: Path) -> None:
         options, self.entry, self.folder = inputs.options["all_layer"], inputs.entry, folder
@@ -151,7 +152,7 @@ class _Training:
         self.pictures = keep(spec, {video: each.clips for video, each in windows.items()}, videos, folder)
 
     def losses(self, numbers: list[int]) -> torch.Tensor:
-        """Return the (n,) cross entropies over the steps of the sample's own recording, or over its two candidates."""
+        """Return the (n,) cross entropies over the steps of each sample's recording, or over its two candidates."""
         samples = [self.samples[number] for number in numbers]
         places = [self.places[number].tolist() for number in numbers]
         windows = [(video, place) for (video, _), each in zip(samples, places, strict=True) for place in each]
@@ -168,7 +169,7 @@ class _Training:
         return torch.stack(losses)
 
     def clamp(self) -> None:
-        """Let a scale that is learned be at most 100."""
+        """Clamp a learned scale to at most 100."""
         if self.logit_scale.requires_grad:
             with torch.no_grad():
                 self.logit_scale.clamp_(max=log(LARGEST_SCALE))
@@ -178,14 +179,14 @@ class _Training:
         return torch.stack([self.tokens[video][place] for video, place in windows])
 
     def _inputs(self, windows: list[tuple[str, int]]) -> torch.Tensor:
-        """Return the network's (n, 3, T, H, W) input, as ``Network`` has it."""
+        """Return the network's (n, 3, T, H, W) input, as in ``Network``."""
         clips = torch.from_numpy(np.stack([self.pictures[video][place] for video, place in windows]))
         pixels = clips.to(self.device).permute(0, 4, 1, 2, 3).float()
         return pixels.div_(255).sub_(self.mean).div_(self.std)
 
 
 class _Tuned:
-    """Windows as the fine-tuned towers describe them, against the steps as the pre-trained ones did."""
+    """Windows described by the fine-tuned towers, compared with the pre-trained features of the steps."""
 
     def __init__(self, inputs: SpacewalkInputs, context_s: float, fits: Sequence[Path]) -> None:
         self.inputs, self.context_s, self.folder = inputs, context_s, fits[0].parent
@@ -212,7 +213,7 @@ class _Tuned:
         return outcomes
 
     def _seen(self, video: str, windows: _Windows) -> list[Rows]:
-        """Return the (n, D) vectors of the windows by each network; the video is decoded once."""
+        """Return the (n, D) vectors of the windows from each network; the video is decoded once."""
         found = [np.zeros((len(windows.clips), self.spec.dimension), np.float32) for _ in self.networks]
         videos, size = _videos(self.inputs, [video], self.folder), self.networks[0].batch_size
         batches = stream(self.spec, {video: windows.clips}, videos, size)
@@ -234,7 +235,7 @@ def _heard(inputs: SpacewalkInputs) -> bool:
 
 
 def _joined(blocks: str, seen: torch.Tensor, told: torch.Tensor | None, normalise: str) -> torch.Tensor:
-    """Return (n, D) features of windows: the video's block and, for the others, that of the transcript."""
+    """Return the (n, D) features of windows: the video for block V, the transcript for every other block."""
     parts = [seen if block == "V" or told is None else told.float() for block in blocks]
     return torch.cat([functional.normalize(part, dim=1) if normalise == "block" else part for part in parts], dim=1)
 

@@ -1,4 +1,4 @@
-"""Methods that see no content. They tell what the benchmark's numbers are worth."""
+"""Blind baselines: methods that see no content."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -26,8 +26,8 @@ from stepline.datasets.studies import RETRIEVAL
 def linear_in_time(recording: Recording, items: list[Item]) -> NDArray[np.int64]:
     """Return (N,) steps that advance evenly: 1 + floor(u K), at most K.
 
-    u runs from 0 at the first to 1 at the last labelled frame of the recording, an oracle of the annotated span; it is
-    0 where they are one.
+    u runs from 0 at the first labelled frame of the recording to 1 at the last, so the annotated span is an oracle
+    input. u is 0 if they are the same frame.
     """
     labelled = [segment for segment in recording.segments if segment.label >= 0]
     first, last = labelled[0].start_frame, labelled[-1].end_frame - 1
@@ -37,7 +37,7 @@ def linear_in_time(recording: Recording, items: list[Item]) -> NDArray[np.int64]
 
 
 def linear_after_preview(recording: Recording, items: list[Item]) -> NDArray[np.float32]:
-    """Return (N, K) scores of steps that advance evenly: minus the distance of u from the middle of step k's part.
+    """Return (N, K) scores of steps that advance evenly: the negative distance of u from the middle of step k's part.
 
     u runs from 0 at the end of the preview to 1 at the end of the recording; the middle is (k - 0.5) / K.
     """
@@ -50,7 +50,7 @@ def linear_after_preview(recording: Recording, items: list[Item]) -> NDArray[np.
 def sample_rank(recording: Recording, items: list[Item]) -> NDArray[np.int64]:
     """Return (N,) steps from a sample's rank in the list alone: 1 + floor(rank K / N).
 
-    The list holds as many samples of each label, in time order, so it leaks where labels change.
+    The list has the same number of samples for each label, in time order, so the rank leaks where labels change.
     """
     rank = np.arange(len(items))
     steps: NDArray[np.int64] = 1 + rank * recording.n_steps // len(items)
@@ -58,9 +58,9 @@ def sample_rank(recording: Recording, items: list[Item]) -> NDArray[np.int64]:
 
 
 def equal_segments(recording: Recording, items: list[Item], *, parts: int) -> NDArray[np.int64]:
-    """Return (N,) candidates: the one in the query's part of the recording, cut into ``parts`` of equal length.
+    """Return (N,) candidates: the one in the query's part of the recording, which is cut into ``parts`` equal parts.
 
-    -1, a guess, where both or none of the candidates share it.
+    -1, a guess, if both or none of the candidates are in that part.
     """
     length_s = recording.duration_s / parts
     part = np.floor(np.array([item.times_s for item in items]) / length_s)
@@ -76,7 +76,7 @@ _ORACLES: dict[str, Callable[..., Labels]] = {
 
 
 class Baseline(SpacewalkMethod):
-    """A method that sees no content, by the kind of its entry."""
+    """The blind baselines, by the kind of the entry."""
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
         """Return the baseline that the entry's kind names."""

@@ -1,10 +1,10 @@
-"""A decoder of whole recordings: a hidden Markov chain over the window scores of another entry, its scorer.
+"""A decoder of whole recordings: a hidden Markov model over the window scores of another entry, the scorer.
 
-It reads scores on a uniform grid of times, from the end of the preview (the last animation; its narration is the steps'
-own) to the end of the recording. So it knows neither which times are sampled nor where the labelled part is. The chain
-is before, 1..K, after; before and after are answered as Irrelevant. Labels count the same in the metrics, however long
-they last, so each one's posterior is divided by its expected time. Without a scorer it decodes the order alone, from
-scores that are all 0. It is not the paper's.
+It reads scores on a uniform grid of times, from the end of the preview (the last animation, whose narration describes
+the steps) to the end of the recording. So it knows neither the times of the samples nor the labelled part. The states
+are before, 1..K, after; before and after are answered as Irrelevant. The metrics weigh all labels equally, however long
+they last, so the posterior of each label is divided by its expected time. Without a scorer, the order alone is decoded,
+from scores of 0. The method is not in the paper.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from stepline.models.hmm import log_posteriors, log_sum, transitions
 from stepline.models.training import loaded
 
 STEP_S = 10.0
-"""The grid's distance."""
+"""The spacing of the grid, in seconds."""
 CHOICES: dict[str, tuple[float, ...]] = {
     "window_s": (60, 30, 120, 300),
     "scale": (0.3, 0.1, 0.15, 0.2, 0.4, 0.5, 0.7),
@@ -35,30 +35,30 @@ CHOICES: dict[str, tuple[float, ...]] = {
     "back": (0.02, 0.005, 0.05, 0.1, 0.2),
     "irrelevant": (0.2, -0.2, 0.0, 0.1, 0.3, 0.4),
 }
-"""The values that are tried, from the first of each.
+"""The values to try; the search starts at the first of each.
 
-window_s: length of the scorer's windows; 0 where the order alone is decoded. scale: weight of the standardised scores,
-per minute. stay: mean time in a step, in equal shares of the recording. reach, back: see ``transitions``. irrelevant:
-standardised score of before and after.
+window_s: length of the scorer's windows in seconds; 0 if the order alone is decoded. scale: weight of the standardised
+scores, per minute. stay: mean time in a step, as a multiple of T / K. reach, back: see ``transitions``. irrelevant:
+standardised score of the states before and after.
 """
 SEEN: tuple[Split, ...] = ("train", "val")
-"""The splits that parameters are chosen on."""
+"""The splits on which parameters are chosen."""
 LEAST = -10_000.0
-"""A score is at least this: it is finite where a label is impossible."""
+"""The minimum score; it keeps the scores of impossible labels finite."""
 Setting = dict[str, float]
 Array = NDArray[np.float64]
 
 
 class SequenceDecoder(SpacewalkMethod):
-    """The decoder, with the parameters that a fit chose."""
+    """The sequence decoder; a fit chooses its parameters."""
 
     def fit(self, inputs: SpacewalkInputs, seed: int, path: Path) -> None:
-        """Choose the parameters on train and val, and write them with all that were tried to ``path``.
+        """Choose the parameters on train and val, and write them to ``path`` with all settings that were tried.
 
-        One parameter after the other takes its best value, until none gains. The best has the highest mean of accuracy
-        and mAP over the recordings of train and val, each counting once; of equal ones the first tried. The safetensors
-        file has a row for every setting tried: its parameters, and ``accuracy_train``, ``map_train``, ``accuracy_val``,
-        ``map_val`` in percent; ``chosen`` is the row.
+        Coordinate search: each parameter in turn is set to its best value, until no change improves the result. The
+        best setting has the highest mean of accuracy and mAP over the recordings of train and val, each weighted
+        equally; ties go to the first tried. The safetensors file has a row for each setting tried: its parameters, and
+        ``accuracy_train``, ``map_train``, ``accuracy_val``, ``map_val`` in percent; ``chosen`` is the row's index.
         """
         from safetensors.numpy import save_file
 
@@ -116,9 +116,10 @@ class _Decoder:
 
 
 def climb(values: Callable[[Sequence[Setting]], Sequence[float]], choices: Mapping[str, Sequence[float]]) -> Setting:
-    """Return the setting that no other value of one parameter betters, from the first of all ``choices``.
+    """Return a setting that no change of a single parameter improves, starting at the first of all ``choices``.
 
-    values: what settings are worth, asked of all values of a parameter at once. Of equal ones the first is taken.
+    values: returns the objective of each setting; it is called with all values of a parameter at once. Ties go to the
+    first.
     """
     best = {name: tried[0] for name, tried in choices.items()}
     before = None
@@ -131,14 +132,14 @@ def climb(values: Callable[[Sequence[Setting]], Sequence[float]], choices: Mappi
 
 
 def _score(inputs: SpacewalkInputs, window_s: float) -> Chooser | None:
-    """Return what scores windows; None where the order alone is decoded."""
+    """Return the chooser that scores windows; None if the order alone is decoded."""
     return chooser(scorer(inputs), window_s) if inputs.parts[1:] else None
 
 
 def scorer(inputs: SpacewalkInputs) -> SpacewalkInputs:
     """Return the inputs of the entry whose scores are decoded.
 
-    Raises ConfigError where it embeds no other windows than those of samples.
+    Raises ConfigError if the entry has features only for the samples' windows.
     """
     part = inputs.parts[1]
     clips = part.entry.backbone and inputs.benchmark.pipeline.features.describes_clips(part.entry.backbone)
@@ -151,13 +152,13 @@ def scorer(inputs: SpacewalkInputs) -> SpacewalkInputs:
 
 
 def times_s(recording: Recording) -> Array:
-    """Return the (T,) grid."""
+    """Return the (T,) times of the grid, in seconds."""
     start_s = preview_end_s(recording)
     return start_s + STEP_S * np.arange(max(1, int((recording.duration_s - start_s) / STEP_S)), dtype=np.float64)
 
 
 def rows(recording: Recording, items: Sequence[Item]) -> NDArray[np.int64]:
-    """Return the (N,) rows of the grid that are nearest to the samples."""
+    """Return the (N,) indices of the grid's times nearest to the samples."""
     grid = times_s(recording)
     nearest = np.rint((np.array([item.t_s for item in items]) - grid[0]) / STEP_S)
     found: NDArray[np.int64] = nearest.clip(0, len(grid) - 1).astype(np.int64)
@@ -165,7 +166,7 @@ def rows(recording: Recording, items: Sequence[Item]) -> NDArray[np.int64]:
 
 
 def evidence(score: Chooser | None, recording: Recording) -> Array:
-    """Return the (T, K) scores of the steps on the grid, each step's with mean 0 and deviation 1, or all 0."""
+    """Return the (T, K) scores of the steps on the grid, standardised per step to mean 0 and deviation 1, or all 0."""
     grid = times_s(recording)
     if score is None:
         return np.zeros((len(grid), recording.n_steps))
@@ -179,9 +180,9 @@ def evidence(score: Chooser | None, recording: Recording) -> Array:
 
 
 def decode(scores: Sequence[Array], settings: Sequence[Setting]) -> Iterator[Array]:
-    """Yield, by each setting, the (T, K+1) logarithms of the labels' posteriors, each over its expected time.
+    """Yield, for each setting, the (T, K+1) log posteriors of the labels, each divided by its expected time.
 
-    They are normalised over labels. scores: for each setting (T, K), standardised; all of one recording.
+    They are normalised over labels. scores: for each setting, the standardised (T, K) scores of the same recording.
     """
     n_times, n_steps = scores[0].shape
     matrices, told = [], []
@@ -197,7 +198,7 @@ def decode(scores: Sequence[Array], settings: Sequence[Setting]) -> Iterator[Arr
 
 
 def _metrics(scores: Array, items: Sequence[Item]) -> tuple[float, float]:
-    """Return accuracy and mAP in percent."""
+    """Return the accuracy and mAP, in percent."""
     labels = np.array([item.label for item in items])
     right = accuracy(labels, scores.argmax(axis=1), n_classes=scores.shape[1])
     ranked = [average_precision(scores[:, k], labels == k) for k in range(1, scores.shape[1])]

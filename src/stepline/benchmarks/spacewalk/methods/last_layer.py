@@ -18,10 +18,10 @@ from stepline.models.linear import Matching, Pairs, apply_linear, apply_pairs, f
 class LastLayer(SpacewalkMethod):
     """Last-layer fine-tuning."""
 
-    keeps = "epoch of the least validation loss"
+    keeps = "epoch of the lowest validation loss"
 
     def fit(self, inputs: SpacewalkInputs, seed: int, path: Path) -> None:
-        """Fit on train, keep the epoch of the least loss on val; samples of Irrelevant are left out, as in Eq. 1."""
+        """Fit on train and keep the epoch of the lowest loss on val, without Irrelevant samples, as in Eq. 1."""
         context_s = inputs.job.context_s
         assert context_s is not None
         options = {key: value for key, value in inputs.options["last_layer"].items() if key != "seeds"}
@@ -35,7 +35,7 @@ class LastLayer(SpacewalkMethod):
         fit_linear(train, val, path, seed=seed, **options)
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
-        """Return the method at windows of ``context_s`` seconds: the best step, Irrelevant left to a threshold."""
+        """Return the chooser for windows of ``context_s`` seconds: the best step; a threshold decides on Irrelevant."""
         assert context_s is not None
         return partial(_apply, Features(inputs), context_s, fits)
 

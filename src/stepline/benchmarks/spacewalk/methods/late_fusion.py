@@ -1,4 +1,4 @@
-"""Late fusion of text and vision: a weighted sum of both methods' standardised scores. It is not the paper's."""
+"""Late fusion of text and vision: a weighted sum of two methods' standardised scores. It is not in the paper."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,19 +11,19 @@ from stepline.benchmarks.spacewalk.methods import Chooser, Outcome, Scores, Spac
 from stepline.metrics.accuracy import accuracy
 
 WEIGHTS = tuple(step / 10 for step in range(11))
-"""The weights of vision that are tried; text has the rest."""
+"""The weights of vision to try; the weight of text is 1 minus it."""
 
 
 class LateFusion(SpacewalkMethod):
     """Late fusion."""
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
-        """Return the method at windows of ``context_s`` seconds, its weight chosen on val."""
+        """Return the chooser for windows of ``context_s`` seconds, with its weight chosen on val."""
         return _Fusion(inputs, context_s)
 
 
 class _Fusion:
-    """The weight of the highest accuracy on val, the mean over its recordings; of equal ones the least of vision."""
+    """Fusion with the weight of vision that has the highest mean accuracy over val's recordings; ties: the lowest."""
 
     def __init__(self, inputs: SpacewalkInputs, context_s: float | None) -> None:
         self.text, self.video = (chooser(part, context_s) for part in inputs.parts[1:])
@@ -31,7 +31,7 @@ class _Fusion:
         found = [(items[video], *self._scores(video, items[video])) for video in inputs.recordings("val")]
         values = [np.mean([_accuracy(*each, weight) for each in found]) for weight in WEIGHTS]
         self.weight = WEIGHTS[int(np.argmax(values))]
-        self.selection = f"weight of vision {self.weight:g}, of the highest accuracy on val"
+        self.selection = f"weight of vision {self.weight:g}, with the highest accuracy on val"
 
     def __call__(self, video: str, items: list[Item]) -> list[Outcome]:
         scores = _sum(*self._scores(video, items), self.weight)
@@ -45,7 +45,7 @@ class _Fusion:
 
 
 def _standardised(scores: Scores) -> Scores:
-    """Return each sample's scores less their mean, over their deviation: 0 where it has none, or where it is NaN."""
+    """Return scores standardised per sample; 0 for NaN, and for all scores if their deviation is 0."""
     centred = scores - np.nanmean(scores, axis=1, keepdims=True)
     deviation = np.nanstd(scores, axis=1, keepdims=True)
     standardised = np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 0)

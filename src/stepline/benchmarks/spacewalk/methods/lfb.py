@@ -1,7 +1,7 @@
-"""Long-term feature bank: a window as its segments of 12 s, on frozen features (paper Eq. 5 to 8, Appendix E.3).
+"""Long-term feature bank: frozen features of a window's 12 s segments (paper Eq. 5 to 8, Appendix E.3).
 
-The setting ``head`` is one of ``avg``, ``cat``, ``nl`` and ``tf``; ``steps`` names the entry whose features of steps
-they are matched with. What is not in ``OPTIONS`` is last-layer fine-tuning's, as in the paper.
+The setting ``head`` is ``avg``, ``cat``, ``nl`` or ``tf``. ``steps`` names the entry that provides the features of the
+steps. Options that are not in ``OPTIONS`` equal those of last-layer fine-tuning, as in the paper.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ from stepline.models.linear import Matching, apply_linear, fit_linear
 
 POOLS = {"avg": average, "cat": concatenation}
 OPTIONS = {"nl": {"batch_size": 512, "learning_rate": 1e-3}, "tf": {"batch_size": 512, "learning_rate": 1e-4}}
-"""Of Appendix E.3."""
+"""The options of Appendix E.3."""
 
 
 class LongTermFeatureBank(SpacewalkMethod):
-    """A long-term feature bank, by the setting ``head``."""
+    """A long-term feature bank with the head of the setting ``head``."""
 
-    keeps = "epoch of the least validation loss"
+    keeps = "epoch of the lowest validation loss"
 
     def fit(self, inputs: SpacewalkInputs, seed: int, path: Path) -> None:
-        """Fit on train, keep the epoch of the least loss on val; samples of Irrelevant are left out, as in Eq. 1."""
+        """Fit on train and keep the epoch of the lowest loss on val, without Irrelevant samples, as in Eq. 1."""
         context_s = inputs.job.context_s
         assert context_s is not None
         head, features = inputs.entry.settings["head"], _SegmentFeatures(inputs)
@@ -45,18 +45,18 @@ class LongTermFeatureBank(SpacewalkMethod):
         fit_lfb(head, train, val, path, context_s=context_s, device=inputs.device, **options)
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
-        """Return the method at windows of ``context_s`` seconds: the best step, Irrelevant left to a threshold."""
+        """Return the chooser for windows of ``context_s`` seconds: the best step; a threshold decides on Irrelevant."""
         assert context_s is not None
         return partial(_apply, _SegmentFeatures(inputs), context_s, fits)
 
 
 class _SegmentFeatures(Features):
-    """Features of segments, matched with the steps of the entry that the setting ``steps`` names."""
+    """Features of segments, and of the steps of the entry that the setting ``steps`` names."""
 
     def bank(self, video: str) -> Segments:
-        """Return the recording's segments, from each second on, with the blocks of the entry.
+        """Return the recording's segments, one starting at each second, with the blocks of the entry.
 
-        Raises StoreError where there are features of parts of it alone.
+        Raises StoreError if only parts of a recording have features.
         """
         inputs = self.inputs
         inputs.bank.check_whole()

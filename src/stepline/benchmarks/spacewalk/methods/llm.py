@@ -1,14 +1,14 @@
-"""A language model that is told what is said and asked which step or candidate it belongs to (paper Appendix E.5).
+"""A language model, prompted with the transcript to choose the step or the candidate (paper Appendix E.5).
 
-Five examples of training recordings, with their answers, stand before each question. The paper prints one for each task
-and does not say how they were chosen. Ours, for example i of 0..4, with windows that hold text:
+Five examples from training recordings, with their answers, precede each question. The paper prints one example for each
+task and does not say how it was chosen. Our example i, for i in 0..4, has windows with text:
 
-- of the n training recordings, in the release's order, number ``floor(i n / 5)``;
+- recording: number ``floor(i n / 5)`` of the n training recordings, in the release's order;
 - step recognition: the middle of the longest segment of step ``1 + floor((2 i + 1) K / 10)``, or of the nearest step;
-- retrieval: of the pairs of neighbouring segments of steps, the one nearest to ``(2 i + 1) / 10`` of their list. With
-  m, the length of the shorter one, the query is m/4 from their boundary and the candidates are m/2 from the query;
-  pairs where they would be nearer to each other or to boundaries than samples are left out. A and B are right by turns;
-  the query is in the former segment twice, in the latter twice, then in the former again.
+- retrieval: the pair of adjacent step segments nearest to position ``(2 i + 1) / 10`` in the list of pairs. The query
+  is m/4 from their boundary and the candidates are m/2 from the query; m is the length of the shorter segment. Pairs
+  that are too short for the least distances of samples are left out. The correct answer alternates between A and B; the
+  query is in the earlier segment twice, in the later one twice, then in the earlier one again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ class LanguageModel(SpacewalkMethod):
     """A language model."""
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
-        """Return the method at windows of ``context_s`` seconds."""
+        """Return the chooser for windows of ``context_s`` seconds."""
         assert context_s is not None
         return _LanguageModel(inputs, context_s)
 
@@ -59,7 +59,7 @@ class _LanguageModel:
 
     @property
     def selection(self) -> str:
-        """How many examples there are, and how many answers named none of the choices."""
+        """The number of examples, and the number of answers that named none of the choices, as text."""
         return f"{len(self._examples)} examples; answers not understood: {self._unread} of {self._asked}"
 
     def __call__(self, video: str, items: list[Item]) -> list[Outcome]:
@@ -85,7 +85,7 @@ class _LanguageModel:
             yield retrieval_question(item.frame, text.window(item.t_s, length_s), candidates)
 
     def _chosen_examples(self) -> Iterator[tuple[str, str]]:
-        """Yield question and answer of each example; fewer where recordings have none."""
+        """Yield the question and answer of each example; recordings without a suitable window yield none."""
         inputs, study = self._inputs, self._inputs.benchmark.released
         videos, fps = inputs.recordings("train"), inputs.annotation.fps
         least_s = max(2 * study.min_distance_s, 4 * study.boundary_s)
@@ -103,7 +103,7 @@ class _LanguageModel:
 
 
 def _steps(recording: Recording, number: int, fps: float) -> list[Item]:
-    """Return the middles of the segments of steps, those of the wanted step first and the longest of each first."""
+    """Return the middles of step segments, ordered by distance from the wanted step, then from long to short."""
     wanted = 1 + (2 * number + 1) * recording.n_steps // (2 * N_EXAMPLES)
     segments = [segment for segment in recording.segments if segment.label > 0]
     segments.sort(key=lambda s: (abs(s.label - wanted), s.start_frame - s.end_frame))
@@ -115,9 +115,9 @@ def _steps(recording: Recording, number: int, fps: float) -> list[Item]:
 
 
 def _pairs(recording: Recording, number: int, fps: float, least_s: float) -> list[Item]:
-    """Return a query and its candidates for each pair of neighbouring segments of steps, the wanted pair first.
+    """Return a query and its candidates for each pair of adjacent step segments, nearest to the wanted pair first.
 
-    least_s: of the shorter segment of a pair.
+    least_s: minimum length of the shorter segment, in seconds.
     """
     label, backward = number % 2, bool(number // 2 % 2)
     items = []

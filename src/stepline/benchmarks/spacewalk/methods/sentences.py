@@ -1,6 +1,6 @@
 """Zero-shot without truncation: each sentence is embedded, and a window is the mean of its sentences.
 
-It is not the paper's: its encoders cut a window's text after their limit of tokens.
+The method is not in the paper, where encoders truncate a window's text to their maximum number of tokens.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from stepline.benchmarks.spacewalk.methods.zero_shot import match
 
 
 class Sentences(SpacewalkMethod):
-    """Zero-shot, of all sentences."""
+    """Zero-shot matching with all sentences of a window."""
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
-        """Return the method at windows of ``context_s`` seconds."""
+        """Return the chooser for windows of ``context_s`` seconds."""
         assert context_s is not None
         return partial(match, SentenceFeatures(inputs), context_s)

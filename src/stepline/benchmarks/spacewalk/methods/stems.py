@@ -1,4 +1,4 @@
-"""Zero-shot TF-IDF of words without their endings: narration has "translates" where the crew says "translating"."""
+"""Zero-shot TF-IDF of words without their endings: "translates" in narration matches the crew's "translating"."""
 
 from functools import cache
 from typing import TYPE_CHECKING
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
 
 ENDINGS = ("ings", "ing", "ers", "er", "ions", "ion", "ies", "ied", "es", "ed", "s", "e")
-"""The first that fits is cut off."""
+"""The first ending that fits is removed."""
 
 
 class Stems(TfIdf):
     """Zero-shot TF-IDF of stems."""
 
     def counter(self) -> "CountVectorizer":
-        """Return what counts the stems of all words but English stop words."""
+        """Return a vectoriser that counts the stems of all words except English stop words."""
         from sklearn.feature_extraction.text import CountVectorizer
 
         words = super().counter().build_analyzer()
@@ -25,7 +25,7 @@ class Stems(TfIdf):
 
 @cache
 def stem(word: str) -> str:
-    """Return a word without its ending, where three letters are left, and without a doubled last letter."""
+    """Return a word without its ending, if at least three letters remain, and without a doubled last letter."""
     ending = next((each for each in ENDINGS if word.endswith(each) and len(word) - len(each) >= 3), "")
     stemmed = word[: len(word) - len(ending)]
     return stemmed[:-1] if len(stemmed) > 3 and stemmed[-1] == stemmed[-2] else stemmed

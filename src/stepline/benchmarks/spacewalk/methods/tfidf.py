@@ -1,7 +1,7 @@
-"""Zero-shot TF-IDF: dot products of the window with a step's narration and caption, summed.
+"""Zero-shot TF-IDF: the sum of the window's dot products with a step's narration and caption.
 
-Vectors are fitted with one document per sentence and one per step (narration and caption), of the recording itself
-(``fit: video``) or of the training recordings (``fit: train``).
+Document frequencies are counted over sentences and steps (narration and caption), one document each, of the recording
+itself (``fit: video``) or of the training recordings (``fit: train``).
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 class TfIdf(SpacewalkMethod):
-    """Zero-shot TF-IDF. What is counted of a recording serves all window lengths; subclasses count other terms."""
+    """Zero-shot TF-IDF. Counts of a recording are shared by all window lengths; subclasses count other terms."""
 
     def __init__(self) -> None:
         self._counted: dict[str, tuple[_Vectors, csr_matrix]] = {}
         self._trained: _Vectors | None = None
 
     def counter(self) -> "CountVectorizer":
-        """Return what counts terms, not fitted."""
+        """Return an unfitted vectoriser that counts terms."""
         from sklearn.feature_extraction.text import CountVectorizer
 
         return CountVectorizer(stop_words="english")
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
-        """Return the method at windows of ``context_s`` seconds."""
+        """Return the chooser for windows of ``context_s`` seconds."""
         assert context_s is not None
         if inputs.entry.settings["fit"] == "train" and self._trained is None:
             self._trained = self._fit(inputs, inputs.recordings("train"))
@@ -56,7 +56,7 @@ class TfIdf(SpacewalkMethod):
         return [(0, scores.argmax(axis=1), scores)]
 
     def _count(self, inputs: SpacewalkInputs, video: str) -> "tuple[_Vectors, csr_matrix]":
-        """Return what makes vectors of a recording's texts, and how often each term is in each of its sentences."""
+        """Return the vectors fitted for a recording, and the (sentences, terms) counts of its sentences."""
         sentences = [sentence.text for sentence in inputs.text(video).sentences]
         if self._trained:
             return self._trained, self._trained.counts(sentences)
@@ -73,7 +73,7 @@ class TfIdf(SpacewalkMethod):
 
 
 class _Vectors:
-    """TF-IDF of unit length, with sublinear term frequencies. ``documents``: how often each term is in each."""
+    """TF-IDF vectors of unit length, with sublinear term frequencies. ``documents``: (documents, terms) counts."""
 
     def __init__(self, counter: "CountVectorizer", documents: list[str]) -> None:
         from sklearn.feature_extraction.text import TfidfTransformer
@@ -83,15 +83,15 @@ class _Vectors:
         self.weights = TfidfTransformer(sublinear_tf=True).fit(self.documents)
 
     def counts(self, texts: Iterable[str]) -> "csr_matrix":
-        """Return how often each term is in each text, (texts, terms)."""
+        """Return the (texts, terms) counts."""
         return self.counter.transform(texts)
 
     def of(self, texts: Iterable[str]) -> "csr_matrix":
-        """Return the vectors of texts, (texts, terms)."""
+        """Return the (texts, terms) vectors."""
         return self.weights.transform(self.counts(texts))
 
     def of_sums(self, counts: "csr_matrix", chosen: Sequence[NDArray[np.int64]]) -> "csr_matrix":
-        """Return the vectors, (windows, terms), of windows that hold the texts ``chosen``: rows of ``counts``."""
+        """Return the (windows, terms) vectors of windows. chosen: for each window, its rows of ``counts``."""
         from scipy.sparse import csr_matrix
 
         ends = np.cumsum([0, *map(len, chosen)])

@@ -1,4 +1,4 @@
-"""TW-FINCH: the candidate that is in the query's cluster of the recording's clips (paper Appendix E.4)."""
+"""TW-FINCH: clusters the recording's clips and chooses the candidate in the query's cluster (paper Appendix E.4)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,12 +18,12 @@ class TwFinch(SpacewalkMethod):
     """TW-FINCH."""
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
-        """Return the method, which sees whole recordings, cut into the entry's number of ``segments``."""
+        """Return the chooser, which sees whole recordings, clustered into the entry's number of ``segments``."""
         return partial(_choose, inputs)
 
 
 def _choose(inputs: SpacewalkInputs, video: str, items: list[Item]) -> list[Outcome]:
-    """Return the one candidate that shares the query's cluster; where both or none do, a guess."""
+    """Return the candidate in the query's cluster; a guess if both or none are in it."""
     labels = tw_finch(inputs.bank[video], inputs.entry.settings["segments"])
     clusters = labels[nearest_rows(inputs.bank, video, np.array([item.times_s for item in items]))]
     shared = clusters[:, 1:] == clusters[:, :1]
@@ -31,9 +31,10 @@ def _choose(inputs: SpacewalkInputs, video: str, items: list[Item]) -> list[Outc
 
 
 def nearest_rows(bank: Bank, video: str, times_s: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the rows whose clips are centred nearest to some times, of equally near ones the earlier.
+    """Return the rows of the clips with centres nearest to the times; ties go to the earlier clip.
 
-    The paper does not say how a time finds its clip. A row of frames is centred on its time.
+    times_s: in seconds, of any shape. The paper does not say how a time is mapped to a clip. A row of a frame backbone
+    is centred on its frame's time.
     """
     clip = {"num_frames": 0, "interval": 1, "offset": 0} | bank.spec
     middle_s = (clip["offset"] + clip["num_frames"] * clip["interval"] / 2) / clip["fps"]

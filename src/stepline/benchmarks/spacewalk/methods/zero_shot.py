@@ -14,18 +14,18 @@ from stepline.datasets.studies import RETRIEVAL
 
 
 class ZeroShot(SpacewalkMethod):
-    """Zero-shot."""
+    """Zero-shot matching."""
 
     def chooser(self, inputs: SpacewalkInputs, context_s: float | None, fits: Sequence[Path]) -> Chooser:
-        """Return the method at windows of ``context_s`` seconds."""
+        """Return the chooser for windows of ``context_s`` seconds."""
         assert context_s is not None
         return partial(match, Features(inputs), context_s)
 
 
 def match(features: Features, context_s: float, video: str, items: list[Item]) -> list[Outcome]:
-    """Return the step, or the candidate, of the highest dot product.
+    """Return the step, or the candidate, with the highest dot product.
 
-    Irrelevant is never chosen where it has no feature of its own, having no animation and no text tower.
+    Irrelevant has no animation, so it is never chosen if the encoder has no text tower for its description.
     """
     windows = list(features.windows(video, items, context_s))
     if features.inputs.entry.task == RETRIEVAL:

@@ -1,4 +1,4 @@
-"""Methods against the length of their context: a table on one release."""
+"""Values against context length: a table on one release."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
@@ -27,11 +27,11 @@ def styles(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
 
 
 def contexts(rows: Sequence[Row], style: Mapping[str, tuple[str, str]]) -> Figure:
-    """Draw a table on one release: value against context, a column per setting, a row per metric.
+    """Draw a table on one release: value against context length, a column per setting, a row per metric.
 
-    style: of ``styles``, for all figures that stand together: a method looks the same in each.
-    Filled markers are ours with the 95 % interval, hollow ones the paper's; dashed lines are what has no context, and
-    baselines and references. Where they lie far above the curves, the axis is broken.
+    style: from ``styles``, shared by all figures of a page, so that a method looks the same in each. Filled markers are
+    our values with the 95 % interval, hollow markers the paper's. Dashed lines are methods without a context,
+    baselines and references. If some are far above the curves, the axis is broken.
     """
     metrics = list(measures(row for row in rows if has_number(row)))
     curves = _curved(rows)
@@ -82,7 +82,7 @@ def contexts(rows: Sequence[Row], style: Mapping[str, tuple[str, str]]) -> Figur
 
 
 def _baselines(rows: Sequence[Row], metric: str) -> dict[str, tuple[float, bool]]:
-    """Return name to (value, ours?) of the methods without a curve whose value is the same at every context."""
+    """Return name -> (value, whether it is ours) for methods without a curve and with one value at all contexts."""
     found: dict[str, set[tuple[float, bool]]] = {}
     for row in rows:
         if not _curved([row]) and row.metric == metric and has_number(row):

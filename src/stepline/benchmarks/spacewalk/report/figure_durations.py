@@ -1,4 +1,4 @@
-"""How long clips are before and after merging, as in Figure A2 of the paper."""
+"""Durations of clips before and after merging, as in Figure A2 of the paper."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ BINS_PER_DECADE = 8
 
 
 class Durations(NamedTuple):
-    """Durations in seconds, what they are of, and why there are none."""
+    """Durations in seconds, with a title. reason: why there are none."""
 
     title: str
     seconds: Sequence[float]
@@ -22,7 +22,7 @@ class Durations(NamedTuple):
 
 
 def durations(parts: Sequence[Durations]) -> Figure:
-    """Draw the distribution of each part's durations, one below the other, on one logarithmic axis."""
+    """Draw a histogram of each part's durations, one below the other, with one logarithmic axis."""
     known = [value for part in parts for value in part.seconds]
     low, high = (min(known), max(known)) if known else (1.0, 60.0)
     middle = (low * high) ** 0.5

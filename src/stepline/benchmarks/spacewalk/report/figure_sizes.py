@@ -1,4 +1,4 @@
-"""A fine-tuned method against the number of training samples and videos, as in Figure A9 of the paper."""
+"""Values of a fine-tuned method against the number of training samples and videos, as in Figure A9 of the paper."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,9 +16,9 @@ PANELS = {"A9a": "training samples per video", "A9b": "training videos"}
 def sizes(rows: Sequence[Row], amounts: Mapping[tuple[str, str], int], before: Sequence[Row]) -> Figure:
     """Draw value against the amount of training data: a column per table (A9a, A9b), a row per metric.
 
-    amounts: by table and entry, how many samples of each video, or videos, it is trained on. before: the rows of the
-    same method without training, at the same window length, which are lines; hollow is the paper's. The paper prints no
-    numbers of the curves.
+    amounts: by table and entry, the number of training samples per video, or of training videos. before: the rows of
+    the same method without training, at the same window length; they are drawn as horizontal lines, dotted for the
+    paper's values. The paper prints no numbers for the curves.
     """
     width, height = 8.4, 5.6
     with matplotlib.rc_context(STYLE):

@@ -1,4 +1,4 @@
-"""The values of single videos."""
+"""Figure of the values of single videos."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ from stepline.tables import Row, context_name, is_oracle
 
 
 def longest_context(rows: Iterable[Row]) -> list[Row]:
-    """Return of each (method, setting, entry) the row with the longest context; unlimited is the longest."""
+    """Return the row with the longest context for each (method, setting, entry); unlimited is the longest."""
     longest: dict[tuple[str, str, str], Row] = {}
     for row in rows:
         key = (row.method, row.setting, row.entry)
@@ -24,7 +24,7 @@ def _length(row: Row) -> float:
 
 
 def spread(rows: Sequence[Row]) -> Figure:
-    """Draw the value of each video, a line per row (method), with the mean as a bar."""
+    """Draw the value of each video, with a line per row (method) and the mean as a bar."""
     videos = sorted({video for row in rows for video in row.per_video})
     with matplotlib.rc_context({**STYLE, "axes.grid.axis": "x"}):
         figure = Figure(figsize=(8.4, 0.34 * len(rows) + 1.3), layout="constrained")

@@ -1,4 +1,4 @@
-"""Labels and predictions over a recording's time."""
+"""Figure of labels and predictions over a recording's time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,8 +15,8 @@ from stepline.report.figures import STYLE
 def timeline(times_s: Sequence[float], labels: Sequence[int], tracks: Mapping[str, Sequence[int | None]]) -> Figure:
     """Draw a recording's labels over time as a strip, and a strip of predictions per method below it.
 
-    times_s: (N,) ascending; labels: (N,) 0 Irrelevant, 1..K steps; tracks: (N,) predictions per method, None a uniform
-    guess. Between two samples the nearer one counts.
+    times_s: (N,) ascending. labels: (N,); 0 is Irrelevant, 1..K are steps. tracks: (N,) predictions per method; None is
+    a uniform guess. Each time shows the nearest sample.
     """
     columns = 1200
     steps = max([1, *labels, *(p for track in tracks.values() for p in track if p is not None)])
@@ -48,7 +48,7 @@ def timeline(times_s: Sequence[float], labels: Sequence[int], tracks: Mapping[st
 
 
 def _numbers(axes: Axes, labels: np.ndarray[Any, Any], at: np.ndarray[Any, Any], steps: int) -> None:
-    """Write the step's number into the stretches that are wide enough."""
+    """Write the step's number on the stretches that are wide enough."""
     edges = np.flatnonzero(np.diff(labels)) + 1
     for left, right in zip([0, *edges], [*edges, len(labels)], strict=True):
         label = labels[left]

@@ -1,4 +1,4 @@
-"""Methods against the length of their window, as in Figures 3 and 4 of the paper."""
+"""Values against window length, as in Figures 3 and 4 of the paper."""
 
 from collections.abc import Sequence
 from string import ascii_lowercase
@@ -14,8 +14,8 @@ from stepline.tables import Row, context_name
 def windows(rows: Sequence[Row], panels: Sequence[tuple[str, str, str]]) -> Figure:
     """Draw a panel per (table, metric, title): value against window length, a curve per method.
 
-    Filled markers are ours with the 95 % interval, hollow ones the paper's. A table is drawn on the last of its
-    releases, which the panel names.
+    Filled markers are our values with the 95 % interval, hollow markers the paper's. Each table is drawn on its last
+    release, which the panel names.
     """
     width, height = 3.9 * len(panels) + 0.5, 4.2
     drawn: list[Row] = []

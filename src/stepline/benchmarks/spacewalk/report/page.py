@@ -1,4 +1,4 @@
-"""The page of a study: results by window length, labels and predictions over time, and what the stages made."""
+"""The page of a study: results by window length, labels and predictions over time, and outputs of the stages."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def page(benchmark: "Spacewalk", rows: Sequence[Row]) -> dict[str, Any]:
-    """Return what the page of Table 2 has besides its tables; a method looks the same in all its figures."""
+    """Return the content of Table 2's page other than its tables; a method looks the same in all figures."""
     from stepline.benchmarks.spacewalk.report.figure_contexts import styles
 
     style = styles(rows)
@@ -44,14 +44,14 @@ def page(benchmark: "Spacewalk", rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def by_context(rows: Sequence[Row], style: "Style") -> "dict[str, Figure]":
-    """Draw a table on one release by all its metrics. style: of `figure_contexts.styles`."""
+    """Draw a table on one release with all its metrics. style: from `figure_contexts.styles`."""
     from stepline.benchmarks.spacewalk.report.figure_contexts import contexts
 
     return {next(iter(tables.measures(rows))): contexts(rows, style)}
 
 
 def spreads(rows: Sequence[Row]) -> list[Picture]:
-    """Return the accuracy of each video, of each method at its longest window, a picture per table and release."""
+    """Return a figure per table and release: the accuracy of each method on each video, at its longest window."""
     from stepline.benchmarks.spacewalk.report.figure_spread import longest_context, spread
 
     pictures = []
@@ -68,7 +68,7 @@ def spreads(rows: Sequence[Row]) -> list[Picture]:
 
 
 def timelines(benchmark: "Spacewalk") -> list[Picture]:
-    """Return the labels of the last release's test recordings over time, and below them what methods predicted."""
+    """Return a figure per test recording of the last release: labels over time, and the methods' predictions below."""
     from stepline.benchmarks.spacewalk.report.figure_timeline import timeline
 
     release = benchmark.releases[-1]
@@ -81,7 +81,7 @@ def timelines(benchmark: "Spacewalk") -> list[Picture]:
             f"{name} {100 * sum(p == t for p, t in zip(track, labels, strict=True)) / len(labels):.1f} %"
             for name, track in shown.items()
         )
-        alt = f"Labels of {len(labels)} samples of {video} over time, above the predictions. Right: {shares or 'none'}."
+        alt = f"Labels of {len(labels)} samples of {video} over time, above predictions. Correct: {shares or 'none'}."
         drawn = timeline([item.t_s for item in items], labels, shown)
         command = timeline_command(benchmark.name, video)
         pictures.append(Picture(svg_address(drawn), alt, f"Recording {video}, release {release}", command))
@@ -89,7 +89,10 @@ def timelines(benchmark: "Spacewalk") -> list[Picture]:
 
 
 def _tracks(benchmark: "Spacewalk", release: str) -> "dict[str, Track]":
-    """Return by method, at its longest window, what its lowest seed predicted by video and sample; None is a guess."""
+    """Return the predictions of each method by video and sample: its lowest seed at its longest window.
+
+    None is a guess.
+    """
     jobs = [job for job in benchmark.jobs("table2") if job.release == release and job.entry.task == STEP_RECOGNITION]
     longest = {job.entry.id: job for job in jobs if job.entry.kind_name != "random"}
     tracks: dict[str, Track] = {}
@@ -114,7 +117,7 @@ def _name(job: Job) -> str:
 
 
 def stages(benchmark: "Spacewalk") -> Stages | None:
-    """Return what the stages made of the study's videos; None where they were not asked to."""
+    """Return the outputs of the stages for the study's videos; None if no stage has run."""
     name, shards = benchmark.name, benchmark.pipeline.videos.all_shards
     records: list[Record] = []
     for path in (paths.availability(name, shard) for shard in shards):
