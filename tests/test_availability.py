@@ -123,14 +123,14 @@ def test_a_manifest_may_say_more(tmp_path: Path) -> None:
 )
 def test_a_damaged_manifest_is_one_line(content: str, tmp_path: Path) -> None:
     (tmp_path / "000.json").write_text(content)
-    with pytest.raises(StoreError, match="000.json .*: remove it and run the same again$"):
+    with pytest.raises(StoreError, match="000.json .*: remove it and run the same command again$"):
         read_manifest(tmp_path / "000.json")
 
 
 @pytest.mark.parametrize("record", ['{"status": "present"}', '{"video": "a", "status": "present", "colour": "red"}'])
 def test_a_damaged_availability_is_one_line(record: str, tmp_path: Path) -> None:
     (tmp_path / "000.json").write_text(f'{{"videos": {{"a": {record}}}}}')
-    with pytest.raises(StoreError, match="000.json .*: remove it and run the same again$"):
+    with pytest.raises(StoreError, match="000.json .*: remove it and run the same command again$"):
         read_availability(tmp_path / "000.json")
 
 

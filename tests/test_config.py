@@ -248,7 +248,7 @@ def test_no_error_of_any_key_speaks_the_schemas_language() -> None:
         (b"a: [1, 2\n", "close the bracket"),
         (b"a: 'x\n", "close the quotes"),
         (b"\xff\xfe\x00", "not YAML"),
-        (b"strict: true\nspacewalk:\n  llm: {}\n  llm: {model: m}\n", "line 4: the key 'llm' stands twice"),
+        (b"strict: true\nspacewalk:\n  llm: {}\n  llm: {model: m}\n", "line 4: the key 'llm' occurs twice"),
         (b"- spacewalk\n", "['spacewalk'] is not allowed; write keys with values"),
         (b"", "config.yaml: it is empty"),
     ],

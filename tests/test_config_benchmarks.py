@@ -143,7 +143,7 @@ def test_a_folder_that_is_none(tmp_path: Path, benchmarks: Any, line: str) -> No
     ("file", "content", "part"),
     [
         ("tables.yaml", "a: [", "not YAML: "),
-        ("tables.yaml", "title: a\ntitle: b\n", "not YAML: line 2: the key 'title' stands twice"),
+        ("tables.yaml", "title: a\ntitle: b\n", "not YAML: line 2: the key 'title' occurs twice"),
         ("tables.yaml", "", "the file: it has no value; write keys with values"),
         ("options.yaml", "", "the file: it has no value; write keys with values"),
         ("options.yaml", "a: [", "not YAML: "),

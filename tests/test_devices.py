@@ -98,7 +98,7 @@ def test_without_a_gpu_networks_run_on_the_cpu_and_the_log_says_so(logged: pytes
     assert devices.use(AUTO, lambda: False) == "cpu"
     assert logged.messages == ["there is no GPU here: networks run on the CPU"]
     assert devices.use(devices.CPU, lambda: pytest.fail("nobody need look")) == "cpu"
-    with pytest.raises(StoreError, match=r"features.device is cuda, and no GPU can be used here"):
+    with pytest.raises(StoreError, match=r"features.device is cuda, but no GPU is usable here"):
         devices.use(CUDA, lambda: False)
 
 
@@ -130,7 +130,7 @@ def test_a_given_gpu_is_never_replaced_by_the_cpu(variable: str, monkeypatch: py
         assert devices.use(AUTO, lambda: False) == "cpu"
     monkeypatch.setenv(variable, "0")
     for options in (AUTO, CUDA):
-        with pytest.raises(StoreError, match=f"{variable}=0 gives this job a GPU, and networks cannot use it: see"):
+        with pytest.raises(StoreError, match=f"{variable}=0 assigns a GPU to this job, but networks cannot"):
             devices.use(options, lambda: False)
     assert devices.use(AUTO, lambda: True) == "cuda"
 

@@ -71,7 +71,7 @@ def test_an_imported_bank_is_found_by_its_name() -> None:
     assert made.inputs("r3d") == [folder / "spec.json"]
     assert made.stores("r3d") == [folder / "tasty/000"]
     imported("r3d", "1fps-11111111")
-    with pytest.raises(ConfigError, match=r"^config: pss.features: 'r3d' stands for .* remove all but one$"):
+    with pytest.raises(ConfigError, match=r"^config: pss.features: 'r3d' matches .* remove all but one$"):
         made.inputs("r3d")
 
 

@@ -291,9 +291,9 @@ def test_an_absent_parquet_file_is_absent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("a: 1\nb: {c: 1, c: 2}\n", "line 2: the key 'c' stands twice; keep one"),
-        ("a: 1\nb: 2\n'a': 3\n", "line 3: the key 'a' stands twice; keep one"),
-        ("- x:\n  - {2: 1, 2: 1}\n", "line 2: the key '2' stands twice; keep one"),
+        ("a: 1\nb: {c: 1, c: 2}\n", "line 2: the key 'c' occurs twice; keep one"),
+        ("a: 1\nb: 2\n'a': 3\n", "line 3: the key 'a' occurs twice; keep one"),
+        ("- x:\n  - {2: 1, 2: 1}\n", "line 2: the key '2' occurs twice; keep one"),
     ],
 )
 def test_a_key_that_stands_twice_is_refused(text: str, line: str) -> None:

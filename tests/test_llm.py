@@ -186,10 +186,10 @@ def test_there_is_an_end_to_attempts(serve: Callable[..., Server]) -> None:
         (Reply(status=404, body=b"no such model"), DownloadError, "127.0.0.1: HTTP 404: no such model"),
         (Reply(status=301), DownloadError, "HTTP 301"),
         (Reply(status=429, body=b'{"error": {"code": "insufficient_quota"}}'), DownloadError, "insufficient_quota"),
-        (Reply(body=b"<html>"), DownloadError, "127.0.0.1: the answer is no chat completion: <html>"),
-        (Reply(body=b'{"choices": []}'), DownloadError, "is no chat completion"),
-        (Reply(body=b'{"choices": [{"message": {"content": [1]}}]}'), DownloadError, "is no chat completion"),
-        (Reply(body=b"[1]"), DownloadError, "is no chat completion"),
+        (Reply(body=b"<html>"), DownloadError, "127.0.0.1: the answer is not a chat completion: <html>"),
+        (Reply(body=b'{"choices": []}'), DownloadError, "is not a chat completion"),
+        (Reply(body=b'{"choices": [{"message": {"content": [1]}}]}'), DownloadError, "is not a chat completion"),
+        (Reply(body=b"[1]"), DownloadError, "is not a chat completion"),
     ],
 )  # fmt: skip
 def test_a_refusal_is_one_line_and_is_not_asked_again(
@@ -205,16 +205,16 @@ def test_a_refusal_is_one_line_and_is_not_asked_again(
 
 def test_a_server_that_wants_a_key_says_so(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(MissingError, match="OPENAI_API_KEY is unset: 127.0.0.1: HTTP 401"):
+    with pytest.raises(MissingError, match="OPENAI_API_KEY is not set: 127.0.0.1: HTTP 401"):
         ask(service(serve(Reply(status=401)).url), talk("a"), STORE, what="x")
 
 
 def test_openai_is_not_asked_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", " ")
-    with pytest.raises(MissingError, match=r"OPENAI_API_KEY is unset: export OPENAI_API_KEY=\.\.\."):
+    with pytest.raises(MissingError, match=r"OPENAI_API_KEY is not set: export OPENAI_API_KEY=\.\.\."):
         ask(service("https://api.openai.com/v1"), talk("a"), STORE, what="x")
     monkeypatch.setenv("OPENAI_API_KEY", "two words")
-    with pytest.raises(MissingError, match="OPENAI_API_KEY holds spaces") as raised:
+    with pytest.raises(MissingError, match="OPENAI_API_KEY contains spaces") as raised:
         ask(service("https://api.openai.com/v1"), talk("a"), STORE, what="x")
     assert "two words" not in str(raised.value)
 

@@ -17,7 +17,7 @@ def test_a_value_belongs_to_the_configuration_alone() -> None:
 
 
 def test_another_text_is_an_error_of_one_line() -> None:
-    with pytest.raises(StoreError, match="'moon:dust' is no need"):
+    with pytest.raises(StoreError, match="'moon:dust' is not a need"):
         Need.parse("moon:dust")
 
 

@@ -25,7 +25,7 @@ def test_each_byte_counts_and_the_value_comes_back() -> None:
 def test_a_digit_that_changes_is_found() -> None:
     write_sealed("score.json", {"value": 61.9})
     Path("score.json").write_text(Path("score.json").read_text().replace("61.9", "71.9"))
-    with pytest.raises(StoreError, match=r"score.json is damaged .*: remove it and run the same again"):
+    with pytest.raises(StoreError, match=r"score.json is damaged .*: remove it and run the same command again"):
         read_json("score.json")
 
 
@@ -38,5 +38,5 @@ def test_a_file_of_an_earlier_version_is_read() -> None:
 def test_bytes_come_back_from_above_their_seal() -> None:
     for content in (b"", b"a", b"a\n", b"a\nb"):
         assert unsealed(sealed_below(content)) == content
-    with pytest.raises(ValueError, match="not those that were written"):
+    with pytest.raises(ValueError, match="have changed since it was written"):
         unsealed(sealed_below(b"abc").replace(b"b", b"c", 1))

@@ -162,7 +162,7 @@ BOMBS = {
     "levels on a line": ("- " * 100_000, "more than 100 levels"),
     "characters": ("#" * (YAML_CHARACTERS + 1), "more than 1048576 characters"),
     "a number": ("a: 1" + ":59" * 100_000, "line 1: a number has 300001 characters"),
-    "a date": ("a: 2001-99-99", "a value is none: month must be in"),
+    "a date": ("a: 2001-99-99", "a value is invalid: month must be in"),
     "an object": ("a: !!python/object/apply:os.system [touch harmed]", "could not determine a constructor"),
 }
 
@@ -191,7 +191,7 @@ def test_a_line_about_a_long_value_is_short() -> None:
 
 def test_json_that_nests_too_deep_is_one_line() -> None:
     Path("a.json").write_text("[" * 100_000)
-    with pytest.raises(StoreError, match=r"^a\.json is not JSON \(it nests too deep\): remove it"):
+    with pytest.raises(StoreError, match=r"^a\.json is not JSON \(it is nested too deeply\): remove it"):
         read_json("a.json")
     with pytest.raises(ValueError, match="too deep"):
         parse_json(b'{"a":' * 100_000)

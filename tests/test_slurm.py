@@ -7,7 +7,7 @@ from stepline import slurm
 from tests.conftest import snakemake
 
 UP, DOWN = "echo 'Slurmctld(primary) at one is UP'", "echo 'Slurmctld(primary) at one is DOWN'; exit 1"
-SAYS = "Slurm's controller does not answer (scontrol ping): each start of snakemake waits 10 s"
+SAYS = "Slurm's controller does not respond (scontrol ping): each start of snakemake waits 10 s"
 
 
 def answering(folder, monkeypatch, script):

@@ -154,14 +154,14 @@ def test_the_steps_that_are_allowed_are_those_that_pictures_take() -> None:
             dataclasses.replace(CLIP, steps=steps)
             allowed = True
         except ConfigError as error:
-            assert "which is not known or cannot stand there" in str(error)  # noqa: PT017
+            assert "which is unknown or not allowed there" in str(error)  # noqa: PT017
             allowed = False
         assert allowed == taken, steps
 
 
 def test_a_step_that_is_no_tuple_is_one_line() -> None:
     for step in (["exact", 8, 8, "bilinear"], "centre_square", None):
-        with pytest.raises(ConfigError, match="^spec 'clip': steps has .* in place 2, which is not known"):
+        with pytest.raises(ConfigError, match="^spec 'clip': steps has .* at position 2, which is unknown"):
             dataclasses.replace(CLIP, steps=(*CLIP.steps, step))
 
 

@@ -1,7 +1,7 @@
-"""Hidden files and folders beside what they become; the next process in the folder removes what a killed one left.
+"""Hidden temporary files and folders next to their targets. The next process removes the leftovers of a killed one.
 
-A writer holds a lock on its own until it ends, however it ends. Locks may not reach other hosts that share the folder:
-what one of those left is removed once nothing of it has changed for a day.
+A writer holds a lock on its file or folder until it ends, for whatever reason. Locks may not work across hosts that
+share the folder, so the leftovers of another host are removed once they have not changed for a day.
 """
 
 import fcntl
@@ -16,14 +16,14 @@ from pathlib import Path
 
 PREFIX = ".writing-"
 LOCK, OLD = ".lock", ".old"
-"""In a hidden folder: what its writer holds, and the folder with what is being replaced."""
+"""In a hidden folder: the lock file of its writer, and the folder of the target that is being replaced."""
 ABANDONED_S = 86_400.0
-"""Seconds without a change after which what another host writes counts as left."""
+"""Seconds without a change after which another host's file or folder counts as a leftover."""
 _swept: set[str] = set()
 
 
 def _host() -> list[str]:
-    """Return digests of what tells this host: its name, which a container has of its own, and its start."""
+    """Return digests that identify this host: of its name, which each container has of its own, and of its boot id."""
     with suppress(OSError):
         return [_digest(os.uname().nodename), _digest(Path("/proc/sys/kernel/random/boot_id").read_text())]
     return [_digest(os.uname().nodename)] * 2
@@ -38,9 +38,9 @@ _HOST = _host()
 
 @contextmanager
 def file_beside(path: Path) -> Iterator[Path]:
-    """Yield a new hidden file beside ``path``, with its suffix, which is removed at the end if it is still there.
+    """Yield a new hidden file next to ``path``, with the same suffix. It is removed at the end if it still exists.
 
-    An OSError that names no file, or the hidden one, names ``path``. A writer keeps the file, and does not replace it.
+    An OSError that names no file, or the hidden one, names ``path`` instead. Write into the file; do not replace it.
     """
     with _naming(path):
         part, lock = _new(path.parent, path.suffix)
@@ -53,10 +53,10 @@ def file_beside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def folder_beside(path: Path) -> Iterator[Path]:
-    """Yield a new hidden folder beside ``path``, which is removed at the end.
+    """Yield a new hidden folder next to ``path``, which is removed at the end.
 
-    What stands in its folder ``OLD`` under a name that is then absent beside ``path``, the next process puts back
-    there if this one is killed. Errors name ``path`` as those of ``file_beside`` do.
+    If this process is killed, the next one moves each entry of its folder ``OLD`` back next to ``path``, unless an
+    entry of this name exists there. Errors name ``path`` as in ``file_beside``.
     """
     with _naming(path):
         part, lock = _new(path.parent)
@@ -77,9 +77,9 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what processes that were killed left in ``folder``, once in the life of this process.
+    """Remove the leftovers of killed processes from ``folder``, once per process.
 
-    A folder that was moved aside and not replaced any more is put back.
+    A folder that was moved aside but not yet replaced is moved back.
     """
     where = os.path.abspath(folder)
     if where in _swept:
@@ -101,7 +101,7 @@ def is_left(part: Path) -> bool:
 
 
 def remove_left(part: Path) -> None:
-    """Remove a hidden file or folder whose writer has ended; what it had moved aside is put back first."""
+    """Remove a hidden file or folder whose writer has ended, after moving back what it had moved aside."""
     if (lock := _lock_of_left(part)) is None:
         return
     for old in (part / OLD).glob("*"):
@@ -111,7 +111,7 @@ def remove_left(part: Path) -> None:
 
 
 def _lock_of_left(part: Path) -> int | None:
-    """Return the descriptor of the lock of a hidden file or folder, now held; None where its writer may hold it."""
+    """Lock a hidden file or folder and return the lock's descriptor; None if its writer may still hold it."""
     there = [part, *part.rglob("*")]
     known = not {*_HOST}.isdisjoint(part.name.removeprefix(PREFIX).split("-"))
     if not known and time.time() - max(path.lstat().st_mtime for path in there) < ABANDONED_S:
@@ -126,12 +126,12 @@ def _lock_of_left(part: Path) -> int | None:
 
 
 def _opened(part: Path) -> int:
-    """Return a descriptor of what the writer of a hidden file or folder locks."""
+    """Return a descriptor of the file that the writer of a hidden file or folder locks."""
     return os.open(part / LOCK, os.O_RDWR | os.O_CREAT) if part.is_dir() else os.open(part, os.O_RDWR)
 
 
 def _new(parent: Path, suffix: str | None = None) -> tuple[Path, int]:
-    """Return a new hidden file, or folder where there is no suffix, and the descriptor of its lock."""
+    """Return a new hidden file, or a folder if there is no suffix, and the descriptor of its lock."""
     parent.mkdir(parents=True, exist_ok=True)
     sweep(parent)
     prefix = "-".join([f"{PREFIX}{_HOST[0]}", _HOST[1], ""])
@@ -142,9 +142,9 @@ def _new(parent: Path, suffix: str | None = None) -> tuple[Path, int]:
             made, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=parent)
             os.close(made)
             part = Path(name)
-        with suppress(FileNotFoundError):  # another process took it for left, as it had no lock yet
+        with suppress(FileNotFoundError):  # another process removed it, as it had no lock yet
             lock = _opened(part)
-            with suppress(OSError):  # a file system without locks: then nobody takes it for left either
+            with suppress(OSError):  # without locks, other processes do not remove it either
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if os.fstat(lock).st_nlink:
                 return part, lock
@@ -152,7 +152,7 @@ def _new(parent: Path, suffix: str | None = None) -> tuple[Path, int]:
 
 
 def _remove(part: Path, lock: int) -> None:
-    """Remove a hidden file or folder and close its lock, of which NFS keeps a file until then."""
+    """Remove a hidden file or folder and close its lock, which NFS keeps as a file until then."""
     if not part.is_dir():
         part.unlink(missing_ok=True)
     shutil.rmtree(part, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""The GPUs of this host, and which of them a process has.
+"""The GPUs of this host, and their assignment to processes.
 
-Snakemake counts GPUs and assigns none: the processes of a host take leases. The workflow asks too: nothing heavy is
-imported.
+Snakemake counts GPUs but does not assign them, so the processes of a host take leases. The workflow imports this:
+nothing heavy is imported.
 """
 
 import logging
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 GIVEN = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "NVIDIA_VISIBLE_DEVICES", VISIBLE)
-"""The variables by which a scheduler, a container or a user gives a process GPUs."""
+"""The variables with which a scheduler, a container or a user assigns GPUs to a process."""
 NONE = ("", "-1", "none", "void", "NoDevFiles")
-"""What they hold where there are none."""
+"""Their values if no GPUs are assigned."""
 UNKNOWN = "all"
-"""What images of containers set whether there are GPUs or not."""
+"""The value that container images set whether or not there are GPUs."""
 CPU: Mapping[str, Any] = {"device": "cpu", "jobs_per_gpu": 1}
-"""``features`` of a configuration by which networks run on the CPU."""
+"""The ``features`` of a configuration that runs networks on the CPU."""
 POLL_S = 1.0
 NODES, DRIVER = Path("/dev"), Path("/proc/driver/nvidia/gpus")
 
@@ -37,10 +37,10 @@ _held: list["FileLock"] = []
 
 
 def visible() -> list[str]:
-    """Return the GPUs that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them: where it is unset, all.
+    """Return the GPUs that this process may use: those in ``CUDA_VISIBLE_DEVICES`` or, if it is not set, all.
 
-    These are the device files, as a container has those of its own GPUs alone, or, before the first use of a driver
-    that makes none, the GPUs that it lists.
+    All GPUs means those with device files, since a container has only the files of its own GPUs. If the driver has not
+    created the files yet, it means the GPUs that the driver lists.
     """
     listed = os.environ.get(VISIBLE)
     if listed is not None:
@@ -51,7 +51,7 @@ def visible() -> list[str]:
 
 
 def wanted(device: str) -> bool:
-    """Return whether jobs with networks ask for a GPU: under ``cuda``, and under ``auto`` where this host has one.
+    """Return whether jobs with networks request a GPU: for ``cuda``, and for ``auto`` if this host has one.
 
     device: the configuration's ``features.device``.
     """
@@ -59,12 +59,12 @@ def wanted(device: str) -> bool:
 
 
 def use(options: Mapping[str, Any], seen: Callable[[], bool]) -> str:
-    """Return ``cpu`` or ``cuda``, where a network of this process is to run; it has a GPU of its own until it ends.
+    """Return ``cpu`` or ``cuda``, the device for networks of this process; it leases a GPU until the process ends.
 
-    Waits while other processes have all of them. The log says what became of it. options: the configuration's
-    ``features``. seen: whether the library that computes sees a GPU; it must not have looked before, as
-    ``CUDA_VISIBLE_DEVICES`` is set here. Raises StoreError where it sees none, and one is configured or was given to
-    the process.
+    Waits while all GPUs are leased to other processes. The choice is logged. options: the configuration's ``features``.
+    seen: returns whether the computing library sees a GPU. The library must not have queried GPUs before, as
+    ``CUDA_VISIBLE_DEVICES`` is set here. Raises StoreError if it sees none, although one is configured or was assigned
+    to the process.
     """
     if options["device"] == "cpu":
         return "cpu"
@@ -75,30 +75,30 @@ def use(options: Mapping[str, Any], seen: Callable[[], bool]) -> str:
     if names:
         _lease(names, options["jobs_per_gpu"])
     if seen():
-        log.info("networks run on %s", f"GPU {os.environ[VISIBLE]}" if names else "the GPU that is found")
+        log.info("networks run on %s", f"GPU {os.environ[VISIBLE]}" if names else "the detected GPU")
         return "cuda"
     _give_back(before)
     if given:
         raise StoreError(
-            f"{given[0]}={os.environ[given[0]]} gives this job a GPU, and networks cannot use it: see that "
-            "`nvidia-smi` shows it and that torch was installed with CUDA, or set features.device to cpu"
+            f"{given[0]}={os.environ[given[0]]} assigns a GPU to this job, but networks cannot use it: check that "
+            "`nvidia-smi` lists it and that torch was installed with CUDA, or set features.device to cpu"
         )
     if options["device"] == "cuda":
-        raise StoreError("features.device is cuda, and no GPU can be used here: set it to auto or cpu")
+        raise StoreError("features.device is cuda, but no GPU is usable here: set it to auto or cpu")
     reason = f"GPU {', '.join(names)} cannot be used" if names else "there is no GPU here"
     log.info("%s: networks run on the CPU", reason)
     return "cpu"
 
 
 def _lease(names: list[str], jobs: int) -> None:
-    """Take one of the GPUs: wait until one of its ``jobs`` places is free, and make it the only visible one.
+    """Lease a GPU: wait until one of its ``jobs`` places is free, and make it the only visible GPU.
 
-    The kernel releases the lock of a process that dies, however it does.
+    The kernel releases the lock if the process dies for whatever reason.
     """
     from filelock import FileLock, Timeout
 
     folder = _folder()
-    job = os.environ.get("SLURM_JOB_ID", "host")  # Slurm numbers the GPUs of each job anew
+    job = os.environ.get("SLURM_JOB_ID", "host")  # Slurm numbers the GPUs of each job from 0
     told = False
     while True:
         for place, name in product(range(jobs), names):
@@ -124,7 +124,7 @@ def _give_back(before: str | None) -> None:
 
 
 def _folder() -> Path:
-    """Return the folder of leases, which all users of this host share, and no other host."""
+    """Return the folder of leases, which all users of this host share, but no other hosts."""
     folder = Path(tempfile.gettempdir(), "stepline-gpus")
     with suppress(FileExistsError):
         folder.mkdir()

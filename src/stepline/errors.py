@@ -1,4 +1,4 @@
-"""Every error that a user can cause. The command line prints one as a single line and exits with its code."""
+"""All errors that a user can cause. The command line prints an error as a single line and exits with its code."""
 
 import errno
 import os
@@ -8,44 +8,44 @@ class SteplineError(Exception):
     """Base of all errors that are shown as one line, without a traceback."""
 
     code = 2
-    """What the command line exits with."""
+    """The exit code of the command line."""
 
 
 class ConfigError(SteplineError):
-    """A configuration key or value that is not allowed."""
+    """A configuration key or value is not allowed."""
 
 
 class ReleaseError(SteplineError):
-    """Release files that are absent, truncated, changed or inconsistent."""
+    """Release files are absent, truncated, changed or inconsistent."""
 
 
 class DownloadError(SteplineError):
-    """A required download that could not be made."""
+    """A required download failed."""
 
 
 class StoreError(SteplineError):
-    """A cached store that is damaged or holds something else than what was asked for."""
+    """A cached store is damaged or does not contain the requested data."""
 
 
 class MissingError(SteplineError):
-    """Something optional that is absent (weights, videos, a key) where ``strict`` asks for it."""
+    """Something optional (weights, videos, a key) is absent, but required, for example by ``strict``."""
 
 
 class ParityError(SteplineError):
-    """A network whose outputs are not the reference implementation's."""
+    """A network's outputs differ from the reference implementation's."""
 
     code = 1
 
 
 class SetupError(SteplineError):
-    """Something broken that the configuration needs."""
+    """Something that the configuration needs is broken."""
 
     code = 1
 
 
 def denied(error: OSError) -> str:
-    """Return what to do where this account may not read or write; raise any other error of the system."""
+    """Return the message for a file that this account may not read or write; raise any other OSError."""
     if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
         raise error
     file = os.path.abspath(os.fsdecode(error.filename or os.curdir))
-    return f"{file}: {error.strerror}: this account cannot write or read it; run in a folder where it can write"
+    return f"{file}: {error.strerror}: this account cannot read or write it: run in a folder where it can write"

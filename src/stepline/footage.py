@@ -1,4 +1,4 @@
-"""What stands for a paper's features: backbones, computed from a benchmark's videos, or banks that were imported."""
+"""The features of a benchmark: computed by backbones from its videos, or imported banks."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -19,13 +19,13 @@ from stepline.pipeline import STAGES, Demand, Pipeline
 
 
 def is_backbone(name: str, config: Config) -> bool:
-    """Return whether the name of features is that of a backbone; else it is a bank that was imported."""
+    """Return whether features of this name are computed by a backbone; otherwise they are an imported bank."""
     return ":" in name or name in {*FRAME_BACKBONES, *presets(), *config["backbones"]}
 
 
 @dataclass(frozen=True)
 class _Demand(Demand):
-    """Of the videos: the features of some backbones, predictions that read videos, and sound and speech if wanted."""
+    """The outputs to compute from the videos: features of backbones, predictions that read videos, and other stages."""
 
     names: tuple[str, ...]
     reading: Callable[[], list[Path]]
@@ -48,10 +48,11 @@ class _Demand(Demand):
 
 @dataclass(frozen=True)
 class Footage:
-    """A data set of a benchmark, whose features have names: of backbones, or of banks that were imported.
+    """A benchmark's dataset with named features, from backbones or imported banks.
 
-    key: of the configuration that names features. names: those that the tables' entries read. predictions: returns
-    those that read the videos themselves. sound: whether sound, shots and speech are made of the videos too.
+    key: the configuration key that lists features. names: the features that the tables' entries read. predictions:
+    returns the predictions that read the videos themselves. sound: whether audio, shots and transcripts are computed
+    too.
     """
 
     config: Config
@@ -63,17 +64,17 @@ class Footage:
 
     @cached_property
     def pipeline(self) -> Pipeline:
-        """The pipeline of the videos, as far as features are computed from them."""
+        """The pipeline that computes the features from the videos."""
         backbones = tuple(name for name in self.names if self.is_backbone(name))
         stages = STAGES if self.sound else ("features",)
         return Pipeline(self.config, self.dataset, _Demand(backbones, self.predictions, stages))
 
     def is_backbone(self, name: str) -> bool:
-        """Return whether the name is that of a backbone; else it is a bank that was imported."""
+        """Return whether the name is a backbone; otherwise it is an imported bank."""
         return is_backbone(name, self.config)
 
     def check(self, name: str, where: str) -> None:
-        """Raise ConfigError where a name at the key ``where`` can be neither a backbone's nor an imported bank's."""
+        """Raise ConfigError if a name at the key ``where`` can be neither a backbone nor an imported bank."""
         if not self.is_backbone(name):
             if name in {*towers(), *MODELS} or not re.fullmatch("[a-z0-9][a-z0-9_.-]*", name):
                 raise ConfigError(f"{where}: {name!r} is not allowed; name a backbone or an imported bank")
@@ -88,43 +89,43 @@ class Footage:
             raise ConfigError(f"{where}: {error}") from None
 
     def missing(self, name: str) -> tuple[Need, ...]:
-        """Return what is missing before the features can be computed or read."""
+        """Return the needs that are missing before the features can be computed or read."""
         if self.is_backbone(name):
             return self.pipeline.features.missing(name)
         return () if self._imported(name) else (Need("features", f"{name}/{self.dataset.name}"),)
 
     def record(self, name: str) -> Any:
-        """Return all that decides the features."""
+        """Return the record of the spec that determines the features."""
         if self.is_backbone(name):
             return self.pipeline.features.spec_of(name).record()
         (record,) = self._imported(name)
         return read_json(record)
 
     def inputs(self, name: str) -> list[Path]:
-        """Return the records of the features: a backbone's of all shards, or an imported bank's own."""
+        """Return the records of the features: a backbone's manifests of all shards, or an imported bank's record."""
         return self.pipeline.features.manifests(name) if self.is_backbone(name) else self._imported(name)
 
     def stores(self, name: str) -> list[paths.Location]:
-        """Return where the features stand, shard by shard."""
+        """Return the locations of the features, shard by shard."""
         if self.is_backbone(name):
             return self.pipeline.features.stores(name)
         (record,) = self._imported(name)
         return [paths.located(folder, self.config["features"]["store"]) for folder in self._shards(record.parent)]
 
     def _shards(self, folder: Path) -> list[Path]:
-        """Return the folders of an imported bank's shards of the data set, in order, by its records or its stores."""
+        """Return the sorted folders of an imported bank's shards of the dataset, from its records and its stores."""
         records = (path.stem.rpartition(".") for path in (folder / "manifests").glob("*.json"))
         recorded = (shard for dataset, _, shard in records if dataset == self.dataset.name)
         found = (path.parents[1].name for path in (folder / self.dataset.name).glob("[0-9]*/features/zarr.json"))
         return [folder / self.dataset.name / shard for shard in sorted({*recorded, *found})]
 
     def _imported(self, name: str) -> list[Path]:
-        """Return the record of the imported bank of that name that holds the data set, if there is one.
+        """Return the record of the imported bank of this name with the dataset, if there is one.
 
-        Raises ConfigError where there are several.
+        Raises ConfigError if there are several.
         """
         found = [path for path in sorted(Path("features", name).glob("*/spec.json")) if self._shards(path.parent)]
         if len(found) > 1:
             banks = " and ".join(str(path.parent / self.dataset.name) for path in found)
-            raise ConfigError(f"config: {self.key}: {name!r} stands for {banks}: remove all but one")
+            raise ConfigError(f"config: {self.key}: {name!r} matches {banks}: remove all but one")
         return found

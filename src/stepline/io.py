@@ -1,4 +1,4 @@
-"""Files that are either whole or absent: write aside, fsync, rename."""
+"""Reading and writing files that are either whole or absent: write to a temporary file, fsync, rename."""
 
 import csv
 import hashlib
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 SETTLED_S = 2.0
-"""What was read of a file that changed less than this long ago is not kept: the next change may have the same time."""
+"""Results from a file that changed less than this long ago are not cached: its next change may have the same time."""
 
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a temporary sibling of ``path`` that becomes ``path`` when the block ends without an error.
 
-    The temporary name keeps the suffix, for writers that choose the format by it. On an error nothing is left behind,
-    and what a kill leaves, the next process that writes beside it removes (``aside``).
+    The temporary name keeps the suffix, for writers that choose the format by it. An error leaves no files. The
+    leftovers of a kill are removed by the next process that writes to the same folder (``aside``).
     """
     path = Path(path)
     with file_beside(path) as part:
@@ -62,7 +62,7 @@ def write_text(path: Path | str, content: str) -> None:
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows below their header as CSV; a float in full, so that it is read as it was."""
+    """Return a header and rows as CSV; floats have full precision, so that they are read back exactly."""
     content = io.StringIO()
     csv.writer(content, lineterminator="\n").writerows([header, *rows])
     return content.getvalue()
@@ -74,7 +74,7 @@ def write_json(path: Path | str, value: Any) -> None:
 
 
 def write_sealed(path: Path | str, value: dict[str, Any]) -> None:
-    """Write ``value`` as ``write_json`` does, with a seal: ``read_json`` finds each byte that changes."""
+    """Write ``value`` as ``write_json`` does, with a seal: ``read_json`` then detects any changed byte."""
     write_bytes(path, sealed(_indented(value | {KEY: OPEN}).encode()))
 
 
@@ -83,43 +83,43 @@ def _indented(value: Any) -> str:
 
 
 def parse_json(content: bytes | str) -> Any:
-    """Return the JSON value in ``content``; raise ValueError where it is none, or nests too deep to be read."""
+    """Return the JSON value in ``content``; raise ValueError if it is not JSON, or nested too deeply."""
     try:
         return json.loads(content)
     except RecursionError:
-        raise ValueError("it nests too deep") from None
+        raise ValueError("it is nested too deeply") from None
 
 
 def read_json(path: Path | str) -> Any:
-    """Return the JSON value in ``path``, without its seal; raise StoreError where it is damaged."""
+    """Return the JSON value in ``path``, without its seal; raise StoreError if it is damaged."""
     content = Path(path).read_bytes()
     try:
         value = parse_json(content)
     except ValueError as error:
-        raise StoreError(f"{path} is not JSON ({error}): remove it and run the same again") from None
+        raise StoreError(f"{path} is not JSON ({error}): remove it and run the same command again") from None
     if not intact(content):
-        raise StoreError(f"{path} is damaged ({CHANGED}): remove it and run the same again")
+        raise StoreError(f"{path} is damaged ({CHANGED}): remove it and run the same command again")
     if isinstance(value, dict):
         value.pop(KEY, None)
     return value
 
 
 YAML_CHARACTERS, YAML_VALUES, YAML_LEVELS = 1 << 20, 100_000, 100
-"""The most that a YAML file may have; values count as often as aliases repeat them."""
+"""The maximum size of a YAML file; values count as often as aliases repeat them."""
 
 
 def packaged_yaml(path: Path) -> Any:
-    """Return the YAML value in a file of the package, which the tests have checked."""
+    """Return the YAML value in a file of the package. Its content is checked by tests."""
     import yaml
 
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(path.read_text(encoding="utf-8")).get_single_data()
 
 
 def read_yaml(text: str) -> Any:
-    """Return the YAML value in ``text``, read by libyaml where PyYAML has it.
+    """Return the YAML value in ``text``, read by libyaml if PyYAML has it.
 
-    Raises yaml.YAMLError where it is none, where a key stands twice in a mapping, and where it has more characters,
-    values or levels than ``YAML_CHARACTERS``, ``YAML_VALUES`` and ``YAML_LEVELS``.
+    Raises yaml.YAMLError if it is not YAML, if a mapping has a key twice, or if it has more characters, values or
+    levels than ``YAML_CHARACTERS``, ``YAML_VALUES`` and ``YAML_LEVELS``.
     """
     import yaml
 
@@ -134,13 +134,13 @@ def read_yaml(text: str) -> Any:
         _refuse_duplicates(node)
         return loader.construct_document(node)
     except ValueError as error:
-        raise yaml.YAMLError(f"a value is none: {error}") from None
+        raise yaml.YAMLError(f"a value is invalid: {error}") from None
     finally:
         loader.dispose()
 
 
 def _refuse_depth(text: str, kind: Any) -> None:
-    """Raise yaml.YAMLError before libyaml composes so many levels that its stack ends the process."""
+    """Raise yaml.YAMLError before libyaml composes so many levels that a stack overflow kills the process."""
     import yaml
 
     if len(text) > YAML_CHARACTERS:
@@ -156,7 +156,7 @@ def _refuse_depth(text: str, kind: Any) -> None:
 
 
 def _refuse_bombs(document: "yaml.Node") -> None:
-    """Raise yaml.YAMLError where it has too many levels, or too many values once its aliases are replaced."""
+    """Raise yaml.YAMLError if it has too many levels, or too many values once its aliases are expanded."""
     import yaml
 
     counted: dict[int, tuple[int, int]] = {}
@@ -176,7 +176,7 @@ def _refuse_bombs(document: "yaml.Node") -> None:
             begun.add(id(node))
             left += [each for each in held if id(each) not in begun]
             continue
-        of = [counted.get(id(each), (0, 0)) for each in held]  # none of what holds itself
+        of = [counted.get(id(each), (0, 0)) for each in held]  # 0 for a node that contains itself
         values, levels = 1 + sum(n for n, _ in of), 1 + max((n for _, n in of), default=0)
         if values > YAML_VALUES or levels > YAML_LEVELS:
             many = f"{YAML_LEVELS} levels" if levels > YAML_LEVELS else f"{YAML_VALUES} values, with its aliases"
@@ -185,9 +185,9 @@ def _refuse_bombs(document: "yaml.Node") -> None:
 
 
 def _refuse_duplicates(document: "yaml.Node") -> None:
-    """Raise yaml.YAMLError where a key stands twice; merged keys (``<<``) may stand beside their replacements.
+    """Raise yaml.YAMLError if a mapping has a key twice; keys may override merged keys (``<<``).
 
-    It comes before constructing, which writes merged keys into the nodes.
+    It must run before the document is constructed, which writes merged keys into the nodes.
     """
     import yaml
 
@@ -206,12 +206,12 @@ def _refuse_duplicates(document: "yaml.Node") -> None:
             if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
                 continue
             if (key.tag, key.value) in keys:
-                raise yaml.YAMLError(f"line {key.start_mark.line + 1}: the key {key.value!r} stands twice; keep one")
+                raise yaml.YAMLError(f"line {key.start_mark.line + 1}: the key {key.value!r} occurs twice; keep one")
             keys.add((key.tag, key.value))
 
 
 def read_table(path: Path | str, columns: list[str] | None = None) -> "pa.Table":
-    """Return the Parquet table in ``path``, or some of its columns; raise StoreError where it is damaged."""
+    """Return the Parquet table in ``path``, or some of its columns; raise StoreError if it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -222,11 +222,11 @@ def read_table(path: Path | str, columns: list[str] | None = None) -> "pa.Table"
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise StoreError(f"{path} is damaged ({error}): remove its folder and run the stage that makes it") from None
+        raise StoreError(f"{path} is damaged ({error}): remove its folder and run the stage that writes it") from None
 
 
 def write_table(path: Path | str, table: "pa.Table", **options: Any) -> None:
-    """Write ``table`` to ``path`` atomically, as sealed Parquet; options: of ``pyarrow.parquet.write_table``."""
+    """Write ``table`` to ``path`` atomically, as sealed Parquet. options: of ``pyarrow.parquet.write_table``."""
     import pyarrow.parquet as pq
 
     with atomic_path(path) as part:
@@ -254,16 +254,16 @@ def write_tensors(
 
 
 def write_arrays(path: Path | str, **arrays: "NDArray[Any]") -> None:
-    """Write NumPy arrays to ``path`` atomically, as an uncompressed ``.npz``, sealed below."""
+    """Write NumPy arrays to ``path`` atomically, as an uncompressed ``.npz`` with a seal at its end."""
     import numpy as np
 
-    content = io.BytesIO()  # NumPy's own writing of files does not say that a disk is full
+    content = io.BytesIO()  # NumPy's own file writing does not report a full disk
     np.savez(content, allow_pickle=False, **arrays)
     write_bytes(path, sealed_below(content.getvalue()))
 
 
 def read_arrays(path: Path | str) -> dict[str, "NDArray[Any]"]:
-    """Return the arrays that ``write_arrays`` wrote; raise StoreError where the file is damaged."""
+    """Return the arrays that ``write_arrays`` wrote; raise StoreError if the file is damaged."""
     import numpy as np
 
     try:
@@ -272,7 +272,7 @@ def read_arrays(path: Path | str) -> dict[str, "NDArray[Any]"]:
     except FileNotFoundError:
         raise
     except (OSError, EOFError, ValueError, KeyError, NotImplementedError, zipfile.BadZipFile) as error:
-        raise StoreError(f"{path} is damaged ({error}): remove it and run the same again") from None
+        raise StoreError(f"{path} is damaged ({error}): remove it and run the same command again") from None
 
 
 def sha256_file(path: Path | str) -> str:
@@ -284,17 +284,17 @@ def sha256_file(path: Path | str) -> str:
 def canonical_json(value: Any) -> str:
     """Return ``value`` as JSON without spaces and with sorted keys: equal values give equal text.
 
-    Raises TypeError or ValueError where a value has no such form (objects, NaN, infinities).
+    Raises TypeError or ValueError if a value has no such form (objects, NaN, infinities).
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 @contextmanager
 def atomic_dir(path: Path | str) -> Iterator[Path]:
-    """Yield a new temporary folder beside ``path`` that becomes ``path`` when the block ends without an error.
+    """Yield a new temporary folder next to ``path`` that becomes ``path`` when the block ends without an error.
 
-    An older ``path`` is replaced: it is moved aside first. A kill between the two leaves neither, and the next process
-    that looks there (``aside.sweep``) puts the old one back.
+    An existing ``path`` is first moved aside and then replaced. After a kill between these steps, ``path`` does not
+    exist, and the next process that uses the folder (``aside.sweep``) moves the old one back.
     """
     path = Path(path)
     with folder_beside(path) as folder:

@@ -1,4 +1,4 @@
-"""Questions to a language model, by any service with OpenAI's chat completions. Each is asked once: answers are kept.
+"""Requests to a language model, with any service that has OpenAI's chat completions API. Answers are cached.
 
 https://platform.openai.com/docs/api-reference/chat/create
 """
@@ -27,15 +27,15 @@ from stepline.service import KEY, Conversation, Service, api_key, is_openai
 
 ATTEMPTS = 6
 LONGEST_WAIT_S = 600.0
-"""A service that asks for more is asked in another run."""
+"""If the service requests a longer wait, the request is left to another run."""
 TIMEOUT_S = 600.0
 LOCKED_S = 60.0
-"""Longest wait for another job that writes answers."""
+"""The longest wait for another job that writes answers, in seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the service said: the text, why it ended there, the model as the service names it, and tokens as JSON."""
+    """The service's answer: the text, the reason of its end, the service's name of the model, and its usage as JSON."""
 
     text: str
     finish_reason: str
@@ -46,12 +46,12 @@ class Answer:
 def ask(service: Service, conversations: Iterable[Conversation], store: Path, *, what: str) -> list[str]:
     """Return the model's answer to each conversation, in order.
 
-    Conversations are taken one by one and let go once they are answered, so that they can be made on the way: one more
-    than the service's ``concurrency`` are held at once. Answers are kept in ``store``, an SQLite file, one transaction
-    each, so a kill loses ``concurrency`` of them at most; what has one there is not asked, and where all have one,
-    neither key nor network is needed. Conversations that are equal are asked once. Raises DownloadError where the
-    service cannot be had or refuses a request, MissingError where it refuses the key or there is none where it has to
-    be, StoreError where the store cannot be used.
+    Conversations are read one by one and released after their answer, so that they can be generated lazily: at most one
+    more than the service's ``concurrency`` is in memory. Answers are cached in ``store``, an SQLite file, with one
+    transaction each, so a kill loses at most ``concurrency`` answers. Conversations with a cached answer are not sent;
+    if all are cached, neither key nor network is needed. Equal conversations are sent once. Raises DownloadError if the
+    service cannot be reached or refuses a request, MissingError if it refuses the key or a required key is not set, and
+    StoreError if the store cannot be used.
     """
     keys = []
 
@@ -79,13 +79,13 @@ def _opened(store: Path) -> Iterator[sqlite3.Connection]:
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(store)) from None
-        raise StoreError(f"{store} cannot be used ({error}); without the file all is asked again") from None
+        raise StoreError(f"{store} cannot be used ({error}): remove it to send all requests again") from None
     finally:
         database.close()
 
 
 class _Asker:
-    """One run of questions: threads ask, the thread that iterates reads and writes the store."""
+    """A run of requests: threads send them, and the iterating thread reads and writes the store."""
 
     def __init__(self, service: Service, database: sqlite3.Connection, store: Path) -> None:
         self._service, self._database, self._store = service, database, store
@@ -93,7 +93,7 @@ class _Asker:
         self._ended = threading.Event()
 
     def answers(self, conversations: Iterable[tuple[str, Conversation]]) -> Generator[tuple[str, str], None, None]:
-        """Yield key and text of each conversation that has another key than those before it, as they come."""
+        """Yield the key and answer of each distinct conversation, in order of completion."""
         pool, waiting = ThreadPoolExecutor(self._service.concurrency), dict[Future[Answer], str]()
         client, seen = None, set[str]()
         try:
@@ -125,7 +125,7 @@ class _Asker:
             yield key, self._keep(key, answer)
 
     def _kept(self, key: str) -> str | None:
-        """Return an answer that is kept; raise StoreError where it is not what was written."""
+        """Return a cached answer, or None; raise StoreError if it was changed."""
         answer = self._database.execute("SELECT text FROM answers WHERE key = ?", (key,)).fetchone()
         digest = self._database.execute("SELECT sha256 FROM digests WHERE key = ?", (key,)).fetchone()
         if digest and (answer is None or digest[0] != _sha256(answer[0])):
@@ -134,7 +134,7 @@ class _Asker:
         return None if answer is None else str(answer[0])
 
     def _keep(self, key: str, answer: Answer) -> str:
-        """Keep an answer and return its text, or the text that another job kept in the meantime."""
+        """Cache an answer and return its text, or the text that another job cached in the meantime."""
         row = key, answer.text, answer.finish_reason, answer.model, answer.usage
         self._database.execute("BEGIN IMMEDIATE")
         if self._database.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", row).rowcount:
@@ -145,9 +145,9 @@ class _Asker:
     def _client(self) -> httpx.Client:
         url = self._service.url
         if not self._key and is_openai(url):
-            raise MissingError(f"{KEY} is unset: export {KEY}=... and run the same again")
+            raise MissingError(f"{KEY} is not set: export {KEY}=... and run the same command again")
         if self._key and not re.fullmatch("[!-~]+", self._key):
-            raise MissingError(f"{KEY} holds spaces or letters that no key has: copy it again")
+            raise MissingError(f"{KEY} contains spaces or characters that no key has: copy it again")
         if reason := unreachable(url):
             raise DownloadError(reason)
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
@@ -171,7 +171,7 @@ class _Asker:
         if may_pass(status) and "insufficient_quota" not in text:
             raise WorthRetryingError(reason, retry_after(response.headers))
         if status in (401, 403):
-            refused = f"the key in {KEY} is refused" if self._key else f"{KEY} is unset"
+            refused = f"the key in {KEY} is refused" if self._key else f"{KEY} is not set"
             raise MissingError(f"{refused}: {host}{reason}")
         raise DownloadError(f"{host}{reason}")
 
@@ -190,7 +190,7 @@ class _Asker:
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
             said = " ".join(self._said(response).split())[:100]
-            raise DownloadError(f"{response.url.host}: the answer is no chat completion: {said}") from None
+            raise DownloadError(f"{response.url.host}: the answer is not a chat completion: {said}") from None
 
     def _said(self, response: httpx.Response) -> str:
         return response.text.replace(self._key, "***") if self._key else response.text

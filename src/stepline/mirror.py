@@ -1,4 +1,4 @@
-"""The mirror: a local folder in which everything that would be downloaded is looked for first."""
+"""The mirror: a local folder that is searched before any download."""
 
 import hashlib
 import os
@@ -13,13 +13,13 @@ from stepline.errors import ConfigError
 from stepline.io import SETTLED_S, sha256_file, write_text
 
 DIGESTS = Path(".stepline/digests")
-"""One small file for each digest, so that jobs which run at once need no lock."""
+"""One small file per digest, so that parallel jobs need no lock."""
 
 
 def mirror_root() -> Path | None:
-    """Return the folder that ``STEPLINE_MIRROR`` names, or None where it is unset or empty.
+    """Return the folder in ``STEPLINE_MIRROR``, or None if it is not set or empty.
 
-    Raises ConfigError where it is set to something that is no folder.
+    Raises ConfigError if it is not a folder.
     """
     value = os.environ.get("STEPLINE_MIRROR", "")
     if not value:
@@ -36,7 +36,7 @@ def _resolved(path: str) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """One file to find: ``path`` is its canonical place in a mirror; ``sha256`` and ``size`` where they are pinned."""
+    """A file to find. path: its canonical path in a mirror. sha256, size: "" and 0 if they are not pinned."""
 
     path: str
     sha256: str = ""
@@ -44,7 +44,7 @@ class Wanted:
 
 
 def find(wanted: Wanted) -> Path | None:
-    """Return where the mirror holds ``wanted``: by sha256 where it is pinned, else at its canonical path."""
+    """Return the path of ``wanted`` in the mirror, or None: found by sha256 if pinned, otherwise by canonical path."""
     root = mirror_root()
     if root is None:
         return None
@@ -61,13 +61,13 @@ def _is(path: Path, wanted: Wanted) -> bool:
 
 
 def signature(wanted: Wanted) -> str:
-    """Return a short text that changes when the mirror's file appears, changes or goes."""
+    """Return a short text that changes if the mirror's file appears, changes or disappears."""
     path = find(wanted)
     return "" if path is None else stamp(path)
 
 
 def stamp(path: Path | str) -> str:
-    """Return the size and the modification time of a file as text; "" where it is none."""
+    """Return the size and the modification time of a file as text; "" if it is not a file."""
     try:
         found = os.stat(path)
     except OSError:
@@ -76,9 +76,9 @@ def stamp(path: Path | str) -> str:
 
 
 def cached_sha256(path: Path) -> str:
-    """Return the file's sha256, remembered by path, size and modification time, for all jobs at once.
+    """Return the file's sha256, cached by path, size and modification time, for all jobs.
 
-    That of a file that has just changed is not remembered.
+    The sha256 of a file that has just changed is not cached.
     """
     started_s, found = time.time(), path.stat()
     key = os.fsencode(f"{path.resolve()}|{found.st_size}|{found.st_mtime_ns}")

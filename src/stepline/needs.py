@@ -1,4 +1,4 @@
-"""What is missing before something can be computed: made, written and read in one form."""
+"""Needs: things that are missing before something can be computed, with a text form."""
 
 import os
 import shutil
@@ -28,10 +28,10 @@ NeedKind = Literal[
 
 @dataclass(frozen=True, order=True)
 class Need:
-    """One thing that is missing; docs/architecture.md, "What is absent", lists the kinds and what fills each.
+    """One missing thing; docs/architecture.md, "What is absent", lists the kinds and how to provide each.
 
-    As text it is ``weights:s3d-pss`` or, of a value that the configuration must have, ``config:oepp.llm.model=NAME``.
-    what: ``weights:`` and the like name it; "" of Java. value: of ``config`` alone.
+    Its text form is ``weights:s3d-pss`` or, for a value that the configuration must have,
+    ``config:oepp.llm.model=NAME``. what: the name after the kind; "" for Java. value: only for ``config``.
     """
 
     kind: NeedKind
@@ -39,26 +39,26 @@ class Need:
     value: str = ""
 
     def __str__(self) -> str:
-        """Return the text form, as scores and tables hold it."""
+        """Return the text form, as in scores and tables."""
         return f"{self.kind}{self.what and ':'}{self.what}{self.value and '='}{self.value}"
 
     @classmethod
     def parse(cls, text: str) -> "Need":
-        """Return the need of a text form; raise StoreError where it is none."""
+        """Return the need of a text form; raise StoreError if the text is invalid."""
         kind, _, what = text.partition(":")
         if kind not in get_args(NeedKind):
-            raise StoreError(f"{text!r} is no need; its kind is one of {', '.join(get_args(NeedKind))}")
+            raise StoreError(f"{text!r} is not a need; its kind must be one of {', '.join(get_args(NeedKind))}")
         what, _, value = what.partition("=") if kind == "config" else (what, "", "")
         return cls(kind, what, value)  # type: ignore[arg-type]
 
 
 def absent(*needs: Need) -> tuple[Need, ...]:
-    """Return those of Java and packages that are not here; none where jobs have environments of their own."""
+    """Return the needs of Java and packages that are not installed; none if jobs have their own environments."""
     if os.environ.get("STEPLINE_CONDA"):
         return ()
     return tuple(each for each in needs if not (find_spec(each.what) if each.what else shutil.which(each.kind)))
 
 
 def unique(needs: Iterable[Need]) -> tuple[Need, ...]:
-    """Return needs in their order, each once."""
+    """Return the needs in order, without duplicates."""
     return tuple(dict.fromkeys(needs))

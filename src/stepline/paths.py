@@ -1,4 +1,4 @@
-"""Where everything of a study stands, relative to the work folder."""
+"""The paths of all files of a study, relative to the work folder."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from stepline.spec import Spec
 
 @dataclass(frozen=True, order=True)
 class Remote:
-    """A store on object storage. url: of its objects. folder: where it would stand, and what is staged does stand."""
+    """A store on object storage. url: of its objects. folder: its path if it were local, next to staged files."""
 
     url: str
     folder: Path
@@ -18,7 +18,7 @@ class Remote:
 
 
 Location = Path | Remote
-"""Where a store of features stands."""
+"""The location of a store of features."""
 
 
 def context_label(context_s: float | None) -> str:
@@ -32,12 +32,12 @@ def samples(study: str, release: str, task: str, split: str) -> Path:
 
 
 def spec_record(spec: Spec) -> Path:
-    """Return the file that says what a folder of features was made by."""
+    """Return the record of the spec of a folder of features."""
     return Path("features", spec.name, spec.id, "spec.json")
 
 
 def current_specs(backbone: str) -> Path:
-    """Return the file that says by which spec of a backbone the features of each data set are configured."""
+    """Return the file with the configured spec of a backbone for each dataset."""
     return Path("features", backbone, "current.json")
 
 
@@ -47,17 +47,17 @@ def text_store(study: str, video: str, spec: Spec) -> Path:
 
 
 def text_manifest(study: str, release: str, task: str, video: str, spec: Spec) -> Path:
-    """Return the record that a recording's texts of a task are encoded."""
+    """Return the record of a task's encoded texts of a recording."""
     return Path("features", spec.name, spec.id, "manifests", f"{study}.{release}.{task}.{video}.json")
 
 
 def features(study: str, shard: str, spec: Spec) -> Path:
-    """Return the folder of a shard's features, beside which what is staged stands."""
+    """Return the folder of a shard's features; staged files are next to it."""
     return Path("features", spec.name, spec.id, study, shard)
 
 
 def located(folder: Path, store: str | None) -> Location:
-    """Return where the store of such a folder stands. store: ``features.store`` of the configuration."""
+    """Return the location of the store of such a folder. store: ``features.store`` of the configuration."""
     return Remote("/".join([store, *folder.parts[-4:]]), folder) if store else folder
 
 
@@ -72,32 +72,32 @@ def damages(study: str, shard: str, spec: Spec) -> Path:
 
 
 def features_lock(study: str, shard: str) -> Path:
-    """Return the lock that keeps a shard's jobs of features and of media apart: see ``turns``."""
+    """Return the lock between a shard's features and media jobs: see ``turns``."""
     return Path("features", ".locks", f"{study}.{shard}.lock")
 
 
 def shards(study: str) -> Path:
-    """Return the file that says which shard a video is in."""
+    """Return the file with the shard of each video."""
     return Path("datasets", study, "shards.csv")
 
 
 def videos(study: str) -> Path:
-    """Return the folder of videos and of the record of each."""
+    """Return the folder of videos and their records."""
     return Path("datasets", study, "videos")
 
 
 def fetches(study: str, shard: str) -> Path:
-    """Return the file that counts how often lost or deleted videos of a shard were fetched again."""
+    """Return the file that counts how often lost or deleted videos of a shard were downloaded again."""
     return Path("datasets", study, "fetches", f"{shard}.json")
 
 
 def dropped(study: str, shard: str) -> Path:
-    """Return the record that a shard's videos are deleted."""
+    """Return the record of a shard's deleted videos."""
     return Path("datasets", study, "dropped", f"{shard}.json")
 
 
 def availability(study: str, shard: str) -> Path:
-    """Return the record of what became of a shard's videos."""
+    """Return the availability record of a shard's videos."""
     return Path("datasets", study, "availability", f"{shard}.json")
 
 
@@ -112,7 +112,7 @@ def shots(study: str) -> Path:
 
 
 def thumbnails(study: str) -> Path:
-    """Return the folder of small pictures of shots."""
+    """Return the folder of thumbnails of shots."""
     return Path("datasets", study, "thumbnails")
 
 
@@ -127,7 +127,7 @@ def manifest(folder: Path, shard: str) -> Path:
 
 
 def answers() -> Path:
-    """Return the store of what language models answered."""
+    """Return the store of language models' answers."""
     return Path("answers", "llm.sqlite")
 
 
@@ -152,5 +152,5 @@ def all_results(study: str) -> Path:
 
 
 def submissions(study: str, entry: str) -> Path:
-    """Return the folder of an entry's predictions of the splits whose labels a challenge withholds."""
+    """Return the folder of an entry's predictions for splits whose labels a challenge withholds."""
     return Path("results", study, "submissions", entry)

@@ -1,8 +1,8 @@
-"""Progress of long work: a bar on a terminal and, of a job of the workflow, a record that others read.
+"""Progress of long work: a bar on a terminal and, for a workflow job, a record that other processes read.
 
 A job with the log ``logs/<rule>/<name>.log`` writes ``.stepline/progress/<rule>/<name>.json`` at most once a second:
-``{"what": "media", "unit": "s of video", "done": 612.5, "total": 1740.0}``. ``total`` is null where it is not known. Of
-what a job counts one after the other, the record has the present one. The job removes it at its end.
+``{"what": "media", "unit": "s of video", "done": 612.5, "total": 1740.0}``. ``total`` is null if it is unknown. If a
+job has several counts in sequence, the record has the current one. The job removes the record at its end.
 """
 
 import json
@@ -16,28 +16,28 @@ from typing import Any, ClassVar, Self, TypeVar
 
 Item = TypeVar("Item")
 VIDEO = "s of video"
-"""The unit of what is counted by its length."""
+"""The unit for videos, which are counted by their length."""
 _FORM = "{desc} {percentage:3.0f}%|{bar}| {n:.1f}/{total:.1f} min of video [{elapsed}<{remaining}{postfix}]"
 
 
 def record_of(log: Path | str) -> Path:
-    """Return the file in which the job with this log, a path relative to the work folder, says how far it is."""
+    """Return the progress record of the job with this log, a path relative to the work folder."""
     return Path(".stepline", "progress", Path(log).relative_to("logs")).with_suffix(".json")
 
 
 class Progress:
-    """How much of something is done, for as long as the block lasts."""
+    """A progress bar and record for the duration of the block."""
 
     record: ClassVar[Path | None] = None
-    """Where this process says how far it is; None where it does not."""
+    """The progress record of this process, or None."""
     present: ClassVar["Progress | None"] = None
-    """The innermost that counts seconds of video."""
+    """The innermost active one that counts seconds of video."""
 
     def __init__(self, what: str, unit: str, total: float | None = None) -> None:
-        """Start counting. total: in ``unit``; None where it is not known."""
+        """Start counting. total: in ``unit``; None if it is unknown."""
         from tqdm import tqdm
 
-        tqdm.monitor_interval = 0  # else a thread looks at bars, and a process with threads is not forked
+        tqdm.monitor_interval = 0  # no monitor thread, as a process with threads is not forked
         form: dict[str, Any] = {"unit": f" {unit}", "total": total}
         if unit == VIDEO:
             form = {"unit": " min", "unit_scale": 1 / 60, "total": total or 0.0, "bar_format": _FORM}
@@ -59,17 +59,17 @@ class Progress:
         self._bar.close()
 
     def add(self, amount: float) -> None:
-        """Count so much more as done."""
+        """Count ``amount`` more as done."""
         self._done, self._within = self._done + amount, 0
         self._show()
 
     def reach(self, position: float) -> None:
-        """Say how far it is within what ``add`` will count."""
+        """Show the position within the amount that the next ``add`` will count."""
         self._within = position
         self._show()
 
     def note(self, text: str) -> None:
-        """Show ``text`` beside the bar."""
+        """Show ``text`` next to the bar."""
         self._bar.set_postfix_str(text, refresh=False)
 
     def _show(self) -> None:
@@ -88,9 +88,9 @@ def progress(
     total: float | None = None,
     size: Callable[[Item], float] = lambda _: 1,
 ) -> Iterator[Item]:
-    """Yield ``items``, and count each as done when the next is asked for.
+    """Yield ``items``, and count each as done when the next one is requested.
 
-    total: of all items; where it is None, their number, or the sum of their sizes, if ``items`` has a length.
+    total: of all items. None means the sum of their sizes, by default their number, if ``items`` has a length.
     size: of an item, in ``unit``, such as seconds of video.
     """
     if total is None and hasattr(items, "__len__"):
@@ -102,14 +102,14 @@ def progress(
 
 
 def reached(position_s: float) -> None:
-    """Say up to which second the video at hand is done; it costs little, and nothing where nobody counts."""
+    """Show the position in the current video, in seconds. It costs little, and does nothing without a progress bar."""
     if Progress.present is not None:
         Progress.present.reach(position_s)
 
 
 @contextmanager
 def recorded(log: Path | None) -> Iterator[None]:
-    """Keep the record of the job with this log within the block, if it is one of the workflow's."""
+    """Write the progress record of the job with this log during the block, if it is a workflow job."""
     Progress.record = record_of(log) if log is not None and log.parts[0] == "logs" else None
     try:
         yield
@@ -121,7 +121,7 @@ def recorded(log: Path | None) -> Iterator[None]:
 
 
 def _write(path: Path, said: dict[str, Any]) -> None:
-    """Write a record; where that is impossible, as on a full disk, the work goes on without."""
+    """Write a record; if this fails, as on a full disk, the work continues without it."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.part")

@@ -1,4 +1,4 @@
-"""How fast this machine did the work of stages before: what `stepline plan` forecasts from. No job reads it."""
+"""The measured speeds of stages on this machine, for the forecasts of `stepline plan`. No job reads them."""
 
 from pathlib import Path
 
@@ -6,13 +6,13 @@ from stepline.io import read_json, write_json
 
 FOLDER = Path(".stepline/rates")
 LEAST_S = 60.0
-"""Of video: in less, starting takes much of the time."""
+"""The least length of video for a measurement, in seconds: with less, the start-up time dominates."""
 
 
 def note(work: str, *, video_s: float, spent_s: float) -> None:
-    """Keep how many seconds the work took for so many seconds of video, where it is enough to tell, or nothing is kept.
+    """Record the time that the work took for some video, if the video is long enough or there is no record yet.
 
-    work: a name fit for a file, such as ``media`` or ``network.s3d-pss.cpu``.
+    work: a name that is valid in a file name, such as ``media`` or ``network.s3d-pss.cpu``.
     """
     path = FOLDER / f"{work}.json"
     if video_s >= LEAST_S or (video_s > 0 and not path.exists()):
@@ -20,7 +20,7 @@ def note(work: str, *, video_s: float, spent_s: float) -> None:
 
 
 def measured(work: str) -> float | None:
-    """Return how many seconds the work took for a second of video when it was done last; None where it never was."""
+    """Return the last measured time of the work in seconds per second of video, or None if there is none."""
     path = FOLDER / f"{work}.json"
     if not path.exists():
         return None

@@ -1,4 +1,4 @@
-"""What was read of small files, until one of them changes: a plan asks for thousands at every start."""
+"""A cache of results read from small files, valid until one of them changes: each plan reads thousands of files."""
 
 import hashlib
 import os
@@ -11,16 +11,16 @@ from stepline.aside import sweep
 from stepline.io import SETTLED_S, canonical_json, parse_json, write_text
 
 REVISION = 2
-"""Raise it with a change of what is kept."""
+"""Raise it with a change of the cached values."""
 FOLDER = Path(".stepline/remembered")
 T = TypeVar("T")
 
 
 def remembered(name: str, files: Iterable[str], read: Callable[[], T]) -> T:
-    """Return ``read()``, or what it returned when the files were the same ones: by inode, size and times.
+    """Return ``read()``, or its cached result if the files have the same inode, size and times.
 
-    name: of the file below ``FOLDER`` that keeps it; its content is JSON. Files may be absent; where all are, nothing
-    is kept. A kept file that is damaged is replaced.
+    name: of the cache file in ``FOLDER``; the result must be JSON. Files may be absent; if all are, nothing is cached.
+    A damaged cache file is replaced.
     """
     now, changed_ns = seen(files)
     if not changed_ns:
@@ -39,9 +39,9 @@ def remembered(name: str, files: Iterable[str], read: Callable[[], T]) -> T:
 
 
 def seen(files: Iterable[str]) -> tuple[str, int]:
-    """Return a digest of the state of all files, and when one changed last, in ns since 1970; 0 where all are absent.
+    """Return a digest of the state of all files, and the time of the last change in ns since 1970; 0 if all are absent.
 
-    A file's ``ctime`` moves with each change of its content, its name or its other times, and nobody can set it.
+    A file's ``ctime`` changes with its content, its name and its other times, and cannot be set.
     """
     stat, latest, states = os.stat, 0, []
     for file in files:

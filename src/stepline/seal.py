@@ -1,7 +1,7 @@
-"""A file that holds the sha256 of its other bytes, so that whoever reads it knows that none has changed.
+"""Seals: a file contains the sha256 of its other bytes, so that a reader detects any change.
 
-It stands where the format has room for a text: a key of a JSON object, or of the metadata of Parquet or safetensors,
-else in a last line. A file without one, as earlier versions wrote them, passes.
+The seal is stored where the format allows text: under a key of a JSON object, or of the metadata of Parquet or
+safetensors, or otherwise in an additional last line. A file without a seal, from an earlier version, is accepted.
 """
 
 import hashlib
@@ -12,13 +12,13 @@ from pathlib import Path
 KEY = "seal"
 _MARK = "sha256 of the rest: "
 OPEN = _MARK + 64 * "0"
-"""What a writer puts under KEY."""
-CHANGED = "its bytes are not those that were written"
+"""The placeholder that a writer puts under KEY."""
+CHANGED = "its bytes have changed since it was written"
 _seals = re.compile(_MARK.encode() + rb"([0-9a-f]{64})")
 
 
 def sealed(content: bytes) -> bytes:
-    """Return ``content``, in which OPEN stands, with its seal."""
+    """Return ``content``, which must contain OPEN, with OPEN replaced by the seal."""
     return content.replace(OPEN.encode(), _MARK.encode() + _sha256(content, content.index(OPEN.encode())), 1)
 
 
@@ -28,7 +28,7 @@ def sealed_below(content: bytes) -> bytes:
 
 
 def unsealed(content: bytes) -> bytes:
-    """Return what ``sealed_below`` took, or ``content`` where it has no seal; raise ValueError where it has changed."""
+    """Return ``content`` without the seal of ``sealed_below``, if it has one; raise ValueError if it has changed."""
     if not intact(content):
         raise ValueError(CHANGED)
     before, _, last = content.removesuffix(b"\n").rpartition(b"\n")
@@ -36,7 +36,7 @@ def unsealed(content: bytes) -> bytes:
 
 
 def seal(path: Path) -> None:
-    """Seal a file in which OPEN stands."""
+    """Seal a file that contains OPEN."""
     with open(path, "r+b") as file, mmap(file.fileno(), 0) as content:
         at = content.find(OPEN.encode())
         digest = _sha256(content, at)
@@ -44,13 +44,13 @@ def seal(path: Path) -> None:
 
 
 def intact(content: "bytes | mmap") -> bool:
-    """Return whether the seal is that of the content, or there is none."""
+    """Return whether the seal matches the content, or there is no seal."""
     found = _seals.search(content)
     return found is None or found[1] == _sha256(content, found.start())
 
 
 def check(path: Path) -> None:
-    """Raise ValueError where a sealed file has changed."""
+    """Raise ValueError if a sealed file has changed."""
     with open(path, "rb") as file:
         if not path.stat().st_size:
             return
@@ -60,7 +60,7 @@ def check(path: Path) -> None:
 
 
 def _sha256(content: "bytes | mmap", at: int) -> bytes:
-    """Return the sha256, in hex, of the content as it was before it had the seal at ``at``."""
+    """Return the sha256, in hex, of the content with OPEN in place of the seal at ``at``."""
     whole = hashlib.sha256()
     with memoryview(content) as view:
         whole.update(view[:at])

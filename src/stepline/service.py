@@ -1,6 +1,6 @@
-"""A service that answers for a language model: what is asked of it, what it is missing, what decides its answers.
+"""The service of a language model: its requests, its needs, and the cache key of its answers.
 
-The workflow asks too: nothing heavy is imported.
+The workflow imports this: nothing heavy is imported.
 """
 
 import hashlib
@@ -16,21 +16,21 @@ from stepline.io import canonical_json
 from stepline.needs import Need
 
 KEY = "OPENAI_API_KEY"
-"""The environment variable with the service's key, for services that want one. It is never written anywhere."""
+"""The environment variable with the service's key, if it requires one. The key is never written anywhere."""
 Content = str | list[dict[str, Any]]
-"""Text, or parts in order: ``{"type": "text", "text": ...}`` and ``{"type": "image_url", "image_url": {"url": ...}}``,
-of a picture as a data URI."""
+"""Text, or parts in order: ``{"type": "text", "text": ...}`` and ``{"type": "image_url", "image_url": {"url": ...}}``
+with a picture as a data URI."""
 Conversation = list[dict[str, Content]]
 """Messages with ``role`` (system, user or assistant) and ``content``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """A model and where it is asked.
+    """A model and the address of its service.
 
-    url: up to ``/chat/completions``. model: as the service names it. max_tokens: of an answer, at temperature 0
-    (Spacewalk-18, Appendix E.5); None sends neither, as models that think first take neither. concurrency: requests at
-    once.
+    url: the part before ``/chat/completions``. model: the service's name of it. max_tokens: of an answer, at
+    temperature 0 (Spacewalk-18, Appendix E.5). None sends neither, as reasoning models accept neither. concurrency: the
+    number of parallel requests.
     """
 
     url: str
@@ -44,28 +44,28 @@ class Service:
         return {"model": self.model, "messages": conversation, **limit}
 
     def identity(self, conversation: Conversation) -> str:
-        """Return the sha256 of the request, with its pictures, and its address.
+        """Return the sha256 of the request, with its pictures, and of its address.
 
-        Two services may give other models the same name.
+        The address is included because two services may use the same name for different models.
         """
         asked = [self.url.rstrip("/"), self.request(conversation)]
         return hashlib.sha256(canonical_json(asked).encode()).hexdigest()
 
 
 def api_key() -> str:
-    """Return the service's key from the environment, "" where it is unset."""
+    """Return the service's key from the environment, or "" if it is not set."""
     return os.environ.get(KEY, "").strip()
 
 
 def is_openai(url: str) -> bool:
-    """Return whether ``url`` is OpenAI's own service, which answers nobody without a key."""
+    """Return whether ``url`` is OpenAI's own service, which requires a key."""
     return urlsplit(url).hostname == "api.openai.com"
 
 
 def missing(study: str, options: Config, made: Iterable[Path]) -> list[Need]:
-    """Return the model or the key that a study is missing.
+    """Return the need of a study for a model name or a key.
 
-    options: its block ``llm``. made: the predictions that need answers; where all of them are there, nothing is asked.
+    options: its block ``llm``. made: the predictions that need answers; if all of them exist, no key is needed.
     """
     if options["model"] is None:
         return [Need("config", f"{study}.llm.model", "NAME")]
@@ -74,5 +74,5 @@ def missing(study: str, options: Config, made: Iterable[Path]) -> list[Need]:
 
 
 def record(options: Config) -> dict[str, Any]:
-    """Return what decides answers: all of the block ``llm`` but how many requests are made at once."""
+    """Return the part of the block ``llm`` that determines answers: all but the number of parallel requests."""
     return {name: value for name, value in options.items() if name != "concurrency"}

@@ -1,4 +1,4 @@
-"""Shots, from the scores of a video's frames: those that PySceneDetect finds in the video."""
+"""Shots from the scores of a video's frames, identical to the shots that PySceneDetect finds in the video."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -29,14 +29,14 @@ SCORES = {
 THRESHOLDS = {"content": 27.0, "adaptive": 3.0, "threshold": 12.0, "hash": 0.35, "histogram": 0.2}
 """PySceneDetect's defaults."""
 MADE_BY = b"made by"
-"""In a file of shots, the digest of what it was made from."""
+"""The metadata key of the digest of a shots file's inputs."""
 
 Rule = Callable[["FrameTimecode", float], list["FrameTimecode"]]
-"""Takes each frame's time and score, in order, and returns the cuts that are then known."""
+"""Called with each frame's time and score, in order; returns the cuts that are found with it."""
 
 
 class Shots(NamedTuple):
-    """The shots of a video: rows of the Parquet file, and the scenes of PySceneDetect that they come from."""
+    """The shots of a video: rows of the Parquet file, and the corresponding scenes of PySceneDetect."""
 
     rows: list[tuple[int, int, float, float]]
     scenes: list[tuple["FrameTimecode", "FrameTimecode"]]
@@ -44,10 +44,10 @@ class Shots(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Detection:
-    """How shots are found: the options of PySceneDetect's detectors.
+    """The options of PySceneDetect's detectors.
 
-    threshold: from which score on the detector cuts; None is its default. min_shot_s: nearer cuts are merged or
-        dropped, as the detector does; 0 keeps all. window_width, min_content_val: of the detector ``adaptive``.
+    threshold: the score at which the detector cuts; None is its default. min_shot_s: cuts that are closer are merged or
+        dropped, depending on the detector; 0 keeps all. window_width, min_content_val: of the detector ``adaptive``.
     """
 
     detector: Detector
@@ -57,15 +57,15 @@ class Detection:
     min_content_val: float = 15
 
     def rule(self) -> Rule:
-        """Return the detector before the first frame."""
+        """Return a new detector."""
         limit = THRESHOLDS[self.detector] if self.threshold is None else self.threshold
         return _rule(self.detector, limit, float(self.min_shot_s), self.window_width, self.min_content_val)
 
 
 def detect(media_manifest: Path, media_folder: Path, folder: Path, manifest: Path, detection: Detection) -> None:
-    """Write the shots of every present video, as ``detect_in`` does. Those of a video that is not present are removed.
+    """Write the shots of every present video, as ``detect_in`` does, and remove the shots of other videos.
 
-    In the manifest ``n_shots`` is the number of shots.
+    In the manifest, ``n_shots`` is the number of shots.
     """
     videos: dict[str, dict[str, Any]] = {}
     listed = read_manifest(media_manifest)
@@ -81,13 +81,13 @@ def detect(media_manifest: Path, media_folder: Path, folder: Path, manifest: Pat
 
 
 def detect_in(media: dict[str, Any], media_folder: Path, path: Path, detection: Detection) -> list[tuple[float, float]]:
-    """Write the shots of a video to ``path`` and return start and end of each; nothing is decoded.
+    """Write the shots of a video to ``path`` and return their start and end times, without decoding.
 
-    ``path`` has a line per shot: shot, start_frame, end_frame, start_s, end_s; a shot is [start, end). It is there only
-    with PySceneDetect's list of the same shots, a CSV file beside it. A shot begins with every span of frames that were
-    decoded without a gap (``first`` in the scores), and wherever the detector cuts; none reaches into a gap of a
-    damaged video. Files that were made from the same media by the same options are kept.
-    media: the video's record in the manifest. media_folder: where ``scores.parquet`` stands.
+    ``path`` has a row per shot: shot, start_frame, end_frame, start_s, end_s; a shot is [start, end). It exists only
+    together with PySceneDetect's list of the same shots, a CSV file next to it. A shot begins at each start of a
+    continuous stretch of decoded frames (``first`` in the scores), and at each cut of the detector. No shot extends
+    into a gap of a damaged video. Existing files from the same media with the same options are kept.
+    media: the video's record in the manifest. media_folder: the folder of ``scores.parquet``.
     """
     by = digest([media, asdict(detection), SHOTS_REVISION])
     if path.is_file() and path.with_suffix(".csv").is_file():
@@ -103,7 +103,7 @@ def detect_in(media: dict[str, Any], media_folder: Path, path: Path, detection: 
 
 
 def _rule(detector: Detector, threshold: float, min_shot_s: float, window_width: int, min_content_val: float) -> Rule:
-    """Return PySceneDetect's detector, which takes the stored score where it would compute it from the picture."""
+    """Return PySceneDetect's detector with the stored score in place of the score that it computes from the picture."""
     from scenedetect.detector import FlashFilter
     from scenedetect.detectors import AdaptiveDetector, ThresholdDetector
 
@@ -113,9 +113,9 @@ def _rule(detector: Detector, threshold: float, min_shot_s: float, window_width:
 
     if detector == "adaptive":
         return Adaptive(threshold, min_shot_s, window_width, min_content_val).process_frame  # type: ignore[no-any-return]
-    if detector == "threshold":  # of the picture it takes the mean, and the mean of one number is the number
+    if detector == "threshold":  # it computes the picture's mean, and the mean of one number is the number
         return ThresholdDetector(threshold, min_shot_s).process_frame  # type: ignore[no-any-return]
-    # ContentDetector merges near cuts by this filter; what HashDetector and HistogramDetector do is its other mode.
+    # ContentDetector merges close cuts with this filter; HashDetector and HistogramDetector use its other mode.
     near = FlashFilter(FlashFilter.Mode.MERGE if detector == "content" else FlashFilter.Mode.SUPPRESS, min_shot_s)
     if detector == "histogram":
         return lambda time, score: near.filter(time, score <= 1 - threshold)
@@ -123,15 +123,15 @@ def _rule(detector: Detector, threshold: float, min_shot_s: float, window_width:
 
 
 def _shots(path: Path, score: str, rule: Callable[[], Rule], duration_s: float, gaps: Sequence[float]) -> Shots:
-    """Return the shots of the scores in ``path``, span by span. gaps: where those of a damaged video begin.
+    """Return the shots of the scores in ``path``, stretch by stretch. gaps: the start times of a damaged video's gaps.
 
-    Raises StoreError where the scores are absent or damaged.
+    Raises StoreError if the scores are absent or damaged.
     """
     from scenedetect.common import FrameTimecode, Timecode, framerate_to_fraction
     from scenedetect.scene_manager import get_scenes_from_cuts
 
     if not path.is_file():
-        raise StoreError(f"{path} is not there: run `snakemake`, which makes it")
+        raise StoreError(f"{path} does not exist: run `snakemake`, which writes it")
     scores = read_table(path, columns=["pts", "frame", "t_s", "first", score])
     time_base = Fraction(scores.schema.metadata[b"time_base"].decode())
     rate = framerate_to_fraction(Fraction(scores.schema.metadata[b"frame_rate"].decode()))

@@ -1,4 +1,4 @@
-"""A Slurm whose controller is down: Snakemake's plug-in asks it at every start, and waits."""
+"""A warning if Slurm's controller is down: Snakemake's plug-in queries it at every start, and waits."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ ANSWERS_IN_S = 2.0
 
 
 def warnings() -> Iterator[str]:
-    """Yield a line where the plug-in was imported and no controller answers."""
+    """Yield a warning if the plug-in is imported and no controller responds."""
     if PLUGIN not in sys.modules or not shutil.which("scontrol"):
         return
     try:
@@ -20,6 +20,6 @@ def warnings() -> Iterator[str]:
         said = "DOWN"
     if "DOWN" in said and "UP" not in said:
         yield (
-            "Slurm's controller does not answer (scontrol ping): each start of snakemake waits 10 s for it, and no job"
-            " can be submitted; where no cluster is used, uninstall snakemake-executor-plugin-slurm"
+            "Slurm's controller does not respond (scontrol ping): each start of snakemake waits 10 s for it, and no job"
+            " can be submitted; if you do not use a cluster, uninstall snakemake-executor-plugin-slurm"
         )

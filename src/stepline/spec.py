@@ -1,4 +1,4 @@
-"""One spec, one hash, one path: the frozen record of what decides the bytes of a cached artefact."""
+"""Specs: one spec, one hash, one path. A spec is a frozen record of the settings that determine a cached artefact."""
 
 import dataclasses
 import hashlib
@@ -11,11 +11,11 @@ from stepline.errors import ConfigError
 from stepline.io import canonical_json
 
 FrameRule = Literal["at_or_before", "nearest", "ffmpeg_near", "index_linspace"]
-"""Which frame of a video stands for a time: ``stepline.media.timeline.Timeline.select``."""
+"""The choice of the frame for a time: see ``stepline.media.timeline.Timeline.select``."""
 ReaderName = Literal["pyav", "decord"]
-"""What reads the frames."""
+"""The library that reads the frames."""
 Orientation = Literal["upright", "stored"]
-"""Whether pictures are turned as the file says, or described as they are stored."""
+"""Whether pictures are rotated as the file specifies, or used as stored."""
 
 
 def digest(value: Any) -> str:
@@ -25,9 +25,10 @@ def digest(value: Any) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Spec:
-    """Base of all specs. Subclasses add what decides the bytes; device, batch size, threads and locations never do.
+    """Base of all specs. Subclasses add the fields that determine the bytes; device, batch size, threads and locations
+    are never part of a spec.
 
-    ``revision`` counts the changes of the code that give other numbers: raise it with such a change.
+    ``revision`` counts changes of the code that give other numbers: raise it with such a change.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Spec:
     revision: int
 
     def record(self) -> dict[str, Any]:
-        """Return the spec as plain values, as it is stored beside what was made from it."""
+        """Return the spec as plain values, as it is stored next to its artefacts."""
         return dataclasses.asdict(self)
 
     @cached_property
@@ -46,7 +47,7 @@ class Spec:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FrameSpec(Spec):
-    """Base of the specs of what is made from single frames, ``fps`` of them per second of video."""
+    """Base of the specs of features from frames, ``fps`` of them per second of video."""
 
     fps: float = 1
     frame_rule: FrameRule = "at_or_before"
@@ -54,7 +55,7 @@ class FrameSpec(Spec):
     orientation: Orientation = "upright"
 
     def record(self) -> dict[str, Any]:
-        """Return the spec as plain values; ``orientation`` only where it is not ``upright``."""
+        """Return the spec as plain values; ``orientation`` only if it is not ``upright``."""
         values = super().record()
         if self.orientation == "upright":
             del values["orientation"]
@@ -62,33 +63,33 @@ class FrameSpec(Spec):
 
 
 Step = tuple[str | int, ...]
-"""One step from a decoded frame to a network's picture, see ``stepline.backbones.picture``."""
+"""One step from a decoded frame to a network's input picture, see ``stepline.backbones.picture``."""
 METHODS = ("swscale_bicubic", "pil_bicubic", "pil_bilinear", "bilinear")
-"""How a step scales."""
+"""The interpolation methods of a step."""
 ROUNDINGS = ("floor", "round", "ceil")
-"""How a step's length becomes a number of pixels."""
+"""The rounding of a step's length to pixels."""
 Placement = Literal["grid", "middles", "ends", "seconds", "each_second"]
-"""Where the frames of a clip lie: see ``ClipSpec``."""
+"""The placement of the frames of a clip: see ``ClipSpec``."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClipSpec(FrameSpec):
-    """What decides the vectors that a network makes of clips: (D,) of each.
+    """The settings that determine the vectors that a network computes from clips: (D,) for each clip.
 
-    Sampling. placement ``grid``: row k stands for second k x hop / fps; its clip is the frames at the times
+    Sampling. placement ``grid``: row k is at second k x hop / fps. Its clip has the frames at the times
     (offset + k x hop + i x interval) / fps, i < num_frames, each chosen by ``frame_rule``. Otherwise rows are listed
-    clips [start_s, end_s), with num_frames frames at the ``middles`` of equal parts, evenly from one of its ``ends`` to
-    the other, one of its ``seconds`` after the other, or at ``each_second`` of the video; fps is then unused. tail:
-    what stands for frames after the end of the video, or before its start: ``zero`` (the network's input is 0 there),
-    ``repeat`` (the nearest frame), ``drop`` (no such row).
+    clips [start_s, end_s). Their num_frames frames are at the ``middles`` of equal parts, evenly spaced between the
+    ``ends``, one per second from the first frame (``seconds``), or at ``each_second`` of the video; fps is then unused.
+    tail: the frames after the end of the video or before its start: ``zero`` (the network's input is 0 there),
+    ``repeat`` (the nearest frame), ``drop`` (the row is omitted).
 
     Pictures. steps: from the decoded frame to the picture; then (x / 255 - mean) / std, per channel of RGB.
 
-    Network. batches: whether a batch has clips of one ``video``, or of whichever come (``mixed``).
-    architecture: its family, a key of ``stepline.backbones.registry.FAMILIES``. model: which of the family,
-    where it has many. weights: names in ``stepline.backbones.weights.WEIGHTS``; weights_sha256: (file, sha256) of all
-    their files, () until they are known. output: the layer and its pooling. normalise: whether the vector is
-    L2-normalised. compute: what the network computes in. dtype: of stored vectors. dimension: D.
+    Network. batches: whether a batch has clips of one ``video`` or of several (``mixed``).
+    architecture: its family, a key of ``stepline.backbones.registry.FAMILIES``. model: the model of the family, if it
+    has several. weights: names in ``stepline.backbones.weights.WEIGHTS``. weights_sha256: (file, sha256) of all their
+    files, () until they are known. output: the layer and its pooling. normalise: whether the vector is L2-normalised.
+    compute: the number type of the network's arithmetic. dtype: of stored vectors. dimension: D.
     """
 
     architecture: str
@@ -113,14 +114,14 @@ class ClipSpec(FrameSpec):
     dimension: int
 
     def record(self) -> dict[str, Any]:
-        """Return the spec as plain values; ``batches`` only where they are not of one video."""
+        """Return the spec as plain values; ``batches`` only if it is not ``video``."""
         values = super().record()
         if self.batches == "video":
             del values["batches"]
         return values
 
     def __post_init__(self) -> None:
-        """Raise ConfigError where a field has a value that is not allowed."""
+        """Raise ConfigError if a field has a value that is not allowed."""
         rules = [
             *((each, _is_folder(getattr(self, each)), "the name of a folder") for each in ("name", "label")),
             *(
@@ -145,7 +146,7 @@ class ClipSpec(FrameSpec):
         for i, step in enumerate(self.steps):
             if not _follows(self.steps[:i], step):
                 raise ConfigError(
-                    f"spec {self.name!r}: steps has {step!r} in place {i + 1}, which is not known or cannot stand "
+                    f"spec {self.name!r}: steps has {step!r} at position {i + 1}, which is unknown or not allowed "
                     "there: see stepline.backbones.picture.Pictures.after"
                 )
 
@@ -167,7 +168,7 @@ def _is_colour(value: Any) -> bool:
 
 
 def _follows(before: tuple[Step, ...], step: Any) -> bool:
-    """Return whether ``stepline.backbones.picture`` knows the step, and can take it after those before."""
+    """Return whether ``stepline.backbones.picture`` supports the step after the previous ones."""
     methods = METHODS if not any("bilinear" in each for each in before) else ("bilinear",)
     match step if isinstance(step, tuple) else ():
         case ("short_side", int(size), method, *rounding):
@@ -186,17 +187,17 @@ def _follows(before: tuple[Step, ...], step: Any) -> bool:
 
 
 def fixed_size(steps: tuple[Step, ...]) -> bool:
-    """Return whether pictures after the steps have one size, whatever the video's."""
+    """Return whether pictures after the steps have the same size for all videos."""
     words = [step[0] for step in steps]
     return not {"exact", "centre_crop"}.isdisjoint(words) or {"centre_square", "short_side"} <= {*words}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextSpec(Spec):
-    """What decides the (D,) float32 vector that a text tower makes of a text.
+    """The settings that determine the (D,) float32 vector that a text tower computes from a text.
 
-    architecture, weights, weights_sha256, licence, output, normalise, dimension: as in ``ClipSpec``. max_tokens: those
-    of a text that the tower sees, with special ones.
+    architecture, weights, weights_sha256, licence, output, normalise, dimension: as in ``ClipSpec``. max_tokens: the
+    maximum number of tokens of a text, including special tokens.
     """
 
     architecture: str

@@ -1,4 +1,4 @@
-"""SIGTERM, by which a scheduler ends a job some time before it kills it."""
+"""Handling of SIGTERM, with which a scheduler asks a job to end some time before it kills it."""
 
 import multiprocessing
 import signal
@@ -9,7 +9,7 @@ from types import FrameType
 
 
 class Stopped(BaseException):
-    """The process is asked to end; the message says what is kept. No handler of errors catches it."""
+    """The process was asked to end; the message lists what is kept. Handlers of ``Exception`` do not catch it."""
 
     code = 128 + signal.SIGTERM
 
@@ -21,7 +21,7 @@ class _Asked:
 
 @contextmanager
 def stopped_by_sigterm() -> Iterator[None]:
-    """Have the main thread raise Stopped at the first SIGTERM within this block; from then on all are ignored."""
+    """Raise Stopped in the main thread at the first SIGTERM within this block; later ones are ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -43,7 +43,7 @@ def _asked(_number: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def whole_step() -> Iterator[None]:
-    """Have Stopped wait for the end of this block, also for one by an error. Not to be nested."""
+    """Delay Stopped until the end of this block, even if it ends with an error. Blocks must not be nested."""
     _Asked.deferred = True
     try:
         yield
@@ -55,6 +55,6 @@ def whole_step() -> Iterator[None]:
 
 
 def kill_children() -> None:
-    """Kill the processes that this one has started by ``multiprocessing``: nobody takes any more what they send."""
+    """Kill the processes that this one started with ``multiprocessing``, as their output is no longer read."""
     for process in multiprocessing.active_children():
         process.kill()

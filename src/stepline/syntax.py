@@ -1,4 +1,4 @@
-"""Python code as text that is equal where only comments, docstrings or layout differ, and what code imports."""
+"""Python code as text without comments, docstrings and layout, and the imports of code."""
 
 import ast
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from importlib.util import resolve_name
 
 
 def code_text(source: str | bytes) -> str:
-    """Return a module's code as text that is equal where only comments, docstrings or layout differ.
+    """Return a module's code as text that does not depend on comments, docstrings and layout.
 
-    It is the same in all versions of Python. Raises SyntaxError or ValueError where it is no code, and RecursionError
-    where it nests too deep.
+    It is the same in all versions of Python. Raises SyntaxError or ValueError if it is not Python code, and
+    RecursionError if it is nested too deeply.
     """
     return "".join(_text(ast.parse(source)))
 
@@ -44,14 +44,14 @@ def _is_docstring(statement: ast.stmt) -> bool:
 
 
 def imported(tree: ast.AST, package: str) -> Iterator[str]:
-    """Yield the names of all that code imports, also within functions: modules, and what may be modules in them.
+    """Yield the names of all imports, also within functions: modules, and imported names that may be submodules.
 
-    package: in which the code's module stands, "" where it stands in none. ``from a import *`` gives ``a.*``.
+    package: the package of the code's module, or "". ``from a import *`` yields ``a.*``.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom):
-            with suppress(ImportError):  # relative to more packages than there are
+            with suppress(ImportError):  # a relative import beyond the top-level package
                 base = resolve_name("." * node.level + (node.module or ""), package)
                 yield from (base, *(f"{base}.{each.name}" for each in node.names))

@@ -1,4 +1,4 @@
-"""Which job decodes a shard's videos, where jobs share a host: one that wants all videos comes first."""
+"""The order in which jobs of a host decode a shard's videos: a job that needs all videos has priority."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,14 +9,14 @@ from filelock import FileLock
 
 @contextmanager
 def all_videos(lock: Path) -> Iterator[None]:
-    """Hold a shard's lock for all videos. A job that holds it for one video at a time lets go before the next."""
+    """Hold a shard's lock for all videos. A job that holds it for one video releases it before its next video."""
     with FileLock(_turnstile(lock)), FileLock(lock):
         yield
 
 
 @contextmanager
 def one_video(lock: Path) -> Iterator[None]:
-    """Hold a shard's lock for one video, once no job waits for all of them."""
+    """Hold a shard's lock for one video, as soon as no job waits for all videos."""
     with FileLock(_turnstile(lock)):
         pass
     with FileLock(lock):

@@ -200,7 +200,7 @@ def test_a_confidence_that_cannot_be_is_a_record(confidence: float, tmp_path: Pa
     answer = response(SECOND)
     answer["results"]["utterances"][0]["words"][1]["confidence"] = confidence
     failed = run(tmp_path, scripted([Reply(body=json.dumps(answer).encode())]).url)["a"]
-    assert (failed["status"], failed["reason"]) == ("failed", "the answer holds a confidence below 0 or none")
+    assert (failed["status"], failed["reason"]) == ("failed", "the answer holds a missing confidence or one below 0")
 
 
 def test_a_failure_leaves_no_transcript_of_another_video(tmp_path: Path, scripted: Script) -> None:
@@ -250,8 +250,8 @@ def test_after_three_retries_the_video_is_a_record_and_the_others_go_on(tmp_path
         (Reply(400, body=b'{"err_code":"Bad Request","err_msg":"corrupt or unsupported data"}'), "HTTP 400.*corrupt"),
         (Reply(402), "HTTP 402"),
         (Reply(301, headers={"Location": "http://127.0.0.1:9/"}), "HTTP 301"),
-        (Reply(body=b"<html>a proxy's page</html>"), "the answer is no JSON"),
-        (Reply(body=b'{"results": {"utterances": ['), "the answer is no JSON"),
+        (Reply(body=b"<html>a proxy's page</html>"), "the answer is not JSON"),
+        (Reply(body=b'{"results": {"utterances": ['), "the answer is not JSON"),
         (Reply(body=b"null"), "the answer holds no utterances"),
         (Reply(body=b"[]"), "the answer holds no utterances"),
         (Reply(body=b'"words"'), "the answer holds no utterances"),
@@ -294,10 +294,10 @@ def test_nobody_there_is_found_by_one_probe(tmp_path: Path, monkeypatch: pytest.
     ("key", "line"),
     [
         ("another", "the key in DEEPGRAM_API_KEY is refused: .*HTTP 401.*Invalid credentials"),
-        (None, "DEEPGRAM_API_KEY is unset"),
-        ("  ", "DEEPGRAM_API_KEY is unset"),
-        ("two words", "DEEPGRAM_API_KEY holds spaces"),
-        ("clé", "DEEPGRAM_API_KEY holds spaces or letters"),
+        (None, "DEEPGRAM_API_KEY is not set"),
+        ("  ", "DEEPGRAM_API_KEY is not set"),
+        ("two words", "DEEPGRAM_API_KEY contains spaces"),
+        ("clé", "DEEPGRAM_API_KEY contains spaces or characters"),
     ],
 )
 def test_a_wrong_key_is_one_line(
@@ -393,7 +393,7 @@ def test_a_damaged_answer_is_named(tmp_path: Path, scripted: Script) -> None:
     (answer,) = (tmp_path / "transcripts/answers").iterdir()
     answer.write_bytes(answer.read_bytes()[:100])
     (tmp_path / "transcripts/a.parquet").unlink()
-    with pytest.raises(StoreError, match=f"{answer} is damaged .*: remove it and run the same again"):
+    with pytest.raises(StoreError, match=f"{answer} is damaged .*: remove it and run the same command again"):
         run(tmp_path, server.url)
 
 

@@ -88,14 +88,14 @@ def test_int8_is_one_arithmetic_on_all_devices(model: Path) -> None:
 
 
 def test_what_a_device_cannot_compute_is_one_line(model: Path) -> None:
-    line = r"asr.faster_whisper.compute_type: float16 is not for cpu; choose float32, int8$"
+    line = r"asr.faster_whisper.compute_type: float16 does not run on cpu; use float32, int8$"
     with pytest.raises(StoreError, match=line):
         recogniser(model, compute_type="float16").answer(speech())
 
 
 def test_it_runs_where_features_device_says(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(StoreError, match="features.device is cuda, and no GPU can be used here"):
+    with pytest.raises(StoreError, match="features.device is cuda, but no GPU is usable here"):
         recogniser(model, on=CUDA).answer(speech())
 
 

@@ -80,7 +80,7 @@ def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
             read(path)
         assert "\n" not in str(caught.value)
     pq.write_table(pa.table({"text": ["a"], "start_s": [0.0]}), path)
-    with pytest.raises(StoreError, match="a.parquet is no transcript"):
+    with pytest.raises(StoreError, match="a.parquet is not a transcript"):
         read(path)
 
 

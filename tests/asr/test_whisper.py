@@ -168,7 +168,7 @@ def test_an_absent_checkpoint_is_one_line(model: str, line: str) -> None:
 
 def test_it_runs_where_features_device_says(checkpoint: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(StoreError, match="features.device is cuda, and no GPU can be used here"):
+    with pytest.raises(StoreError, match="features.device is cuda, but no GPU is usable here"):
         Whisper(model=str(checkpoint()), decoding="greedy", words=False, on=CUDA).answer(SAID)
 
 
@@ -210,7 +210,7 @@ def test_what_is_no_checkpoint_is_one_line_and_runs_no_code(how: str, tmp_path: 
         whole = checkpoint().read_bytes()
         content = {"pickle": pickle.dumps(Harm()), "text": b"not found", "empty": b"", "cut": whole[:-1000]}
         path.write_bytes(content[how])
-    with pytest.raises(StoreError, match=f"{path} is no checkpoint of Whisper") as caught:
+    with pytest.raises(StoreError, match=f"{path} is not a Whisper checkpoint") as caught:
         Whisper(model=str(path), decoding="greedy", words=False).answer(speech())
     assert "\n" not in str(caught.value)
     assert not Path("harm").exists()

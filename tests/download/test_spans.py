@@ -118,7 +118,7 @@ def test_a_listed_sha256_brings_the_whole(server: FileServer, long_clips: Path) 
     ("name", "how", "why"),
     [
         ("a.mp4", "whole", "its server does not support range requests"),
-        ("a.ts", None, "its container leads to no key frame before"),
+        ("a.ts", None, "its container cannot seek to a key frame before"),
     ],
 )
 def test_where_spans_cannot_be_had_the_whole_comes(server: FileServer, name: str, how: str | None, why: str) -> None:

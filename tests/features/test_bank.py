@@ -52,7 +52,7 @@ def test_a_bank_is_found_by_its_names_or_its_folder(folder: Path, tmp_path: Path
     with pytest.raises(StoreError, match=f"^features/histogram has more than one spec: name one of .*{SPEC.id}"):
         stepline.open_bank(SPEC.name, "mine")
     store.write(paths.features("mine", "001", SPEC), other, {"c": LINE}, HOP_S)
-    with pytest.raises(StoreError, match="was made by another spec: hues is 4, not 8$"):
+    with pytest.raises(StoreError, match="has another spec: hues is 4, not 8$"):
         stepline.open_bank(folder, "mine")
 
 
@@ -73,7 +73,7 @@ def test_a_backbone_stands_for_the_spec_that_is_configured(folder: Path, tmp_pat
     with pytest.raises(StoreError, match="^features/histogram has more than one spec: name one of "):
         stepline.open_bank(SPEC.name, "yours")
     write_json(paths.current_specs(SPEC.name), {"mine": "hsv-00000000"})
-    said = "^features/histogram/hsv-00000000, which is configured, holds no features yet: run `snakemake`, or name one "
+    said = "^features/histogram/hsv-00000000, the configured spec, holds no features yet: run `snakemake`, or name one "
     with pytest.raises(StoreError, match=f"{said}of .*{SPEC.id}"):
         stepline.open_bank(SPEC.name, "mine")
 
@@ -197,14 +197,14 @@ NAN, INF = float("nan"), float("inf")
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda bank: bank.window("a", NAN, 1), "^a cannot be asked for nan to 1: give numbers of seconds$"),
-        (lambda bank: bank.window("a", 1, NAN), "^a cannot be asked for 1 to nan: "),
-        (lambda bank: bank.window("a", -INF, 1), "^a cannot be asked for -inf to 1: "),
-        (lambda bank: bank.window("a", "0", 1), "^a cannot be asked for 0 to 1: "),
-        (lambda bank: bank.window("a", 0, np.ones(2)), "^a cannot be asked for "),
-        (lambda bank: bank.clip("a", NAN, None), "^a cannot be asked for nan to None: "),
-        (lambda bank: bank.at("a", [1, NAN]), "^a cannot be asked for nan to nan: "),
-        (lambda bank: bank.at("a", [INF]), "^a cannot be asked for inf to inf: "),
+        (lambda bank: bank.window("a", NAN, 1), "^a: nan to 1 is not a time span: give seconds$"),
+        (lambda bank: bank.window("a", 1, NAN), "^a: 1 to nan is not a time span: "),
+        (lambda bank: bank.window("a", -INF, 1), "^a: -inf to 1 is not a time span: "),
+        (lambda bank: bank.window("a", "0", 1), "^a: 0 to 1 is not a time span: "),
+        (lambda bank: bank.window("a", 0, np.ones(2)), "^a: .* is not a time span: "),
+        (lambda bank: bank.clip("a", NAN, None), "^a: nan to None is not a time span: "),
+        (lambda bank: bank.at("a", [1, NAN]), "^a: nan to nan is not a time span: "),
+        (lambda bank: bank.at("a", [INF]), "^a: inf to inf is not a time span: "),
         (lambda bank: bank.at("a", 3), "^seconds must be a list, not 3$"),
     ],
 )
@@ -218,9 +218,9 @@ def test_what_is_no_time_is_one_line(folder: Path, call: Callable[[Bank], object
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ((["a", "c"], [0, NAN], [1, 1]), "^c cannot be asked for nan to 1: "),
-        ((["a"], [-INF], [1]), "^a cannot be asked for -inf to 1: "),
-        ((["a"], [None], [1]), "^a cannot be asked for None to 1: "),
+        ((["a", "c"], [0, NAN], [1, 1]), "^c: nan to 1 is not a time span: "),
+        ((["a"], [-INF], [1]), "^a: -inf to 1 is not a time span: "),
+        ((["a"], [None], [1]), "^a: None to 1 is not a time span: "),
         ((["a"], [0, 1], [1]), "^1 videos, 2 starts_s, 1 ends_s: give one of each per window$"),
         ((["a"], 0, [1]), "^starts_s must be a list, not 0$"),
         ((["z"], [0], [1]), "^z has no features"),

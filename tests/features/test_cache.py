@@ -185,7 +185,7 @@ def test_a_bank_is_filled_with_the_nearest_rows(tmp_path: Path) -> None:
     fill(made, OTHER, begun([0, 1, 2], []), rows([0, 1, 2]))
     made.commit([RECORD, OTHER])
     bank = Bank.open([tmp_path / "000"], SPEC)
-    with pytest.raises(StoreError, match="a has features of parts of it"):
+    with pytest.raises(StoreError, match="a has features of only parts of it"):
         bank.check_whole()
     whole = bank.fill()
     whole.check_whole()

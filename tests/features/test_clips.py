@@ -200,7 +200,7 @@ def test_listed_clips_lie_in_one_of_the_spans(timelines: dict[str, Timeline]) ->
 def test_a_rule_that_knows_no_times_is_refused_for_middles(timelines: dict[str, Timeline]) -> None:
     for rule in RULES[2:]:
         spec = replace(SPEC, placement="middles", frame_rule=rule)
-        with pytest.raises(ClipError, match=f"the frame rule {rule} chooses no frames of listed clips"):
+        with pytest.raises(ClipError, match=f"the frame rule {rule} cannot choose frames of listed clips"):
             rows(spec, timelines["30.mp4"], listed=[(0.0, 1.0)])
 
 

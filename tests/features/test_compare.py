@@ -93,7 +93,7 @@ def test_where_nothing_changes_there_is_no_lag(rows: np.ndarray) -> None:
 
 
 def test_other_dimensions_and_other_videos_are_one_line() -> None:
-    with pytest.raises(StoreError, match="^one has 32 dimensions, two has 16, in v$"):
+    with pytest.raises(StoreError, match="^v: one has 32 dimensions, two has 16$"):
         list(compare(timed(scene(SECONDS)), timed(scene(SECONDS, 16), name="two")))
     with pytest.raises(StoreError, match="^one and two have no video in common: see --prefix and --suffix$"):
         list(compare(timed(scene(SECONDS)), Timed(name="two", rows={"w": scene(SECONDS)}, hop_s=1)))

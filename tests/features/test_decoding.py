@@ -79,7 +79,7 @@ def test_a_request_that_cannot_be_met_is_refused_alone(tmp_path: Path) -> None:
     messages = [message for _, message in decoded([job(path, impossible, ONE)], LIMITS, 1)]
     [refused] = [message for message in messages if isinstance(message, Refused)]
     assert refused.of == 0
-    assert "('centre_crop', 4096, 'round') cannot be taken" in refused.reason
+    assert "('centre_crop', 4096, 'round') is not applicable" in refused.reason
     assert sum(len(message.clips) for message in messages if isinstance(message, Batch)) == 15
 
 

@@ -70,7 +70,7 @@ def test_a_function_sees_what_a_network_sees() -> None:
     [
         (lambda x: x.mean((2, 3)), "its output pooled has the shape (2, 3, 32), not (2, 3)"),
         (lambda x: x.mean((2, 3, 4))[:1], "its output pooled has the shape (1, 3), not (2, 3)"),
-        (lambda x: x.mean((2, 3, 4)) * np.nan, "its output pooled gives values that are not finite"),
+        (lambda x: x.mean((2, 3, 4)) * np.nan, "its output pooled has values that are not finite"),
         (lambda x: x.mean((2, 3, 4)) * 1e7, "its output pooled reaches "),
         (lambda x: x[9], "its network fails: IndexError: index 9 is out of bounds"),
         (lambda x: [object()], "its network fails: TypeError: "),

@@ -160,7 +160,7 @@ def test_a_network_that_fails_stops_its_own_job_alone(tmp_path: Path, decoded: l
     registry.FAMILIES["bad"] = "tests.features.bad"
     try:
         store(tmp_path, *works)
-        with pytest.raises(StoreError, match="^bad: its layer second gives values that are not finite$"):
+        with pytest.raises(StoreError, match="^bad: its layer second has values that are not finite$"):
             store(tmp_path, *reversed(works), manifest="bad.json")
     finally:
         del registry.FAMILIES["bad"]
@@ -274,7 +274,7 @@ def test_a_device_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
-    with pytest.raises(StoreError, match="no GPU can be used here"):
+    with pytest.raises(StoreError, match="no GPU is usable here"):
         store(tmp_path, work(tmp_path, TOY), device="cuda")
 
 
@@ -420,7 +420,7 @@ def test_a_disk_that_is_full_ends_the_job_with_its_error(tmp_path: Path, monkeyp
 def test_clips_that_lie_outside_are_a_record(tmp_path: Path) -> None:
     shard(tmp_path, present(make(tmp_path / "a.mp4", CFR_25)))
     store(tmp_path, work(tmp_path, replace(LISTED, num_frames=2), listed={"a": [(2.5, 30.0)]}))
-    assert read_manifest(tmp_path / "manifest.json")["a"]["reason"] == "all frames of its clips lie outside of it"
+    assert read_manifest(tmp_path / "manifest.json")["a"]["reason"] == "all frames of its clips are outside the video"
 
 
 def test_listed_clips_of_spans_are_made_once(tmp_path: Path, decoded: list[str]) -> None:

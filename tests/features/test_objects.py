@@ -280,7 +280,7 @@ def test_extraction_loses_nothing_to_a_kill_or_a_refusal(
     assert decoded == ["a"]
     storage.fail = lambda method, path: 503
     for _ in range(2):
-        with pytest.raises(StorageError, match="the service refuses .status 503.: run the same again later$"):
+        with pytest.raises(StorageError, match="the service refuses .status 503.: run the same command again later$"):
             run(there, "abc")
     storage.fail = lambda method, path: None
     assert run(there, "abc") == wanted
@@ -318,11 +318,12 @@ def cut(name: str) -> Callable[[str], None]:
 
 
 ABSENT = (
-    "it is absent or damaged: copy the store there, or run `stepline verify` and `snakemake`, which makes what is lost"
+    "it is absent or damaged: copy the store there, or run `stepline verify` and `snakemake`, "
+    "which computes the lost rows"
 )
 
 
-ANEW = "copy the store there, or run `stepline verify` and `snakemake`, which makes what is lost"
+ANEW = "copy the store there, or run `stepline verify` and `snakemake`, which computes the lost rows"
 
 
 @pytest.mark.parametrize(
@@ -374,7 +375,7 @@ def test_verify_finishes_what_a_kill_left(there: Remote, killed: Any) -> None:
 @pytest.mark.parametrize(
     ("environment", "url", "line"),
     [
-        ({}, "s3://no-such-bucket/x", "s3://no-such-bucket is not there: make the bucket, or correct features.store"),
+        ({}, "s3://no-such-bucket/x", "s3://no-such-bucket does not exist: create the bucket"),
         (
             {"AWS_SECRET_ACCESS_KEY": "another-secret"},
             "s3://features/x",
@@ -383,12 +384,12 @@ def test_verify_finishes_what_a_kill_left(there: Remote, killed: Any) -> None:
         (
             {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"},
             "s3://features/x",
-            "cannot be read: the service does not answer: see AWS_ENDPOINT_URL and the network",
+            "cannot be read: the service does not respond: check AWS_ENDPOINT_URL and the network",
         ),
         (
             {"AWS_ENDPOINT_URL": "127.0.0.1:9"},
             "s3://features/x",
-            "AWS_ENDPOINT_URL is no address: give http(s)://HOST[:PORT]",
+            "AWS_ENDPOINT_URL is not an address: give http(s)://HOST[:PORT]",
         ),
     ],
 )

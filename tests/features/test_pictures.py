@@ -82,7 +82,7 @@ def test_a_video_that_is_there_is_not_decoded_again(
 def test_a_disk_that_is_too_small_is_one_line(videos: Videos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needed = 23 * 4 * 32 * 32 * 3
     monkeypatch.setattr(pictures.shutil, "disk_usage", lambda _: SimpleNamespace(free=needed - 1))
-    with pytest.raises(StoreError, match="the pictures of 23 windows take 0.0 GB while a fit runs, and 0.0 GB are"):
+    with pytest.raises(StoreError, match="the pictures of 23 windows need 0.0 GB during a fit, but 0.0 GB are"):
         keep(SPEC, LISTED, videos, tmp_path / "kept")
     monkeypatch.setattr(pictures.shutil, "disk_usage", lambda _: SimpleNamespace(free=needed))
     assert keep(SPEC, LISTED, videos, tmp_path / "kept")

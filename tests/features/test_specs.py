@@ -38,11 +38,11 @@ def test_every_field_of_a_network_or_tower_has_a_meaning() -> None:
 
 def test_what_is_no_spec_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["specs", "diff", "histogram/x-12345678", "y"]) == 2
-    assert capsys.readouterr().err.startswith("error: histogram/x-12345678 is no spec: name a folder features/BACKBONE")
+    assert capsys.readouterr().err.startswith("error: histogram/x-12345678 is not a spec: give a folder features")
     Path("features/x/y").mkdir(parents=True)
     Path("features/x/y/spec.json").write_text("[]")
     assert cli.main(["specs", "diff", "x/y", "x/y"]) == 2
-    assert "features/x/y/spec.json is no record of a spec" in capsys.readouterr().err
+    assert "features/x/y/spec.json is not a spec record" in capsys.readouterr().err
 
 
 def test_the_list_says_which_data_sets_have_features_and_are_configured(capsys: pytest.CaptureFixture[str]) -> None:

@@ -177,7 +177,7 @@ def test_another_spec_is_refused_naming_the_difference() -> None:
     before = store_bytes()
     other = replace(WORDS, revision=2, label="first4")
     with pytest.raises(
-        StoreError, match=f"^{STORE} was made by another spec: label is 'first3', not 'first4'; revision is 1, not 2$"
+        StoreError, match=f"^{STORE} has another spec: label is 'first3', not 'first4'; revision is 1, not 2$"
     ):
         TextStore(STORE, other)
     with pytest.raises(StoreError, match="another spec"):

@@ -128,7 +128,7 @@ def test_what_all_videos_depend_on_is_left_to_the_next_run(
 
 
 def test_another_folder_is_refused() -> None:
-    with pytest.raises(StoreError, match="^features is no folder features/<backbone>/<spec>$"):
+    with pytest.raises(StoreError, match="^features is not a folder features/<backbone>/<spec>$"):
         list(verify(Path("features")))
 
 

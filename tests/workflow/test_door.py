@@ -58,7 +58,7 @@ def test_a_key_that_stands_twice_is_one_line(tmp_path: Path) -> None:
     done = snakemake("--cores", "1", "--configfile", "mine.yaml", "--dry-run", folder=tmp_path)
     assert done.returncode == 2
     (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-    assert line == f"error: {tmp_path}/mine.yaml: not YAML: line 3: the key 'tables' stands twice; keep one"
+    assert line == f"error: {tmp_path}/mine.yaml: not YAML: line 3: the key 'tables' occurs twice; keep one"
 
 
 @pytest.mark.slow
@@ -92,5 +92,5 @@ def test_a_folder_that_may_not_be_written_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2, shlex.join(words)
     (line,) = [line for line in done.stderr.splitlines() if "error" in line.lower()]
     assert line.startswith(f"error: {tmp_path}/")
-    assert line.endswith("this account cannot write or read it; run in a folder where it can write")
+    assert line.endswith("this account cannot read or write it: run in a folder where it can write")
     assert "Traceback" not in done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Long audio in chunks, cut where it is quietest."""
+"""Splitting long audio into chunks at its quietest points."""
 
 import wave
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def quietest(samples: NDArray[np.int16]) -> int:
 def chunks(wav: Path) -> Iterator[tuple[int, NDArray[np.int16]]]:
     """Yield the 16 kHz mono file in chunks of at most 600 s: the first sample's index, and the samples.
 
-    A chunk ends in the quietest 0.4 s of the last 30 s that it could have. Chunks neither overlap nor leave gaps.
+    A chunk ends in the quietest 0.4 s of the last 30 s before this limit. Chunks neither overlap nor leave gaps.
     """
     with wave.open(str(wav)) as file:
         start, end = 0, file.getnframes()

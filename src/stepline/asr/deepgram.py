@@ -1,4 +1,4 @@
-"""Deepgram, a service that is paid by the second of audio: one request per chunk.
+"""Deepgram, a service that charges per second of audio: one request per chunk.
 
 https://developers.deepgram.com/reference/speech-to-text/listen-pre-recorded
 """
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 PARAMETERS = {"language": "en", "punctuate": True, "utterances": True}
 ATTEMPTS = 4
 LONGEST_WAIT_S = 600.0
-"""A service that asks for more is asked in another run."""
+"""If the service requests a longer wait, the request is left to another run."""
 TIMEOUT_S = 600.0
 VARIABLE = KEYS["deepgram"]
 
 
 class Deepgram:
-    """A recogniser. model: as the service names it; url: its scheme and host; concurrency: requests at once."""
+    """A recogniser. model: the service's name of it. url: its scheme and host. concurrency: parallel requests."""
 
     def __init__(self, *, model: str, url: str, concurrency: int) -> None:
-        """Ask nothing yet: where all answers are there, neither key nor network is needed."""
+        """Prepare the requests; nothing is sent yet. If all answers are cached, neither key nor network is needed."""
         self.parameters: dict[str, Any] = PARAMETERS | {"model": model}
         self.concurrency = concurrency
         self._url = url.rstrip("/")
@@ -46,8 +46,8 @@ class Deepgram:
     def answer(self, samples: NDArray[np.int16]) -> bytes:
         """Return the service's answer.
 
-        Raises RecognitionError where the service cannot be had or refuses the audio, MissingError where it refuses the
-        key or there is none.
+        Raises RecognitionError if the service cannot be reached or refuses the audio, and MissingError if it refuses
+        the key or there is no key.
         """
         _check_key()
         if reason := unreachable(self._url):
@@ -76,7 +76,7 @@ class Deepgram:
         except ApiError as error:
             self._refuse(error)
         except RecursionError:
-            raise RecognitionError(f"{self._host}the answer is no JSON") from None
+            raise RecognitionError(f"{self._host}the answer is not JSON") from None
 
     @cached_property
     def _client(self) -> "DeepgramClient":
@@ -95,7 +95,7 @@ class Deepgram:
     def _refuse(self, error: "ApiError") -> NoReturn:
         status = error.status_code or 0
         if status == 200:
-            raise RecognitionError("the answer is no JSON")
+            raise RecognitionError("the answer is not JSON")
         body = error.body if isinstance(error.body, str) else json.dumps(error.body, separators=(",", ":"))
         said = " ".join(body.replace(key("deepgram"), "***").split())[:200]
         reason = f"HTTP {status}: {said}"
@@ -106,7 +106,7 @@ class Deepgram:
         raise RecognitionError(f"{self._host}{reason}")
 
     def sentences(self, answer: bytes) -> list[Sentence]:
-        """Return one sentence per utterance, between pauses of 0.8 s; confidences are the service's."""
+        """Return one sentence per utterance, delimited by pauses of 0.8 s, with the service's confidences."""
         try:
             utterances = json.loads(answer)["results"]["utterances"]
             said = [_sentence(utterance) for utterance in utterances]
@@ -116,7 +116,7 @@ class Deepgram:
         if not all(0 <= span.start_s <= span.end_s < math.inf for span in spans):
             raise RecognitionError("the answer holds an utterance that ends before it starts")
         if not all(span.confidence is not None and span.confidence >= 0 for span in spans):
-            raise RecognitionError("the answer holds a confidence below 0 or none")
+            raise RecognitionError("the answer holds a missing confidence or one below 0")
         return said
 
 
@@ -136,9 +136,9 @@ def _sentence(utterance: dict[str, Any]) -> Sentence:
 
 def _check_key() -> None:
     if absent_key("deepgram"):
-        raise MissingError(f"{VARIABLE} is unset: export {VARIABLE}=... and run the same again")
+        raise MissingError(f"{VARIABLE} is not set: export {VARIABLE}=... and run the same command again")
     if not re.fullmatch("[!-~]+", key("deepgram")):
-        raise MissingError(f"{VARIABLE} holds spaces or letters that no key has: copy it again")
+        raise MissingError(f"{VARIABLE} contains spaces or characters that no key has: copy it again")
 
 
 def _wav(samples: NDArray[np.int16]) -> bytes:

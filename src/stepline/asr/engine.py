@@ -1,4 +1,4 @@
-"""What an engine is: it answers to chunks of audio, and its answers hold sentences."""
+"""The interface of an engine: it returns an answer for each chunk of audio, which contains sentences."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -11,13 +11,13 @@ from stepline.errors import SteplineError
 
 
 class RecognitionError(SteplineError):
-    """A recording that could not be transcribed now; another run may."""
+    """A recording could not be transcribed; another run may succeed."""
 
 
 class Engine(Protocol):
-    """A recogniser. An answer depends on the chunk and ``parameters`` alone, so that it can be kept.
+    """A recogniser. An answer depends only on the chunk and ``parameters``, so that it can be cached.
 
-    concurrency: how many chunks may be asked at once, from as many threads.
+    concurrency: the number of chunks that may be recognised in parallel, each from its own thread.
     """
 
     @property
@@ -27,13 +27,13 @@ class Engine(Protocol):
     def concurrency(self) -> int: ...  # noqa: D102
 
     def answer(self, samples: NDArray[np.int16]) -> bytes:
-        """Return what the engine makes of ``samples`` (16 kHz mono), as JSON.
+        """Return the engine's answer for ``samples`` (16 kHz mono), as JSON.
 
-        Raises RecognitionError where it cannot now, MissingError where it lacks something.
+        Raises RecognitionError if it fails this time, and MissingError if it has no key, package or weights.
         """
 
     def sentences(self, answer: bytes) -> list[Sentence]:
-        """Return what is said, with times in seconds from the first sample.
+        """Return the sentences of an answer, with times in seconds from the first sample.
 
-        Raises RecognitionError where this is no answer.
+        Raises RecognitionError if the answer is invalid.
         """

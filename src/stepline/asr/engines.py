@@ -1,4 +1,4 @@
-"""What a transcript depends on and what its engine needs. The workflow asks too: nothing heavy is imported."""
+"""The cache key of a transcript and the needs of its engine. The workflow imports this: nothing heavy is imported."""
 
 import os
 from collections.abc import Mapping
@@ -9,26 +9,26 @@ from stepline.asr import weights
 from stepline.needs import Need
 
 REVISION = 3
-"""Of how a recording is recognised, by any engine: raise it with a change that gives other transcripts."""
+"""The revision of recognition by any engine: raise it with a change that gives other transcripts."""
 ENVIRONMENTS = {
     "pocketsphinx": "asr",
     "deepgram": "asr",
     "whisper": "whisper",
     "faster_whisper": "faster-whisper",
 }
-"""Engine, which is its package's name too -> the file in ``envs/`` that holds it."""
+"""Engine, which is also its package's name -> the file in ``envs/`` that installs it."""
 THREADS = {"pocketsphinx": 4, "deepgram": 1, "whisper": 4, "faster_whisper": 4}
-"""Engine -> on how many threads it computes. Fixed for networks, as sums depend on how many share them."""
+"""Engine -> its number of threads. It is fixed for networks, as sums depend on it."""
 PROCESSES = {"pocketsphinx": 4}
-"""Engine -> by how many processes, as it holds Python's lock, each of which hears a video."""
+"""Engine -> its number of processes, each with one video at a time, if it holds Python's global lock."""
 KEYS = {"deepgram": "DEEPGRAM_API_KEY"}
 """The environment variable with the key of an engine that needs one."""
 ELSEWHERE = ("url", "concurrency")
-"""Options that say where and how fast an engine is asked, not what for."""
+"""Options of the address and speed of an engine, which do not change its transcripts."""
 
 
 def recogniser(engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what decides a transcript besides the audio: the engine, its options, its model as a sha256."""
+    """Return the cache key of a transcript apart from the audio: the engine, its options, its model's sha256."""
     chosen = {name: value for name, value in options.items() if name not in ELSEWHERE}
     if engine in weights.FOLDERS:
         chosen["model"] = weights.identity(engine, chosen["model"])
@@ -36,9 +36,9 @@ def recogniser(engine: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def missing(engine: str, options: Mapping[str, Any]) -> tuple[Need, ...]:
-    """Return what the engine is missing before it can run: its package, weights, a key.
+    """Return the missing needs of the engine: its package, weights or key.
 
-    With ``STEPLINE_CONDA`` set its rule brings the package. Raises ConfigError where its model's name is not known.
+    With ``STEPLINE_CONDA`` set, its rule installs the package. Raises ConfigError if the model's name is unknown.
     """
     absent: list[Need] = []
     if not os.environ.get("STEPLINE_CONDA") and find_spec(engine) is None:
@@ -51,10 +51,10 @@ def missing(engine: str, options: Mapping[str, Any]) -> tuple[Need, ...]:
 
 
 def key(engine: str) -> str:
-    """Return the engine's key from the environment, "" where it is unset. It is never written anywhere."""
+    """Return the engine's key from the environment, or "" if it is not set. It is never written anywhere."""
     return os.environ.get(KEYS[engine], "").strip()
 
 
 def absent_key(engine: str) -> str:
-    """Return the environment variable that the engine needs and that is unset, "" where nothing is absent."""
+    """Return the name of the environment variable that the engine needs if it is not set, otherwise ""."""
     return KEYS[engine] if engine in KEYS and not key(engine) else ""

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 BEAMS = {"greedy": 1, "beam": 5}
 COMPUTE = {"float32": "float32", "float16": "float16", "int8": "int8_float32"}
-"""CTranslate2's words, the same arithmetic on all devices: its ``int8`` computes the rest in what the device can."""
+"""CTranslate2's names, with the same arithmetic on all devices: its own ``int8`` depends on the device for the rest."""
 
 
 class FasterWhisper:
-    """A recogniser. model: a name or a path, see `weights.locate`; decoding: of ``BEAMS``; words: with times too.
+    """A recogniser. model: a name or a path, see ``weights.locate``. decoding: a key of ``BEAMS``. words: add words.
 
-    on: the configuration's ``features``, which says where networks run.
+    on: the configuration's ``features``, with the device of networks.
     """
 
     concurrency = 1
@@ -37,7 +37,7 @@ class FasterWhisper:
     def __init__(
         self, *, model: str, decoding: str, compute_type: str, words: bool, on: Mapping[str, Any] = devices.CPU
     ) -> None:
-        """Load nothing yet: where all answers are there, no model is needed."""
+        """Prepare the options; nothing is loaded yet. If all answers are cached, no model is needed."""
         options = {"model": model, "decoding": decoding, "compute_type": compute_type, "words": words}
         self.parameters = recogniser("faster_whisper", options)
         self._model, self._on = model, on
@@ -45,7 +45,7 @@ class FasterWhisper:
         self._options: dict[str, Any] = {"beam_size": BEAMS[decoding], "word_timestamps": words}
 
     def answer(self, samples: NDArray[np.int16]) -> bytes:
-        """Return the segments that faster-whisper finds, in English; it never samples."""
+        """Return faster-whisper's segments, in English, without sampling."""
         import ctranslate2  # type: ignore[import-untyped]
 
         path = weights.locate("faster_whisper", self._model)
@@ -54,12 +54,14 @@ class FasterWhisper:
             needed = ", ".join(weights.MODEL_FILES)
             how = weights.how_to_get(absent)
             raise MissingError(f"faster-whisper's model {self._model} ({needed}) is absent: run `{how}`")
-        # The library's alignment of words fails on less than 0.02 s.
+        # The library's word alignment fails on less than 0.02 s.
         padded = np.pad(samples, (0, max(0, RATE - len(samples))))
         device = devices.use(self._on, lambda: ctranslate2.get_cuda_device_count() > 0)
         if COMPUTE[self._compute_type] not in (known := ctranslate2.get_supported_compute_types(device)):
             can = ", ".join(name for name, computed in COMPUTE.items() if computed in known)
-            raise StoreError(f"asr.faster_whisper.compute_type: {self._compute_type} is not for {device}; choose {can}")
+            raise StoreError(
+                f"asr.faster_whisper.compute_type: {self._compute_type} does not run on {device}; use {can}"
+            )
         model = _load(path, COMPUTE[self._compute_type], device)
         try:
             found, _ = model.transcribe(
@@ -94,4 +96,4 @@ def _load(path: Path, compute_type: str, device: str) -> "faster_whisper.Whisper
         )
     except (RuntimeError, ValueError) as error:
         said = " ".join(str(error).split())[:200]
-        raise StoreError(f"{path} is no model of faster-whisper ({said})") from None
+        raise StoreError(f"{path} is not a faster-whisper model ({said})") from None

@@ -1,4 +1,4 @@
-"""PocketSphinx, with the US English model that its package carries: https://github.com/cmusphinx/pocketsphinx."""
+"""PocketSphinx, with the US English model of its package: https://github.com/cmusphinx/pocketsphinx."""
 
 import io
 import json
@@ -12,23 +12,23 @@ from stepline.asr.transcript import Sentence, Word
 from stepline.media.audio import RATE
 
 FRAME_RATE = 100
-"""Of the decoder's frames, in 1/s."""
+"""The decoder's frames per second."""
 FILLER = re.compile(r"<.*>|\[.*\]|\+\+.*\+\+")
 
 
 class PocketSphinx:
-    """A recogniser. It adapts to what it hears, within one chunk."""
+    """A recogniser. It adapts to the audio within one chunk."""
 
     concurrency = 1
 
     def __init__(self) -> None:
-        """Load nothing yet."""
+        """Prepare the parameters; nothing is loaded yet."""
         self.parameters = recogniser("pocketsphinx", {})
 
     def answer(self, samples: NDArray[np.int16]) -> bytes:
         """Return the stretches of speech between pauses, each with its words and their posterior probabilities.
 
-        A second of silence is added, so that speech which lasts to the end is closed.
+        A second of silence is appended, so that speech at the end of the chunk is terminated.
         """
         from pocketsphinx import Decoder, Segmenter
 
@@ -46,9 +46,10 @@ class PocketSphinx:
         return json.dumps(heard).encode()
 
     def sentences(self, answer: bytes) -> list[Sentence]:
-        """Return one sentence per stretch of speech in which a word is recognised.
+        """Return one sentence per stretch of speech with at least one recognised word.
 
-        A word's confidence is its posterior probability in the decoder's lattice, a sentence's the mean of its words'.
+        A word's confidence is its posterior probability in the decoder's lattice. A sentence's confidence is the mean
+        of its words' confidences.
         """
         said = []
         for speech in json.loads(answer):

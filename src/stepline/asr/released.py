@@ -1,4 +1,4 @@
-"""Transcripts as Spacewalk-18 releases them: sentences with start and end, as CSV in cp1252."""
+"""Transcripts in the release format of Spacewalk-18: sentences with start and end, as CSV in cp1252."""
 
 import csv
 import io
@@ -14,9 +14,9 @@ AGAIN = "remove it and fetch the release again"
 
 
 def read(path: Path | str) -> tuple[Sentence, ...]:
-    """Return the sentences of a released transcript, which stand in the order of their starts; they may overlap.
+    """Return the sentences of a released transcript, in order of their starts; they may overlap.
 
-    Times are in seconds. Raises ReleaseError, naming file and line, where it is not such a file.
+    Times are in seconds. Raises ReleaseError, naming file and line, if the file does not have this format.
     """
     try:
         content = Path(path).read_bytes().decode(ENCODING)

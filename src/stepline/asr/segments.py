@@ -1,4 +1,4 @@
-"""The answers of Whisper and of faster-whisper: segments in one form."""
+"""The answers of Whisper and faster-whisper: segments of the same form."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from stepline.asr.transcript import Sentence, Word
 def sentences(answer: bytes) -> list[Sentence]:
     """Return one sentence per segment.
 
-    A sentence's confidence is exp of its tokens' mean log probability, a word's the mean probability of its tokens.
+    A sentence's confidence is exp of its tokens' mean log probability. A word's is its tokens' mean probability.
     """
     return [
         Sentence(

@@ -1,4 +1,4 @@
-"""Sentences as subtitles, SubRip (SRT) or WebVTT."""
+"""Sentences as subtitles in SubRip (SRT) or WebVTT format."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -11,11 +11,11 @@ from stepline.asr.transcript import Sentence
 
 Form = Literal["srt", "vtt"]
 SHORTEST_S = 0.001
-"""Players leave out what is shown for no time."""
+"""Players skip subtitles with no duration."""
 
 
 def subtitles(sentences: Sequence[Sentence], form: Form) -> str:
-    """Return the sentences that have words as subtitles, times to the millisecond."""
+    """Return the sentences with text as subtitles, with times to the millisecond."""
     blocks = [
         srt.Subtitle(
             index=number,

@@ -41,7 +41,7 @@ ENGINES: dict[str, Callable[..., Engine]] = {
     "whisper": Whisper,
     "faster_whisper": FasterWhisper,
 }
-"""Engine -> what makes it of its options."""
+"""Engine -> its class, called with its options."""
 
 log = logging.getLogger(__name__)
 
@@ -61,12 +61,12 @@ def transcribe(
 ) -> None:
     """Write ``folder/<video>.parquet`` of every present video with audio in ``media_folder/<video>/audio.wav``.
 
-    engine: a key of ``ENGINES``; options: its part of the configuration's ``asr``; on: ``features``, which says where
-    networks run. Times are in seconds from the start of the video. A video without readable audio is a record with that
-    reason; one in which nobody speaks has an empty transcript. A transcript of the same audio by the same recogniser is
-    kept, one of a video that has no more audio is removed. One that fails is a record with its reason and the number of
-    its failures so far; the next call tries again. The engine's answer to each chunk stands in ``folder/answers``: none
-    is asked for twice.
+    engine: a key of ``ENGINES``. options: its part of the configuration's ``asr``. on: the configuration's
+    ``features``, with the device of networks. Times are in seconds from the start of the video. A video without
+    readable audio has a record with this reason; a video without speech has an empty transcript. A transcript of the
+    same audio by the same recogniser is kept. The transcript of a video that no longer has audio is removed. A video
+    that fails has a record with the reason and the number of its failures so far, and the next call tries again. The
+    engine's answer for each chunk is cached in ``folder/answers``.
     """
     if engine not in ENGINES:
         raise ConfigError(f"asr.engine: {engine!r} is not allowed; choose from {', '.join(ENGINES)}")
@@ -116,7 +116,7 @@ def transcribe(
 
 
 def _answer_all(wavs: Sequence[Path], engine: Engine, answers: Path, processes: int) -> None:
-    """Have the answers to all chunks of some files, of several at once; what fails is left to ``recognise``."""
+    """Compute the answers for all chunks of some files, several files in parallel; ``recognise`` repeats failures."""
     at_once = min(processes, len(wavs), len(os.sched_getaffinity(0)))
     if at_once < 2:
         return
@@ -138,10 +138,10 @@ def _answer(wav: Path, engine: Engine, answers: Path) -> None:
 
 
 def recognise(wav: Path, engine: Engine, answers: Path) -> list[Sentence]:
-    """Return what is said in the file (16 kHz mono), in the order of the starts; answers are kept in ``answers``.
+    """Return the sentences of the file (16 kHz mono), in order of their starts; answers are cached in ``answers``.
 
-    A chunk without a sound, as between spans, is not asked for. One that fails does not keep the others from being
-    asked. Raises RecognitionError where one failed.
+    Silent chunks, as between spans, are skipped. All chunks are recognised even if one fails. Raises RecognitionError
+    if a chunk failed.
     """
 
     def heard(chunk: tuple[int, tuple[int, NDArray[np.int16]]]) -> tuple[int, list[Sentence] | RecognitionError]:
@@ -172,7 +172,7 @@ def _said(samples: NDArray[np.int16], engine: Engine, answers: Path) -> list[Sen
         try:
             return engine.sentences(unsealed(path.read_bytes()))
         except (RecognitionError, ValueError) as error:
-            raise StoreError(f"{path} is damaged ({error}): remove it and run the same again") from None
+            raise StoreError(f"{path} is damaged ({error}): remove it and run the same command again") from None
     answer = engine.answer(samples)
     sentences = engine.sentences(answer)
     write_bytes(path, sealed_below(answer))
@@ -180,7 +180,7 @@ def _said(samples: NDArray[np.int16], engine: Engine, answers: Path) -> list[Sen
 
 
 def _placed(sentence: Sentence, chunk: int, start: int, length: int) -> Sentence:
-    """Return the sentence of a chunk with times of the recording, none outside the chunk; indices in samples."""
+    """Return a chunk's sentence with times of the recording, clipped to the chunk. start, length: in samples."""
 
     def put(said: Sentence | Word) -> dict[str, Any]:
         start_s = min(max(0.0, said.start_s), length / RATE)
@@ -194,7 +194,7 @@ def _placed(sentence: Sentence, chunk: int, start: int, length: int) -> Sentence
 
 
 def _in_order(function: Callable[[Item], Result], items: Iterable[Item], at_once: int) -> Iterator[Result]:
-    """Yield the result of each item, in order, by ``at_once`` threads; no more items are taken ahead than that."""
+    """Yield the result of each item, in order, from ``at_once`` threads; at most this many items are read ahead."""
     if at_once == 1:
         yield from map(function, items)
         return

@@ -12,12 +12,12 @@ from stepline.io import read_table, write_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-AGAIN = "remove it and the folder manifests beside it, then run the same again"
+AGAIN = "remove it and the folder manifests next to it, then run the same command again"
 
 
 @dataclass(frozen=True)
 class Word:
-    """One spoken word; times in seconds from the start of the video, confidence in [0, 1], None where there is none."""
+    """One spoken word. Times are in seconds from the start of the video; confidence is in [0, 1], or None."""
 
     text: str
     start_s: float
@@ -27,10 +27,10 @@ class Word:
 
 @dataclass(frozen=True)
 class Sentence:
-    """One spoken sentence; times and confidence as a word's.
+    """One spoken sentence, with times and confidence as in ``Word``.
 
-    words: in the order of their starts; empty where the engine gives none. chunk: which piece of the recording it was
-    recognised in, from 0. engine: by what.
+    words: in order of their starts; empty if the engine returns none. chunk: the index of the recording's chunk.
+    engine: the engine's name.
     """
 
     text: str
@@ -43,15 +43,15 @@ class Sentence:
 
 
 def read(path: Path | str) -> tuple[Sentence, ...]:
-    """Return the sentences of a transcript, which stand in the order of their starts; they may overlap.
+    """Return the sentences of a transcript, in order of their starts; they may overlap.
 
-    Raises StoreError where the file is absent, damaged or no transcript.
+    Raises StoreError if the file is absent, damaged or not a transcript.
     """
     if not Path(path).is_file():
-        raise StoreError(f"{path} is absent: remove the folder manifests beside it, then run the same again")
+        raise StoreError(f"{path} is absent: remove the folder manifests next to it, then run the same command again")
     table = read_table(path)
     if not table.schema.equals(_schema()):
-        raise StoreError(f"{path} is no transcript: {AGAIN}")
+        raise StoreError(f"{path} is not a transcript: {AGAIN}")
     rows = table.to_pylist()
     sentences = tuple(Sentence(**row | {"words": tuple(Word(**word) for word in row["words"])}) for row in rows)
     if problem := _problem(sentences):
@@ -60,9 +60,9 @@ def read(path: Path | str) -> tuple[Sentence, ...]:
 
 
 def write(path: Path | str, sentences: Iterable[Sentence]) -> None:
-    """Write ``sentences``, in the order of their starts: equal sentences give equal bytes.
+    """Write ``sentences``, which must be in order of their starts: equal sentences give equal bytes.
 
-    Raises ValueError where they are in another order or a number is none.
+    Raises ValueError if they are in another order, or a number is not finite or out of range.
     """
     import pyarrow as pa
 

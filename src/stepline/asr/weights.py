@@ -1,6 +1,6 @@
-"""Checkpoints of Whisper and of faster-whisper: what they are called, where they stand, how they are had.
+"""Checkpoints of Whisper and faster-whisper: their names, locations and download commands.
 
-The workflow asks too: nothing heavy is imported.
+The workflow imports this: nothing heavy is imported.
 """
 
 import hashlib
@@ -28,31 +28,31 @@ _SHA256 = {
     "large-v3-turbo": "aff26ae408abcba5fbf8813c21e62b0941638c5f6eebfb145be0c9839262a19a",
 }
 WHISPER = {name: (f"{_WHISPER}/{sha256}/{name}.pt", sha256) for name, sha256 in _SHA256.items()}
-"""Whisper's checkpoints: name -> address and sha256, as https://github.com/openai/whisper lists them."""
+"""Whisper's checkpoints: name -> URL and sha256, as listed in https://github.com/openai/whisper."""
 FASTER_WHISPER = {name: f"Systran/faster-whisper-{name}" for name in _SHA256} | {
     "large-v3-turbo": "mobiuslabsgmbh/faster-whisper-large-v3-turbo"
 }
-"""faster-whisper's models: name -> repository of the hub, as https://github.com/SYSTRAN/faster-whisper lists them."""
+"""faster-whisper's models: name -> repository of the hub, as in https://github.com/SYSTRAN/faster-whisper."""
 FOLDERS = {"whisper": "whisper", "faster_whisper": "faster-whisper"}
-"""Engine -> where its models stand in ``weights/``."""
+"""Engine -> the folder of its models in ``weights/``."""
 MODEL_FILES = ("config.json", "model.bin", "tokenizer.json")
-"""What a model of faster-whisper must hold."""
+"""The required files of a faster-whisper model."""
 MORE_FILES = ("preprocessor_config.json", "vocabulary.json", "vocabulary.txt")
-"""What it may hold besides, and reads."""
+"""Its optional files, which are read if they exist."""
 
 
 def locate(engine: str, model: str) -> Path | None:
-    """Return the checkpoint's file (whisper) or the model's folder (faster_whisper), None where there is none.
+    """Return the checkpoint's file (whisper) or the model's folder (faster_whisper), or None if it does not exist.
 
-    model: a name, for what stands in ``weights/`` or in the mirror, or a path, which holds a ``/``. Raises ConfigError
-    where a name is not known. What a named checkpoint holds is checked where it is loaded.
+    model: a name, for a model in ``weights/`` or in the mirror, or a path, which contains a ``/``. Raises ConfigError
+    if a name is unknown. The content of a named checkpoint is checked when it is loaded.
     """
     whole = Path.is_file if engine == "whisper" else _has_model
     return next(filter(whole, _places(engine, model)), None)
 
 
 def identity(engine: str, model: str) -> str:
-    """Return the sha256 of what the model is: pinned for Whisper's names, else of its files; "" where it is absent."""
+    """Return the model's sha256: pinned for Whisper's names, otherwise of its files; "" if it is absent."""
     path = locate(engine, model)
     if engine == "whisper" and model in WHISPER:
         return WHISPER[model][1]
@@ -65,12 +65,12 @@ def identity(engine: str, model: str) -> str:
 
 
 def item(engine: str, model: str) -> str:
-    """Return what stands after ``weights:`` where the model is absent."""
+    """Return the model's name in a need ``weights:<name>``."""
     return model if "/" in model else f"{FOLDERS[engine]}/{model}"
 
 
 def how_to_get(absent: str) -> str:
-    """Return a command that brings what ``item`` named."""
+    """Return a command that downloads or copies the model that ``item`` named."""
     folder, _, name = absent.partition("/")
     if folder == FOLDERS["whisper"] and name in WHISPER:
         return f"stepline fetch weights/{absent}"

@@ -1,4 +1,4 @@
-"""OpenAI's Whisper, on this machine: https://github.com/openai/whisper."""
+"""OpenAI's Whisper, run locally: https://github.com/openai/whisper."""
 
 import json
 import pickle
@@ -37,26 +37,26 @@ DECODING: dict[str, dict[str, Any]] = {
         "fp16": True,
     },
 }
-"""How text is decoded. The first two never sample, so nothing that failed is carried on or tried again warmer."""
+"""Decoding options. The first two never sample, never retry at a higher temperature and ignore previous text."""
 SEED = 0
 
 
 class Whisper:
-    """A recogniser. model: a name or a path, see `weights.locate`; decoding: of ``DECODING``; words: with times too.
+    """A recogniser. model: a name or a path, see ``weights.locate``. decoding: a key of ``DECODING``. words: add words.
 
-    on: the configuration's ``features``, which says where networks run.
+    on: the configuration's ``features``, with the device of networks.
     """
 
     concurrency = 1
 
     def __init__(self, *, model: str, decoding: str, words: bool, on: Mapping[str, Any] = devices.CPU) -> None:
-        """Load nothing yet: where all answers are there, no checkpoint is needed."""
+        """Prepare the options; nothing is loaded yet. If all answers are cached, no checkpoint is needed."""
         self.parameters = recogniser("whisper", {"model": model, "decoding": decoding, "words": words})
         self._model, self._on = model, on
         self._options = DECODING[decoding] | {"word_timestamps": words}
 
     def answer(self, samples: NDArray[np.int16]) -> bytes:
-        """Return the segments that Whisper finds, in English. What is sampled is the same each time on one device."""
+        """Return Whisper's segments, in English. Sampling is deterministic on the same device."""
         import torch
 
         path = weights.locate("whisper", self._model)
@@ -91,7 +91,7 @@ def _load(model: str, path: Path, sha256: str, device: str) -> "whisper.Whisper"
         loaded = whisper.load_model(**named, device=device)
     except (RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
         said = " ".join(str(error).split())[:200]
-        raise StoreError(f"{path} is no checkpoint of Whisper ({type(error).__name__}: {said})") from None
+        raise StoreError(f"{path} is not a Whisper checkpoint ({type(error).__name__}: {said})") from None
     if not all(part.isfinite().all() for part in loaded.parameters()):
-        raise StoreError(f"{path} is no checkpoint of Whisper: it holds numbers that are none")
+        raise StoreError(f"{path} is not a Whisper checkpoint: it contains NaN or infinite values")
     return loaded

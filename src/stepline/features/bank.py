@@ -1,4 +1,4 @@
-"""The bank: all features of a dataset by one spec."""
+"""The bank: all features of a dataset for one spec."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,24 +27,25 @@ if TYPE_CHECKING:
     from stepline.footage import Footage
 
 PREFIX = 64
-"""Rows from one prefix sum to the next: the sums take a sixteenth of float16 rows' memory."""
+"""Rows per prefix sum. The sums use a sixteenth of the memory of float16 rows."""
 
 
 class AbsentError(StoreError, KeyError):
-    """A video of which there are no features; as a KeyError it is what ``Mapping.get`` expects."""
+    """A video has no features. It is a KeyError too, which ``Mapping.get`` expects."""
 
     __str__ = Exception.__str__  # KeyError's is the repr
 
 
 @dataclass(frozen=True, eq=False)
 class Bank(Mapping[str, Rows]):
-    """Rows of every video in some stores, mapped into memory: ``bank[video]`` is (T, D). Use ``stepline.open_bank``.
+    """Rows of every video in some stores, memory-mapped: ``bank[video]`` is (T, D). Use ``stepline.open_bank``.
 
-    spec: the record of what made them. stores: the one of each video. blocks: in time's order: one of each video, or
-    one of each of its spans. rows: (T, D), block after block. clips: where rows are listed clips, the row of each
-    (start_s, end_s). damaged: the videos of which there are rows of a part. filled: whether others stand for those that
-    are absent, see ``fill``. A video's rows are compared with their sha256 when they are first asked for; those of a
-    remote store are brought then, and stay in a temporary file. ``fetch`` does it for many at once.
+    spec: the record of the spec. stores: the store of each video. blocks: by video, in order of time: one for the
+    video, or one per span. rows: (T, D), block after block. clips: if rows are listed clips, the row of each
+    (start_s, end_s). damaged: the videos with rows for only a part of their length. filled: whether missing rows are
+    replaced by their neighbours, see ``fill``. A video's rows are checked against their sha256 when they are first
+    read. Rows of a remote store are downloaded at that time, to a temporary file. ``fetch`` does this for many videos
+    at once.
     """
 
     spec: dict[str, Any]
@@ -57,10 +58,10 @@ class Bank(Mapping[str, Rows]):
 
     @classmethod
     def open(cls, locations: Sequence[Location], spec: Spec) -> "Bank":
-        """Open stores; rows are read when they are asked for.
+        """Open stores; rows are read on first use.
 
-        Raises StoreError where one is absent, damaged or made by another spec, or where a video stands in two, and
-        StorageError where object storage cannot be read.
+        Raises StoreError if a store is absent, damaged or has another spec, or if two stores contain the same video,
+        and StorageError if object storage cannot be read.
         """
         rows = _Rows()
         bank = rows.bank = cls(spec.record(), {}, {}, rows, {}, {})
@@ -69,7 +70,7 @@ class Bank(Mapping[str, Rows]):
             for video, listed in held.blocks.items():
                 if video in bank.blocks:
                     other = bank.stores[video].location
-                    raise StoreError(f"{video} stands in {other} and in {held.location}: remove one of them")
+                    raise StoreError(f"{video} is in {other} and in {held.location}: remove one of them")
                 bank.stores[video] = held
                 bank.blocks[video] = listed
             bank.clips.update(held.clips)
@@ -77,14 +78,14 @@ class Bank(Mapping[str, Rows]):
         return bank
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what to open, not what is in it."""
+        """Pickle the locations of the stores, not their content."""
         spec = Recorded(name="", label="", revision=0, values=self.spec, dimension=self.dimension)
         return _opened, (sorted({held.location for held in self.stores.values()}), spec, self.filled)
 
     def fetch(self, videos: Iterable[str] | None = None) -> None:
-        """Bring and check the rows of some videos, of all by default; videos without features are left out.
+        """Download and check the rows of some videos, by default of all; videos without features are skipped.
 
-        Raises StoreError where rows are not those that the index says, and StorageError.
+        Raises StoreError if rows do not match the index, and StorageError if object storage cannot be read.
         """
         chosen = self.blocks if videos is None else sorted(self.blocks.keys() & {*videos})
         chosen = [video for video in chosen if not (self.filled and video in self.damaged)]
@@ -94,25 +95,25 @@ class Bank(Mapping[str, Rows]):
         )
 
     def unchecked(self, video: str) -> Rows:
-        """Return the (T, D) rows of a video as they are, as far as they are there."""
+        """Return the (T, D) rows of a video without a check; rows that are not downloaded yet are undefined."""
         first, last = self.blocks[video][0], self.blocks[video][-1]
         array = np.asarray(self.stores[video].rows)  # a plain array: its slices cost less than a memmap's
         return array[first.offset : last.offset + last.length]
 
     def length(self, video: str) -> int:
-        """Return how many rows a video has; raise AbsentError where there are none."""
+        """Return the number of rows of a video; raise AbsentError if it has no features."""
         if video not in self.blocks:
             raise _absent(video)
         return sum(block.length for block in self.blocks[video])
 
     @property
     def dimension(self) -> int:
-        """D; 0 where the bank has no video."""
+        """D; 0 if the bank has no video."""
         return next((held.rows.shape[1] for held in self.stores.values()), 0)
 
     @property
     def hop_s(self) -> float:
-        """Seconds from row to row; 0 where the bank has no video."""
+        """Seconds from row to row; 0 if the bank has no video."""
         return next((blocks[0].hop_s for blocks in self.blocks.values()), 0.0)
 
     def without(self, videos: Collection[str]) -> "Bank":
@@ -124,9 +125,9 @@ class Bank(Mapping[str, Rows]):
         return bank
 
     def fill(self) -> "Bank":
-        """Return the bank with a row also where a damaged video has none: the nearest, of two equally near the earlier.
+        """Return the bank with the gaps of damaged videos filled by the nearest row; of two equally near, the earlier.
 
-        So its rows are one each hop, up to the last that can be had. A damaged video of listed clips is left out.
+        A filled video has one row per hop, up to its last readable row. Damaged videos of listed clips are left out.
         """
         if not self.damaged or self.filled:
             return self
@@ -138,18 +139,18 @@ class Bank(Mapping[str, Rows]):
         return bank
 
     def check_whole(self) -> None:
-        """Raise StoreError where a video's rows are not one each hop from 0 s on."""
+        """Raise StoreError if a video does not have one row per hop from 0 s on."""
         for video, blocks in self.blocks.items():
             if video in self.clips or len(blocks) > 1 or blocks[0].t0_s:
-                raise StoreError(f"{video} has features of parts of it: rows alone would not say of which")
+                raise StoreError(f"{video} has features of only parts of it: the rows alone do not tell which parts")
 
     @property
     def videos(self) -> frozenset[str]:
-        """The videos of which there are features."""
+        """The videos with features."""
         return frozenset(self.blocks)
 
     def __getitem__(self, video: str) -> Rows:
-        """Return the (T, D) rows of a video; raise AbsentError where there are none."""
+        """Return the (T, D) rows of a video; raise AbsentError if it has no features."""
         if video not in self.blocks:
             raise _absent(video)
         return self.rows[video]
@@ -164,7 +165,7 @@ class Bank(Mapping[str, Rows]):
         return len(self.blocks)
 
     def clip(self, video: str, start_s: float, end_s: float) -> Rows:
-        """Return the (D,) row of the listed clip [start_s, end_s); raise StoreError where it was not listed."""
+        """Return the (D,) row of the listed clip [start_s, end_s); raise StoreError if it was not listed."""
         rows = self[video]
         _check_span(video, start_s, end_s)
         if (start_s, end_s) not in self.clips.get(video, {}):
@@ -173,25 +174,25 @@ class Bank(Mapping[str, Rows]):
         return row
 
     def window(self, video: str, start_s: float, end_s: float) -> Rows:
-        """Return the (n, D) rows of ``video`` whose time lies in [start_s, end_s), n >= 1.
+        """Return the (n, D) rows of ``video`` with times in [start_s, end_s), n >= 1.
 
-        Where there is none, the one row nearest to the middle; of two equally near ones the earlier.
-        Raises AbsentError where the bank has no such video, or, of a damaged one, no row within a hop of the middle;
-        StoreError where it has listed clips instead of times, or where start_s is not finite or end_s is NaN.
+        If there is none, it returns the row nearest to the middle; of two equally near rows, the earlier.
+        Raises AbsentError if the bank has no such video, or if a damaged video has no row within a hop of the middle.
+        Raises StoreError if the video's rows are listed clips, start_s is not finite, or end_s is NaN or -inf.
         """
         _check_span(video, start_s, end_s)
         first, last = self._range(video, start_s, end_s)
         return self.rows[video][first:last]
 
     def shows(self, video: str, start_s: float, end_s: float) -> bool:
-        """Return whether `window` has a row for [start_s, end_s); raise StoreError as it does."""
+        """Return whether ``window`` has a row for [start_s, end_s); raise StoreError as ``window`` does."""
         _check_span(video, start_s, end_s)
         return self._found(video, start_s, end_s) is not None
 
     def at(self, video: str, seconds: Sequence[float] | NDArray[np.floating[Any]]) -> Rows:
-        """Return the (n, D) rows that stand for some seconds of ``video``: of each, the last one at or before it.
+        """Return (n, D) rows of ``video``: for each of n times in seconds, the last row at or before it.
 
-        Raises StoreError as ``window`` does, and where there is none less than a hop before a second.
+        Raises StoreError as ``window`` does, and if a time has no row less than one hop before it.
         """
         blocks, chosen = self._blocks(video), []
         for second in _listed("seconds", seconds):
@@ -208,12 +209,12 @@ class Bank(Mapping[str, Rows]):
     def windows(
         self, videos: Sequence[str], starts_s: Sequence[float], ends_s: Sequence[float], *, length: int
     ) -> tuple[Rows, NDArray[np.bool_]]:
-        """Return the rows of W windows [start_s, end_s), (W, length, D), and which of them there are, (W, length).
+        """Return the rows of W windows [start_s, end_s), (W, length, D), and a mask of the existing rows, (W, length).
 
-        A window's first row is the first of the video's grid of times at or after its start, be it before the video.
-        What lies outside of the video, of its spans or of the window is 0, and is not there.
-        Raises StoreError as ``window`` does, where the lists differ in length, and where a window has more than
-        ``length`` rows.
+        A window's first row is the first point of the video's time grid at or after the window's start, which may be
+        before the start of the video. Rows outside the video, its spans or the window are 0, and False in the mask.
+        Raises StoreError as ``window`` does, if the lists differ in length, and if a window has more than ``length``
+        rows.
         """
         asked = self._asked(videos, starts_s, ends_s, length)
         rows = np.zeros((len(asked), length, self.dimension), self.spec["dtype"])
@@ -233,10 +234,10 @@ class Bank(Mapping[str, Rows]):
         return rows, there
 
     def means(self, videos: Sequence[str], starts_s: Sequence[float], ends_s: Sequence[float]) -> NDArray[np.float64]:
-        """Return the (W, D) means of the rows that ``window`` gives of each of W windows.
+        """Return (W, D): for each of W windows, the mean of the rows that ``window`` returns.
 
-        Where a video's windows have more rows together than the video, they are differences of prefix sums.
-        Raises StoreError as ``window`` does, and where the lists differ in length.
+        If a video's windows have more rows in total than the video, means are computed from prefix sums.
+        Raises StoreError as ``window`` does, and if the lists differ in length.
         """
         windows = self._asked(videos, starts_s, ends_s)
         means = np.empty((len(windows), self.dimension))
@@ -253,9 +254,9 @@ class Bank(Mapping[str, Rows]):
     def torch(
         self, videos: Sequence[str], starts_s: Sequence[float], ends_s: Sequence[float], *, length: int
     ) -> "Windows":
-        """Return a data set for ``torch.utils.data.DataLoader`` of what ``windows`` gives, window by window.
+        """Return a dataset for ``torch.utils.data.DataLoader`` whose items are single windows of ``windows``.
 
-        Raises StoreError as ``windows`` does; of a window with more than ``length`` rows only when it is read.
+        Raises StoreError as ``windows`` does. A window with more than ``length`` rows raises it only when it is read.
         """
         from stepline.features.windows import Windows
 
@@ -264,7 +265,7 @@ class Bank(Mapping[str, Rows]):
     def _asked(
         self, videos: Sequence[str], starts_s: Sequence[float], ends_s: Sequence[float], length: int = 1
     ) -> list[tuple[str, float, float]]:
-        """Return windows (video, start_s, end_s); raise StoreError where one cannot be answered."""
+        """Return windows (video, start_s, end_s); raise StoreError if one of them is invalid."""
         if not isinstance(length, int | np.integer) or length < 1:
             raise StoreError(f"length {length!s:.40} is not allowed: give a whole number of rows above 0")
         lists = [_listed(*each) for each in (("videos", videos), ("starts_s", starts_s), ("ends_s", ends_s))]
@@ -280,11 +281,11 @@ class Bank(Mapping[str, Rows]):
 
     def _blocks(self, video: str) -> list[Block]:
         if self.length(video) and video in self.clips:
-            raise StoreError(f"{video} has features of listed clips, not of times: ask for them by `clip`")
+            raise StoreError(f"{video} has features of listed clips, not of times: use `clip` to read them")
         return self.blocks[video]
 
     def _range(self, video: str, start_s: float, end_s: float) -> tuple[int, int]:
-        """Return the first row of a window and the one after its last; raise AbsentError where it has none."""
+        """Return the first row of a window and the row after its last; raise AbsentError if it has no row."""
         found = self._found(video, start_s, end_s)
         if found is None:
             gaps = described(self.damaged[video].gaps)
@@ -315,7 +316,7 @@ def _absent(video: str) -> AbsentError:
 
 
 class _Rows(dict[str, Rows]):
-    """Rows by video of a bank; a video's are brought, and compared with their sha256, when it is first asked for."""
+    """Rows by video of a bank; a video's rows are downloaded, and checked against their sha256, on first access."""
 
     bank: Bank
 
@@ -326,7 +327,7 @@ class _Rows(dict[str, Rows]):
 
 
 def _grouped(videos: Iterable[str], stores: Mapping[str, Store]) -> Iterator[tuple[Store, list[str]]]:
-    """Yield each store with those of the videos that stand in it."""
+    """Yield each store with those of the videos that it contains."""
     found: dict[Location, list[str]] = {}
     for video in videos:
         found.setdefault(stores[video].location, []).append(video)
@@ -337,11 +338,12 @@ def _grouped(videos: Iterable[str], stores: Mapping[str, Store]) -> Iterator[tup
 def open_bank(name_or_folder: str | Path, dataset: str | None = None, *, root: str | Path = ".") -> Bank:
     """Open the features of a dataset.
 
-    name_or_folder: a folder ``features/<backbone>/<spec>``, or ``<backbone>/<spec>``, or ``<backbone>``, whose spec is
-    then the one that is configured, as the workflow's last plan noted in ``features/<backbone>/current.json``, or the
-    only one; of a folder without ``spec.json`` only the name counts. dataset: may be left out where there is one.
-    root: the work folder, or the ``s3://BUCKET[/PREFIX]`` of its ``features.store``, where nothing is noted. Raises
-    StoreError where there is no such bank, with those that there are, and as ``Bank.open`` does.
+    name_or_folder: a folder ``features/<backbone>/<spec>``, or ``<backbone>/<spec>``, or ``<backbone>``. With
+    ``<backbone>`` alone, it opens the configured spec, which the workflow's last plan wrote to
+    ``features/<backbone>/current.json``, or else the only spec. If a folder has no ``spec.json``, only its name counts.
+    dataset: may be omitted if there is only one. root: the work folder, or the ``s3://BUCKET[/PREFIX]`` of its
+    ``features.store``, which has no ``current.json``. Raises StoreError if there is no such bank, with a list of the
+    existing ones, and as ``Bank.open`` does.
     """
     remote = str(root).startswith("s3://")
     stores = (_remote_stores if remote else _local_stores)(name_or_folder, dataset, root)
@@ -362,7 +364,7 @@ def _local_stores(name_or_folder: str | Path, dataset: str | None, root: str | P
 
 
 def _spec_folder(name_or_folder: str | Path, dataset: str | None, root: str | Path) -> Path:
-    """Return the folder of the spec that is named, of the configured one, or of the only one."""
+    """Return the folder of the named spec, of the configured spec, or of the only spec."""
     places = Path(root, name_or_folder), Path(root, "features", name_or_folder)
     found = spec_folders(name_or_folder, root=root)
     if found and found[0] in places:
@@ -376,7 +378,7 @@ def _spec_folder(name_or_folder: str | Path, dataset: str | None, root: str | Pa
     folder = backbone / configured.pop()
     if folder not in found:
         others = f", or name one of {', '.join(sorted(path.name for path in found))}" if found else ""
-        raise StoreError(f"{folder}, which is configured, holds no features yet: run `snakemake`{others}")
+        raise StoreError(f"{folder}, the configured spec, holds no features yet: run `snakemake`{others}")
     return folder
 
 
@@ -395,14 +397,14 @@ def _remote_stores(name_or_folder: str | Path, dataset: str | None, root: str | 
 
 
 def open_named(footage: "Footage", name: str) -> Bank:
-    """Open the features that a benchmark's data set has by a name; raise StoreError as ``Bank.open`` does."""
+    """Open the named features of a benchmark's dataset; raise StoreError as ``Bank.open`` does."""
     stores = footage.stores(name)
     backbone = footage.is_backbone(name)
     return Bank.open(stores, footage.pipeline.features.spec_of(name) if backbone else read(stores[0]).spec)
 
 
 def spec_folders(name_or_folder: str | Path, *, root: str | Path = ".") -> list[Path]:
-    """Return the folders ``features/<backbone>/<spec>`` that a name or a folder stands for, see ``open_bank``."""
+    """Return the folders ``features/<backbone>/<spec>`` that match a name or a folder, see ``open_bank``."""
     for folder in (Path(root, name_or_folder), Path(root, "features", name_or_folder)):
         found = [folder] if (folder / "spec.json").exists() else [path.parent for path in folder.glob("*/spec.json")]
         if found:
@@ -426,27 +428,27 @@ def _listed(name: str, given: Any) -> list[Any]:
 
 
 def _check_span(video: str, start_s: float, end_s: float) -> None:
-    """Raise StoreError where these are no times; an end may be infinite."""
+    """Raise StoreError if these are not times; the end may be infinite."""
     try:
         times = isfinite(start_s) and not isnan(end_s) and end_s != -inf
     except (TypeError, ValueError, OverflowError):
         times = False
     if not times:
-        raise StoreError(f"{video} cannot be asked for {start_s!s:.40} to {end_s!s:.40}: give numbers of seconds")
+        raise StoreError(f"{video}: {start_s!s:.40} to {end_s!s:.40} is not a time span: give seconds")
 
 
 def _position(block: Block, time_s: float) -> float:
-    """Return where a time lies, in rows of the block. Times within a millionth of a hop are equal."""
+    """Return the position of a time in rows of the block. Times within a millionth of a hop are equal."""
     return (time_s - block.t0_s) / block.hop_s - 1e-6
 
 
 def _before(block: Block, time_s: float) -> int:
-    """Return how many rows stand before a time."""
+    """Return the number of rows before a time."""
     return ceil(min(max(_position(block, time_s), 0), block.length))
 
 
 def _nearest(block: Block, time_s: float) -> tuple[float, int]:
-    """Return the distance of the nearest row in hops, and its number in the store; of two it is the earlier."""
+    """Return the distance of the nearest row in hops, and its index in the store; of two equally near, the earlier."""
     row = min(_before(block, time_s - block.hop_s / 2), block.length - 1)
     return round(abs((time_s - block.t0_s) / block.hop_s - row), 6), block.offset + row
 
@@ -457,7 +459,7 @@ def _sum(rows: Rows) -> NDArray[np.float64]:
 
 
 class _Sums:
-    """Prefix sums of a video's rows, at every 64th of them."""
+    """Prefix sums of a video's rows, at every 64th row."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows

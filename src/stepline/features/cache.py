@@ -1,4 +1,4 @@
-"""What there is of one spec's features of a shard: the store, parts that are staged, and failures of this run."""
+"""The features of a shard for one spec: the store, staged parts, and failures of this run."""
 
 import json
 import os
@@ -29,11 +29,11 @@ from stepline.spec import ClipSpec, FrameSpec, digest
 
 Clips = Sequence[tuple[float, float]]
 CHUNK = 512
-"""About how many rows are staged together: what a kill can lose."""
+"""The approximate number of rows that are staged together, and so the most that a kill can lose."""
 
 
 class Held(NamedTuple):
-    """Rows of a video, and k and span of each, with spans and gaps, as in ``frames.Begun``."""
+    """Rows of a video with their k and span, and the video's spans and gaps, as in ``frames.Begun``."""
 
     rows: NDArray[Any]
     k: NDArray[np.int64]
@@ -46,9 +46,9 @@ class Held(NamedTuple):
 class Coming:
     """Rows of a video that are being computed.
 
-    anew: whether they come for the second time, by another timeline; then what is staged before all are there would not
-    be what a later run goes on with. rows: in the order of ``begun``, so far. ended: whether all its clips have
-    come.
+    anew: whether they are computed for the second time, with another timeline. Then no rows are staged before all are
+    complete, as a later run could not continue from them. rows: the rows so far, in the order of ``begun``. ended:
+    whether all clips of the video have arrived.
     """
 
     record: Record
@@ -60,24 +60,24 @@ class Coming:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows so far."""
         return self.staged + sum(map(len, self.rows))
 
 
 class FeatureCache:
-    """The features of a shard's videos by one spec.
+    """The features of a shard's videos for one spec.
 
-    Rows of a video are staged in ``<store>.parts`` while they come, and put together once all are there. What was
-    staged before a kill is not computed again.
+    Rows of a video are staged in ``<store>.parts`` as they arrive, and joined once all are complete. Rows that were
+    staged before a kill are not computed again.
     """
 
     def __init__(
         self, spec: FrameSpec, location: Location, listed: Mapping[str, Clips], damaged: str = "partial"
     ) -> None:
-        """Look at a store; nobody else may write it.
+        """Open a store; no other process may write it.
 
-        listed: the clips of each video, where the spec's are listed. damaged: where it is ``skip``, a video of which
-        there are rows of a part has failed.
+        listed: the clips of each video, if the spec uses listed clips. damaged: with ``skip``, a video with rows for
+        only a part of its length counts as failed.
         """
         self.spec, self.location, self.listed, self.damaged = spec, location, listed, damaged
         folder = self.folder = location if isinstance(location, Path) else location.folder
@@ -91,11 +91,11 @@ class FeatureCache:
         self._stored = self._read_store()
 
     def clips(self, video: str) -> Clips:
-        """Return the clips of a video, where the spec's are listed."""
+        """Return the clips of a video, if the spec uses listed clips."""
         return self.listed.get(video, ())
 
     def has(self, record: Record) -> bool:
-        """Return whether all rows of a video are there, or have failed in this run."""
+        """Return whether all rows of a video exist, or have failed in this run."""
         key = self._key(record)
         return self._unlisted(record) or key in self._stored or self._whole(key).exists() or key in self.failures
 
@@ -103,23 +103,23 @@ class FeatureCache:
         return bool(self.listed) and not self.clips(record.video)
 
     def done(self, record: Record) -> int:
-        """Return how many rows of a video are staged, in the order in which they come."""
+        """Return the number of staged rows of a video, in the order in which they are computed."""
         return sum(len(_rows(path)) for path in self._chunks(self._key(record)))
 
     def begin(self, record: Record, begun: Begun) -> None:
-        """Expect a video's rows, after those that are staged; where they were expected already, all of them anew."""
+        """Expect a video's rows after the staged ones. If its rows were expected already, discard them and restart."""
         anew = record.video in self._coming
         if anew:
             self._forget(record)
         self._coming[record.video] = Coming(record, begun, anew, staged=self.done(record))
 
     def restart(self, record: Record) -> None:
-        """Expect no row of a video, and forget those that are staged."""
+        """Expect no rows of a video, and delete its staged rows."""
         self._coming.pop(record.video, None)
         self._forget(record)
 
     def add(self, record: Record, rows: NDArray[np.float32]) -> int:
-        """Take the next rows of a video; return how many it will have. Raise StoreError where they cannot be stored."""
+        """Add the next rows of a video; return its total number of rows. Raise StoreError if they cannot be stored."""
         coming = self._coming[record.video]
         coming.rows.append(store.cast(rows, self.spec, record.video, coming.count))
         if coming.count - coming.staged >= CHUNK and not coming.anew:
@@ -129,11 +129,11 @@ class FeatureCache:
         return len(coming.begun.order)
 
     def coming(self, record: Record) -> Coming | None:
-        """Return the rows of a video that are expected, the same object for as long as they are."""
+        """Return the expected rows of a video: the same object until they are finished or restarted."""
         return self._coming.get(record.video)
 
     def finish(self, record: Record) -> None:
-        """Put a video's rows together once all are there: some of its clips may wait for others to be computed with."""
+        """Join a video's rows once all are complete: some of its clips may still wait for a full batch."""
         coming = self.coming(record)
         if coming is None:
             return
@@ -153,7 +153,7 @@ class FeatureCache:
             path.unlink()
 
     def keep(self) -> list[str]:
-        """Stage the rows of unfinished videos that have come so far, and return a line on each video that has some."""
+        """Stage the rows of unfinished videos, and return a line for each video that has staged rows."""
         for coming in self._coming.values():
             if not coming.anew:
                 self._stage(coming.record)
@@ -161,14 +161,14 @@ class FeatureCache:
         return [f"{each.staged} of {len(each.begun.order)} rows of {each.record.video}" for each in some]
 
     def fail(self, record: Record, reason: str) -> None:
-        """Note that a video's rows cannot be made, for the other jobs of this run."""
+        """Record that a video's rows cannot be computed, for the other jobs of this run."""
         self._forget(record)
         self._coming.pop(record.video, None)
         write_json(self._failures, {"run": _run(), "videos": self.failures | {self._key(record): reason}})
 
     @property
     def failures(self) -> dict[str, str]:
-        """The reasons of videos that failed in this run, by what their rows are known by."""
+        """The reasons why videos failed in this run, by the key of their rows."""
         if not self._failures.exists():
             return {}
         found = read_json(self._failures)
@@ -176,7 +176,7 @@ class FeatureCache:
         return failed
 
     def commit(self, records: Sequence[Record]) -> dict[str, dict[str, Any]]:
-        """Make the store that of ``records``, present videos, and return what became of each, for the manifest."""
+        """Write the store with exactly the videos of ``records``, which are present; return the manifest's entries."""
         made: dict[str, dict[str, Any]] = {}
         found: dict[str, Held] = {}
         damaged: dict[str, Damaged] = {}
@@ -215,9 +215,9 @@ class FeatureCache:
         return [self.clips(video)[number] for number in held.k]
 
     def _read_store(self) -> dict[str, Held]:
-        """Return the undamaged rows that the store holds, by what they are known by.
+        """Return the undamaged rows of the store by their key.
 
-        Those of a remote store are brought, and looked at, only where the store is written anew.
+        Rows of a remote store are downloaded and checked only when the store is rewritten.
         """
         self._held = -1
         try:
@@ -246,7 +246,7 @@ class FeatureCache:
         return self._key_of(record.video, source, record.spans, self.clips(record.video))
 
     def _key_of(self, video: str, sha256: str, spans: Spans, clips: Clips) -> str:
-        """Return what a video's rows are known by: its id, and what they are made from."""
+        """Return the cache key of a video's rows: its id and a digest of their inputs."""
         return f"{video}.{digest([sha256, [] if clips else spans, clips, self.spec.record()])}"
 
     def _whole(self, key: str) -> Path:
@@ -270,11 +270,11 @@ class FeatureCache:
 
     def _load(self, key: str, record: Record) -> Held:
         held = read_arrays(self._whole(key))
-        about = json.loads(str(held["about"])) if "about" in held else [record.spans, []]  # once it had none
+        about = json.loads(str(held["about"])) if "about" in held else [record.spans, []]  # older files have none
         return Held(held["rows"], held["k"], held["span"], about[0], read_gaps(about[1]))
 
     def _split(self, held: Held) -> list[Part]:
-        """Return the rows of a video, span after span."""
+        """Return the rows of a video, span by span."""
         if self.listed:
             return [Part(held.rows, 0.0, 0.0, inf)]
         if not held.spans:
@@ -288,7 +288,7 @@ class FeatureCache:
 
 
 def _run() -> str:
-    """Return the run of the workflow; outside of one, each process is a run."""
+    """Return the id of the workflow run; outside a workflow, each process is a run."""
     return os.environ.get("STEPLINE_RUN") or _PROCESS
 
 

@@ -1,4 +1,4 @@
-"""Which frames of a video each row of a network's features is made of."""
+"""The frames of a video that each feature row is computed from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from stepline.media.timeline import Gap, Indices, Timeline
 from stepline.spec import ClipSpec, FrameSpec
 
 OUTSIDE = -1
-"""The index that stands for a picture of zeros."""
+"""The index of a frame of zeros."""
 LOST = -2
-"""The index that stands for a picture behind the end of a truncated video."""
+"""The index of a frame after the end of a truncated video."""
 
 
 class ClipError(MediaError, ValueError):
-    """A listed clip that the video does not have, or a way to choose its frames that there is not."""
+    """A listed clip is not in the video, or the frame rule cannot choose its frames."""
 
 
 @dataclass(frozen=True)
 class Rows:
     """The rows of a video.
 
-    frames: (N, num_frames) indices into the timeline, ``OUTSIDE`` or ``LOST``. k: (N,) the number of each row on the
-    grid, or among the listed. span: (N,) in which of the spans it lies; 0 where the whole video is read.
+    frames: (N, num_frames) indices into the timeline, ``OUTSIDE`` or ``LOST``. k: (N,) the index of each row on the
+    grid, or in the list of clips. span: (N,) the index of the span that contains it; 0 if the whole video is read.
     """
 
     frames: Indices
@@ -37,19 +37,19 @@ class Rows:
 
 
 def rows(spec: FrameSpec, timeline: Timeline, *, spans: Spans = (), listed: Sequence[tuple[float, float]] = ()) -> Rows:
-    """Return the rows that ``spec`` describes of a video; of ``listed`` clips, where its placement is no grid.
+    """Return the rows of a video that ``spec`` describes; of the ``listed`` clips if its placement is not ``grid``.
 
-    grid: row k is there where k x hop / fps lies before the end, as ``Timeline.select`` counts it; with ``tail`` drop
-    where all of its clip does. A frame is repeated as the rule chose it for the grid's first or last time. Where spans
-    are read, a row's whole clip lies in one of them, or runs from it over the video's start or end.
-    middles: row i is clip i, its times in exact arithmetic on the decimals of start_s and end_s; of two frames that are
-    equally near the earlier is nearest. Times from the video's end on, and before 0, are left to ``tail``.
-    ends: with first the last frame with pts <= start_s and last the last one with pts < end_s, the frames
-    linspace(first, last, num_frames), truncated, whatever the frame rule: all are in the video, so there is no tail.
-    seconds: every r-th of the frames from first to last, r being the mean frame rate, rounded; of more than num_frames
-    of them those at linspace, truncated; after fewer, the rest is ``OUTSIDE``.
-    Raises ClipError for a clip that is empty, outside the video, not in one span or, where ``tail`` is drop, not wholly
-    in the video, and where ``middles`` meets a rule that knows no times.
+    grid: row k exists if k x hop / fps is before the end of the video, as in ``Timeline.select``; with ``tail`` drop,
+    if its whole clip is. A repeated frame is the frame that the rule chooses for the grid's first or last time. If
+    spans are read, the whole clip of a row lies in one span, or extends from it beyond the video's start or end.
+    middles: row i is clip i. Its times are computed exactly from the decimals of start_s and end_s; of two equally near
+    frames, the earlier is used. ``tail`` decides the frames for times before 0 and from the video's end on.
+    ends: let first be the last frame with pts <= start_s and last the last frame with pts < end_s. The frames are
+    linspace(first, last, num_frames), truncated, for any frame rule. All are in the video, so ``tail`` has no effect.
+    seconds: every r-th frame from first to last, where r is the rounded mean frame rate. If these are more than
+    num_frames, it uses those at linspace positions, truncated; if fewer, the remaining frames are ``OUTSIDE``.
+    Raises ClipError if a clip is empty, outside the video, not in one span or, with ``tail`` drop, not wholly in the
+    video, and if ``middles`` is combined with a frame rule that does not use times.
     """
     if not isinstance(spec, ClipSpec) or spec.placement == "grid":
         return _grid(spec, timeline, spans)
@@ -62,10 +62,10 @@ def rows(spec: FrameSpec, timeline: Timeline, *, spans: Spans = (), listed: Sequ
 
 @dataclass(frozen=True)
 class Readable:
-    """The rows of a video that can be had.
+    """The rows of a video that can be computed.
 
-    rows: their ``span`` counts in ``spans``, stretches [start_s, end_s) of which all rows are there; [] where that is
-    the whole video. gaps: of the video, where a row is lost to one.
+    rows: their ``span`` is an index into ``spans``. spans: stretches [start_s, end_s) in which all rows exist; [] for
+    the whole video. gaps: the video's gaps, if a row is lost to one.
     """
 
     rows: Rows
@@ -74,7 +74,7 @@ class Readable:
 
 
 def readable(spec: FrameSpec, timeline: Timeline, made: Rows, spans: Spans) -> Readable:
-    """Return those of the ``rows`` of a video whose frames are not lost, and the stretches in which they lie."""
+    """Return the rows of a video without lost frames, and the stretches in which they lie."""
     lost = (timeline.lost[made.frames] & (made.frames >= 0)).any(axis=1)
     listed = isinstance(spec, ClipSpec) and spec.placement != "grid"
     hop = Fraction(spec.hop if isinstance(spec, ClipSpec) else 1) / Fraction(str(spec.fps))
@@ -105,9 +105,9 @@ def readable(spec: FrameSpec, timeline: Timeline, made: Rows, spans: Spans) -> R
 
 
 def order(frames: Indices) -> Indices:
-    """Return the (N,) rows of (N, num_frames) frames as they become complete while frames come in ascending order.
+    """Return the (N,) order in which rows of (N, num_frames) frames become complete as frames arrive in order.
 
-    Those that wait for the same frame keep their order.
+    Rows that wait for the same frame keep their order.
     """
     return np.argsort(frames.max(axis=1, initial=OUTSIDE), kind="stable")
 
@@ -149,7 +149,7 @@ def _clip(spec: ClipSpec, timeline: Timeline, t_s: NDArray[np.float64], clip: tu
     if start_s >= timeline.end_s or end_s <= 0:
         raise ClipError(f"the clip {_named(clip)} lies outside the video, which ends at {timeline.end_s:.3f} s")
     if spec.tail == "drop" and (start_s < 0 or end_s > timeline.end_s):
-        raise ClipError(f"the clip {_named(clip)} runs out of the video, which ends at {timeline.end_s:.3f} s")
+        raise ClipError(f"the clip {_named(clip)} extends beyond the video, which ends at {timeline.end_s:.3f} s")
     if spec.placement == "middles":
         return _middles(spec, timeline, Fraction(str(start_s)), Fraction(str(end_s)))
     if spec.placement == "each_second":
@@ -184,7 +184,7 @@ def _each_second(spec: ClipSpec, start_s: float, end_s: float) -> NDArray[np.flo
 def _middles(spec: ClipSpec, timeline: Timeline, start: Fraction, end: Fraction) -> Indices:
     if spec.frame_rule not in ("at_or_before", "nearest"):
         raise ClipError(
-            f"the frame rule {spec.frame_rule} chooses no frames of listed clips: at_or_before or nearest do"
+            f"the frame rule {spec.frame_rule} cannot choose frames of listed clips: use at_or_before or nearest"
         )
     parts = 2 * spec.num_frames
     first, part = start / timeline.time_base, (end - start) / parts / timeline.time_base

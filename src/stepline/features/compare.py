@@ -1,4 +1,4 @@
-"""Comparison of two banks of the same videos: cosine by time, and by how much one is late."""
+"""Comparison of two banks of the same videos: cosine similarity over time, and the lag between them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from stepline.features.bank import Bank
 from stepline.features.store import Rows
 
 SEARCHED_S = 5.0
-"""How far a lag is looked for, either way."""
+"""The largest lag that is searched, in both directions, in seconds."""
 LEAST_CHANGE = 1e-5
-"""By how much the mean cosine must differ among lags: else nothing moves, and there is none to be found."""
+"""The least difference in mean cosine between lags. With less, the features do not change and no lag can be found."""
 NO_FRACTION = 0.05
-"""Parts of a hop that are taken for none."""
+"""Fractions of a hop below this value count as 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timed:
-    """Rows by video, row k of which stands for k hop_s."""
+    """Rows by video; row k is at the time k hop_s."""
 
     name: str
     rows: Mapping[str, Rows]
@@ -31,11 +31,11 @@ class Timed:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """How like each other two banks' rows of a video are, at the times of the one with the longer hop.
+    """The similarity of two banks' rows of a video, at the times of the bank with the longer hop.
 
-    mean, least, least_s: of their cosines, and the time of the least; NaN where they have no time in common.
-    lag_s: the second shows at t what the first shows at t + lag_s, to a tenth of a hop; NaN where nothing in one
-    changes, or too little is there. mean_at_lag: of the cosines with the lag undone.
+    mean, least, least_s: the mean cosine, the least cosine and its time; NaN if the banks have no time in common.
+    lag_s: the second bank at t matches the first at t + lag_s, to a tenth of a hop; NaN if one of them does not change,
+    or has too few rows. mean_at_lag: the mean cosine after correction of the lag.
     """
 
     video: str
@@ -50,7 +50,7 @@ class Comparison:
 def compare(first: Timed, second: Timed) -> Iterator[Comparison]:
     """Compare two banks, video by video.
 
-    Raises StoreError where they have no video in common, or differ in D.
+    Raises StoreError if they have no video in common, or differ in D.
     """
     common = sorted(video for video in first.rows if video in second.rows)
     if not common:
@@ -61,9 +61,7 @@ def compare(first: Timed, second: Timed) -> Iterator[Comparison]:
     for video in common:
         one, two = (np.asarray(bank.rows[video], np.float64) for bank in (first, second))
         if one.shape[1] != two.shape[1]:
-            raise StoreError(
-                f"{first.name} has {one.shape[1]} dimensions, {second.name} has {two.shape[1]}, in {video}"
-            )
+            raise StoreError(f"{video}: {first.name} has {one.shape[1]} dimensions, {second.name} has {two.shape[1]}")
         if first.hop_s >= second.hop_s:
             yield _compare(video, (one, first.hop_s), (two, second.hop_s), -1)
         else:
@@ -71,7 +69,7 @@ def compare(first: Timed, second: Timed) -> Iterator[Comparison]:
 
 
 def _compare(video: str, coarse: tuple[Rows, float], fine: tuple[Rows, float], sign: int) -> Comparison:
-    """Compare rows with rows of a hop that is not longer. sign: 1 where those are the first bank's, else -1."""
+    """Compare rows with rows of the same or a shorter hop. sign: 1 if the latter are the first bank's, otherwise -1."""
     rows, hop_s = coarse
     times_s = np.arange(len(rows)) * hop_s
     moved, there = _at(times_s, *fine)
@@ -90,10 +88,10 @@ def _compare(video: str, coarse: tuple[Rows, float], fine: tuple[Rows, float], s
 
 
 def _lag(coarse: tuple[Rows, float], fine: tuple[Rows, float]) -> float:
-    """Return at how much later a time ``fine`` shows what ``coarse`` shows, in seconds, to a tenth of its hop.
+    """Return how much later ``fine`` matches ``coarse``, in seconds, to a tenth of the hop of ``fine``.
 
-    Among lags of whole hops that leave half of the rows, that where the mean cosine is highest; of equal ones that
-    nearest to 0. From there, towards its better neighbour, as far as rows between the two are nearer.
+    Among lags of whole hops that keep at least half of the rows, it takes the lag with the highest mean cosine; of
+    equal ones, the lag nearest to 0. Then it refines the lag towards the better neighbour by interpolation.
     """
     (rows, hop_s), (fine_rows, fine_hop_s) = coarse, fine
     rows, fine_rows = _unit(rows), _unit(fine_rows)
@@ -117,10 +115,10 @@ def _lag(coarse: tuple[Rows, float], fine: tuple[Rows, float]) -> float:
 
 
 def _fraction(rows: Rows, near: Rows, following: Rows) -> float:
-    """Return where between ``near`` (0) and ``following`` (1) lie points that are nearest to ``rows``.
+    """Return the position between ``near`` (0) and ``following`` (1) that is nearest to ``rows``.
 
-    Points between two noisy ones have less noise than either, and so are nearer to any. Where the distance of ``rows``
-    from ``near`` could be such noise, and what is left of the step without it ends at ``near``, it is 0.
+    A point between two noisy points has less noise than either, and so is nearer to any point. The result is 0 if the
+    distance of ``rows`` from ``near`` can be explained by such noise.
     """
     off, off_following, step = (
         float(np.square(one - other).sum()) for one, other in ((rows, near), (rows, following), (near, following))
@@ -131,13 +129,13 @@ def _fraction(rows: Rows, near: Rows, following: Rows) -> float:
 
 
 def _unit(rows: Rows) -> Rows:
-    """Return rows of length 1; those of 0 stay."""
+    """Return the rows scaled to length 1; rows of zeros stay."""
     unit: Rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     return unit
 
 
 def _at(times_s: NDArray[Any], rows: Rows, hop_s: float) -> tuple[Rows, NDArray[np.bool_]]:
-    """Return rows at the times that lie between the first and the last, linearly interpolated, and which these are."""
+    """Return linearly interpolated rows at the times between the first and last row, and a mask of these times."""
     place = np.round(times_s / hop_s, 6)
     there = (place >= 0) & (place <= len(rows) - 1)
     low = np.floor(place[there]).astype(np.int64)
@@ -146,7 +144,7 @@ def _at(times_s: NDArray[Any], rows: Rows, hop_s: float) -> tuple[Rows, NDArray[
 
 
 def _cosines(rows: Rows, others: Rows) -> NDArray[np.float64]:
-    """Return the cosine of each pair of rows: 1 of two that are 0, and 0 where one is."""
+    """Return the cosine of each pair of rows: 1 if both are zeros, and 0 if one is."""
     norms, other_norms = (np.linalg.norm(each, axis=1) for each in (rows, others))
     size = norms * other_norms
     products = (rows * others).sum(axis=1) / np.where(size > 0, size, 1)

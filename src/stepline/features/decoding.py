@@ -1,4 +1,4 @@
-"""Several videos decoded at once, each by one of some processes, with a bounded number of batches under way."""
+"""Parallel decoding of several videos in several processes, with a bounded number of batches in memory."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -22,7 +22,7 @@ from stepline.stopping import kill_children
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked of a video. media: its media, where they come from the same pass."""
+    """The requests for a video. media: its media, if the same pass produces them."""
 
     record: Record
     requests: Sequence[Request]
@@ -38,7 +38,7 @@ class OfMedia:
 
 @dataclass(frozen=True)
 class Left:
-    """The video is damaged: no media come from this pass, and another one follows, in which all rows come anew."""
+    """The video is damaged: this pass produces no media, and another pass computes all rows again."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ Outcome = Message | OfMedia | Left | MediaError | Ended
 
 @contextmanager
 def decoders(limits: Limits, n: int) -> Iterator[list[Decoder]]:
-    """Start n processes, which end with the block. Before a network is loaded this costs least: ``Decoder.start``."""
+    """Start n processes, which end with the block. It is cheapest before a network is loaded: see ``Decoder.start``."""
     with ExitStack() as stack:
         made = [stack.enter_context(Decoder(limits)) for _ in range(n)]
         for each in made:
@@ -62,10 +62,11 @@ def decoders(limits: Limits, n: int) -> Iterator[list[Decoder]]:
 def decoded(
     jobs: Sequence[Job], processes: Sequence[Decoder], damaged: str = "partial"
 ) -> Generator[tuple[int, Outcome]]:
-    """Yield what comes of each job, with its place in ``jobs``: its messages in order, then its end or the MediaError.
+    """Yield the outcomes of each job, with its index in ``jobs``: its messages in order, then its end or a MediaError.
 
-    damaged: ``partial`` or ``skip``, as in ``frames.batches``. Messages of as many jobs are mixed as there are
-    processes. One waits, besides those that the processes hold. Raises whatever else the decoding raises.
+    damaged: ``partial`` or ``skip``, as in ``frames.batches``. Messages of up to ``len(processes)`` jobs are
+    interleaved. One message waits here, in addition to those that the processes hold. Raises any other error of the
+    decoding.
     """
     waiting: Queue[tuple[int, Outcome]] = Queue(maxsize=1)
     stopped = Event()
@@ -133,22 +134,22 @@ class Taps:
     taps: Sequence[Tap]
 
     def begin(self, path: Path) -> Iterator[Any]:
-        """Begin with all."""
+        """Begin all taps."""
         return chain.from_iterable(tap.begin(path) for tap in self.taps)
 
     def take(self, frame: DecodedFrame) -> Iterator[Any]:
-        """Have all take the frame."""
+        """Give the frame to all taps."""
         return chain.from_iterable(tap.take(frame) for tap in self.taps)
 
     def end(self) -> Iterator[Any]:
-        """End with all."""
+        """End all taps."""
         return chain.from_iterable(tap.end() for tap in self.taps)
 
 
 def _until_done(
     waiting: "Queue[tuple[int, Outcome]]", jobs: int, check: Callable[[], object]
 ) -> Iterator[tuple[int, Outcome]]:
-    """Yield what waits until all jobs have come to an end; ``check`` raises what a decoder raised."""
+    """Yield the outcomes until all jobs have ended; ``check`` raises the error of a decoder."""
     while jobs:
         check()
         try:

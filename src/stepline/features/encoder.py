@@ -1,4 +1,4 @@
-"""From clips to stored vectors: by a network of torch on a device, or by a function of arrays, which needs no torch."""
+"""From clips to vectors: by a torch network on a device, or by a NumPy function, which needs no torch."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     import torch
 
 FRAMES = {"cpu": 16, "cuda": 256}
-"""Frames that are seen at once where nobody says how many clips; more are no faster on a CPU, and take memory."""
+"""Frames per batch if no batch size is configured. More are not faster on a CPU and use more memory."""
 MOST = {"cpu": 8, "cuda": 64}
-"""Most clips at once, then: more are no faster."""
+"""The largest batch in clips, if no batch size is configured. More are not faster."""
 
 
 class Encoder(ABC):
-    """What makes vectors of clips. batch_size: most clips at once. runs_on: ``cpu`` or ``cuda``."""
+    """Computes vectors of clips. batch_size: the maximum number of clips per call. runs_on: ``cpu`` or ``cuda``."""
 
     def __init__(self, spec: ClipSpec, device: str, batch_size: int | None) -> None:
-        """device: ``cpu`` or ``cuda``. batch_size: None is what suits the spec and the device."""
+        """device: ``cpu`` or ``cuda``. batch_size: None chooses one for the spec and the device."""
         self.spec, self.runs_on = spec, device
         self.batch_size = batch_size or max(1, min(FRAMES[device] // spec.num_frames, MOST[device]))
 
     def __call__(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Return the (n, D) vectors of n <= batch_size clips.
 
-        clips: (n, T, H, W, 3) RGB in [0, 255]. shown: (n, T), False where a frame is none and the input 0. Raises
-        StoreError where a value is not finite, with the name of a network's layer, or larger than what is stored can
-        hold, and where the vectors are not the spec's or the GPU's memory is full.
+        clips: (n, T, H, W, 3) RGB in [0, 255]. shown: (n, T), False where there is no frame and the input is 0. Raises
+        StoreError if a value is not finite, with the name of the network's layer, or too large for the stored dtype,
+        if the vectors do not have the spec's shape, and if the GPU's memory is full.
         """
         try:
             rows = self._rows(clips, shown)
@@ -51,10 +51,10 @@ class Encoder(ABC):
 
     @abstractmethod
     def _rows(self, clips: NDArray[Any], shown: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Return the vectors, not checked, in memory of their own."""
+        """Return the vectors, not checked, in newly allocated memory."""
 
     def _not_finite(self) -> str:
-        """Return what gave values that are not finite in the last call."""
+        """Return the part of the network that produced values that are not finite in the last call."""
         return f"its output {self.spec.output}"
 
     def _check(self, rows: NDArray[np.float32], n: int) -> None:
@@ -62,7 +62,7 @@ class Encoder(ABC):
         if rows.shape != wanted:
             raise StoreError(f"{name}: its output {output} has the shape {rows.shape}, not {wanted}")
         if not np.isfinite(rows).all():
-            raise StoreError(f"{name}: {self._not_finite()} gives values that are not finite")
+            raise StoreError(f"{name}: {self._not_finite()} has values that are not finite")
         largest, most = float(np.abs(rows).max()), float(np.finfo(self.spec.dtype).max)
         if largest > most:
             raise StoreError(
@@ -98,9 +98,9 @@ class Encoders:
     def load(self, spec: ClipSpec, files: Mapping[str, Path]) -> Encoder:
         """Return the encoder of ``spec``, with the weights in ``files``.
 
-        Torch is imported for networks alone. A GPU is taken before a network is loaded, as that may look at GPUs; what
-        a user's own file gives is known only then, so where there are GPUs, one is taken for a function too. Raises
-        what the architecture's ``load`` raises, and StoreError where there is no such device.
+        Torch is imported only for networks. A GPU is reserved before a network is loaded, because loading may query the
+        GPUs. Only loading a custom file shows whether it is a function, so a GPU, if wanted, is reserved for it too.
+        Raises the errors of the architecture's ``load``, and StoreError if there is no such device.
         """
         if spec.architecture != "file" or devices.wanted(self._options["device"]):
             _ = self._device

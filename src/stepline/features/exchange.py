@@ -1,4 +1,4 @@
-"""Features in the forms that other code writes and reads: import into a bank, export from it."""
+"""Import of features from other code's file formats into a bank, and export from a bank to them."""
 
 import hashlib
 import pickle
@@ -26,18 +26,18 @@ from stepline.io import atomic_path, sha256_file, write_json
 from stepline.spec import Spec
 
 Form = Literal["npy", "dict", "hdf5", "pt"]
-"""A file per video with its (T, D) array; a dictionary in such a file; one HDF5 file, a dataset per video; a file per
-video with its tensor."""
+"""npy: a file per video with its (T, D) array. dict: a dictionary in such a file. hdf5: one file with a dataset per
+video. pt: a file per video with its tensor."""
 FORMS = get_args(Form)
 SHARD = "000"
-"""The only one of an imported bank."""
+"""The only shard of an imported bank."""
 KEY = "frames_features"
-"""Where in a dictionary the rows are, as in the files of P3IV (Zhao et al., 2022)."""
+"""The key of the rows in a dictionary, as in the files of P3IV (Zhao et al., 2022)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedSpec(Spec):
-    """What decides an imported bank. files_sha256: of the lines ``<video> <sha256 of its file>``, in order of ids."""
+    """The identity of an imported bank. files_sha256: of the lines ``<video> <sha256 of its file>``, sorted by id."""
 
     label: str = "imported"
     revision: int = 1
@@ -48,7 +48,7 @@ class ImportedSpec(Spec):
 
 
 class Folder(Mapping[str, Rows]):
-    """Users' features by video: (T, D) float16 or float32, read when they are asked for. files: what each is in."""
+    """Users' features by video: (T, D) float16 or float32, read on access. files: the file of each video."""
 
     def __init__(
         self,
@@ -59,12 +59,12 @@ class Folder(Mapping[str, Rows]):
         key: str = KEY,
         ids: Mapping[str, str] | None = None,
     ) -> None:
-        """Look at the ``.npy``, ``.pt`` and HDF5 files in the folder ``path``, or at that one file.
+        """Find the ``.npy``, ``.pt`` and HDF5 files in the folder ``path``, or use the one file ``path``.
 
-        A video's id is the file's name without its form's ending, or the dataset's, without what the regular
-        expressions ``prefix`` and ``suffix`` match at its ends; what does not match them is left out. With ``ids`` it
-        is what these say of that name, and other names are left out. key: of the rows in dictionaries. Raises
-        StoreError where nothing is found, where an id is not allowed, or found twice.
+        A video's id is the name of its file without the extension, or of its HDF5 dataset, without the parts at its
+        ends that the regular expressions ``prefix`` and ``suffix`` match; names that do not match are left out. With
+        ``ids``, a mapping from names to ids, names that are not in it are left out. key: of the rows in dictionaries.
+        Raises StoreError if nothing is found, or if an id is not allowed or found twice.
         """
         self.files: dict[str, Path] = {}
         self.skipped = 0
@@ -72,7 +72,7 @@ class Folder(Mapping[str, Rows]):
         try:
             name = re.compile(f"(?:{prefix})(?P<stepline_id>.+?)(?:{suffix})")
         except re.error as error:
-            raise ConfigError(f"prefix {prefix!r} or suffix {suffix!r} is no regular expression: {error}") from None
+            raise ConfigError(f"prefix {prefix!r} or suffix {suffix!r} is not a regular expression: {error}") from None
         for file, stem, read in _found(path, key):
             match = name.fullmatch(stem)
             named = (match["stepline_id"] if match else None) if ids is None else ids.get(stem)
@@ -82,18 +82,18 @@ class Folder(Mapping[str, Rows]):
             try:
                 video = check_video_id(named)
             except ReleaseError as error:
-                raise StoreError(f"{file}: {error}; or name what is no part of it by --prefix, --suffix") from None
+                raise StoreError(f"{file}: {error}; or remove parts of the name with --prefix, --suffix") from None
             if video in self.files:
                 raise StoreError(f"{video} is in {self.files[video]} and in {file}: remove one of them")
             self.files[video], self._read[video] = file, read
         if not self.files:
-            named = "by --prefix, --suffix" if ids is None else f"such as {next(iter(ids), '')}.npy"
+            named = "as --prefix, --suffix say" if ids is None else f"such as {next(iter(ids), '')}.npy"
             raise StoreError(f"{path} holds no features: give .npy, .pt, .h5 or .hdf5 files, named {named}")
 
     def __getitem__(self, video: str) -> Rows:
-        """Return the rows; raise StoreError, naming the file, where they are no finite (T, D) floats.
+        """Return the rows; raise StoreError, naming the file, if they are not finite (T, D) floats.
 
-        Raises AbsentError where there is no such video.
+        Raises AbsentError if there is no such video.
         """
         if video not in self.files:
             raise AbsentError(f"{video} has no features among the files given")
@@ -122,18 +122,18 @@ class Folder(Mapping[str, Rows]):
 
 
 def import_folder(folder: Folder, name: str, dataset: str, hop_s: float, *, store_at: str | None = None) -> Path:
-    """Write users' features as the bank ``features/<name>/imported-<hash>``, one row each ``hop_s``, and return that.
+    """Write users' features as the bank ``features/<name>/imported-<hash>``, and return this folder.
 
-    store_at: ``features.store`` of the configuration; records stand in the work folder all the same.
-    Rows stay as they are: float16 where all files are, else float32; float64 is rounded to float32.
-    Raises ConfigError where a name is not allowed, or is that of a backbone or text encoder of Stepline, StoreError
-    where files are wrong or differ in D.
+    hop_s: seconds from row to row. store_at: ``features.store`` of the configuration; records are always written to the
+    work folder. Rows are stored as float16 if all files are float16, otherwise as float32; float64 is rounded to
+    float32. Raises ConfigError if a name is not allowed, or is already used by a backbone or text encoder of Stepline,
+    and StoreError if files are invalid or differ in D.
     """
     for what, given in (("name", name), ("dataset", dataset)):
         if not re.fullmatch("[a-z0-9][a-z0-9_.-]*", given):
-            raise ConfigError(f"{what} {given!r} is not allowed: use small letters, digits, '_', '-' and '.'")
+            raise ConfigError(f"{what} {given!r} is not allowed: use lower-case letters, digits, '_', '-' and '.'")
     if name in {*FRAME_BACKBONES, *presets(), *towers(), *MODELS}:
-        raise ConfigError(f"name {name!r} is taken by a backbone or text encoder of Stepline: choose another")
+        raise ConfigError(f"name {name!r} is already used by a backbone or text encoder of Stepline: choose another")
     check_hop(hop_s)
     digests = {file: sha256_file(file) for file in set(folder.files.values())}
     sources = {video: digests[folder.files[video]] for video in folder}
@@ -143,8 +143,8 @@ def import_folder(folder: Folder, name: str, dataset: str, hop_s: float, *, stor
         dtypes.add(rows.dtype)
         if rows.shape[1] != dimension:
             raise StoreError(
-                f"{folder.files[video]}: the features of {video} have {rows.shape[1]} dimensions, those of {first} "
-                f"in {folder.files[first]} {dimension}"
+                f"{folder.files[video]}: the features of {video} have {rows.shape[1]} dimensions, but the features of "
+                f"{first} in {folder.files[first]} have {dimension}"
             )
     lines = "".join(f"{video} {sha256}\n" for video, sha256 in sources.items())
     spec = ImportedSpec(
@@ -166,7 +166,7 @@ def import_folder(folder: Folder, name: str, dataset: str, hop_s: float, *, stor
 
 
 def check_hop(hop_s: float) -> None:
-    """Raise ConfigError where these can be no seconds from row to row."""
+    """Raise ConfigError if ``hop_s`` is not a finite number of seconds above 0."""
     if not 0 < hop_s < inf:
         raise ConfigError(f"{hop_s:g} s from row to row is not allowed: give a finite number above 0")
 
@@ -174,15 +174,15 @@ def check_hop(hop_s: float) -> None:
 def export(bank: Bank, out: Path, form: Form, *, prefix: str = "", suffix: str = "") -> None:
     """Write each video's rows to the folder ``out``, as ``<prefix><video><suffix>``; HDF5 to ``features.h5`` in it.
 
-    Raises, before anything is written, StoreError where a video's rows are not one each hop from 0 s on, ConfigError
-    where such a name is not that of one file.
+    Before anything is written, raises StoreError if a video does not have one row per hop from 0 s on, and ConfigError
+    if such a name is not a plain file name.
     """
     bank.check_whole()
     bank.fetch()
     names = {video: f"{prefix}{video}{suffix}" for video in bank}
     for name in names.values():
         if re.search(r"^\.\.|[/\\\x00-\x1f]", name):
-            raise ConfigError(f"{name!r} is not the name of one file: give another --prefix or --suffix")
+            raise ConfigError(f"{name!r} is not a plain file name: give another --prefix or --suffix")
     if form == "hdf5":
         import h5py
 
@@ -203,7 +203,7 @@ def export(bank: Bank, out: Path, form: Form, *, prefix: str = "", suffix: str =
 
 
 def _found(path: Path, key: str) -> Iterator[tuple[Path, str, Callable[[], Any]]]:
-    """Yield each file, the name of a video's features in it, and what reads them."""
+    """Yield each file, the name of a video's features in it, and a function that reads them."""
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         if file.suffix == ".npy":
             yield file, file.stem, partial(_npy, file, key)
@@ -241,7 +241,7 @@ _DAMAGE = (
     ValueError,
     pickle.UnpicklingError,
 )
-"""What the reading of a damaged or hostile file raises."""
+"""Errors that reading a damaged or hostile file can raise."""
 
 
 def _npy(file: Path, key: str) -> Any:
@@ -253,7 +253,7 @@ def _npy(file: Path, key: str) -> Any:
         content = _Unpickler(opened).load()[()]
     if not isinstance(content, dict) or key not in content:
         keys = ", ".join(map(str, content)) if isinstance(content, dict) else type(content).__name__
-        raise StoreError(f"{file} has no {key!r}: name by --key which of these its features are: {keys}")
+        raise StoreError(f"{file} has no {key!r}: name the key of its features with --key, one of: {keys}")
     return content[key]
 
 
@@ -274,13 +274,13 @@ def _dataset(file: Path, opened: Any, name: str) -> Any:
         if not isinstance(opened[name], h5py.Group):
             return opened[name][()]
     raise StoreError(
-        f"{file}: {name} is a group: put a dataset per video at the top of the file, or leave it out by "
+        f"{file}: {name} is a group: put a dataset per video at the top of the file, or exclude it with "
         "--prefix, --suffix"
     )
 
 
 def _latin1(text: str, encoding: str) -> bytes:
-    """Return bytes as old pickles write them."""
+    """Decode bytes in the way that old pickles encode them."""
     if encoding != "latin1":
         raise pickle.UnpicklingError(f"bytes as {encoding}")
     return text.encode("latin1")
@@ -298,13 +298,13 @@ _ALLOWED = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads arrays, numbers, texts and plain containers; whatever else a file names is an error and is not run."""
+    """Reads arrays, numbers, strings and plain containers. Any other name in a file is an error and is not executed."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what may be called."""
+        """Return an allowed class or function; raise UnpicklingError for any other."""
         module = module.replace("numpy.core.", "numpy._core.").replace("__builtin__", "builtins")
         if (module, name) == ("_codecs", "encode"):
             return _latin1
         if f"{module}.{name}" not in _ALLOWED:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which is not run")
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which is not executed")
         return super().find_class(module, name)

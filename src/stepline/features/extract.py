@@ -1,4 +1,4 @@
-"""The features stage: from a shard's videos to stores, with one decode for all specs."""
+"""The features stage: from a shard's videos to stores, decoding each video once for all specs."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """One spec's features of a shard. store: where they go. files: of the weights, by name. listed: clips by video."""
+    """The features of a shard for one spec. store: their location. files: weights by name. listed: clips by video."""
 
     spec: FrameSpec
     store: Location
@@ -47,16 +47,16 @@ def extract(
     options: Config,
     media: Media | None = None,
 ) -> None:
-    """Make the store of the first of ``works`` for a shard's present videos; ``manifest`` says what became of each.
+    """Write the store of the first of ``works`` for a shard's present videos, and the status of each to ``manifest``.
 
-    The first is the job's own; missing rows of the others, of the same shard, are computed in the same pass and staged,
-    so that their jobs find them done. ``lock`` keeps a shard's jobs apart (see ``turns``): a GPU is taken by the one
-    that has it, once it is clear that a network runs. A video that cannot be read, within the limits, is ``failed``
-    with its reason. A damaged one has the rows that can be had, and its ``gaps``; where ``damaged`` is ``skip``, it is
-    ``failed``. Rows that a store holds already are kept where file, spans and clips are the same; those that were
-    staged before a kill are used. options: the configuration's ``features``. Raises the error of the first work's
-    network; another's is logged, and raised by its own job. Raises Stopped where the process is asked to end, with what
-    came so far staged.
+    The first work is the job's own. Missing rows of the other works, of the same shard, are computed in the same pass
+    and staged, so that their jobs find them complete. ``lock`` serialises the jobs of a shard (see ``turns``). The job
+    that holds it reserves a GPU, if a network must run. A video that cannot be read within the limits is ``failed``
+    with a reason. A damaged video has its readable rows and its ``gaps``; if ``damaged`` is ``skip``, it is ``failed``.
+    Existing rows of a store are kept if file, spans and clips are the same, and rows that were staged before a kill are
+    used. options: the configuration's ``features``. Raises the error of the first work's network; errors of other
+    networks are logged, and raised by their own jobs. Raises Stopped, after staging the rows so far, if the process is
+    asked to end.
     """
     records = read_availability(availability)
     present = [record for record in records.values() if record.status == "present"]
@@ -73,7 +73,7 @@ def extract(
 
 
 class _Filling:
-    """The computation of rows that are missing in caches. errors: of the works that cannot be done, by their number."""
+    """The computation of rows that are missing in caches. errors: the errors of failed works, by their index."""
 
     def __init__(self, works: Sequence[Work], options: Config, damaged: str, media: Media | None) -> None:
         self.works, self.options, self.damaged, self.media = works, options, damaged, media

@@ -1,4 +1,4 @@
-"""A row each hop of a damaged video: the nearest one where there is none."""
+"""One row per hop of a damaged video: missing rows are replaced by the nearest one."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,10 +11,10 @@ from stepline.media.spans import Spans
 
 
 def filled(blocks: Sequence[Block], rows: Rows, spans: Spans) -> tuple[list[Block], Rows]:
-    """Return a block and the rows of each of the ``spans`` that were asked for, none standing for the whole video.
+    """Return a block for each of the requested ``spans``, and their rows; no spans mean the whole video.
 
-    blocks, rows: what there is of the video. The rows of a span reach from its start to the last one that there is; of
-    two equally near ones the earlier stands for one that there is not.
+    blocks, rows: the existing blocks and rows of the video. The rows of a span extend from its start to its last
+    existing row. A missing row is replaced by the nearest existing one; of two equally near, by the earlier.
     """
     made: list[Block] = []
     parts: list[Rows] = []

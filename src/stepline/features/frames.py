@@ -1,4 +1,4 @@
-"""One decode of a video for all that is computed from its frames. It runs in a process that can be killed."""
+"""Decoding a video once for all features of its frames. It runs in a process that can be killed."""
 
 import time
 from collections import deque
@@ -26,19 +26,19 @@ from stepline.spec import ClipSpec, FrameSpec
 
 READERS: dict[str, Reader] = {"pyav": pyav, "decord": decord}
 DESCRIBED = 256
-"""Frames of a backbone without a network that are handed on together."""
+"""Frames per batch of a backbone without a network."""
 HELD = 400 << 20
-"""Bytes of pictures that wait in memory for their rows; what is beyond them waits on disk."""
+"""Bytes of pictures that are kept in memory until their rows are complete; the rest is kept on disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked of a video's frames for one spec.
+    """The request for a video's clips for one spec.
 
-    batch_size: most clips that are handed on together, see ``split``. done: rows, in the order in which they become
-    complete, that are there already. listed: [start_s, end_s) of the clips, where the spec's are listed. scratch: where
-    pictures wait for which there is no place in memory: long clips that overlap need gigabytes; None is the system's
-    folder for that.
+    batch_size: the maximum number of clips in a batch, see ``split``. done: the number of existing rows, in the order
+    in which rows become complete. listed: [start_s, end_s) of the clips, if the spec uses listed clips. scratch: the
+    folder for pictures that do not fit into memory, as long overlapping clips need gigabytes; None is the system's
+    temporary folder.
     """
 
     spec: FrameSpec
@@ -50,10 +50,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Begun:
-    """Rows will come, from the first that is not done. A second one says that all rows of the video come anew.
+    """Batches follow, from the first row that is not done. A second ``Begun`` means that all rows are sent again.
 
-    of: the request's number. order: (N,) the row that comes as the i-th. k, span: as in ``clips.Rows``. spans, gaps:
-    as in ``clips.Readable``.
+    of: the index of the request. order: (N,) the row that is sent as the i-th. k, span: as in ``clips.Rows``. spans,
+    gaps: as in ``clips.Readable``.
     """
 
     of: int
@@ -66,10 +66,10 @@ class Begun:
 
 @dataclass(frozen=True)
 class Batch:
-    """Clips of some rows, in their order.
+    """Clips of some rows, in the order of ``Begun``.
 
     clips: (n, T, H, W, 3) RGB in [0, 255], or, without a network, the rows themselves, (n, D). shown: (n, T), False
-    where a frame is none. decode_s, picture_s: seconds that decoding and preparing took since the batch before.
+    where there is no frame. decode_s, picture_s: seconds of decoding and of preparing pictures since the last batch.
     """
 
     of: int
@@ -81,7 +81,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Refused:
-    """No row can be made for a request."""
+    """No row can be computed for a request."""
 
     of: int
     reason: str
@@ -93,9 +93,9 @@ Message = Begun | Batch | Refused
 def batches(video: Path, requests: Sequence[Request], spans: Spans, damaged: str = "partial") -> Iterator[Message]:
     """Yield the clips of all requests, decoding the video once.
 
-    The timeline is that of the packets; where a frame is not as they announce, that of a salvaged file, and all rows
-    come anew. damaged: ``partial``, or ``skip`` to refuse a video with gaps. Raises MediaError where the video cannot
-    be read.
+    The timeline comes from the packets. If the frames do not match the packets, it comes from the salvaged file, and
+    all rows are sent again. damaged: ``partial``, or ``skip`` to refuse a video with gaps. Raises MediaError if the
+    video cannot be read.
     """
     try:
         timeline = scan(video)
@@ -111,9 +111,9 @@ def batches(video: Path, requests: Sequence[Request], spans: Spans, damaged: str
 
 
 def split(rows: int, most: int) -> list[int]:
-    """Return the sizes of the batches that a video's rows are handed on in: powers of two up to ``most``, falling.
+    """Return the sizes of the batches of a video's rows: descending powers of two up to ``most``.
 
-    They follow from how many rows are left, so those that go on after some of the batches get the same ones.
+    They depend only on the number of remaining rows, so a run that continues after some batches gets the same sizes.
     """
     sizes, size = [], 1 << most.bit_length() - 1
     while rows:
@@ -130,14 +130,14 @@ def _salvaged(video: Path, damaged: str) -> Timeline:
 
 
 class FrameTap:
-    """A tap of the media's pass: yields what ``batches`` yields of an undamaged video that is read whole."""
+    """A tap of the media pass. It yields the same as ``batches`` for an undamaged video that is read whole."""
 
     def __init__(self, requests: Sequence[Request]) -> None:
-        """Look at no file yet."""
+        """Keep the requests; no file is read yet."""
         self._requests = requests
 
     def begin(self, path: Path) -> Iterator[Message]:
-        """Say which rows will come; raise DamagedError where the packets do not say when frames are shown."""
+        """Yield a Begun or Refused per request; raise DamagedError if the packets have no presentation times."""
         timeline = scan(path)
         self._pass = _Pass(path, self._requests, (), timeline)
         yield from self._pass.begin()
@@ -145,17 +145,17 @@ class FrameTap:
         self._coming = deque(zip(wanted.tolist(), timeline.pts[wanted].tolist(), strict=True))
 
     def take(self, frame: DecodedFrame) -> Iterator[Message]:
-        """Yield what is complete with the frame; raise DamagedError where one before it did not come."""
+        """Yield the batches that the frame completes; raise DamagedError if a frame before it is missing."""
         if self._coming and frame.pts >= self._coming[0][1]:
             index, pts = self._coming.popleft()
             if frame.pts > pts:
-                raise DamagedError(f"the frame before {frame.t_s:.3f} s does not come out")
+                raise DamagedError(f"the frame before {frame.t_s:.3f} s is missing in the decoder's output")
             yield from self._pass.take(index, frame)
 
     def end(self) -> Iterator[Message]:
-        """Raise DamagedError where a frame did not come."""
+        """Raise DamagedError if a frame is missing."""
         if self._coming:
-            raise DamagedError(f"{len(self._coming)} frames do not come out of the decoder")
+            raise DamagedError(f"{len(self._coming)} frames are missing in the decoder's output")
         yield from ()
 
 
@@ -168,7 +168,7 @@ class _Pass:
         self.decode_s = self.picture_s = 0.0
 
     def messages(self) -> Iterator[Message]:
-        """Yield what ``batches`` yields, on this timeline."""
+        """Yield the messages of ``batches`` for this timeline."""
         yield from self.begin()
         wanted, spec = self.wanted, self.requests[0].spec
         if not len(wanted):
@@ -178,7 +178,7 @@ class _Pass:
             yield from self.take(index, frame)
 
     def begin(self) -> Iterator[Message]:
-        """Say which rows will come; from then on ``wanted`` are the frames, ascending, that they need."""
+        """Yield a Begun or Refused per request; then set ``wanted`` to the ascending indices of the needed frames."""
         for of, request in enumerate(self.requests):
             try:
                 made = rows(request.spec, self.timeline, spans=self.spans, listed=request.listed)
@@ -189,7 +189,7 @@ class _Pass:
                 if not len(made.frames):
                     raise ValueError(described(self.timeline.gaps))
                 if (made.frames == OUTSIDE).all():
-                    raise ValueError("all frames of its clips lie outside of it")
+                    raise ValueError("all frames of its clips are outside the video")
             except ValueError as error:
                 yield Refused(of, str(error))
                 continue
@@ -202,7 +202,7 @@ class _Pass:
         self._start = time.perf_counter()
 
     def take(self, index: int, frame: Frame) -> Iterator[Message]:
-        """Yield what is complete with a frame that is wanted."""
+        """Yield the batches that a wanted frame completes."""
         self._spent("decode_s")
         pictures = Pictures(frame)
         for of, assembler in list(self.assemblers.items()):
@@ -231,7 +231,7 @@ class _Pass:
 
 
 class _ClipAssembler:
-    """The pictures of one request that rows still need, and the rows that are complete."""
+    """The pictures that rows of one request still need, and the complete rows."""
 
     def __init__(self, request: Request, frames: NDArray[np.int64], held: int) -> None:
         self.request, self.frames = request, frames
@@ -248,7 +248,7 @@ class _ClipAssembler:
         return index in self._uses
 
     def take(self, index: int, frame: Frame, pictures: Pictures) -> None:
-        """Prepare a frame for the rows that need it; raise ValueError where it cannot be."""
+        """Prepare a frame for the rows that need it; raise ValueError if this fails."""
         spec = self.request.spec
         if isinstance(spec, ClipSpec):
             self._like = pictures.after(spec.steps)
@@ -257,7 +257,7 @@ class _ClipAssembler:
         self._held.put(index, self._like)
 
     def complete(self, index: int) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
-        """Yield the batches that are complete once the frame ``index`` is there."""
+        """Yield the batches that are complete once the frame ``index`` is available."""
         while self._row < len(self.frames) and self._last[self._row] <= index:
             self._ready.append(self._clip(self.frames[self._row]))
             self._row += 1
@@ -280,7 +280,7 @@ class _ClipAssembler:
 
 
 class _Held:
-    """Arrays of one form by number: up to ``most`` bytes in memory, the rest in a file without a name in ``folder``."""
+    """Arrays of one shape and dtype by index: ``most`` bytes in memory, the rest in an unnamed file in ``folder``."""
 
     def __init__(self, most: int, folder: Path | None) -> None:
         self._most, self._folder = most, folder
@@ -303,7 +303,7 @@ class _Held:
         self._file.write(array.tobytes())
 
     def copy(self, number: int, into: NDArray[Any]) -> None:
-        """Copy an array into another of its form."""
+        """Copy an array into another of the same shape and dtype."""
         if number in self._arrays:
             into[...] = self._arrays[number]
             return

@@ -1,4 +1,4 @@
-"""How far an extraction is: videos, hours, how many times real time, the time left, and what it spends its time on."""
+"""The progress of an extraction: videos, hours, speed relative to real time, time left, and time per stage."""
 
 import logging
 import time
@@ -14,10 +14,10 @@ log = logging.getLogger(__name__)
 
 
 class Meter:
-    """The progress in seconds of video; one line in the log at the end."""
+    """The progress in seconds of video, with one line in the log at the end."""
 
     def __init__(self, durations_s: Sequence[float], *, reading: str = "decode") -> None:
-        """Start counting. durations_s: of the videos to come. reading: under which name its rate is kept."""
+        """Start counting. durations_s: of the videos that follow. reading: the name of the recorded decoding rate."""
         self._videos, self._ended, self._seconds_s = len(durations_s), 0, 0.0
         self._spent_s: dict[str, float] = dict.fromkeys(("decode", "pictures", "model", "write"), 0.0)
         self._networks: dict[str, tuple[float, float]] = {}
@@ -40,7 +40,7 @@ class Meter:
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
-        """Count the time of the block as spent on ``what``."""
+        """Add the time of the block to the stage ``what``."""
         start = time.perf_counter()
         yield
         self._spent_s[what] += time.perf_counter() - start
@@ -48,10 +48,10 @@ class Meter:
     def add(
         self, seconds_s: float, *, decode_s: float, picture_s: float, network: str = "", video_s: float = 0.0
     ) -> None:
-        """Count seconds of video as done, and the time that decoding and preparing took in their process.
+        """Count seconds of video as done, and the time of decoding and preparing pictures in the decoder process.
 
-        network: whose rate the time on the model since the last call belongs to, for ``video_s`` of video; with its
-        device. "" is none.
+        network: the name, with the device, of the network that the model time since the last call belongs to, for
+        ``video_s`` seconds of video; "" for none.
         """
         if network:
             before_s, spent_s = self._networks.get(network, (0.0, 0.0))

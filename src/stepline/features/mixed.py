@@ -1,4 +1,4 @@
-"""Clips of several videos in one batch."""
+"""Batches with clips of several videos."""
 
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from stepline.features.encoder import Encoder
 
 
 class Waiting(NamedTuple):
-    """A clip that waits for a batch, and the rows that its row is one of."""
+    """A clip that waits for a batch, and the video's rows that it belongs to."""
 
     record: Record
     coming: Coming
@@ -21,10 +21,10 @@ class Waiting(NamedTuple):
 
 
 class Mixed:
-    """Batches of whichever videos' clips come, whose rows go to a cache.
+    """Batches of clips from any video, in order of arrival. Their rows go to a cache.
 
-    All have one size; zeros fill up the last. So of a clip's place and neighbours, which differ from run to run, none
-    decides the shape that the network computes in.
+    All batches have the same size; the last one is padded with zeros. So the shape of the network's input does not
+    depend on a clip's position and neighbours, which differ from run to run.
     """
 
     def __init__(self, encoder: Encoder, cache: FeatureCache) -> None:
@@ -32,7 +32,7 @@ class Mixed:
         self._waiting: list[Waiting] = []
 
     def add(self, record: Record, clips: NDArray[Any], shown: NDArray[np.bool_]) -> int:
-        """Take the next clips of a video; return how many rows it will have. Raise what the encoder or cache raises."""
+        """Add the next clips of a video; return its total number of rows. Raise the encoder's or cache's errors."""
         coming = self._cache.coming(record)
         assert coming is not None
         self._waiting += [Waiting(record, coming, *each) for each in zip(clips, shown, strict=True)]
@@ -41,7 +41,7 @@ class Mixed:
         return len(coming.begun.order)
 
     def rest(self) -> None:
-        """Compute what waits. Raise what the encoder or cache raises."""
+        """Compute the waiting clips. Raise the encoder's or cache's errors."""
         if self._waiting:
             self._compute()
 

@@ -21,13 +21,13 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 def device_of(options: Mapping[str, Any]) -> torch.device:
     """Return the device of networks. options: the configuration's ``features``.
 
-    Raises StoreError where there is no such device.
+    Raises StoreError if there is no such device.
     """
     return torch.device(devices.use(options, torch.cuda.is_available))
 
 
 def _keep_freed_memory() -> None:
-    """Let glibc use freed blocks of any size again: new pages for each large one cost S3D up to a tenth of its time."""
+    """Make glibc reuse freed blocks of any size: new pages for large blocks cost S3D up to a tenth of its time."""
     with suppress(AttributeError):
         mallopt = CDLL(None).mallopt
         mallopt(M_MMAP_MAX, 0)
@@ -37,8 +37,8 @@ def _keep_freed_memory() -> None:
 class Network(Encoder):
     """A network on a device.
 
-    It computes the same bytes for the same batch on the same device with the same number of threads: deterministic
-    kernels, no TF32.
+    The same batch gives the same bytes on the same device with the same number of threads: it uses deterministic
+    kernels and no TF32.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Network(Encoder):
         if self.device.type == "cpu":
             _keep_freed_memory()
         self.module = module.eval().to(self.device)
-        self._memory = torch.empty(0)  # of inputs, used again: glibc's heap grows where large blocks come and go
+        self._memory = torch.empty(0)  # reused for all inputs: glibc's heap grows if large blocks come and go
         self._inputs = self._memory
         self._mean = torch.tensor(spec.mean, device=self.device).view(1, 3, 1, 1, 1)
         self._std = torch.tensor(spec.std, device=self.device).view(1, 3, 1, 1, 1)
@@ -66,7 +66,7 @@ class Network(Encoder):
             return np.array(vectors.float().cpu().numpy())
         except torch.OutOfMemoryError:
             raise StoreError(
-                f"{self.spec.name}: the GPU's memory is full with {len(clips)} clips: lower features.batch_size"
+                f"{self.spec.name}: {len(clips)} clips do not fit into the GPU's memory: lower features.batch_size"
             ) from None
 
     def _precision(self) -> AbstractContextManager[object]:

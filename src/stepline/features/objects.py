@@ -1,4 +1,4 @@
-"""Object storage: the files of a store are objects of the same names. Keys, region and endpoint: the environment's."""
+"""Object storage: a store's files are objects of the same names. The environment sets keys, region and endpoint."""
 
 import os
 import re
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 AT_ONCE = 8
-"""Requests at once by one process."""
+"""The maximum number of parallel requests of a process."""
 PIECE = 16 << 20
-"""Bytes of one request, at most."""
+"""The maximum number of bytes of a request."""
 RETRIES = 6
-"""How often a request that the service refuses for now (5xx, SlowDown) or that breaks off is sent again."""
+"""How often a request is repeated if the service refuses it temporarily (5xx, SlowDown) or the connection breaks."""
 RETRY_S = 60
-"""Seconds after the first request beyond which it is not sent again."""
+"""Seconds after the first attempt beyond which a request is not repeated."""
 ARRAY = "features/c/0/0"
 METADATA = "features/zarr.json"
 INDEX = "index.parquet"
 CLIPS = "clips.parquet"
 FILES = (ARRAY, METADATA, CLIPS, INDEX)
-"""A store's files in the order in which they are written: what the index says of them is there when it is."""
+"""A store's files in the order in which they are written: the index is last, so that the files it describes exist."""
 
 
 class StorageError(SteplineError):
-    """Object storage that refuses or does not answer. It is no StoreError: nothing is known of the store."""
+    """Object storage refuses a request or does not respond. It is not a StoreError: the store's state is unknown."""
 
 
 class ObjectError(StoreError):
-    """An object that is not there, or ends before what is asked for."""
+    """An object does not exist, or ends before the requested range."""
 
 
 def get(url: str) -> bytes:
-    """Return an object; raise ObjectError where there is none, StorageError where that cannot be known."""
+    """Return the bytes of an object; raise ObjectError if it does not exist, StorageError if this is unknown."""
     import obstore
 
     with _one_line(url, "read"):
@@ -55,7 +55,7 @@ def get(url: str) -> bytes:
 
 
 def get_range(url: str, start: int, end: int) -> memoryview:
-    """Return the bytes of an object from ``start`` to before ``end``, or to where it ends; raise as ``get`` does."""
+    """Return the bytes [start, end) of an object, or up to its end if it is shorter; raise as ``get`` does."""
     import obstore
 
     with _one_line(url, "read"):
@@ -63,7 +63,7 @@ def get_range(url: str, start: int, end: int) -> memoryview:
 
 
 def size(url: str) -> int:
-    """Return an object's bytes; raise as ``get`` does."""
+    """Return an object's size in bytes; raise as ``get`` does."""
     import obstore
 
     with _one_line(url, "read"):
@@ -71,7 +71,7 @@ def size(url: str) -> int:
 
 
 def put_store(folder: Path, url: str) -> None:
-    """Write the store in ``folder`` to ``url``, each file whole, the index last; raise StorageError where it cannot be.
+    """Write the store in ``folder`` to ``url``, each file whole and the index last; raise StorageError on failure.
 
     A large file is sent in parts as it is read.
     """
@@ -88,7 +88,7 @@ def put_store(folder: Path, url: str) -> None:
 
 
 def folders(url: str) -> list[str]:
-    """Return the names below ``url`` that have more below them, in order; raise StorageError."""
+    """Return the sorted names of the folders in ``url``; raise StorageError if they cannot be listed."""
     import obstore
 
     with _one_line(url, "list"):
@@ -98,7 +98,7 @@ def folders(url: str) -> list[str]:
 
 
 def at_once(calls: Iterable[Callable[[], Made]]) -> list[Made]:
-    """Return what calls return, several at a time; the first error, in their order, ends those that wait."""
+    """Return the results of calls that run in parallel; the first error, in their order, cancels the waiting calls."""
     listed = list(calls)
     if len(listed) < 2:
         return [call() for call in listed]
@@ -112,7 +112,7 @@ def at_once(calls: Iterable[Callable[[], Made]]) -> list[Made]:
 
 
 def zarr_store(url: str) -> "ObjectStore[S3Store]":
-    """Return what Zarr reads the array at ``url`` from."""
+    """Return the Zarr store of the array at ``url``."""
     from obstore.store import S3Store
     from zarr.storage import ObjectStore
 
@@ -130,7 +130,7 @@ def split(url: str) -> tuple["S3Store", str]:
 
 @lru_cache
 def opened(bucket: str, pid: int) -> "S3Store":  # noqa: ARG001
-    """Return the client of a bucket, one for each process: a forked one cannot go on with its parent's."""
+    """Return the client of a bucket, one per process: a forked process cannot use its parent's client."""
     from obstore.store import S3Store
 
     return S3Store.from_url(bucket, **_options())
@@ -142,7 +142,7 @@ _ADDRESS = r"https?://(\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\s]+)(:[0-9]{1,5})?(/[^?#@\
 def _options() -> "_Options":
     endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
     if endpoint and not re.fullmatch(_ADDRESS, endpoint):
-        raise StorageError("AWS_ENDPOINT_URL is no address: give http(s)://HOST[:PORT], without keys")
+        raise StorageError("AWS_ENDPOINT_URL is not an address: give http(s)://HOST[:PORT], without keys")
     return {
         "client_options": {
             "allow_http": endpoint.startswith("http:"),
@@ -155,15 +155,15 @@ def _options() -> "_Options":
 
 @contextmanager
 def _one_line(url: str, what: str) -> Iterator[None]:
-    """Raise what the client raises as one line, without what the service said: that may repeat parts of a request."""
+    """Raise the client's errors as one line, without the service's response, which may repeat parts of a request."""
     from obstore import exceptions
 
     try:
         yield
     except FileNotFoundError as error:
         if "NoSuchBucket" in str(error):
-            raise StorageError(f"{_bucket(url)} is not there: make the bucket, or correct features.store") from None
-        raise ObjectError(f"{url} is not there") from None
+            raise StorageError(f"{_bucket(url)} does not exist: create the bucket, or correct features.store") from None
+        raise ObjectError(f"{url} does not exist") from None
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
         raise StorageError(
             f"{url}: access denied: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to keys that may {what} there"
@@ -178,14 +178,14 @@ _DONE = {"read": "read", "write": "written", "list": "listed"}
 _REASONS: Sequence[tuple[str, str]] = (
     ("169.254.169.254|169.254.170", "there are no keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
     ("PermanentRedirect|AuthorizationHeaderMalformed|redirect", "the bucket is in another region: set AWS_REGION"),
-    ("error sending request|HttpError", "the service does not answer: see AWS_ENDPOINT_URL and the network"),
+    ("error sending request|HttpError", "the service does not respond: check AWS_ENDPOINT_URL and the network"),
 )
 
 
 def _reason(said: str) -> str:
-    """Return what to do, from what the client says."""
+    """Return the reason and what to do, from the client's message."""
     for pattern, line in _REASONS:
         if re.search(pattern, said):
             return line
     status = re.search(r"status code: (\d{3})", said)
-    return f"the service refuses (status {status[1] if status else 'unknown'}): run the same again later"
+    return f"the service refuses (status {status[1] if status else 'unknown'}): run the same command again later"

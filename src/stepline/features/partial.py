@@ -1,4 +1,4 @@
-"""A remote array's rows in a file on this machine, as far as they were asked for."""
+"""A local, partial copy of a remote array's rows, downloaded on request."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,17 +13,17 @@ from stepline.features import objects
 
 
 class PartialCopy:
-    """The (rows, D) array of which an object's first bytes are the rows, in order.
+    """A (rows, D) array whose rows are the first bytes of an object, in order.
 
-    ``rows`` maps a file without a name in the folder for temporary files (``TMPDIR``), with holes where nothing was
-    brought.
+    ``rows`` maps an unnamed file in the folder for temporary files (``TMPDIR``). Rows that are not downloaded are holes
+    in this file.
     """
 
     def __init__(self, url: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
-        """Take an object's URL and the array's shape and type; nothing is read."""
+        """Create an empty copy of the array of this shape and dtype at an object's URL; nothing is read."""
         self.url = url
         self.row_bytes = shape[1] * dtype.itemsize
-        self._file = TemporaryFile()  # noqa: SIM115 - it is there as long as the rows are
+        self._file = TemporaryFile()  # noqa: SIM115 - it stays open as long as the rows are used
         self._file.truncate(shape[0] * self.row_bytes)
         stored = dtype.newbyteorder("<")
         self.rows: NDArray[Any] = (
@@ -31,7 +31,7 @@ class PartialCopy:
         )
 
     def pieces(self, spans: Sequence[tuple[int, int]]) -> Iterator[Callable[[], None]]:
-        """Yield what brings the rows of spans (first, length), in order: a request each, of up to 16 MiB."""
+        """Yield functions that download the rows of spans (first, length), in order, with requests of up to 16 MiB."""
         joined: list[list[int]] = []
         for first, length in spans:
             if joined and joined[-1][1] == first:

@@ -1,4 +1,4 @@
-"""Pictures of listed clips: streamed, or kept on disk for what sees clips again and again in any order."""
+"""Pictures of listed clips: streamed, or kept on disk for repeated access in any order."""
 
 import os
 import shutil
@@ -25,12 +25,12 @@ from stepline.progress import progress
 from stepline.spec import ClipSpec, digest
 
 AT_ONCE = 16
-"""Clips that come together where they are kept."""
+"""Clips per batch while they are written to disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Videos:
-    """Videos and how they are decoded. decoders: how many at once. scratch: as in ``frames.Request``."""
+    """Videos and the settings of their decoding. decoders: parallel processes. scratch: as in ``frames.Request``."""
 
     records: Mapping[str, Record]
     limits: Limits
@@ -40,7 +40,7 @@ class Videos:
 
 @dataclass(frozen=True)
 class Seen:
-    """Some clips of a video: their (n,) places in its list and how many are left; the rest as in ``frames.Batch``."""
+    """Some clips of a video. places: (n,) their indices in its list. left: how many follow. Rest: ``frames.Batch``."""
 
     video: str
     places: NDArray[np.int64]
@@ -50,10 +50,10 @@ class Seen:
 
 
 def stream(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, batch_size: int) -> Iterator[Seen]:
-    """Yield all listed clips of each video as they come, each video decoded once.
+    """Yield all listed clips of each video in order of completion, decoding each video once.
 
-    A place may come a second time, see ``frames.Begun``; what comes last is right. Raises StoreError where a video
-    cannot be read, or a clip of it is lost.
+    A clip may be sent a second time, see ``frames.Begun``; the last one is valid. Raises StoreError if a video cannot
+    be read, or one of its clips is lost.
     """
     names = [video for video in listed if listed[video]]
     asked = [Request(spec=spec, batch_size=batch_size, listed=listed[video], scratch=videos.scratch) for video in names]
@@ -78,10 +78,10 @@ def stream(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, batch_si
 
 
 def keep(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, folder: Path) -> dict[str, NDArray[Any]]:
-    """Return the (N, T, H, W, 3) pictures of each video's listed clips, on disk in a folder that holds nothing else.
+    """Return the (N, T, H, W, 3) pictures of each video's listed clips, on disk in a folder of their own.
 
-    The spec's pictures have one size and none is missing. A video whose pictures are there already is not decoded.
-    Raises StoreError where the disk has no place for them, and what ``stream`` raises.
+    The spec's pictures have one size and none is missing. A video is not decoded if its pictures exist already.
+    Raises StoreError if the disk does not have enough space, and the errors of ``stream``.
     """
     blank = picture(ArrayFrame(np.zeros((720, 1280, 3), np.uint8)), spec.steps)
     shape, size = (spec.num_frames, *blank.shape), spec.num_frames * blank.nbytes
@@ -98,8 +98,8 @@ def keep(spec: ClipSpec, listed: Mapping[str, Clips], videos: Videos, folder: Pa
     needed, free = size * sum(map(len, missing.values())), shutil.disk_usage(folder).free
     if needed > free:
         raise StoreError(
-            f"{folder}: the pictures of {needed // size} windows take {needed / 1e9:.1f} GB while a fit runs, and "
-            f"{free / 1e9:.1f} GB are free: make room there"
+            f"{folder}: the pictures of {needed // size} windows need {needed / 1e9:.1f} GB during a fit, but "
+            f"{free / 1e9:.1f} GB are free: free more space there"
         )
     total = sum(len(split(len(clips), AT_ONCE)) for clips in missing.values())
     for seen in progress(stream(spec, missing, videos, AT_ONCE), what="pictures", unit="batches", total=total):

@@ -1,4 +1,4 @@
-"""A fixed number of rows from however many a video has (PDVC, ``sample_method: nearest``)."""
+"""Resizing a video's rows to a fixed number (PDVC, ``sample_method: nearest``)."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 
 def resize(rows: NDArray[Any], length: int) -> NDArray[Any]:
-    """Return (length, D), the rows of (n, D) nearest to ``length`` places from the first to the last.
+    """Return (length, D): the rows of (n, D) nearest to ``length`` equidistant positions from the first to the last.
 
-    Row i is taken at i (n - 1) / (length - 1), of two equally near ones the earlier, as SciPy's ``nearest`` does. The
-    dtype stays. Raises ValueError where there are no rows, or none are asked for.
+    Position i is i (n - 1) / (length - 1); of two equally near rows, the earlier is taken, as SciPy's ``nearest`` does.
+    The dtype is kept. Raises ValueError if there are no rows, or ``length`` is below 1.
     """
     if not len(rows) or length < 1:
         raise ValueError(f"{len(rows)} rows cannot be resized to {length}")

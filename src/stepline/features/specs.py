@@ -1,4 +1,4 @@
-"""The specs of the features that are there, and how two of them differ."""
+"""The specs of the existing features, and the differences between two of them."""
 
 import json
 from collections.abc import Mapping
@@ -13,46 +13,46 @@ ABSENT = "-"
 MEANINGS = {
     "architecture": "the family of networks",
     "batches": "whether a batch has clips of one video or of several",
-    "code_sha256": "the code of an own backbone",
+    "code_sha256": "the code of a custom backbone",
     "compute": "the number type of the network's arithmetic",
     "dimension": "the length of a vector",
     "dtype": "the number type of stored vectors",
     "files_sha256": "the imported files",
-    "fps": "frames per second on which clips are placed",
-    "frame_rule": "which frame stands for a time",
+    "fps": "frames per second of the clips' time grid",
+    "frame_rule": "the choice of the frame for a time",
     "hop": "frames from one row's clip to the next row's",
     "hop_s": "seconds from row to row",
     "interval": "frames from one frame of a clip to the next",
     "label": "the readable part of the folder's name",
     "licence": "the licence of the weights",
-    "max_tokens": "tokens of a text that are seen",
+    "max_tokens": "the maximum number of tokens of a text",
     "mean": "subtracted from each channel",
     "model": "the model of the family",
     "name": "the backbone",
     "normalise": "whether vectors have length 1",
     "num_frames": "frames of a clip",
     "offset": "frames from a row's time to the start of its clip",
-    "orientation": "whether pictures are turned as the file says",
-    "output": "the layer, and how it is pooled",
-    "placement": "where the frames of a clip lie",
-    "pooling": "how tokens become one vector",
+    "orientation": "whether frames are rotated as the file specifies",
+    "output": "the layer, and its pooling",
+    "placement": "the positions of a clip's frames",
+    "pooling": "how token vectors are combined into one",
     "reader": "the library that decodes",
-    "revision": "the code computes other numbers",
+    "revision": "the version of the code's numbers",
     "std": "each channel is divided by it",
-    "steps": "from the decoded frame to the network's picture",
-    "tail": "what stands for frames outside of the video",
+    "steps": "from the decoded frame to the network's input picture",
+    "tail": "the replacement of frames outside the video",
     "tokenizer_sha256": "the tokenizer's file",
     "weights": "the published weights",
     "weights_sha256": "the files of the weights",
 }
-"""What a field of a spec decides; fields of own backbones have none."""
+"""The meaning of each field of a spec; fields of custom backbones have none."""
 
 
 def compare(first: str, second: str) -> list[tuple[str, str, str, str]]:
-    """Return the fields in which two specs differ: name, both values as JSON or ``-``, and what it decides or "".
+    """Return the fields in which two specs differ: name, both values as JSON or ``-``, and the meaning or "".
 
-    first, second: folders ``features/<backbone>/<spec>``, or ``<backbone>/<spec>``. Raises ConfigError where there is
-    no such spec, StoreError where its record is damaged.
+    first, second: folders ``features/<backbone>/<spec>``, or ``<backbone>/<spec>``. Raises ConfigError if there is no
+    such spec, and StoreError if its record is damaged.
     """
     a, b = _record(first), _record(second)
     fields = sorted(key for key in a.keys() | b.keys() if a.get(key, ABSENT) != b.get(key, ABSENT))
@@ -60,9 +60,9 @@ def compare(first: str, second: str) -> list[tuple[str, str, str, str]]:
 
 
 def specs() -> dict[Path, dict[str, bool]]:
-    """Return the folders of all specs, each with its data sets, and whether the last plan of the data set names it.
+    """Return the folders of all specs, each with its datasets, and whether the last plan of the dataset names the spec.
 
-    It is True where no plan has named a spec: encoders of text and imported features are not noted.
+    It is True if no plan names a spec of the backbone: plans do not record text encoders and imported features.
     """
     found: dict[Path, dict[str, bool]] = {}
     for folder in sorted(path.parent for path in Path("features").glob("*/*/spec.json")):
@@ -73,7 +73,7 @@ def specs() -> dict[Path, dict[str, bool]]:
 
 
 def noted(backbone: str) -> dict[str, str]:
-    """Return by which spec of a backbone the features of each data set are configured, as the last plans say."""
+    """Return the configured spec of a backbone for each dataset, according to the last plans."""
     path = paths.current_specs(backbone)
     current: dict[str, str] = read_json(path) if path.exists() else {}
     return current
@@ -83,11 +83,11 @@ def _record(name: str) -> Mapping[str, Any]:
     folder = next((each for each in (Path(name), Path("features", name)) if (each / "spec.json").is_file()), None)
     if folder is None:
         raise ConfigError(
-            f"{name} is no spec: name a folder features/BACKBONE/SPEC; `stepline specs list` prints those that are here"
+            f"{name} is not a spec: give a folder features/BACKBONE/SPEC; `stepline specs list` prints all of them"
         )
     record = read_json(folder / "spec.json")
     if not isinstance(record, dict):
-        raise StoreError(f"{folder / 'spec.json'} is no record of a spec: remove {folder} and run the workflow again")
+        raise StoreError(f"{folder / 'spec.json'} is not a spec record: remove {folder} and run the workflow again")
     return record
 
 

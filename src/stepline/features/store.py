@@ -1,8 +1,8 @@
 """The feature store: one Zarr array of rows, uncompressed in one shard file, and an index of its videos.
 
-``features/`` is the array (rows, D), with the spec in its attributes; ``index.parquet`` has a Block per video, or, of a
-video of which spans were read, per span. Where rows are listed clips, ``clips.parquet`` says which. On object storage
-these are objects of the same names and bytes.
+``features/`` is the array (rows, D), with the spec in its attributes. ``index.parquet`` has a Block per video, or per
+span if spans of a video were read. If rows are listed clips, ``clips.parquet`` lists them. On object storage, these are
+objects of the same names and bytes.
 """
 
 import hashlib
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Rows = NDArray[Any]
-"""(rows, D) of float16 or float32."""
+"""(rows, D), float16 or float32."""
 Clips = Sequence[tuple[float, float]]
 """[start_s, end_s) of listed clips."""
 
 CHUNK = 256
-"""Rows per chunk: what a reader that cannot map the file has to load for one row."""
+"""Rows per chunk: a reader that cannot map the file must load this many for one row."""
 AT_ONCE = 16 * CHUNK
-"""Rows of a video that are looked at together while they are written."""
+"""Rows of a video that are checked and written together."""
 ALLOWED_ERROR = 5e-4
-"""Relative L2 error of a stored row, at most. Rounding to float16 gives 2^-11, unless a row has only tiny values."""
+"""The maximum relative L2 error of a stored row. Rounding to float16 gives 2^-11, unless a row has only tiny values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """A video's part of a store: ``length`` rows from row ``offset`` on; row i stands at t0_s + i hop_s.
+    """A video's part of a store: ``length`` rows from row ``offset`` on; row i is at the time t0_s + i hop_s.
 
-    start_s, end_s: the span of the video that it describes; 0 and infinity where that is the whole.
-    sha256: of the rows' bytes. source_sha256: of the file that they were made from, empty where nobody said.
+    start_s, end_s: the span of the video that it covers; 0 and infinity for the whole video.
+    sha256: of the rows' bytes. source_sha256: of the file that they were computed from, empty if unknown.
     """
 
     video: str
@@ -70,17 +70,17 @@ class Block:
 CLIPS_SHA256 = b"clips_sha256"
 """In the metadata of ``index.parquet``, the sha256 of ``clips.parquet``."""
 DAMAGED = "damaged"
-"""In the array's attributes, where some are: the key, asked spans and gaps of each damaged video."""
+"""The array's attribute with the key, requested spans and gaps of each damaged video; absent if there are none."""
 ATTRIBUTES_SHA256 = b"attributes_sha256"
-"""In the same place, that of the array's attributes as canonical JSON: how it lies in files may change."""
+"""In the same metadata, the sha256 of the array's attributes as canonical JSON, as their file format may change."""
 CLIP = {"video": str, "start_s": float, "end_s": float, "row": int}
-"""The columns of ``clips.parquet``; row: counted in the whole store."""
+"""The columns of ``clips.parquet``; row: an index into all rows of the store."""
 
 
 class Damaged(NamedTuple):
-    """A video of which there are rows of a part.
+    """A video with rows for only a part of its length.
 
-    key: what its rows are known by, see ``cache.FeatureCache``. spans: those that were asked for, none for the whole.
+    key: the cache key of its rows, see ``cache.FeatureCache``. spans: the requested ones; none for the whole video.
     """
 
     key: str
@@ -90,7 +90,7 @@ class Damaged(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded(Spec):
-    """A spec of which only the record is at hand."""
+    """A spec that is known only from its record."""
 
     values: dict[str, Any]
     dimension: int
@@ -102,10 +102,10 @@ class Recorded(Spec):
 
 @dataclass(frozen=True)
 class Store:
-    """What is in a store. blocks: by video, in time's order. clips: rows of listed clips by video, else none.
+    """The content of a store. blocks: by video, in order of time. clips: rows of listed clips by video, or empty.
 
-    damaged: the videos of which there are rows of a part. copy: of a remote store, what ``rows`` are of; ``fetch``
-    brings them. checked: the offsets of the blocks whose rows are known to be those that the index says.
+    damaged: the videos with rows for only a part of their length. copy: for a remote store, the local copy of its rows,
+    which ``fetch`` downloads. checked: the offsets of the blocks whose rows were found to match the index.
     """
 
     location: Location
@@ -118,12 +118,12 @@ class Store:
     checked: set[int] = field(default_factory=set)
 
     def rows_of(self, block: Block) -> Rows:
-        """Return a block's rows, as far as they are there."""
+        """Return a block's rows; rows that are not downloaded yet are undefined."""
         return self.rows[block.offset : block.offset + block.length]
 
 
 class Part(NamedTuple):
-    """The rows of one span of a video, the first of which stands at t0_s."""
+    """The rows of one span of a video; the first row is at the time t0_s."""
 
     rows: Rows
     t0_s: float
@@ -132,14 +132,14 @@ class Part(NamedTuple):
 
 
 def digest(rows: Rows) -> str:
-    """Return the sha256 of stored rows' bytes, in hex."""
+    """Return the sha256 of the bytes of stored rows, in hex."""
     return hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest()
 
 
 def cast(rows: Rows, spec: Spec, video: str, first: int = 0) -> Rows:
-    """Return the (n, D) ``rows`` of a video, from its row ``first`` on, as the spec's ``dtype``.
+    """Return the (n, D) ``rows`` of a video, which start at its row ``first``, in the spec's ``dtype``.
 
-    Raises StoreError where one is not finite then, or too small: where its relative L2 error is above 5e-4.
+    Raises StoreError if the result is not finite, or if the relative L2 error of a row is above 5e-4.
     """
     dtype = np.dtype(spec.record()["dtype"])
     with np.errstate(all="ignore"):
@@ -167,11 +167,11 @@ def write(
 ) -> None:
     """Write the (T, D) rows of each video to a store, in the order of their ids.
 
-    Rows alone are a whole video's, from 0 s on; they are asked for and written video by video, as the spec's ``dtype``.
-    sources: sha256 of the file that a video's rows were made from. clips: what each row is, where the spec's clips are
-    listed. damaged: the videos of which there are rows of a part. A remote store is written to the disk first, and
-    stays there until all of it is sent. Raises StoreError where rows cannot be stored, see ``cast``, or differ in D;
-    StorageError.
+    parts: plain rows cover a whole video, from 0 s on. They are read and written video by video, in the spec's
+    ``dtype``. sources: sha256 of the file that a video's rows were computed from. clips: the clip of each row, if the
+    spec uses listed clips. damaged: the videos with rows for only a part of their length. A remote store is written to
+    the disk first, and stays there until all of it is sent. Raises StoreError if rows cannot be stored, see ``cast``,
+    or differ in D, and StorageError if object storage cannot be written.
     """
     if isinstance(location, Path):
         _write(location, spec, parts, hop_s, sources or {}, clips, damaged or {})
@@ -181,10 +181,10 @@ def write(
 
 
 def send(location: Location) -> None:
-    """Send the rest of what a remote store has become, if a kill or an error left some; raise StorageError."""
+    """Send a remote store that a kill or an error left unsent, if there is one; raise StorageError on failure."""
     if isinstance(location, Remote) and _outgoing(location).exists():
         objects.put_store(_outgoing(location), location.url)
-        with folder_beside(location.folder) as sent:  # a half of it must not be sent
+        with folder_beside(location.folder) as sent:  # a half-deleted store must not be sent
             _outgoing(location).replace(sent / "sent")
 
 
@@ -214,7 +214,7 @@ def _write(
                 for piece in [Part(part, 0.0, 0.0, math.inf)] if isinstance(part, np.ndarray) else part:
                     dimension = dimension or piece.rows.shape[1]
                     if piece.rows.shape[1:] != (dimension,):
-                        raise StoreError(f"{video}: its rows are {piece.rows.shape[1]} values, others' {dimension}")
+                        raise StoreError(f"{video}: its rows have {piece.rows.shape[1]} values, other rows {dimension}")
                     blocks.append(
                         Block(
                             video=video,
@@ -251,7 +251,7 @@ def _write(
 
 
 def read_gaps(given: Sequence[Any]) -> list[Gap]:
-    """Return gaps as JSON has them."""
+    """Return gaps from their JSON form."""
     return [(float(start_s), float(end_s), str(reason)) for start_s, end_s, reason in given]
 
 
@@ -264,7 +264,7 @@ def _listed(damaged: Mapping[str, Damaged]) -> dict[str, Any]:
 
 
 def _append(file: BinaryIO, rows: Rows, spec: Spec, video: str) -> str:
-    """Write rows as they are stored and return their sha256."""
+    """Write rows in their stored form and return the sha256 of their bytes."""
     sha256 = hashlib.sha256()
     for first in range(0, len(rows), AT_ONCE):
         stored = np.ascontiguousarray(cast(rows[first : first + AT_ONCE], spec, video, first))
@@ -282,7 +282,7 @@ def _close_shard(file: BinaryIO, n_rows: int, n_chunks: int) -> None:
 
 
 def _shard_index(n_chunks: int, chunk_bytes: int) -> NDArray[np.uint64]:
-    """Return offset and length in bytes of each of the chunks, one after the other."""
+    """Return the (n_chunks, 2) offset and length in bytes of each of the contiguous chunks."""
     return np.stack([np.arange(n_chunks) * chunk_bytes, np.full(n_chunks, chunk_bytes)], 1).astype("<u8")
 
 
@@ -315,9 +315,9 @@ def _write_table(
 
 
 def read(location: Location) -> Store:
-    """Return the store that ``write`` made; its rows are read when they are asked for, of a remote one by ``fetch``.
+    """Open a store that ``write`` wrote. Rows are read on access; ``fetch`` downloads the rows of a remote store.
 
-    Raises StoreError where it is absent or damaged, StorageError where that cannot be known.
+    Raises StoreError if the store is absent or damaged, and StorageError if this is unknown.
     """
     with damage_is_one_line(location, "extract"):
         metadata = json.loads(_content(location, METADATA))
@@ -325,7 +325,7 @@ def read(location: Location) -> Store:
         index = _parsed(_content(location, INDEX), Block.__annotations__)
         known = (index.schema.metadata or {}).get(ATTRIBUTES_SHA256)
         if known and known != _sha256_of(metadata["attributes"]):
-            raise ValueError("the array's attributes are not those of the index")
+            raise ValueError("the array's attributes do not match the index")
         listed = [Block(**line) for line in index.to_pylist()]
         copy = None
         if isinstance(location, Path):
@@ -334,10 +334,10 @@ def read(location: Location) -> Store:
             copy = _partial(location.url, metadata)
             rows = copy.rows
         if rows.dtype != record["dtype"]:
-            raise ValueError("the rows are not what the spec says")
+            raise ValueError("the dtype of the rows does not match the spec")
         ends = [0, *(block.offset + block.length for block in listed)]
         if [*(block.offset for block in listed), len(rows)] != ends:
-            raise ValueError("the blocks are not the rows")
+            raise ValueError("the blocks do not match the rows")
         if any((before.video, before.end_s) > (after.video, after.start_s) for before, after in pairwise(listed)):
             raise ValueError("the blocks are not in order")
         blocks: dict[str, list[Block]] = {}
@@ -358,15 +358,15 @@ def read(location: Location) -> Store:
 
 
 def _read_clips(location: Location, listed: Sequence[Block], sha256: str) -> dict[str, dict[tuple[float, float], int]]:
-    """Return the row of each clip by video. sha256: what the index says; "" of a store from before it said so."""
+    """Return the row of each clip by video. sha256: as in the index; "" for an old store whose index has none."""
     content = _content(location, CLIPS)
     if hashlib.sha256(content).hexdigest() != sha256 and (sha256 or isinstance(location, Remote)):
-        raise ValueError("the clips are not those of the index")
+        raise ValueError("the clips do not match the index")
     lines = _parsed(content, CLIP).to_pylist()
     if [(line["video"], line["row"]) for line in lines] != [
         (block.video, block.offset + i) for block in listed for i in range(block.length)
     ]:
-        raise ValueError("the clips are not the rows")
+        raise ValueError("the clips do not match the rows")
     clips: dict[str, dict[tuple[float, float], int]] = {block.video: {} for block in listed}
     first = {block.video: block.offset for block in reversed(listed)}
     for line in lines:
@@ -375,15 +375,15 @@ def _read_clips(location: Location, listed: Sequence[Block], sha256: str) -> dic
 
 
 def read_all(locations: Iterable[Location]) -> list[Store]:
-    """Return stores as ``read`` does, of which remote ones are asked for at once."""
+    """Open stores as ``read`` does, in parallel."""
     return objects.at_once(partial(read, location) for location in locations)
 
 
 def fetch(wanted: Iterable[tuple[Store, Sequence[Block]]], *, check: bool = True) -> None:
-    """Bring the rows of blocks of remote stores to this machine, at once, and compare all with their sha256.
+    """Download the rows of blocks of remote stores in parallel, and check all rows against their sha256.
 
-    What was compared before is not read again, nor what is local unless ``check``. Raises StorageError, and StoreError
-    where rows are not those that the index says.
+    Blocks that were checked before are skipped. check: False only downloads. Raises StorageError if object storage
+    cannot be read, and StoreError if rows do not match the index.
     """
     lacking = [
         (held, missing) for held, blocks in wanted if (missing := [b for b in blocks if b.offset not in held.checked])
@@ -417,10 +417,10 @@ def _spans(blocks: Iterable[Block]) -> list[tuple[int, int]]:
 
 
 def _partial(url: str, metadata: dict[str, Any]) -> PartialCopy:
-    """Return an empty copy of a remote array; raise ValueError where its rows are not in order in one shard."""
+    """Return an empty copy of a remote array; raise ValueError if its rows are not in order in one shard."""
     shape, dtype = tuple(metadata["shape"]), np.dtype(metadata["data_type"])
     if len(shape) != 2 or dtype not in (np.float16, np.float32):
-        raise ValueError("no matrix of float16 or float32")
+        raise ValueError("it is not a float16 or float32 matrix")
     if shape[0] and (not _plain(metadata, dtype) or objects.size(f"{url}/{ARRAY}") != _shard_bytes(metadata, dtype)):
         raise ValueError("its rows are not in order in one shard")
     return PartialCopy(f"{url}/{ARRAY}", shape, dtype)
@@ -432,7 +432,7 @@ def _content(location: Location, name: str) -> bytes:
 
 @contextmanager
 def damage_is_one_line(location: Location, verb: str) -> Iterator[None]:
-    """Raise StoreError for whatever the reading of a store raises; ``verb`` makes it anew."""
+    """Raise StoreError for any error while a store is read; ``verb`` is the command that writes it again."""
     try:
         yield
     except (MemoryError, PermissionError, objects.StorageError):
@@ -445,13 +445,13 @@ def damage_is_one_line(location: Location, verb: str) -> Iterator[None]:
 
 def _damaged(location: Location, what: str) -> str:
     return (
-        f"{location}: {what} damaged: copy the store there, or run `stepline verify` and `snakemake`, which makes what "
-        "is lost"
+        f"{location}: {what} damaged: copy the store there, or run `stepline verify` and `snakemake`, which computes "
+        "the lost rows"
     )
 
 
 def check_spec(location: Location, stored: dict[str, Any], spec: Spec) -> None:
-    """Raise StoreError, naming the difference, where the ``stored`` record is not that of ``spec``."""
+    """Raise StoreError, naming the differences, if the ``stored`` record is not the record of ``spec``."""
     asked = spec.record()
     if canonical_json(stored) != canonical_json(asked):
         differences = [
@@ -459,11 +459,11 @@ def check_spec(location: Location, stored: dict[str, Any], spec: Spec) -> None:
             for key in sorted(stored.keys() | asked.keys())
             if stored.get(key) != asked.get(key)
         ]
-        raise StoreError(f"{location} was made by another spec: {'; '.join(differences)}")
+        raise StoreError(f"{location} has another spec: {'; '.join(differences)}")
 
 
 def read_index(folder: Path, columns: Mapping[str, type]) -> "pa.Table":
-    """Return the table ``index.parquet``; raise ValueError where it has other columns."""
+    """Return the table ``index.parquet``; raise ValueError if it has other columns."""
     return _parsed((folder / INDEX).read_bytes(), columns)
 
 
@@ -475,7 +475,7 @@ def _parsed(content: bytes, columns: Mapping[str, type]) -> "pa.Table":
         raise ValueError(CHANGED)
     table = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True).read()
     if table.schema != _schema(columns):
-        raise ValueError("other columns")
+        raise ValueError("it has other columns")
     return table
 
 
@@ -487,28 +487,28 @@ def _schema(columns: Mapping[str, type]) -> "pa.Schema":
 
 
 def read_array(path: Path) -> Rows:
-    """Return the (rows, D) array in ``path``: a memory map where one file is the rows in order, else a copy.
+    """Return the (rows, D) array in ``path``: a memory map if one file has all rows in order, otherwise a copy.
 
-    Raises ValueError where a file of it is absent or empty (Zarr would take zeros), and what Zarr raises of other
-    damage.
+    Raises ValueError if one of its files is absent or empty, which Zarr would read as zeros, and Zarr's errors for
+    other damage.
     """
     import zarr
 
     array = zarr.open_array(path, mode="r", zarr_format=3)
     if array.ndim != 2 or array.dtype not in (np.float16, np.float32):
-        raise ValueError("no matrix of float16 or float32")
+        raise ValueError("it is not a float16 or float32 matrix")
     shard = path / "c/0/0"
     if shard.is_file() and _in_order(shard, read_json(path / "zarr.json"), array.dtype):
         return np.memmap(shard, array.dtype.newbyteorder("<"), mode="r", shape=array.shape)
     if array.nchunks_initialized < array.nchunks or not all(file.stat().st_size for file in path.glob("c/*/*")):
-        raise ValueError("a file of it is absent or empty")
+        raise ValueError("one of its files is absent or empty")
     return np.asarray(array[:])
 
 
 def _in_order(shard: Path, metadata: dict[str, Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether the shard's chunks are plain rows, one after the other, as the index at its end says.
+    """Return whether the shard's chunks are plain contiguous rows, according to the index at its end.
 
-    The index has offset and length in bytes of each chunk, 8 bytes each, and a checksum of 4 bytes.
+    The index has the offset and length in bytes of each chunk, 8 bytes each, and a checksum of 4 bytes.
     """
     if not _plain(metadata, dtype) or shard.stat().st_size != _shard_bytes(metadata, dtype):
         return False
@@ -520,7 +520,7 @@ def _in_order(shard: Path, metadata: dict[str, Any], dtype: np.dtype[Any]) -> bo
 
 
 def _plain(metadata: dict[str, Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether an array is one shard of uncompressed chunks of whole rows."""
+    """Return whether an array is a single shard of uncompressed chunks of whole rows."""
     codec = metadata["codecs"][0]
     plain = {"codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "index_location": "end"}
     if codec["name"] != "sharding_indexed":
@@ -534,13 +534,13 @@ def _plain(metadata: dict[str, Any], dtype: np.dtype[Any]) -> bool:
 
 
 def _chunks(metadata: dict[str, Any], dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return how many chunks the shard has, and the bytes of each."""
+    """Return the number of chunks of the shard, and the bytes of a chunk."""
     chunk_rows, chunk_columns = metadata["codecs"][0]["configuration"]["chunk_shape"]
     rows = metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
     return rows // chunk_rows, dtype.itemsize * chunk_rows * chunk_columns
 
 
 def _shard_bytes(metadata: dict[str, Any], dtype: np.dtype[Any]) -> int:
-    """Return the bytes of the whole shard."""
+    """Return the size of the whole shard in bytes."""
     n_chunks, chunk_bytes = _chunks(metadata, dtype)
     return n_chunks * (chunk_bytes + 16) + 4

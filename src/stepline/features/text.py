@@ -1,7 +1,7 @@
-"""The cache of text embeddings: every distinct truncated text is encoded once.
+"""The cache of text embeddings: each distinct truncated text is encoded once.
 
 A store is a folder with a Zarr array ``embeddings`` (N, D) and ``index.parquet`` (sha256 of the text, row). Texts that
-agree after truncation share a row.
+are equal after truncation share a row.
 """
 
 import fcntl
@@ -25,35 +25,35 @@ from stepline.progress import progress
 from stepline.spec import Spec
 
 PART = 256
-"""Texts that are committed together: what a kill can lose."""
+"""The number of texts that are committed together, and so the most that a kill can lose."""
 COLUMNS = {"text_sha256": str, "tokens_sha256": str, "row": int}
 SHA256 = b"embeddings_sha256"
 """In the metadata of ``index.parquet``, the sha256 of the rows' bytes."""
 
 
 class TextEncoder(Protocol):
-    """What turns a text into a vector."""
+    """An encoder of texts to vectors."""
 
     @property
     def spec(self) -> Spec:
-        """What decides a vector."""
+        """The spec that identifies the encoder's vectors."""
 
     def tokens(self, text: str) -> list[int]:
-        """Return the token ids that the encoder sees of ``text``."""
+        """Return the token ids of ``text`` after truncation."""
 
     def encode(self, tokens: list[int]) -> NDArray[np.float32]:
         """Return the (D,) embedding of those tokens."""
 
 
 class TextStore:
-    """Embeddings of the texts in one store."""
+    """The text embeddings of one store."""
 
     def __init__(self, folder: Path, spec: Spec) -> None:
         """Open the store in ``folder``.
 
-        While it is read, nobody replaces it: that waits for the lock beside it, which readers share. Readers write
-        nothing, so a folder may be read-only; where it has no such lock (a copy of a store), it is read without.
-        Raises StoreError where it is absent, damaged or made by another spec.
+        A shared lock next to the store keeps writers from replacing it while it is read. Readers write nothing, so the
+        folder may be read-only; a copy of a store without the lock file is read without locking.
+        Raises StoreError if the store is absent, damaged or has another spec.
         """
         with ExitStack() as stack:
             with suppress(OSError):
@@ -64,15 +64,15 @@ class TextStore:
             index = table.to_pydict()
             self.embeddings = read_array(folder / "embeddings")
             if {*index["row"]} != {*range(len(self.embeddings))}:
-                raise ValueError("the index is not that of the rows")
+                raise ValueError("the index does not match the rows")
             if (known := (table.schema.metadata or {}).get(SHA256)) and known != _digest(self.embeddings):
-                raise ValueError("the rows are not those of the index")
+                raise ValueError("the rows do not match the index")
         check_spec(folder, stored, spec)
         self.rows: dict[str, int] = dict(zip(index["text_sha256"], index["row"], strict=True))
         self.tokens: list[str] = index["tokens_sha256"]
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the (N, D) embeddings of ``texts``; raise StoreError where one was never encoded."""
+        """Return the (N, D) embeddings of ``texts``; raise StoreError if a text is not in the store."""
         try:
             return self.embeddings[[self.rows[_sha256(text.encode())] for text in texts]]
         except KeyError:
@@ -82,7 +82,7 @@ class TextStore:
 
 
 def kept(study: str, what: str, texts: Iterable[str], encoder: TextEncoder) -> TextStore:
-    """Return the store of ``what`` of a study, once it holds the vectors of all ``texts``; each is encoded once."""
+    """Encode the missing ``texts`` into the store of ``what`` of a study, and return the store."""
     folder = paths.text_store(study, what, encoder.spec)
     write_json(paths.spec_record(encoder.spec), encoder.spec.record())
     encode_texts(texts, encoder, folder, what=f"{encoder.spec.name} on {what}")
@@ -90,10 +90,10 @@ def kept(study: str, what: str, texts: Iterable[str], encoder: TextEncoder) -> T
 
 
 def encode_texts(texts: Iterable[str], encoder: TextEncoder, folder: Path, *, what: str) -> int:
-    """See that the store in ``folder`` holds all ``texts``; return how many vectors were computed.
+    """Encode the ``texts`` that are missing in the store in ``folder``; return the number of computed vectors.
 
-    What it holds already is kept. A kill loses at most 256 vectors: they are committed in parts and compacted at the
-    end, in the order of their keys, so that the bytes do not depend on the history.
+    Existing vectors are kept. A kill loses at most 256 vectors: they are committed in parts and compacted at the end,
+    in the order of their keys, so that the bytes do not depend on the history.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):

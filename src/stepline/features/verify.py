@@ -1,4 +1,4 @@
-"""Finding damage in stores, so that only damaged videos are done again."""
+"""Finding damage in stores, so that only the features of damaged videos are recomputed."""
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -15,22 +15,23 @@ from stepline.paths import Location, located
 
 
 class Checked(NamedTuple):
-    """A store and its damaged videos; None where it cannot be read at all."""
+    """A store and its damaged videos; None if the store cannot be read at all."""
 
     location: Location
     damaged: list[str] | None
 
 
 def verify(spec_folder: Path, store_at: str | None = None) -> Iterator[Checked]:
-    """Read the stores in a folder ``features/<backbone>/<spec>``, and see that what is damaged is done again.
+    """Check the stores in a folder ``features/<backbone>/<spec>``, and schedule damaged rows for the next run.
 
-    store_at: ``features.store`` of the configuration. Damage is counted beside the store's place in the work folder,
-    and the count is a parameter of the shard's job: so the next run of the workflow makes the damaged videos' rows and
-    what is made from them, and keeps the others. Damaged videos are taken out of their store; one that cannot be read
-    is left to that run, which makes it anew. Raises StoreError where there is no such folder, and StorageError.
+    store_at: ``features.store`` of the configuration. A file next to the store's path in the work folder counts how
+    often damage was found, and this count is a parameter of the shard's job. So the next run of the workflow recomputes
+    the rows of damaged videos and their results, and keeps the others. Damaged videos are removed from their store. An
+    unreadable store is left as it is, and that run replaces it. Raises StoreError if there is no such folder, and
+    StorageError if object storage fails.
     """
     if not (spec_folder / "spec.json").exists():
-        raise StoreError(f"{spec_folder} is no folder features/<backbone>/<spec>")
+        raise StoreError(f"{spec_folder} is not a folder features/<backbone>/<spec>")
     for folder in _folders(spec_folder, of_stores=store_at is None):
         location = located(folder, store_at)
         checked = _check(location)
@@ -48,7 +49,7 @@ def verify(spec_folder: Path, store_at: str | None = None) -> Iterator[Checked]:
 
 
 def _folders(spec_folder: Path, *, of_stores: bool) -> list[Path]:
-    """Return the folders of which there is a record, and, where stores stand in them, those that are there."""
+    """Return the folders of shards that have a manifest and, if stores are local, all existing ones."""
     recorded = (path.stem.rpartition(".") for path in (spec_folder / "manifests").glob("*.json"))
     found = {spec_folder / data / shard for data, _, shard in recorded if "." not in data}
     if of_stores:
@@ -66,7 +67,7 @@ def _check(location: Location) -> Checked:
 
     try:
         held = store.read(location)
-        with store.damage_is_one_line(location, "extract"):  # other readers go by the shard's checksum
+        with store.damage_is_one_line(location, "extract"):  # other readers check the shard's checksum
             path = f"{location}/features"
             features = path if isinstance(location, Path) else objects.zarr_store(path)
             zarr.open_array(features, mode="r", zarr_format=3)[:1]
@@ -83,7 +84,7 @@ def _check(location: Location) -> Checked:
 
 
 def _drop(location: Location, videos: Collection[str]) -> None:
-    """Write the store anew without some videos."""
+    """Rewrite the store without some videos."""
     held = store.read(location)
     kept = {video: blocks for video, blocks in held.blocks.items() if video not in videos}
     store.fetch([(held, [block for blocks in kept.values() for block in blocks])])

@@ -1,4 +1,4 @@
-"""Windows of a bank as a data set for torch."""
+"""Windows of a bank as a torch dataset."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 class Windows(torch.utils.data.Dataset[tuple[torch.Tensor, torch.Tensor]]):
-    """What ``Bank.windows`` gives, window by window: rows (length, D) and which of them there are (length,).
+    """The windows of ``Bank.windows`` as items: rows (length, D) and the mask of existing rows (length,).
 
-    A worker that is sent it opens the stores anew; no rows are sent.
+    A worker process that receives it opens the stores again; no rows are sent.
     """
 
     def __init__(self, bank: "Bank", asked: Sequence[tuple[str, float, float]], length: int) -> None:
-        """Take windows (video, start_s, end_s) of at most ``length`` rows."""
+        """asked: windows (video, start_s, end_s) of at most ``length`` rows."""
         self.bank, self.asked, self.length = bank, asked, length
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""What a job of the features stage does: its own spec, and what else of the shard is computed in the same pass."""
+"""The works of a features job: its own spec, and the other specs of the shard that are computed in the same pass."""
 
 from stepline import paths
 from stepline.backbones.registry import files_of, own_file
@@ -9,9 +9,9 @@ from stepline.spec import ClipSpec, FrameSpec
 
 
 def works(pipeline: Pipeline, backbone: str, shard: str) -> list[Work]:
-    """Return the work of ``backbone`` on a shard, then that of all others that run in the same environment.
+    """Return the work of ``backbone`` on a shard, followed by the works of all others in the same environment.
 
-    The record of each spec is written beside its features.
+    The record of each spec is written next to its features.
     """
     features = pipeline.features
     same = [name for name in features.computed if features.environment(name) == features.environment(backbone)]

@@ -1,4 +1,4 @@
-"""A job's own process, which imports little and ends as its fork does."""
+"""A job's own process, which imports little and ends in the same way as its fork."""
 
 import os
 import signal
@@ -12,10 +12,10 @@ LOST = 128 + signal.SIGKILL
 
 
 def ask(address: str) -> int | None:
-    """Have this process's words done by a fork, and return its exit code; None where nothing was begun.
+    """Run this process's command line in a fork, and return its exit code; None if no fork was started.
 
-    address: of the listener's socket. Where a signal ends the fork, it ends this process too. SIGINT and SIGTERM are
-    handed on.
+    address: of the listener's socket. If a signal ends the fork, the same signal ends this process. SIGINT and SIGTERM
+    are passed on to the fork.
     """
     variables = [b"%s=%s" % each for each in os.environb.items()]
     texts = [os.fsencode(each) for each in (sys.executable, os.getcwd(), *sys.argv[1:])]
@@ -31,10 +31,10 @@ def ask(address: str) -> int | None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, _: listener.send(bytes([number])))
-    if not _next(listener, 1):  # no more: a short job may have ended already
+    if not _next(listener, 1):  # the first byte only: a short job's exit code may follow already
         return None
     if not (answer := _next(listener, 4)):
-        print("error: the process that forks jobs was killed; the same command goes on from there", file=sys.stderr)
+        print("error: the process that forks jobs was killed: run the same command again to continue", file=sys.stderr)
         return LOST
     code = int(answer)
     if code < 0:
@@ -45,7 +45,7 @@ def ask(address: str) -> int | None:
 
 
 def _next(listener: socket, size: int) -> bytes:
-    """Return what comes next, at most ``size`` bytes; nothing where the other end is gone."""
+    """Return the next bytes, at most ``size``; none if the other end is closed."""
     try:
         return listener.recv(size)
     except OSError:

@@ -1,4 +1,4 @@
-"""The socket to which jobs come, in the process of Snakemake, and the servers that it starts for them."""
+"""The socket for jobs in Snakemake's process, and the servers that it starts for them."""
 
 import atexit
 import os
@@ -15,14 +15,14 @@ from stepline.forkserver import message, received
 
 VARIABLE = "STEPLINE_FORKSERVER"
 SHELLS = b"_", b"SHLVL", b"OLDPWD"
-"""Variables that a shell changes and no job reads."""
+"""Variables that a shell changes and that no job reads."""
 
 
 @cache
 def listen() -> None:
-    """Have the jobs that this process starts forked by servers, until it ends; it costs nothing before the first.
+    """Let servers fork the jobs of this process, until it ends. No server starts before the first job.
 
-    Where there cannot be a socket, as in a temporary folder with a long name, jobs start as they do without.
+    If the socket cannot be created, as in a temporary folder with a long path, jobs start without a server.
     """
     folder = TemporaryDirectory(prefix="stepline-", ignore_cleanup_errors=True)
     atexit.register(folder.cleanup)
@@ -34,7 +34,7 @@ def listen() -> None:
 
 @dataclass(frozen=True)
 class _Environment:
-    """What a server and its jobs have in common."""
+    """The properties that a server shares with its jobs."""
 
     executable: bytes
     folder: bytes
@@ -42,9 +42,9 @@ class _Environment:
 
 
 class Listener:
-    """A socket, and a thread that hands each job on to a server, which it starts where there is none.
+    """A socket, and a thread that passes each job to a server, which it starts if there is none.
 
-    The servers are children of this process, which waits for their end: their time counts as its own.
+    The servers are children of this process, which waits for them, so their CPU time counts as its own.
     """
 
     def __init__(self, address: Path) -> None:
@@ -58,7 +58,7 @@ class Listener:
     def _serve(self) -> None:
         while True:
             job, _ = self._socket.accept()
-            with closing(job), suppress(OSError, ValueError):  # the job then does its work itself
+            with closing(job), suppress(OSError, ValueError):  # the job then does its own work
                 self._hand_on(job)
 
     def _hand_on(self, job: socket.socket) -> None:
@@ -77,7 +77,7 @@ class Listener:
         _send(self._servers[environment][0], request, job)
 
     def end(self) -> None:
-        """End the servers, which have no jobs any more or kill them."""
+        """End the servers, which kill any remaining jobs."""
         for environment in [*self._servers]:
             self._end(environment)
 
@@ -97,7 +97,7 @@ class Listener:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # Ctrl+C reaches jobs by their clients, once
+                start_new_session=True,  # so that Ctrl+C reaches jobs once, through their clients
             )
         return ours, server
 

@@ -1,6 +1,6 @@
-"""``python -m stepline.forkserver.server CONTROL ADDRESS``: forks a child for each job that the listener hands on.
+"""``python -m stepline.forkserver.server CONTROL ADDRESS``: forks a child for each job that the listener passes on.
 
-CONTROL is the descriptor of a socket, whose end is the listener's, and ADDRESS where jobs come to it.
+CONTROL is the descriptor of a socket to the listener, and ADDRESS is the path of the listener's socket for jobs.
 """
 
 import atexit
@@ -25,26 +25,26 @@ import stepline
 from stepline.forkserver import received
 
 IMPORTED = "stepline.cli", "stepline.progress", "filelock", "numpy", "pyarrow.parquet"
-"""What jobs of most verbs import."""
+"""Modules that jobs of most verbs import."""
 BY_VERB = {"extract": ("stepline.features.extract", "zarr"), "encode": ("torch", "transformers.modeling_utils")}
-"""What nearly all jobs of a verb import: the server imports it before the first one."""
+"""Modules that nearly all jobs of a verb import: the server imports them before the verb's first job."""
 DONE_BY_OTHERS = {"extract", "media", "shots", "thumbnails"}
-"""Verbs whose jobs may find their work done. The server imports what two of their jobs have imported; of other verbs,
-what one job has imported."""
+"""Verbs whose jobs may find their work already done. The server imports a module that two of their jobs have imported;
+for other verbs, one job is enough."""
 PR_SET_PDEATHSIG = 1
 SIGNALS = signal.SIGINT, signal.SIGTERM
-"""What the server lets pass, as the listener ends it after its jobs; forks do not."""
+"""Signals that the server ignores, because the listener ends it after its jobs; forks do not ignore them."""
 LASTING = (sys.prefix, sys.base_prefix, *stepline.__path__)
-"""Where modules stand that are the same for all jobs: not a user's own."""
+"""Folders of modules that are the same for all jobs, which excludes a user's own modules."""
 BESIDE_TORCH = {"torchvision", "timm", "open_clip", "transformers"}
 OF_STAGES = {"stepline", "pyarrow", "jsonschema", "matplotlib", "jinja2", "av", "cv2", "zarr", "scenedetect"}
 LEARNED = {*OF_STAGES, "torch", "scipy", "sklearn", *BESIDE_TORCH}
-"""Packages whose import takes long, or that many jobs import."""
+"""Packages that are slow to import, or that many jobs import."""
 
 
 @dataclass(frozen=True)
 class _Job:
-    """A fork, the connection of the process that waits for it, and the file with the names of what it imports."""
+    """A fork, the connection of the process that waits for it, and the file with the names of its imports."""
 
     verb: str
     process: int
@@ -59,17 +59,17 @@ class _Job:
 
 
 class _Server:
-    """One process and its forks. It starts no thread and does no work, so that a fork lacks nothing of it."""
+    """A process and its forks. It starts no threads and does no work, so that it is safe to fork."""
 
     def __init__(self, control: socket.socket, address: Path) -> None:
         self.control, self.address, self.itself, self.poll = control, address, os.getpid(), select.poll()
         self.poll.register(control, select.POLLIN)
         self.jobs: dict[int, _Job] = {}
-        """By the descriptors of their connections and of their ends."""
+        """By the descriptors of their connections and of their processes."""
         self.imported: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def serve(self) -> tuple[list[str], int]:
-        """Fork jobs until the listener ends. Return in a fork alone: its words, and the file for what it imports."""
+        """Fork jobs until the listener ends. Return only in a fork: its arguments, and the file for its imports."""
         while True:
             file, _ = self.poll.poll()[0]
             job = self.jobs.get(file)
@@ -82,7 +82,7 @@ class _Server:
                 self._obey(job)
 
     def _take(self) -> tuple[list[str], int] | None:
-        """Fork the next job; return in the fork alone."""
+        """Fork the next job. Return its arguments and its file for imports in the fork, and None in the server."""
         size, handed, _, _ = socket.recv_fds(self.control, 4, 1)
         if not handed:
             self._end()
@@ -92,7 +92,7 @@ class _Server:
         try:
             connection.send(b"+")
             files = socket.recv_fds(connection, 1, 3)[1]
-        except OSError:  # the process that asked is gone
+        except OSError:  # the requesting process has ended
             connection.close()
             return None
         enough = 2 if verb in DONE_BY_OTHERS else 1
@@ -102,7 +102,7 @@ class _Server:
         if (process := os.fork()) == 0:
             self._become(files, connection)
             return words, names
-        with suppress(ProcessLookupError, PermissionError):  # the fork does it too, whichever comes first
+        with suppress(ProcessLookupError, PermissionError):  # the fork does the same, as either may run first
             os.setpgid(process, process)
         for each in files:
             os.close(each)
@@ -113,7 +113,7 @@ class _Server:
         return None
 
     def _become(self, files: list[int], connection: socket.socket) -> None:
-        """Make a fork what the process that asked for it would be: its group of processes ends with the server."""
+        """Give a fork the files of the requesting process; its process group ends with the server."""
         os.setpgid(0, 0)
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != self.itself:
@@ -129,7 +129,7 @@ class _Server:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def _obey(self, job: _Job) -> None:
-        """Hand signals on to a job; kill it and what it started where the process that asked for it is gone."""
+        """Pass signals on to a job; kill it and its children if the requesting process has ended."""
         try:
             numbers = job.connection.recv(64)
         except OSError:
@@ -154,17 +154,17 @@ class _Server:
             self.poll.unregister(file)
 
     def import_all(self, names: Iterable[str]) -> None:
-        """Import what is not yet, for the forks to come."""
+        """Import the modules that are not yet imported, for later forks."""
         for name in names:
             if name not in sys.modules:
-                with suppress(ImportError):  # the job that uses it says so
+                with suppress(ImportError):  # the job that uses it reports it
                     if name.partition(".")[0] in BESIDE_TORCH:
                         import_module("stepline.backbones.torchvision").make_importable()
                     import_module(name)
         gc.freeze()
 
     def _end(self) -> NoReturn:
-        """Kill the jobs, and remove what the listener left."""
+        """Kill the jobs, and remove the listener's leftovers."""
         running = {job.process for job in self.jobs.values()}
         for process in running:
             os.killpg(process, signal.SIGKILL)
@@ -177,7 +177,7 @@ class _Server:
 
 
 class _Fork:
-    """What a fork does at its end, after all that it was to do at its end itself."""
+    """The exit of a fork, which runs after all its other exit handlers."""
 
     def __init__(self) -> None:
         self.before: frozenset[str] | None = None
@@ -196,7 +196,7 @@ class _Fork:
         sys.exit()
 
     def leave(self) -> None:
-        """Note what was imported; end before the interpreter takes all apart, where nothing is left to be said."""
+        """Record the imported modules; exit without the interpreter's slow teardown, unless an error must be shown."""
         if self.before is None:
             return
         new = [name for name, module in sys.modules.items() if name not in self.before and _lasting(name, module)]
@@ -216,9 +216,9 @@ def _lasting(name: str, module: ModuleType) -> bool:
 
 
 def main() -> None:
-    """Serve; in a fork, do the job."""
+    """Serve jobs; in a fork, run the job."""
     fork = _Fork()
-    os.environ["HF_HUB_OFFLINE"] = "1"  # as jobs set it before they import what reads it
+    os.environ["HF_HUB_OFFLINE"] = "1"  # jobs set it too, before they import libraries that read it
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     with closing(socket.socket(fileno=int(sys.argv[1]))) as control:
         server = _Server(control, Path(sys.argv[2]))

@@ -1,6 +1,6 @@
-"""Media: probing, the one pass for scores and audio, frames by presentation time."""
+"""Media: probing, the single pass for scores and audio, and frames by presentation time."""
 
 REVISION = 2
-"""Of scores, audio and their record: raise it with a change that gives others. The workflow asks for it."""
+"""The revision of scores, audio and their record: raise it with any change of these. The workflow uses it too."""
 SHOTS_REVISION = 1
-"""Of how shots are found from scores."""
+"""The revision of shot detection from scores."""

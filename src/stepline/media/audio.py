@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 RATE = 16_000
 PIECES = 64
-"""Pieces of audio that are resampled before what came out is written."""
+"""Frames of audio that are resampled before the output is read."""
 NONE = "no audio could be decoded"
 AHEAD_S = 1.0
-"""How long before a span its audio is decoded from, so that decoder and filter have settled."""
+"""How long before a span the decoding of its audio starts, so that decoder and filter have settled."""
 
 
 class Resampler:
-    """Makes frames such as ``like`` 16 kHz, mono, 16 bit and continuous.
+    """Converts frames such as ``like`` to continuous 16 kHz mono audio of 16 bit.
 
-    first: where its first sample stands, in samples of the frames. Audio before that is cut; where times jump by more
-        than 0.1 s, silence fills the gap or what overlaps is cut (ffmpeg's aresample=async=1).
+    first: the position of the first output sample, in samples of the frames. Audio before it is cut. If times jump by
+        more than 0.1 s, gaps are filled with silence and overlaps are cut (ffmpeg's aresample=async=1).
     """
 
     def __init__(self, like: "av.AudioFrame", first: int) -> None:
-        """Make the filters."""
+        """Create the filters."""
         import av
 
         self._pushed = 0
@@ -48,7 +48,7 @@ class Resampler:
         self._graph.link_nodes(self._source, resample, convert, self._sink).configure()
 
     def __call__(self, frame: "av.AudioFrame | None") -> Iterator[NDArray[np.int16]]:
-        """Yield the samples that come out for a frame, some frames later; None ends the stream."""
+        """Yield the samples that a frame produces, delayed by some frames; None ends the stream."""
         import av
 
         self._source.push(frame)
@@ -63,20 +63,20 @@ class Resampler:
 
 @dataclass(frozen=True)
 class Audio:
-    """What there is of a video's audio. there: whether any. reason: why it is not all."""
+    """The result of decoding a video's audio. there: whether there is any. reason: why it is incomplete, or ""."""
 
     there: bool
     reason: str = ""
 
 
 class Sound:
-    """The decoder of an audio stream: what cannot be decoded is left out and noted.
+    """The decoder of an audio stream. Packets that cannot be decoded are left out and counted.
 
-    start_s: the time on the stream's clock that becomes time 0. reason: what was left out; "" where nothing was.
+    start_s: the time on the stream's clock that becomes time 0. reason: describes the lost audio, or "".
     """
 
     def __init__(self, stream: "av.AudioStream", start_s: Fraction) -> None:
-        """Decode nothing yet."""
+        """Prepare the decoder; nothing is decoded yet."""
         self._start_s = start_s
         self._last: av.AudioFrame | None = None
         self._lost = 0
@@ -85,11 +85,11 @@ class Sound:
 
     @property
     def reason(self) -> str:
-        """Why not all of it was decoded."""
+        """Why the decoded audio is incomplete, or ""."""
         return f"{self._lost} packets of audio {self._first}" if self._lost else self._first
 
     def decode(self, packet: "av.Packet[av.AudioStream]") -> Iterator["av.AudioFrame"]:
-        """Yield the frames that come out for a packet, with times from time 0; the empty packet ends the stream."""
+        """Yield the frames of a packet, with times relative to time 0; the empty packet ends the stream."""
         import av
 
         if not self._known:
@@ -112,7 +112,7 @@ class Sound:
             yield frame
 
     def _end_s(self) -> Fraction:
-        """Return when the last frame ends."""
+        """Return the end of the last frame in seconds."""
         if self._last is None:
             return Fraction(0)
         length_s = Fraction(self._last.samples, self._last.sample_rate)
@@ -120,10 +120,10 @@ class Sound:
 
 
 class AudioFile:
-    """The audio stream of a container as a file: 16 kHz, mono, 16 bit, aligned with the pictures.
+    """The audio stream of a container as a file: 16 kHz, mono, 16 bit, aligned with the video frames.
 
-    start_s: the time on the stream's clock that becomes sample 0, so that t seconds are sample 16000 t. Where packets
-    cannot be decoded it is silent.
+    start_s: the time on the stream's clock that becomes sample 0, so that t seconds are sample 16000 t. Packets that
+    cannot be decoded are replaced by silence.
     """
 
     def __init__(self, stream: "av.AudioStream", wav: Path, *, start_s: Fraction) -> None:
@@ -134,7 +134,7 @@ class AudioFile:
         self._form: tuple[object, ...] = ()
 
     def add(self, packet: "av.Packet[av.AudioStream]") -> None:
-        """Write what comes out for a packet; the empty packet ends the stream."""
+        """Write the audio of a packet; the empty packet ends the stream."""
         for frame in self._sound.decode(packet):
             form = frame.sample_rate, frame.format.name, frame.layout.name
             if form != self._form:
@@ -146,7 +146,7 @@ class AudioFile:
             self._write(None)
 
     def close(self) -> Audio:
-        """Close the file and return what it holds."""
+        """Close the file and return the result."""
         there = self._file.tell() > 0
         self._file.close()
         return Audio(there, self._sound.reason or ("" if there else NONE))
@@ -157,7 +157,7 @@ class AudioFile:
 
 
 def write_spans(path: Path, wav: Path, spans: Spans, *, start_s: Fraction) -> Audio:
-    """Write the audio of ``spans`` to ``wav`` as ``AudioFile`` does, each at its place, with silence between them."""
+    """Write the audio of ``spans`` to ``wav`` as ``AudioFile`` does, at its original times, with silence in between."""
     file = created(wav)
     reasons: list[str] = []
     try:
@@ -181,7 +181,7 @@ def write_spans(path: Path, wav: Path, spans: Spans, *, start_s: Fraction) -> Au
 def _samples_from(
     path: Path, time_s: float, start_s: Fraction, reasons: list[str]
 ) -> Iterator[tuple[int, NDArray[np.int16]]]:
-    """Yield pieces of 16 kHz audio, each with the index of its first sample, from ``time_s`` or earlier on."""
+    """Yield pieces of 16 kHz audio from ``time_s`` or earlier on, each with the index of its first sample."""
     with opened(path) as container:
         stream = sound(container)
         assert stream is not None
@@ -211,7 +211,7 @@ def _samples_from(
 
 
 def created(wav: Path) -> wave.Wave_write:
-    """Return a new 16 kHz mono file of 16 bit."""
-    file = wave.open(str(wav), "wb")  # noqa: SIM115 - its user closes it
+    """Return a new 16 kHz, 16-bit mono file."""
+    file = wave.open(str(wav), "wb")  # noqa: SIM115 - the caller closes it
     file.setparams((1, 2, RATE, 0, "NONE", ""))
     return file

@@ -1,4 +1,4 @@
-"""A clip: a part of a video as an mp4 that browsers play, encoded again so that it begins and ends where it should."""
+"""A clip: a part of a video as an mp4 for browsers, re-encoded so that it begins and ends at the exact times."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     import av
 
 CLOCK = 90_000
-"""Units of a second in which a clip's frames are timed."""
+"""Units per second of a clip's frame times."""
 
 
 def write_clip(video: Path, clip: Path, start_s: float, end_s: float) -> None:
-    """Write [``start_s``, ``end_s``) of a video as H.264 and AAC, upright; its first frame is that shown at the start.
+    """Write [``start_s``, ``end_s``) of a video as H.264 and AAC, upright; the first frame is the one at the start.
 
-    Raises MediaError where the video cannot be read, or has no frame there.
+    Raises MediaError if the video cannot be read, or has no frame there.
     """
     with_timeline(video, partial(_write, video, clip, start_s, end_s))
 
@@ -60,7 +60,7 @@ def _write(video: Path, clip: Path, start_s: float, end_s: float, timeline: Time
 
 
 def _heard(video: Path, zero: Fraction, start_s: float, end_s: float) -> Iterator["av.AudioFrame"]:
-    """Yield the sound of [``start_s``, ``end_s``), with silence where there is none before it. zero: see ``Sound``."""
+    """Yield the audio of [``start_s``, ``end_s``), with silence if it starts late. zero: ``start_s`` of ``Sound``."""
     import av
 
     graph = av.filter.Graph()
@@ -85,7 +85,7 @@ def _heard(video: Path, zero: Fraction, start_s: float, end_s: float) -> Iterato
 
 
 def _frames(video: Path, zero: Fraction, start_s: float, end_s: float) -> Iterator["av.AudioFrame"]:
-    """Yield the decoded sound from a second or more before a time to another."""
+    """Yield the decoded audio from at least a second before ``start_s`` up to ``end_s``."""
     with opened(video) as container:
         stream = sound(container)
         assert stream is not None

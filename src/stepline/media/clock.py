@@ -1,4 +1,4 @@
-"""Times that go on where recordings were joined as they are."""
+"""Continuous times for files in which recordings were concatenated without changes."""
 
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -9,20 +9,20 @@ if TYPE_CHECKING:
     import av
 
 BACK_S = Fraction(1, 10)
-"""How far times of decoding may go back within one recording."""
+"""How far decoding times may go back within one recording."""
 REORDERED_S = 1
-"""How far presentation times may, where a packet has no other."""
+"""How far presentation times may go back, if packets have no decoding times."""
 AHEAD_S = 10
-"""How far times may jump in a format whose times may be discontinuous."""
+"""How far times may jump forwards in a format that allows discontinuous times."""
 DISCONTINUOUS = 0x0200
 """libavformat's AVFMT_TS_DISCONT."""
 
 
 class Clock:
-    """The time of each packet of some streams of a container, counted from ``start_s``.
+    """The time of each packet of some streams of a container, relative to ``start_s``.
 
-    Where the times of a stream go back, or, in formats such as MPEG-TS, jump by more than ten seconds, a joined
-    recording begins: its times go on at the end of the one before, by the same shift for all streams.
+    A joined recording begins if the times of a stream go back or, in formats such as MPEG-TS, jump by more than ten
+    seconds. Its times continue from the end of the previous recording, with the same shift for all streams.
     """
 
     def __init__(self, container: "av.container.InputContainer", start_s: Fraction) -> None:
@@ -35,11 +35,11 @@ class Clock:
         self._step: dict[int, Fraction] = {}
 
     def part(self, stream: int) -> int:
-        """Return the number of the joined recording in which a stream is by now."""
+        """Return the index of the joined recording that a stream has reached."""
         return self._part.get(stream, 0)
 
     def shift_s(self, packet: "av.Packet[Any]") -> Fraction:
-        """Return what is to be added to the packet's own times; packets are to be given in the container's order."""
+        """Return the shift to add to the packet's own times; packets must be passed in the container's order."""
         stream = packet.stream_index
         part = self._part.setdefault(stream, 0)
         at = packet.dts if packet.dts is not None else packet.pts

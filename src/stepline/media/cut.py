@@ -1,4 +1,4 @@
-"""Cut files: an mp4 with the packets that some spans of a video need, at their own times."""
+"""Cut files: an mp4 with only the packets that some spans of a video need, at their original times."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     import av
 
 MARGIN_S = 1.0
-"""How much more than a span is copied on either side: for the audio's decoder, and for frame rules that look ahead."""
+"""The extra time that is copied on both sides of a span, for the audio decoder and for frame rules that look ahead."""
 MARK = "stepline cut: "
 
 
 class WholeOnlyError(MediaError):
-    """A video of which no spans can be copied."""
+    """Spans cannot be copied from this video; it must be read whole."""
 
 
 class Header(NamedTuple):
-    """What the header of a file says, of the whole video where the file is cut.
+    """The header of a file; for a cut file, it describes the whole video.
 
-    frame_rate: as libavformat guesses it. holds: the spans of a cut file; none stands for the whole video.
+    frame_rate: libavformat's guess. holds: the spans of a cut file; an empty list means the whole video.
     """
 
     probe: Probe
@@ -36,7 +36,7 @@ class Header(NamedTuple):
 
 
 def read_header(path: Path) -> Header:
-    """Return what the header of ``path`` says. Raises MediaError where it has no video stream."""
+    """Return the header of ``path``. Raises MediaError if it has no video stream."""
     with opened(path) as container:
         stream = Stream(container)
         header = _header(stream)
@@ -49,7 +49,7 @@ def read_header(path: Path) -> Header:
         whole = replace(header.probe, fps=cut["fps"], duration_s=cut["duration_s"])
         return Header(whole, Fraction(cut["frame_rate"]), cut["spans"])
     except (ValueError, KeyError, TypeError):
-        raise MediaError("what it says of its spans is damaged: fetch it again") from None
+        raise MediaError("its list of spans is damaged: fetch it again") from None
 
 
 def _header(stream: Stream) -> Header:
@@ -57,13 +57,13 @@ def _header(stream: Stream) -> Header:
 
 
 def copy_spans(sources: Sequence[Path | RawIOBase], target: Path, spans: Spans) -> None:
-    """Copy what is needed to show ``spans`` to the mp4 ``target``; each frame keeps its pixels and its time.
+    """Copy the packets that ``spans`` need to the mp4 ``target``; each frame keeps its pixels and its time.
 
-    sources: one with pictures and sound, or one with each. Times count from the start of the video stream, so the
-    file's first second comes too. Of each source is read: its head, and the packets from the last key frame a second
-    before a span to the first frame a second after it.
-    Raises WholeOnlyError where the container leads to no key frame before a span or an mp4 cannot hold the streams, and
-    MediaError where a source cannot be read that far; the OSError or SteplineError of a source's own is let through.
+    sources: one with video and audio, or one for each. Times count from the start of the video stream, so the file's
+    first second is copied too. The following parts of each source are read: its header, and for each span the packets
+    from the last key frame before its start minus one second to the first frame after its end plus one second.
+    Raises WholeOnlyError if the container cannot seek to a key frame before a span, or an mp4 cannot hold the streams.
+    Raises MediaError if a source cannot be read that far. The source's own OSError or SteplineError is not changed.
     """
     import av
 
@@ -103,7 +103,7 @@ def copy_spans(sources: Sequence[Path | RawIOBase], target: Path, spans: Spans) 
 
 
 class _Copy:
-    """A stream of a source, and what is copied of it."""
+    """A stream of a source, and its copy."""
 
     def __init__(self, out: "av.container.OutputContainer", stream: Any, start_s: Fraction) -> None:
         self.stream = stream
@@ -115,11 +115,11 @@ class _Copy:
         self._last: int | None = None
 
     def pts_at(self, time_s: float) -> int:
-        """Return the last time of the container at or before ``time_s``."""
+        """Return ``time_s`` on the container's clock, rounded down."""
         return int(Fraction(time_s) / self._time_base) + self._shift
 
     def add(self, packet: "av.Packet[Any]") -> None:
-        """Copy a packet, unless it is copied already."""
+        """Copy a packet, unless it is already copied."""
         assert packet.pts is not None
         assert packet.dts is not None
         if self._last is not None and packet.dts <= self._last:
@@ -133,7 +133,7 @@ class _Copy:
 
 
 def _copy(container: "av.container.InputContainer", copies: Sequence[_Copy], start_s: float, end_s: float) -> None:
-    """Copy packets from the last key frame at or before a time to the first frame of each stream from another on."""
+    """Copy packets from the last key frame at or before ``start_s`` to the first frame per stream from ``end_s`` on."""
     first = copies[0]
     if start_s:
         container.seek(first.pts_at(start_s), stream=first.stream)
@@ -148,7 +148,7 @@ def _copy(container: "av.container.InputContainer", copies: Sequence[_Copy], sta
         pts = _checked(packet)
         if not entered and copy is first:
             if not packet.is_keyframe or pts > first.pts_at(start_s):
-                raise WholeOnlyError(f"its container leads to no key frame before {start_s:.3f} s")
+                raise WholeOnlyError(f"its container cannot seek to a key frame before {start_s:.3f} s")
             entered = True
         if pts >= copy.pts_at(end_s):
             last[copy] = min(pts, last.get(copy, pts))
@@ -161,7 +161,7 @@ def _copy(container: "av.container.InputContainer", copies: Sequence[_Copy], sta
 
 
 def _checked(packet: "av.Packet[Any]") -> int:
-    """Return the packet's presentation time."""
+    """Return the packet's presentation time; raise MediaError if it has none or is damaged."""
     if packet.pts is None or packet.dts is None:
         raise WholeOnlyError("its packets have no times")
     if packet.is_corrupt:

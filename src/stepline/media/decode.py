@@ -1,4 +1,4 @@
-"""Video frames with their presentation times, decoded sequentially."""
+"""Sequential decoding of video frames with their presentation times."""
 
 import re
 from collections.abc import Container, Generator, Iterator
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
 
 
 PLAYLISTS = frozenset(("concat", "dash", "hls", "imf", "rtsp", "sdp", "webm_dash_manifest"))
-"""Formats of ffmpeg that only name other files."""
+"""Formats of ffmpeg that only refer to other files."""
 
 
 class MediaError(SteplineError):
-    """A video or its audio that cannot be read: absent, not a video, or damaged."""
+    """A video or its audio cannot be read: it is absent, not a video, or damaged."""
 
 
 class DamagedError(MediaError):
-    """A file that cannot be read from one frame to the next as its container says; ``salvage`` reads what there is."""
+    """A file's frames do not match its container; ``salvage`` reads the remaining frames."""
 
 
 class MissedKeyError(MediaError):
-    """A container that cannot be entered at a key frame."""
+    """A container cannot seek to a key frame."""
 
 
 FIRST = 64
-"""Packets that are decoded, at most, to see how the first picture stands."""
+"""The maximum number of packets that are decoded to find the rotation of the first picture."""
 ONE_EACH = frozenset(("av1", "h264", "hevc", "mpeg1video", "mpeg2video"))
-"""Codecs of which each packet is shown as a frame, unless fields have their own."""
+"""Codecs in which each packet is one frame, unless fields have packets of their own."""
 SHORT_S = 0.1
-"""How much before the end that its header says a video may end, or two frames."""
+"""How much earlier than its header states a video may end; at least two frames."""
 LATE_S = Fraction(1, 2)
-"""How much later than its sound a video's picture may begin, and still be where time 0 is."""
+"""The maximum delay of a video's first picture after its audio for which time 0 is still at this picture."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What a container says of its first video stream.
+    """A container's description of its first video stream.
 
-    container: ffmpeg's name of the format. codec: its name of the video's. width, height: of the pictures as stored.
-    duration_s: 0 where the container does not say. start_s: where time 0 is on the container's clock: at the first
-    picture, or, where that is more than half a second later, at the beginning of the sound. begin_s: when the picture
-    begins, 0 in the first case. rotation: of its first picture, see ``rotation``; 0 where that cannot be decoded.
+    container, codec: ffmpeg's names. width, height: of the pictures as stored. duration_s: 0 if the container does not
+    state it. start_s: time 0 on the container's clock. It is at the first picture, or at the start of the audio if the
+    picture is more than half a second later. begin_s: the time of the first picture, 0 in the first case. rotation: of
+    the first picture, see ``rotation``; 0 if it cannot be decoded.
     """
 
     container: str
@@ -66,9 +66,9 @@ class Probe:
 
 @contextmanager
 def opened(path: Path) -> Iterator["av.container.InputContainer"]:
-    """Open ``path``, and no other file or address that it names.
+    """Open ``path``, but no other file or address that it refers to.
 
-    An error of the decoder in the block is raised as MediaError, want of memory as MemoryError.
+    Errors of the decoder in the block are raised as MediaError, lack of memory as MemoryError.
     """
     import av
 
@@ -87,27 +87,27 @@ def opened(path: Path) -> Iterator["av.container.InputContainer"]:
 
 
 BENIGN = re.compile("SEI|mmco: unref")
-"""What libav calls an error though no picture is the worse for it."""
+"""Messages that libav logs as errors although they affect no picture."""
 
 
 class Complaints:
-    """Errors that libav logs while it goes on: a picture is wrong, or data is left out."""
+    """Errors that libav logs while it continues: a picture is wrong, or data is left out."""
 
     def __init__(self) -> None:
-        """Start with the next one."""
+        """Ignore earlier errors."""
         import av
 
-        av.logging.set_level(av.logging.PANIC)  # others are counted and not written
+        av.logging.set_level(av.logging.PANIC)  # errors are counted but not printed
         self._seen, _ = av.logging.get_last_error()
 
     @contextmanager
     def not_of_pictures(self) -> Iterator[None]:
-        """Forget the errors of this block."""
+        """Ignore the errors of this block."""
         yield
         self()
 
     def __call__(self) -> str:
-        """Return the last one since the call before, "" where there is none."""
+        """Return the last error since the previous call, or ""."""
         import av
 
         seen, last = av.logging.get_last_error()
@@ -117,7 +117,7 @@ class Complaints:
 
 
 def sound(container: "av.container.InputContainer") -> "av.AudioStream | None":
-    """Return the first audio stream that is flagged as the default, else the first."""
+    """Return the first audio stream that is flagged as default, or the first one, or None."""
     from av.stream import Disposition
 
     streams = container.streams.audio
@@ -125,7 +125,7 @@ def sound(container: "av.container.InputContainer") -> "av.AudioStream | None":
 
 
 def packets(container: "av.container.InputContainer", *streams: "av.stream.Stream") -> Iterator["av.Packet[Any]"]:
-    """Yield the packets of some streams; raise DamagedError where the container cannot be read on."""
+    """Yield the packets of some streams; raise DamagedError if the container cannot be read further."""
     import av
 
     try:
@@ -139,11 +139,11 @@ def packets(container: "av.container.InputContainer", *streams: "av.stream.Strea
 class Stream:
     """The first video stream of a container, and the decoder of its packets.
 
-    A cover picture is none. Raises MediaError where there is no stream.
+    A cover picture does not count. Raises MediaError if there is no video stream.
     """
 
     def __init__(self, container: "av.container.InputContainer", *, turned: bool = True) -> None:
-        """Find the stream; decode nothing yet. turned: whether pictures are upright, else as they are stored."""
+        """Find the stream; nothing is decoded yet. turned: pictures are upright if True, otherwise as stored."""
         from av.stream import Disposition
         from av.video.reformatter import VideoReformatter
 
@@ -153,7 +153,7 @@ class Stream:
         self.video = videos[0]
         if self.video.codec_context is None:
             raise MediaError("the video's codec is unknown")
-        self.video.codec_context.thread_count = 1  # a job has one core; more threads cost a tenth more time in all
+        self.video.codec_context.thread_count = 1  # a job has one core; more threads need a tenth more CPU time
         self.sound = sound(container)
         self.time_base = fraction(self.video.time_base)
         self.start = self._start()
@@ -170,7 +170,7 @@ class Stream:
         self.complaints = Complaints()
 
     def _start(self) -> int:
-        """Return where time 0 is on the stream's clock."""
+        """Return time 0 on the stream's clock."""
         start = self.video.start_time or 0
         if self.sound is None or self.sound.start_time is None or self.video.start_time is None:
             return start
@@ -178,7 +178,7 @@ class Stream:
         return start if start * self.time_base - heard_s <= LATE_S else round(heard_s / self.time_base)
 
     def probe(self) -> Probe:
-        """Return what the container says, without a rotation."""
+        """Return the container's description, without the rotation."""
         return Probe(
             container=self._container.format.name,
             codec=self.video.codec_context.codec.canonical_name,
@@ -193,7 +193,7 @@ class Stream:
         )
 
     def rotation(self) -> int:
-        """Decode the first picture and return its ``rotation``, 0 where it cannot be decoded."""
+        """Decode the first picture and return its ``rotation``, or 0 if it cannot be decoded."""
         import av
 
         packets = islice(self._container.demux(self.video), FIRST)
@@ -205,7 +205,7 @@ class Stream:
             return 0
 
     def declared_s(self) -> float:
-        """Return when the video ends by its header, in seconds; 0 where that does not say."""
+        """Return the end of the video by its header, in seconds; 0 if the header does not state it."""
         own_s = self._own_s()
         return self._container_s() if own_s is None else own_s
 
@@ -221,25 +221,24 @@ class Stream:
         if end is None:
             return None
         end_s = sum(float(part) * unit for part, unit in zip(end.groups(), (3600, 60, 1), strict=True))
-        return max(0.0, end_s - start_s)  # Matroska's tag says when the stream ends
+        return max(0.0, end_s - start_s)  # Matroska's tag states the end of the stream
 
     def frame(self, picture: "av.VideoFrame", pts: int, duration: int) -> DecodedFrame:
-        """Return a picture of the stream that is shown from ``pts`` on, counted from time 0."""
+        """Return a picture of the stream as a frame that is shown from ``pts`` on, counted from time 0."""
         serving = self._turn_of(picture), self._scaler, self._filters
         return DecodedFrame(pts, self.time_base, duration, self.frame_rate, picture, *serving)
 
     def _turn_of(self, picture: "av.VideoFrame") -> int:
-        """Return the picture's ``rotation``, read where the angle is not that of the last one: see there why."""
+        """Return the picture's ``rotation``. It is read only when the angle changes, as reading it keeps memory."""
         if self._turned and picture.rotation != self._angle:
             self._angle, self._turn = picture.rotation, rotation(picture)
         return self._turn
 
     def decode(self, packet: "av.Packet[av.VideoStream]", *, after: int | None = None) -> Iterator[DecodedFrame]:
-        """Yield the frames that come out for a packet, in order of presentation; the empty packet ends the stream.
+        """Yield the frames of a packet, in order of presentation; the empty packet ends the stream.
 
-        after: a ``pts``; what is shown before it may be damaged, as where decoding starts at a key frame. Raises
-        DamagedError where something is not as it should be, a frame does not come out, or the stream ends before its
-        header says.
+        after: a ``pts``; frames before it may be damaged, for example if decoding starts at a key frame. Raises
+        DamagedError if the stream is damaged, a frame is missing, or the stream ends before its header states.
         """
         import av
 
@@ -261,7 +260,7 @@ class Stream:
             if self._last is None or self._first is None:
                 raise DamagedError("no frame could be decoded")
             if any(pts > self._first for pts in self._due):
-                raise DamagedError(f"{len(self._due)} frames do not come out of the decoder")
+                raise DamagedError(f"{len(self._due)} frames are missing in the decoder's output")
             if reason := self.missing_end(self._last.end_s, self._n_packets if after is None else None):
                 raise DamagedError(reason)
 
@@ -294,26 +293,26 @@ class Stream:
 
     @property
     def one_each(self) -> bool:
-        """Whether each packet is shown as a frame; of interlaced video it may be two."""
+        """Whether each packet is one frame; in interlaced video, it may be two packets per frame."""
         return self.video.codec_context.codec.canonical_name in ONE_EACH
 
     @property
     def decodes_alone(self) -> bool:
-        """Whether the container says when frames are decoded, and not when they are shown: AVI with B-frames."""
+        """Whether the container has decoding times but no presentation times: AVI with B-frames."""
         return self._container.format.name == "avi" and self.video.codec_context.has_b_frames
 
     @property
     def frame_duration(self) -> int:
-        """How long a frame is shown that does not say it, in units of the time base."""
+        """The duration of a frame that does not state its own, in units of the time base."""
         return max(1, round(1 / self.frame_rate / self.time_base))
 
     def _after(self) -> str:
         return f" after {self._last.end_s:.3f} s" if self._last else ""
 
     def missing_end(self, end_s: float, n_packets: int | None) -> str:
-        """Return why a last frame that is shown until ``end_s`` is not the last by the header, "" where it is.
+        """Return the reason if the video should continue after ``end_s``, the end of its last frame, or "".
 
-        n_packets: how many packets the whole container had, None where that is not known.
+        n_packets: the number of packets of the whole container, None if it is unknown.
         """
         declared_s, own = self.declared_s(), self._own_s() is not None
         if self._container.format.name.startswith("mov,") and self.video.frames:
@@ -326,7 +325,7 @@ class Stream:
         return ""
 
     def _last_packet_s(self) -> float:
-        """Return when the last packet of any stream ends: a container's length may be that of its sound."""
+        """Return the end of the last packet of any stream: a container's length may be the length of its audio."""
         with opened(Path(self._container.name)) as container:
             ends = [
                 ((packet.pts or packet.dts or 0) + (packet.duration or 0)) * fraction(packet.time_base)
@@ -341,12 +340,12 @@ def frames(
 ) -> Generator[DecodedFrame]:
     """Yield the frames of the first video stream, in order of presentation.
 
-    wanted: the ``pts`` of the frames that will be looked at; of the others, those that no frame is predicted from are
-        not decoded and not yielded. What is yielded is the same, bit by bit, as without it. By default all.
-    key: the ``pts`` of a key frame to start at; some containers lead to one before it. By default the first.
-    turned: whether pictures are upright, else as they are stored.
-    Raises DamagedError, after the frames that could be read, where the file is damaged or ends before its header says;
-    MissedKeyError, before any frame, where the container does not lead to ``key``.
+    wanted: the ``pts`` of the frames that will be used. Other frames from which no frame is predicted are neither
+        decoded nor yielded. The yielded frames are bit-identical with and without it. By default all.
+    key: the ``pts`` of a key frame to start at; some containers seek to an earlier one. By default the first.
+    turned: pictures are upright if True, otherwise as stored.
+    Raises DamagedError, after the readable frames, if the file is damaged or ends before its header states, and
+    MissedKeyError, before any frame, if the container cannot seek to ``key``.
     """
     with opened(path) as container:
         stream = Stream(container, turned=turned)
@@ -356,7 +355,7 @@ def frames(
             container.seek(key + stream.start, stream=stream.video)
             packet = next(demuxed)
             if not packet.is_keyframe or packet.pts is None or packet.pts > key + stream.start:
-                raise MissedKeyError(f"cannot be entered at {float(key * stream.time_base):.3f} s")
+                raise MissedKeyError(f"cannot seek to {float(key * stream.time_base):.3f} s")
             demuxed = chain([packet], demuxed)
         for packet in demuxed:
             if wanted is not None and packet.pts is not None:
@@ -365,7 +364,7 @@ def frames(
 
 
 def fraction(value: Fraction | None) -> Fraction:
-    """Return a rate or time base as a Fraction. Raises MediaError where there is none."""
+    """Return a rate or time base as a Fraction. Raises MediaError if there is none."""
     if not value:
         raise MediaError("the stream has no frame rate or time base")
     return Fraction(value.numerator, value.denominator)

@@ -1,7 +1,7 @@
-"""decord as a reader: frames by index, of constant-rate mp4 alone, where its faults do not show.
+"""decord as a reader: frames by index, only from mp4 files with a constant frame rate, which it reads correctly.
 
-decord 0.6.0 returns wrong frames on edit lists and on variable rates, hangs on containers that start late, and reads
-ahead without bound. So a file is compared with its timeline first, and refused where they differ.
+decord 0.6.0 returns wrong frames for edit lists and variable frame rates, hangs on containers that start late, and
+reads ahead without a limit. So a file is first compared with its timeline, and refused if they differ.
 """
 
 import re
@@ -17,11 +17,11 @@ from stepline.media.process import data_bytes
 from stepline.media.timeline import Indices, Timeline
 
 BATCH = 16
-"""Frames that are asked for at once."""
+"""Frames per request."""
 
 
 def decord(path: Path, timeline: Timeline, indices: Indices, /, *, turned: bool) -> Iterator[Frame]:
-    """Yield the frame of each index. Raises MediaError where the file is none that decord reads exactly."""
+    """Yield the frame of each index. Raises MediaError if decord cannot read the file exactly."""
     import decord as library
 
     _refuse(path, timeline, turned)
@@ -30,13 +30,13 @@ def decord(path: Path, timeline: Timeline, indices: Indices, /, *, turned: bool)
         shown = reader.get_frame_timestamp(np.arange(len(reader)))
         half_s = timeline.end_s / len(timeline.pts) / 2
         if len(shown) != len(timeline.pts) or np.abs(shown[:, 0] - timeline.t_s).max() > half_s:
-            raise MediaError("decord counts other frames than the container has: set media.reader to pyav")
+            raise MediaError("decord's frames differ from the container's: set media.reader to pyav")
         for start in range(0, len(indices), BATCH):
             batch = indices[start : start + BATCH]
             _refuse_read_ahead()
             yield from map(ArrayFrame, reader.get_batch(batch.tolist()).asnumpy())
     except library.DECORDError as error:
-        reason = re.sub(r"\[[\d:]+\] \S+:\d+: ", "", str(error).splitlines()[0])  # the hour, and decord's sources
+        reason = re.sub(r"\[[\d:]+\] \S+:\d+: ", "", str(error).splitlines()[0])  # removes time and source
         raise MediaError(f"decord: {reason}") from None
 
 
@@ -51,7 +51,7 @@ def _refuse(path: Path, timeline: Timeline, turned: bool) -> None:
     elif timeline.packets is not None:
         reason = "it is damaged"
     elif turned and rotation:
-        reason = "its pictures are stored on their side"
+        reason = "its pictures are stored rotated"
     elif start or timeline.pts[0] or timeline.keys[0]:
         reason = "an edit list cuts its start"
     elif len(steps) and steps.max() - steps.min() > 1:
@@ -65,4 +65,4 @@ def _refuse_read_ahead() -> None:
     if limit == RLIM_INFINITY:
         return
     if (used := data_bytes()) > 0.8 * limit:
-        raise MediaError(f"decord read ahead until {used >> 20} MB were full: set media.reader to pyav")
+        raise MediaError(f"decord filled {used >> 20} MB by reading ahead: set media.reader to pyav")

@@ -1,4 +1,4 @@
-"""Frames of a video: a picture with its time, as it is stored or upright."""
+"""Frames of a video: a picture with its time, as stored or upright."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,7 +15,7 @@ Image = NDArray[np.uint8]
 
 
 class Frame(Protocol):
-    """One frame of a reader."""
+    """A frame that a reader returns."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -25,17 +25,17 @@ class Frame(Protocol):
         """Return the largest square in the middle, as ffmpeg crops 4:2:0 video: its side and offsets are even."""
 
     def rgb(self, width: int = 0, height: int = 0) -> Image:
-        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
+        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic) or unscaled."""
 
 
 class Filters:
-    """A chain of ffmpeg's filters, set up once for pictures of the same size and format."""
+    """A chain of ffmpeg filters, set up once for pictures of the same size and format."""
 
     def __init__(self) -> None:
         self._kind: tuple[object, ...] = ()
 
     def __call__(self, picture: "av.VideoFrame", *chain: tuple[str, str]) -> "av.VideoFrame":
-        """Return the picture after the filters, each a name and its arguments."""
+        """Return the picture after the filters; each filter is a name and its arguments."""
         kind = picture.width, picture.height, picture.format.name, chain
         if kind != self._kind:
             self._set_up(picture, chain)
@@ -59,10 +59,10 @@ class Filters:
 
 @dataclass(frozen=True)
 class DecodedFrame:
-    """A frame of PyAV: shown from ``pts`` x ``time_base`` seconds on, counted from the start of the video stream.
+    """A frame of PyAV, shown from ``pts`` x ``time_base`` seconds on, counted from the start of the video stream.
 
-    duration: how long, in the same units. frame_rate: of the stream, as libavformat guesses it. stored: the picture
-    as it is stored. turn: its ``rotation``, 0 where it is shown as it is stored. scaler and filters: serve all frames.
+    duration: in the units of ``pts``. frame_rate: of the stream, libavformat's guess. stored: the picture as stored.
+    turn: its ``rotation``, 0 if it is shown as stored. scaler, filters: shared by all frames.
     """
 
     pts: int
@@ -76,12 +76,12 @@ class DecodedFrame:
 
     @property
     def t_s(self) -> float:
-        """The presentation time, rounded once."""
+        """The presentation time in seconds, rounded once."""
         return self.pts * self.time_base.numerator / self.time_base.denominator
 
     @property
     def end_s(self) -> float:
-        """When the frame is no longer shown."""
+        """The time at which the frame is no longer shown, in seconds."""
         return float((self.pts + self.duration) * self.time_base)
 
     @cached_property
@@ -95,12 +95,12 @@ class DecodedFrame:
         return self.picture.width, self.picture.height
 
     def square(self) -> "DecodedFrame":
-        """Return the largest square in the middle, as ffmpeg crops it: where chroma is shared, offsets are even."""
+        """Return the largest square in the middle, as ffmpeg crops it: offsets are even for subsampled chroma."""
         side = min(self.size)
         return replace(self, stored=self.filters(self.picture, ("crop", f"{side}:{side}")), turn=0)
 
     def rgb(self, width: int = 0, height: int = 0) -> Image:
-        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
+        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic) or unscaled."""
         scaled = self.scaler.reformat(
             self.picture, width or None, height or None, "rgb24", interpolation="BICUBIC", threads=1
         )
@@ -130,7 +130,7 @@ class ArrayFrame:
         return ArrayFrame(np.ascontiguousarray(self.image[top : top + side, left : left + side]))
 
     def rgb(self, width: int = 0, height: int = 0) -> Image:
-        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic), else as it is."""
+        """Return the picture as (height, width, 3) RGB, scaled to the given size (bicubic) or unscaled."""
         import av
 
         if not width:
@@ -151,14 +151,14 @@ TURNS: dict[int, tuple[tuple[str, str], ...]] = {
     540: (("vflip", ""),),
     630: (("transpose", "cclock_flip"),),
 }
-"""ffmpeg's filters for each ``rotation``."""
+"""The ffmpeg filters for each ``rotation``."""
 
 
 def rotation(picture: "av.VideoFrame") -> int:
-    """Return by how many degrees, clockwise, a picture is turned to stand upright; 360 more where it is mirrored after.
+    """Return the clockwise rotation in degrees that makes a picture upright, plus 360 if it is mirrored afterwards.
 
-    It is what the display matrix of the file says, as far as it turns by right angles. The picture then stays in memory
-    until Python's collector of cycles runs: PyAV's side data and it refer to each other.
+    It follows the file's display matrix, rounded to right angles. The picture then stays in memory until Python's
+    cyclic garbage collector runs, because it and PyAV's side data refer to each other.
     """
     side: Any = picture.side_data.get("DISPLAYMATRIX")
     if side is None:

@@ -1,4 +1,4 @@
-"""Headers of many files, read in one process that can be killed."""
+"""Reading the headers of many files in one process that can be killed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +12,12 @@ class Headers:
     """Reads headers, one after the other, each within the limits."""
 
     def __init__(self, limits: Limits) -> None:
-        """Start nothing yet."""
+        """Keep the limits; the process starts with the first file."""
         self.limits = limits
         self._decoder = Decoder(limits)
 
     def __enter__(self) -> Self:
-        """Return it."""
+        """Return this reader."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -25,7 +25,7 @@ class Headers:
         self.close()
 
     def __call__(self, path: Path) -> Header:
-        """Return the header of ``path``; raise MediaError where it has no video stream or cannot be read."""
+        """Return the header of ``path``; raise MediaError if it has no video stream or cannot be read."""
         [header] = self._decoder(_read, path.absolute(), duration_s=0)
         return header  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""The one pass over a video: its packets are read once, every frame is scored and the audio cut out."""
+"""The single pass over a video: its packets are read once, every frame is scored and the audio is extracted."""
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 ROWS = 1 << 12
-"""Frames whose scores are held in memory before they are handed on."""
+"""Frames whose scores are collected before they are written."""
 NO_AUDIO = Audio(False, "no audio stream")
 Shown = Generator[tuple[DecodedFrame, bool] | Audio]
-"""Each frame and whether it is compared with none before it; last what there is of the audio."""
+"""Each frame, with True if it is not compared with a previous one; finally the audio's result."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Some frames in a row: pts (in units of ``time_base``), t_s, first, and ``FrameScores.COLUMNS`` of each."""
+    """Consecutive frames. rows: pts (in units of ``time_base``), t_s, first, and ``FrameScores.COLUMNS`` of each."""
 
     time_base: Fraction
     frame_rate: Fraction
@@ -40,27 +40,27 @@ class Scored:
 
 
 class Tap(Protocol):
-    """What else is made of the frames of the pass, in its process; all that it yields comes between the scores."""
+    """An additional consumer of the pass's frames, in its process; its items are yielded between the scores."""
 
     def begin(self, path: Path) -> Iterator[Any]:
-        """Look at the file; raise DamagedError where it is not as its container says."""
+        """Inspect the file; raise DamagedError if it does not match its container."""
 
     def take(self, frame: DecodedFrame) -> Iterator[Any]:
-        """Take the next frame, in order of presentation."""
+        """Process the next frame, in order of presentation."""
 
     def end(self) -> Iterator[Any]:
-        """Expect no more frames."""
+        """Finish after the last frame."""
 
 
 class Also(Protocol):
-    """Who takes what a tap yields."""
+    """The receiver of a tap's items."""
 
     @property
     def tap(self) -> Tap | None:
-        """The tap, where something is needed of the frames."""
+        """The tap, or None if no frames are needed."""
 
     def take(self, item: Any) -> None:
-        """Take an item."""
+        """Process an item."""
 
 
 def one_pass(
@@ -74,16 +74,16 @@ def one_pass(
     orientation: str = "upright",
     also: Also | None = None,
 ) -> dict[str, Any]:
-    """Write ``scores.parquet`` and ``audio.wav`` of ``path`` into ``folder`` and return what was found.
+    """Write ``scores.parquet`` and ``audio.wav`` of ``path`` into ``folder`` and return the video's properties.
 
-    ``scores.parquet`` has a line per frame: frame, pts (in units of the metadata's ``time_base``), t_s, first (whether
-    it is compared with none before it), and ``FrameScores.COLUMNS``. Without readable audio there is no ``audio.wav``;
-    where parts of it cannot be decoded, they are silent. With ``spans`` only the frames that are shown within them are
-    decoded and scored, counted without gaps; between spans the audio is silent.
-    duration_s: the video's length, for the limit of time. damaged: ``partial``, then ``gaps`` lists what there is no
-    picture of, or ``skip``, to refuse a video with gaps. orientation: ``upright`` or ``stored``. also: takes what its
-    tap makes of the frames of an undamaged video that is read whole.
-    Raises MediaError where no frame can be decoded within the limits, or none is shown within the spans.
+    ``scores.parquet`` has a row per frame: frame, pts (in units of the metadata's ``time_base``), t_s, first (whether
+    it is not compared with a previous frame), and ``FrameScores.COLUMNS``. Without readable audio there is no
+    ``audio.wav``; parts of the audio that cannot be decoded are silent. With ``spans``, only the frames within them are
+    decoded and scored, and numbered without gaps; the audio is silent between spans.
+    duration_s: the video's length, for the time limit. damaged: with ``partial``, ``gaps`` lists the stretches without
+    a picture; ``skip`` refuses a video with gaps. orientation: ``upright`` or ``stored``. also: receives the items of
+    its tap, if the video is undamaged and read whole.
+    Raises MediaError if no frame can be decoded within the limits, or none is shown within the spans.
     """
     asked = path, folder / "audio.wav", spans, orientation == "upright"
     tap = also.tap if also and not spans else None
@@ -102,17 +102,17 @@ def one_pass(
 
 
 class Scores:
-    """The file of scores. found: what else the pass finds."""
+    """The file of scores. found: the other results of the pass."""
 
     def __init__(self, folder: Path) -> None:
-        """Write nothing yet."""
+        """Prepare the file; it is created with the first scores."""
         self.found: dict[str, Any] = {}
         self._path = folder / "scores.parquet"
         self._writer: pq.ParquetWriter | None = None
         self._n_frames = 0
 
     def close(self) -> None:
-        """Make the file whole, and note how many frames it has."""
+        """Complete the file and record its number of frames."""
         if self._writer is not None:
             self._writer.add_key_value_metadata({KEY: OPEN})
             self._writer.close()
@@ -120,7 +120,7 @@ class Scores:
         self.found["n_frames"] = self._n_frames
 
     def take(self, item: object) -> bool:
-        """Take what a pass yields; return whether it is of scores, or what else is found."""
+        """Process an item of the pass; return False if it is neither scores nor other results."""
         if isinstance(item, dict):
             self.found |= item
         elif isinstance(item, Scored):
@@ -144,9 +144,9 @@ class Scores:
 
 
 def decode(path: Path, wav: Path, spans: Spans, turned: bool, tap: Tap | None = None) -> Iterator[Any]:
-    """Write the audio of ``path``; yield the scores of its frames, batch by batch, and last what else was found.
+    """Write the audio of ``path``; yield the scores of its frames in batches, and finally the other results.
 
-    Between them comes what ``tap`` yields. Raises DamagedError where a frame is not as the container says.
+    The items of ``tap`` are yielded in between. Raises DamagedError if a frame does not match the container.
     """
     header, frame_rate, _ = read_header(path)
     shown = _of_spans(path, wav, header, spans, turned) if spans else _of_all(path, wav, turned)
@@ -156,7 +156,7 @@ def decode(path: Path, wav: Path, spans: Spans, turned: bool, tap: Tap | None = 
 
 
 def decode_salvaged(path: Path, wav: Path, spans: Spans, turned: bool) -> Iterator[Scored | dict[str, Any]]:
-    """Do what ``decode`` does with a file that is damaged, or whose packets do not say when frames are shown."""
+    """Do the same as ``decode`` for a file that is damaged, or whose packets have no presentation times."""
     header, frame_rate, _ = read_header(path)
     timeline = salvaged(path)
     yield from _scored(
@@ -175,7 +175,7 @@ def _scored(
 ) -> Iterator[Any]:
     import cv2
 
-    cv2.setNumThreads(0)  # 1 hangs in a fork of a process with OpenCV's threads
+    cv2.setNumThreads(0)  # 1 hangs in the fork of a process with OpenCV threads
     rows: list[tuple[float, ...]] = []
     with closing(found):
         for item in found:

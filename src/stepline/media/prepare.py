@@ -1,4 +1,4 @@
-"""The media stage: each video is probed, scored and its audio cut out, once."""
+"""The media stage: each video is probed and scored, and its audio extracted, in one pass."""
 
 import time
 from collections.abc import Callable
@@ -20,16 +20,16 @@ from stepline.spec import Orientation
 
 
 class Next(Also, Protocol):
-    """What is made of a video right after its media."""
+    """Further outputs of a video, written right after its media."""
 
     def end(self, made: dict[str, Any]) -> None:
-        """Make it. made: the video's media, as the manifest says."""
+        """Write the outputs. made: the video's media, as in the manifest."""
 
 
 class Media:
-    """The media of videos by one configuration, in ``folder/<video>/``, which holds what ``one_pass`` writes.
+    """The media of videos for one configuration, in ``folder/<video>/`` with the files of ``one_pass``.
 
-    next_of: what is made of a video right after.
+    next_of: returns the further outputs of a video.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class Media:
         orientation: Orientation = "upright",
         next_of: Callable[[Record], Next] | None = None,
     ) -> None:
-        """Remove what a killed process left in ``folder``."""
+        """Remove the leftovers of a killed process from ``folder``."""
         self.folder, self.damaged, self.orientation, self.next_of = folder, damaged, orientation, next_of
         sweep(folder)
 
     def known(self, record: Record) -> dict[str, Any] | None:
-        """Return what was made from the same spans of the same file, None where nothing was."""
+        """Return the existing media of the same spans of the same file, or None."""
         done = self.folder / record.video / "media.json"
         if not done.is_file():
             return None
@@ -57,10 +57,10 @@ class Media:
 
 
 class Making:
-    """The media of one video: there, and with what comes next, at the end of the block if ``end`` was called in it."""
+    """The media of one video, published with the further outputs at the end of the block if ``end`` was called."""
 
     def __init__(self, media: Media, record: Record) -> None:
-        """Write nothing yet. Raises MediaError where the video's file is gone."""
+        """Prepare the media; nothing is written yet. Raises MediaError if the video's file does not exist."""
         self.path = Path(record.path)
         if not self.path.is_file():
             raise MediaError(f"{self.path}: no such file")
@@ -69,18 +69,18 @@ class Making:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        """Make ``part``, the folder that becomes the video's."""
+        """Create ``part``, the folder that becomes the video's folder."""
         self.part = self._stack.enter_context(atomic_dir(self._media.folder / self._record.video))
         return self
 
     def __exit__(self, *error: Any) -> None:
-        """Publish the folder, and make what comes next; after an error remove it."""
+        """Publish the folder and write the further outputs; after an error, remove the folder."""
         self._stack.__exit__(*error)
         if error[0] is None and self.next is not None:
             self.next.end(self.made)
 
     def end(self, found: dict[str, Any]) -> None:
-        """Write the record of the video, ``made``, beside what the pass wrote and ``found``."""
+        """Write the record of the video, ``made``, with the pass's results ``found``, next to the pass's files."""
         source = self._record.identity(self._media.orientation)
         self.made: dict[str, Any] = {"status": "present", "reason": "", "sha256": source, "spans": self._record.spans}
         self.made |= {"revision": REVISION, **found}
@@ -90,28 +90,28 @@ class Making:
 
 
 class Beside:
-    """The media of one video from a pass that is made for other things too."""
+    """The media of one video from a pass that has other purposes too."""
 
     def __init__(self, media: Media, record: Record) -> None:
-        """Write nothing yet."""
+        """Prepare the media; nothing is written yet."""
         self._making = Making(media, record)
         self._scores: Scores | None = None
         self.tap = self._making.next.tap if self._making.next else None
         self._stack = ExitStack()
 
     def begin(self) -> Path:
-        """Return where the pass writes the sound."""
+        """Return the path to which the pass writes the audio."""
         self._scores = Scores(self._stack.enter_context(self._making).part)
         return self._making.part / "audio.wav"
 
     def take(self, item: Any) -> None:
-        """Take what the pass yields of scores, or by the tap."""
+        """Process an item of the pass: scores, other results, or an item of the tap."""
         assert self._scores is not None
         if not self._scores.take(item) and self._making.next is not None:
             self._making.next.take(item)
 
     def end(self) -> None:
-        """Publish the media, unless they were left."""
+        """Publish the media, unless they were abandoned."""
         if self._scores is None:
             return
         self._scores.close()
@@ -120,7 +120,7 @@ class Beside:
         self._stack.close()
 
     def leave(self) -> None:
-        """Remove what there is, if it has begun: it is left to the stage of media."""
+        """Abandon the media and remove partial files: the media stage will write them."""
         if self._scores is not None:
             self._scores.close()
             self._scores = None
@@ -135,11 +135,11 @@ def prepare(
     limits: Limits,
     turn: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
-    """Make the media of every present video of ``availability`` and say in ``manifest`` what became of each.
+    """Write the media of every present video of ``availability``, and the status of each to ``manifest``.
 
-    A video that cannot be read, within the limits, is ``failed`` with its reason; one that is damaged has its ``gaps``,
-    or is ``failed`` where damaged videos are skipped. A folder made from the same spans of the same file is kept. In
-    the manifest ``sha256`` is the record's ``identity``. turn: keeps another job from the videos while one is read.
+    A video that cannot be read within the limits is ``failed`` with a reason. A damaged video has its ``gaps``, or is
+    ``failed`` if damaged videos are skipped. An existing folder of the same spans of the same file is kept. In the
+    manifest, ``sha256`` is the record's ``identity``. turn: locks out other jobs while a video is read.
     """
     videos: dict[str, dict[str, Any]] = {}
     records = read_availability(availability)
@@ -187,5 +187,5 @@ def _made(record: Record, media: Media, decoder: Decoder) -> dict[str, Any]:
 
 
 def _files(made: dict[str, Any]) -> list[str]:
-    """Return what stands beside the record of a video."""
+    """Return the names of the files next to a video's record."""
     return ["scores.parquet", *(["audio.wav"] if made["audio"]["status"] == "present" else [])]

@@ -1,4 +1,4 @@
-"""Decoding in a process that can be killed: a limit of time and one of memory for each video."""
+"""Decoding in a process that can be killed, with a time limit and a memory limit for each video."""
 
 import ctypes
 import os
@@ -20,17 +20,17 @@ from stepline.media.decode import MediaError
 PR_SET_PDEATHSIG = 1
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGE = 8 << 20
-"""From how many bytes on freed memory goes back at once: more than a frame, less than the index of hours of video."""
+"""Freed blocks of at least this many bytes are returned at once: more than a frame, less than a long video's index."""
 GROWN = 256 << 20
-"""By how many bytes a process may grow, from the end of its first video, before another takes its place."""
+"""How many bytes a process may grow after its first video before it is replaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What decoding one video may take.
+    """The limits for decoding one video.
 
-    memory_mb: beyond what the process has before; s_per_video_s: seconds for each second of video; least_s: for a short
-    one.
+    memory_mb: in addition to the process's memory before the video. s_per_video_s: seconds per second of video.
+    least_s: the time limit of a short video, in seconds.
     """
 
     memory_mb: int
@@ -39,20 +39,20 @@ class Limits:
 
 
 class Decoder:
-    """A process that does one piece of work after the other, each within the limits.
+    """A process that runs one task after the other, each within the limits.
 
-    It starts with the first piece, and another takes its place where it dies, hangs or grows, or where nobody waits for
-    the end of a piece. So no video harms the next.
+    It starts with the first task. It is replaced if it dies, hangs or grows, or if the caller abandons a task. So no
+    video affects the next one.
     """
 
     def __init__(self, limits: Limits) -> None:
-        """Start nothing yet."""
+        """Keep the limits; the process starts with the first task."""
         self.limits = limits
         self._process: BaseProcess | None = None
         self._first = True
 
     def __enter__(self) -> Self:
-        """Return it."""
+        """Return this decoder."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,11 +60,11 @@ class Decoder:
         self.close()
 
     def __call__(self, work: Callable[..., Iterator[Any]], *arguments: Any, duration_s: float) -> Generator[Any]:
-        """Yield what ``work(*arguments)`` yields: arguments and items are pickled.
+        """Yield the items of ``work(*arguments)``; arguments and items are pickled.
 
-        duration_s: the video's length. The process waits while nobody takes its items; that time does not count. Raises
-        the MediaError, OSError or ModuleNotFoundError that ``work`` raises, and MediaError where it raises anything
-        else, takes more than the limits or crashes: a fault of the decoder is its video's.
+        duration_s: the video's length. The time in which the process waits for the caller to read items does not count.
+        Raises the MediaError, OSError or ModuleNotFoundError of ``work``, and MediaError if it raises another error,
+        exceeds the limits or crashes: errors of the decoder are attributed to the video.
         """
         self.start()
         time_s = left_s = max(self.limits.least_s, self.limits.s_per_video_s * duration_s)
@@ -92,7 +92,7 @@ class Decoder:
                 self.close()
 
     def start(self) -> None:
-        """Start the process, if there is none: the first one as a copy of this process where that has one thread."""
+        """Start the process if there is none. The first one is a fork if this process has only one thread."""
         if self._process is not None and self._process.is_alive():
             return
         self.close()
@@ -119,13 +119,13 @@ class Decoder:
         assert self._process is not None
         self._process.join()
         if (code := self._process.exitcode or 0) >= 0:
-            return f"the decoder ended with exit code {code} and no word"
+            return f"the decoder ended with exit code {code} and no message"
         name, memory_mb = signal.Signals(-code).name, self.limits.memory_mb
-        return f"the decoder crashed ({name}); it may take {memory_mb} MB: see media.limits"
+        return f"the decoder crashed ({name}); its limit is {memory_mb} MB: see media.limits"
 
 
 def killable(work: Callable[..., Iterator[Any]], *arguments: Any, limits: Limits, duration_s: float) -> Iterator[Any]:
-    """Yield what a ``Decoder`` for this piece of work alone yields, and raise what it raises."""
+    """Yield the items of a ``Decoder`` that runs only this task, and raise its errors."""
     with Decoder(limits) as decoder:
         yield from decoder(work, *arguments, duration_s=duration_s)
 
@@ -133,11 +133,11 @@ def killable(work: Callable[..., Iterator[Any]], *arguments: Any, limits: Limits
 def _serve(pipe: Connection, parent: int, memory_mb: int) -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    for each in (signal.SIGTERM, signal.SIGINT):  # schedulers and terminals send them to all processes
+    for each in (signal.SIGTERM, signal.SIGINT):  # schedulers and terminals signal all processes
         signal.signal(each, signal.SIG_IGN)  # the parent decides
     if os.getppid() != parent:
         os._exit(1)
-    if hasattr(libc, "mallopt"):  # glibc's; left to itself it keeps what opening a long video took
+    if hasattr(libc, "mallopt"):  # glibc by default keeps the memory that opening a long video needed
         libc.mallopt(M_MMAP_THRESHOLD, LARGE)
         libc.mallopt(M_TRIM_THRESHOLD, 4 * LARGE)
     first = 0
@@ -148,14 +148,14 @@ def _serve(pipe: Connection, parent: int, memory_mb: int) -> None:
             return
         error = _done(pipe, memory_mb, work, arguments)
         now = data_bytes()
-        first = first or now  # with the packages that the first one imported
+        first = first or now  # includes the packages that the first task imported
         pipe.send(("end", (error, now - first)))
 
 
 def _done(
     pipe: Connection, memory_mb: int, work: Callable[..., Iterator[Any]], arguments: tuple[Any, ...]
 ) -> Exception | None:
-    """Send what a piece of work yields; return what it raises."""
+    """Send the items of a task; return its error."""
     before = resource.getrlimit(resource.RLIMIT_DATA)
     try:
         resource.setrlimit(resource.RLIMIT_DATA, (data_bytes() + (memory_mb << 20), before[1]))
@@ -165,7 +165,7 @@ def _done(
         return MediaError(f"needs more than {memory_mb} MB: see media.limits")
     except (MediaError, OSError, ModuleNotFoundError) as error:
         return error
-    except Exception as error:  # noqa: BLE001 - whatever a decoder does is its video's, and goes into its record
+    except Exception as error:  # noqa: BLE001 - any error of a decoder is recorded for its video
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__} in {Path(where.filename).name}, line {where.lineno}: {error}"
         return MediaError(f"the decoder failed: {' '.join(reason.split())}")
@@ -175,6 +175,6 @@ def _done(
 
 
 def data_bytes() -> int:
-    """Return what counts against RLIMIT_DATA in this process, in bytes."""
+    """Return the memory of this process that counts against RLIMIT_DATA, in bytes."""
     status = Path("/proc/self/status").read_text()
     return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmData:"))

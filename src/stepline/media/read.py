@@ -1,4 +1,4 @@
-"""Readers: chosen frames of a video, each exactly the one that was asked for."""
+"""Readers: selected frames of a video, each exactly the requested one."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -14,22 +14,22 @@ from stepline.media.timeline import Indices, Timeline, scan
 
 Made = TypeVar("Made")
 SEEK_S = 10.0
-"""A gap in what is asked for, from which on decoding starts again at a key frame behind it."""
+"""After a gap of more than this between requested frames, decoding restarts at a key frame after the gap."""
 
 
 class Reader(Protocol):
-    """Path, timeline and ascending indices, which may repeat -> the frame of each index."""
+    """Maps a path, its timeline and ascending indices, which may repeat, to the frame of each index."""
 
     def __call__(self, path: Path, timeline: Timeline, indices: Indices, /, *, turned: bool) -> Iterator[Frame]:
-        """Yield the frames; ``turned``: upright, else as they are stored."""
+        """Yield the frames. turned: upright if True, otherwise as stored."""
 
 
 def pyav(path: Path, timeline: Timeline, indices: Indices, /, *, turned: bool = True) -> Iterator[Frame]:
-    """Yield the frame of each index, bit by bit as decoding the whole file gives it.
+    """Yield the frame of each index, bit-identical to decoding the whole file.
 
-    Frames that nothing is predicted from are not decoded where they are not asked for, and gaps of more than 10 s are
-    jumped where the container allows it. indices: of frames that are not lost. Raises DamagedError where a frame does
-    not come out as it should, MediaError where the file cannot be decoded that far.
+    Frames that were not requested are not decoded if no other frame is predicted from them. Gaps of more than 10 s are
+    skipped if the container can seek. indices: of frames that are not lost. Raises DamagedError if a frame is not
+    decoded as expected, and MediaError if the file cannot be decoded that far.
     """
     if timeline.packets is not None:
         yield from _salvaged(path, timeline, indices, turned)
@@ -46,7 +46,10 @@ def pyav(path: Path, timeline: Timeline, indices: Indices, /, *, turned: bool = 
 
 
 def timeline_of(path: Path) -> Timeline:
-    """Return the timeline by packets; of a salvaged file where they do not tell. Raises MediaError."""
+    """Return the timeline from the packets, or from the salvaged file if they do not have it.
+
+    Raises MediaError if the file cannot be read.
+    """
     try:
         return scan(path)
     except DamagedError:
@@ -54,9 +57,9 @@ def timeline_of(path: Path) -> Timeline:
 
 
 def with_timeline(path: Path, make: Callable[[Timeline], Made]) -> Made:
-    """Return ``make(timeline)``, with the timeline by packets; by decoding all where a frame is not as they announce.
+    """Return ``make(timeline)`` for the timeline from the packets, or from a full decode if frames do not match them.
 
-    Raises MediaError where the file cannot be read.
+    Raises MediaError if the file cannot be read.
     """
     try:
         return make(scan(path))
@@ -91,5 +94,5 @@ def _salvaged(path: Path, timeline: Timeline, indices: Indices, turned: bool) ->
             while place < index:
                 place, frame = next(decoded, (len(timeline.pts), None))
             if place != index or frame is None:
-                raise DamagedError(f"the frame at {timeline.t_s[index]:.3f} s comes out no longer")
+                raise DamagedError(f"the frame at {timeline.t_s[index]:.3f} s can no longer be decoded")
             yield frame

@@ -1,4 +1,4 @@
-"""What there is of a file that is damaged, or whose packets do not say when frames are shown: all of it is decoded."""
+"""Reading damaged files, and files whose packets have no presentation times, by decoding them completely."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     import av
 
 Hear = Callable[["av.Packet[av.AudioStream]"], None]
-"""Takes a packet of the sound, whose times count from time 0; the empty one ends it."""
+"""Receives a packet of the audio, with times relative to time 0; the empty packet ends the audio."""
 
 
 @dataclass
 class Found:
-    """The packets of a video stream by their number, and what came of them.
+    """The packets of a video stream by their index, and the results of decoding them.
 
-    pts: in units of the time base from time 0, None where there is none. duration: in the same units. keys: those at
-    which decoding can start. left_out: those whose frames are not to be shown. marked: those that the container says
-    are damaged. hurt: why the decoder could not decode others, or not well. shown: those whose frames came out, in
-    order of presentation. end: why the container could not be read further. sizes: of the pictures. one_each: whether
-    each packet is shown as a frame. joined: whether times go on where recordings were joined.
+    pts: in units of the time base from time 0, or None. duration: in the same units. keys: packets at which decoding
+    can start. left_out: packets whose frames must not be shown. marked: packets that the container marks as damaged.
+    hurt: the decoder's reason for each packet that it could not decode, or not correctly. shown: packets whose frames
+    were decoded, in order of presentation. end: why the container could not be read further. sizes: of the pictures.
+    one_each: whether each packet is one frame. joined: whether the file consists of joined recordings.
     """
 
     pts: list[int | None] = field(default_factory=list)
@@ -46,11 +46,11 @@ class Found:
 
 
 def salvaged(path: Path) -> Timeline:
-    """Return the timeline of ``path`` by decoding all of it, with the gaps of what cannot be had.
+    """Return the timeline of ``path`` by decoding all of it, with a gap for each unreadable stretch.
 
-    The frame of a damaged packet is lost, and, as they are predicted from it, all others until the next key frame;
-    where nothing is predicted from it, it alone. Times that are absent or go back are made of those that there are, in
-    the order of presentation. Raises MediaError where no frame can be had.
+    If a packet is damaged, its frame is lost, and all frames up to the next key frame, as they are predicted from it.
+    If no frame is predicted from it, only its own frame is lost. Times that are missing or go back are interpolated
+    from the others, in order of presentation. Raises MediaError if no frame can be decoded.
     """
     with opened(path) as container:
         stream = Stream(container)
@@ -85,7 +85,7 @@ def salvaged(path: Path) -> Timeline:
 
 
 def salvaged_frames(path: Path, timeline: Timeline, *, turned: bool = True) -> Generator[tuple[int, DecodedFrame]]:
-    """Yield the frames of ``path`` that can be had, each with its index in the timeline that ``salvaged`` returned."""
+    """Yield the readable frames of ``path``, each with its index in the timeline that ``salvaged`` returned."""
     with opened(path) as container:
         yield from placed(container, Stream(container, turned=turned), timeline)
 
@@ -93,7 +93,7 @@ def salvaged_frames(path: Path, timeline: Timeline, *, turned: bool = True) -> G
 def placed(
     container: "av.container.InputContainer", stream: Stream, timeline: Timeline, hear: Hear | None = None
 ) -> Generator[tuple[int, DecodedFrame]]:
-    """Yield the frames of a container that can be had, as ``salvaged_frames`` does; ``hear`` takes its sound."""
+    """Yield the readable frames of a container, as ``salvaged_frames`` does; ``hear`` receives its audio packets."""
     numbers = timeline.packets
     places = {} if numbers is None else {number: place for place, number in enumerate(numbers.tolist()) if number >= 0}
     ends = [*timeline.pts.tolist()[1:], timeline.end]
@@ -103,7 +103,7 @@ def placed(
         if (place := n_shown if numbers is None else places.get(picture.pts)) is not None:
             pts = int(timeline.pts[place])
             held[place] = stream.frame(picture, pts, ends[place] - pts)
-        while following is not None and following in held:  # behind damage a decoder may put them out in another order
+        while following is not None and following in held:  # after damage, a decoder may return them in another order
             yield following, held.pop(following)
             following = next(left, None)
 
@@ -111,9 +111,9 @@ def placed(
 def pictures(
     container: "av.container.InputContainer", stream: Stream, found: Found, hear: Hear | None = None
 ) -> Iterator["av.VideoFrame"]:
-    """Yield the pictures that can be decoded, each with the number of its packet as ``pts``; fill ``found``.
+    """Yield the pictures that can be decoded, each with the index of its packet as ``pts``; fill ``found``.
 
-    hear: takes the packets of the sound.
+    hear: receives the packets of the audio.
     """
     clock, complaints, complaint = Clock(container, stream.start * stream.time_base), stream.complaints, ""
     found.one_each = stream.one_each
@@ -130,7 +130,7 @@ def pictures(
         if packet.size:
             if clock.part(packet.stream_index) > before:
                 found.joined = True
-                found.marked.discard(len(found.pts) - 1)  # the container marks what waits where it breaks off
+                found.marked.discard(len(found.pts) - 1)  # the container marks the pending packet at the break
             _shift(packet, round(shift_s / stream.time_base))
             _number(packet, found, complaint)
         else:
@@ -142,7 +142,7 @@ def pictures(
 def _to_the_end(
     container: "av.container.InputContainer", streams: Iterable[Any], found: Found
 ) -> Iterator["av.Packet[Any]"]:
-    """Yield all packets, and the empty ones that end the streams also where the container cannot be read on."""
+    """Yield all packets, and the empty packets that end the streams, even if the container cannot be read further."""
     import av
 
     try:
@@ -161,7 +161,7 @@ def _shift(packet: "av.Packet[Any]", by: int) -> None:
 
 
 def _number(packet: "av.Packet[av.VideoStream]", found: Found, complaint: str) -> None:
-    """Note what a packet says, and let its number stand for its time."""
+    """Record a packet's times and flags, and replace its times by its index."""
     number = len(found.pts)
     found.pts.append(packet.pts)
     found.duration.append(packet.duration or 0)
@@ -197,14 +197,14 @@ def _decoded(packet: "av.Packet[av.VideoStream]", found: Found, complaints: Comp
 
 
 def _lost(found: Found, path: Path) -> dict[int, str]:
-    """Return the packets whose frames cannot be had, and why."""
+    """Return the packets whose frames are lost, and the reasons."""
     first = max([min(found.shown, default=len(found.pts)), *found.keys[:1]])
-    hurt = dict.fromkeys(range(first), "no key frame stands before it") | dict.fromkeys(found.marked, "damaged")
+    hurt = dict.fromkeys(range(first), "there is no key frame before it") | dict.fromkeys(found.marked, "damaged")
     hurt |= found.hurt
     for number in {*range(first, len(found.pts))} - {*found.shown} if found.one_each else ():
         pts, start = found.pts[number], found.pts[first]
         if pts is None or start is None or pts > start:
-            hurt.setdefault(number, "it does not come out of the decoder")
+            hurt.setdefault(number, "the decoder does not return it")
     hurt = {number: hurt[number] for number in sorted(hurt.keys() - found.left_out)}
     if not hurt:
         return {}
@@ -215,7 +215,7 @@ def _lost(found: Found, path: Path) -> dict[int, str]:
     for number, reason in hurt.items():
         lost.setdefault(number, reason)
         alone = number not in predicted and number in places and number not in found.marked
-        if alone:  # its picture came out, so that its head was read, and where the container is whole, so is the next
+        if alone:  # its picture was decoded, so its header was read, and the next packet of an intact container is too
             continue
         key, after = [*(key for key in keys if key > number), len(found.pts), len(found.pts)][:2]
         leading = (n for n in range(key + 1, after) if places.get(n, after) < places.get(key, -1))
@@ -226,7 +226,7 @@ def _lost(found: Found, path: Path) -> dict[int, str]:
 
 
 def _with_references(path: Path) -> set[int]:
-    """Return the packets that come out, or fail, where those are left out from which no frame is predicted."""
+    """Return the packets that are decoded, or fail, if packets are skipped from which no frame is predicted."""
     with opened(path) as container:
         stream = Stream(container)
         stream.video.codec_context.skip_frame = "NONREF"
@@ -254,14 +254,14 @@ def _in_order(found: Found, lost: Iterable[int]) -> list[int]:
 
 
 def _times(numbers: list[int], found: Found, frame_duration: int) -> list[int]:
-    """Return when each frame is shown, and when the last one is no longer: ascending, and none is absent.
+    """Return the presentation time of each frame and the end of the last one: complete and ascending.
 
-    Frames without a time stand evenly between those that have one.
+    Frames without a time are spaced evenly between frames that have one.
     """
     places = [place for place, number in enumerate(numbers) if found.pts[number] is not None]
     given = [pts for number in numbers if (pts := found.pts[number]) is not None]
     known = sorted(given)
-    if known != given:  # the container has times of decoding alone
+    if known != given:  # the container has only decoding times
         known = [pts - known[0] for pts in known]
     if not known:
         return [place * frame_duration for place in range(len(numbers) + 1)]
@@ -275,7 +275,7 @@ def _times(numbers: list[int], found: Found, frame_duration: int) -> list[int]:
 
 
 def _gaps(times: list[int], lost: list[str | None], time_base: Fraction) -> list[Gap]:
-    """Return the stretches of lost frames in seconds. times: of each frame, and when the last is no longer shown."""
+    """Return the stretches of lost frames in seconds. times: of each frame, and the end of the last one."""
     gaps: list[Gap] = []
     for place, reason in enumerate(lost):
         if reason is None:

@@ -1,4 +1,4 @@
-"""Scores of frames, from which shots are found: those that PySceneDetect's detectors compute."""
+"""Frame scores for shot detection, as PySceneDetect's detectors compute them."""
 
 from typing import cast
 
@@ -13,17 +13,17 @@ BINS = 128
 
 
 class FrameScores:
-    """The scores of each frame of one video, fed in order: a value for each of COLUMNS.
+    """Computes the scores of each frame of one video, passed in order: a value for each of COLUMNS.
 
-    They are taken on the picture with its longer side scaled to 256 (bilinear), and equal bit by bit what PySceneDetect
-    0.7.2 writes with its ``StatsManager``, detectors and downscale as they are by default. All but ``average_rgb``
-    compare the frame with the last one; the first frame's are those of a frame that equals its last.
+    The picture is first scaled to a longer side of 256 (bilinear). The scores are bit-identical to those that
+    PySceneDetect 0.7.2 writes with its ``StatsManager``, default detectors and default downscale. All scores but
+    ``average_rgb`` compare the frame with the previous one; the first frame is compared with itself.
 
-    ``delta_hue``, ``delta_sat``, ``delta_lum``: mean absolute difference of hue, saturation and value, 8-bit levels.
-    ``content_val``: their mean (ContentDetector's default weights; edges weigh nothing there and are not computed).
+    ``delta_hue``, ``delta_sat``, ``delta_lum``: mean absolute difference of hue, saturation and value, in 8-bit levels.
+    ``content_val``: their mean (ContentDetector's default weights; edges have weight 0 there and are not computed).
     ``average_rgb``: mean of all levels, 0 to 255 (ThresholdDetector).
-    ``hash_dist``: share of the 64 bits of the perceptual hash that changed (HashDetector).
-    ``hist_diff``: correlation of the histograms of luma, 1 where they are equal (HistogramDetector).
+    ``hash_dist``: fraction of the 64 bits of the perceptual hash that changed (HashDetector).
+    ``hist_diff``: correlation of the luma histograms, 1 if they are equal (HistogramDetector).
     """
 
     COLUMNS = ("content_val", "delta_hue", "delta_sat", "delta_lum", "average_rgb", "hash_dist", "hist_diff")
@@ -37,7 +37,7 @@ class FrameScores:
         import cv2
 
         small = _scaled(bgr)
-        if self._last is not None and self._last[0].shape != small.shape:  # the picture changed its size
+        if self._last is not None and self._last[0].shape != small.shape:  # the frame size changed
             height, width, _ = self._last[0].shape
             small = cast(Image, cv2.resize(small, (width, height)))
         hsv = cast(Image, cv2.cvtColor(small, cv2.COLOR_BGR2HSV))
@@ -63,7 +63,7 @@ def _scaled(bgr: Image) -> Image:
 
 
 def _hash(bgr: Image) -> NDArray[np.bool_]:
-    """Return HashDetector's hash: which low frequencies are above their median."""
+    """Return HashDetector's hash: a bit per low frequency, True if it is above their median."""
     import cv2
 
     grey = cast(Image, cv2.cvtColor(bgr, cv2.COLOR_BGR2GRAY))
@@ -75,7 +75,7 @@ def _hash(bgr: Image) -> NDArray[np.bool_]:
 
 
 def _histogram(bgr: Image) -> NDArray[np.float32]:
-    """Return HistogramDetector's histogram: of the luma, with unit length."""
+    """Return HistogramDetector's histogram of the luma, normalised to unit length."""
     import cv2
 
     counts = cv2.calcHist([cv2.cvtColor(bgr, cv2.COLOR_BGR2YUV)], [0], None, [BINS], [0, 256])

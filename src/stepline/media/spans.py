@@ -1,4 +1,4 @@
-"""Spans: the parts of a video that are read, where that is not the whole."""
+"""Spans: the parts of a video that are read, if it is not read whole."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from stepline.media.frame import DecodedFrame
 
 Spans = Sequence[Sequence[float]]
-"""[start_s, end_s) of each, ascending and apart; none stands for the whole video."""
+"""[start_s, end_s) of each, ascending and disjoint; an empty list means the whole video."""
 GAP_S = 10.0
-"""Spans that are nearer than this are read as one."""
+"""Spans with less than this many seconds between them are read as one."""
 
 
 def merged(spans: Iterable[Sequence[float]], gap_s: float = GAP_S) -> list[list[float]]:
-    """Return ``spans`` in time's order, those in one that touch or have less than ``gap_s`` seconds between them."""
+    """Return ``spans`` in order of time; spans that touch or are less than ``gap_s`` seconds apart are merged."""
     found: list[list[float]] = []
     for start_s, end_s in sorted(map(tuple, spans)):
         if found and (start_s <= found[-1][1] or start_s - found[-1][1] < gap_s):
@@ -28,17 +28,18 @@ def merged(spans: Iterable[Sequence[float]], gap_s: float = GAP_S) -> list[list[
 
 
 def rows_within(span: Sequence[float], fps: float) -> range:
-    """Return all k for which k / fps lies within the span, in exact arithmetic."""
+    """Return all k with k / fps within the span, in exact arithmetic."""
     rate = Fraction(str(fps))
     start, end = (ceil(Fraction(time_s) * rate) for time_s in span)
     return range(start, end)
 
 
 def shown(path: Path, spans: Spans, *, turned: bool = True) -> Iterator[tuple["DecodedFrame", bool]]:
-    """Yield the frames that are shown within ``spans``, and of each whether it is the first of its span.
+    """Yield the frames that are shown within ``spans``, each with a flag for the first frame of its span.
 
-    The first of a span is the last with pts <= its start. Frames between spans are jumped where the container leads to
-    a key frame before the next one, and decoded where not. Raises MediaError where the file cannot be decoded that far.
+    The first frame of a span is the last frame with pts <= its start. Frames between spans are skipped if the container
+    can seek to a key frame before the next span, and decoded otherwise. Raises MediaError if the file cannot be decoded
+    up to the last span.
     """
     from stepline.media.decode import MissedKeyError, Stream, frames, opened
 
@@ -55,7 +56,7 @@ def shown(path: Path, spans: Spans, *, turned: bool = True) -> Iterator[tuple["D
 
 
 def within(decoded: Iterable["DecodedFrame"], spans: Spans) -> Iterator[tuple["DecodedFrame", bool]]:
-    """Yield those of the frames of a video that are shown within ``spans``, as ``shown`` does."""
+    """Yield the frames of ``decoded`` that are shown within ``spans``, as ``shown`` does."""
     waiting, begun, last = list(spans), False, None
     for frame in decoded:
         while waiting and frame.t_s > waiting[0][0]:

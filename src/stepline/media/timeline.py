@@ -1,4 +1,4 @@
-"""The presentation times of a video's frames, and which frames stand for which times."""
+"""The presentation times of a video's frames, and the selection of frames by time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,28 +17,28 @@ Indices = NDArray[np.int64]
 
 
 Gap = tuple[float, float, str]
-"""[start_s, end_s) of a video of which no picture can be had, and why."""
+"""[start_s, end_s) of a video without a readable picture, and the reason."""
 
 
 def described(gaps: Sequence[Gap]) -> str:
-    """Return in a line when there is no picture, and why: of the first three gaps."""
+    """Return one line with the times and reasons of the first three gaps."""
     lines = [f"{start_s:.3f} to {end_s:.3f} s: {reason}" for start_s, end_s, reason in gaps[:3]]
     return "; ".join([*lines, *([f"and {len(gaps) - 3} more gaps"] if len(gaps) > 3 else [])])
 
 
 def absent_s(gaps: Sequence[Gap]) -> float:
-    """Return how many seconds are absent."""
+    """Return the total length of the gaps in seconds."""
     return float(sum(end_s - start_s for start_s, end_s, _ in gaps))
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """When each frame of a video is shown.
+    """The presentation time of each frame of a video.
 
-    pts: (n,) ascending, in units of ``time_base``, from time 0. end: when the last frame is no longer shown, in the
-    same units. keys: those of ``pts`` at which decoding can start. gaps: in time's order and apart; the last one
-    reaches up to where the header says that the video ends.
-    packets: (n,) of a salvaged file the number of each frame's packet, -1 where the frame is lost; else None.
+    pts: (n,) ascending, in units of ``time_base``, from time 0. end: the end of the last frame, in the same units.
+    keys: the values of ``pts`` at which decoding can start. gaps: disjoint and in order of time; the last one may
+    extend to the end that the header states.
+    packets: (n,) for a salvaged file, the index of each frame's packet, -1 if the frame is lost; otherwise None.
     """
 
     pts: Indices
@@ -50,12 +50,12 @@ class Timeline:
 
     @property
     def lost(self) -> NDArray[np.bool_]:
-        """(n,) whether each frame is lost."""
+        """(n,) True for lost frames."""
         return np.zeros(len(self.pts), np.bool_) if self.packets is None else self.packets < 0
 
     @property
     def truncated_s(self) -> float:
-        """Up to when the video goes on by its header, although it ends before; 0 where it does not."""
+        """The end of the video by its header in seconds, if the file is truncated; otherwise 0."""
         return self.gaps[-1][1] if self.gaps and self.gaps[-1][1] > self.end_s else 0.0
 
     @property
@@ -65,15 +65,15 @@ class Timeline:
 
     @property
     def end_s(self) -> float:
-        """When the last frame is no longer shown, in seconds."""
+        """The end of the last frame, in seconds."""
         return float(self.end * self.time_base)
 
     def at_or_before(self, times_s: ArrayLike) -> Indices:
-        """Return, for each time, the index of the last frame with pts <= it; of the first frame where there is none."""
+        """Return, for each time, the index of the last frame with pts <= it, or of the first frame if there is none."""
         return np.maximum(np.searchsorted(self.t_s, times_s, side="right") - 1, 0)
 
     def nearest_had(self, indices: Indices) -> Indices:
-        """Return for each frame the nearest that is not lost, of two the earlier."""
+        """Return, for each frame, the nearest frame that is not lost; of two equally near, the earlier."""
         had = np.flatnonzero(~self.lost)
         after = np.searchsorted(had, indices).clip(1, max(1, len(had) - 1))
         before, after = had[after - 1], had[after.clip(0, len(had) - 1)]
@@ -82,15 +82,15 @@ class Timeline:
         return nearest
 
     def select(self, rule: FrameRule, fps: float) -> Indices:
-        """Return the index of the frame that stands for each time k / fps, k = 0, 1, ..., in exact arithmetic.
+        """Return the index of the frame that represents each time k / fps, k = 0, 1, ..., in exact arithmetic.
 
-        at_or_before: the last frame with pts <= k / fps. nearest: the one whose pts is nearest, of two the earlier.
-        ffmpeg_near: what ffmpeg's filter ``fps=<fps>`` puts out with its default rounding: the last frame whose pts,
-        rounded to the nearest 1 / fps, halves up, is at most k / fps; so up to 0.5 / fps late. index_linspace: n
-        frames evenly spaced by index, ``linspace(0, number of frames - 1, n)`` truncated, where n is the number of
-        times, whatever the frames' times are.
-        The last k is the last with k / fps before the end of the video; ffmpeg_near has round(end x fps) rows.
-        Raises ValueError where the rule is unknown.
+        at_or_before: the last frame with pts <= k / fps. nearest: the frame with the nearest pts; of two equally near,
+        the earlier. ffmpeg_near: the output of ffmpeg's filter ``fps=<fps>`` with its default rounding: the last frame
+        whose pts, rounded to the nearest 1 / fps, halves up, is at most k / fps; so it may be up to 0.5 / fps late.
+        index_linspace: n frames evenly spaced by index, ``linspace(0, number of frames - 1, n)`` truncated, where n is
+        the number of times; the frames' times have no effect.
+        The last k is the largest with k / fps before the end of the video; ffmpeg_near has round(end x fps) rows.
+        Raises ValueError if the rule is unknown.
         """
         rate = Fraction(str(fps))
         frame = self.pts * (self.time_base.numerator * rate.numerator)
@@ -113,10 +113,10 @@ class Timeline:
 
 
 def scan(path: Path) -> Timeline:
-    """Return the timeline of ``path`` by its packets, without decoding.
+    """Return the timeline of ``path`` from its packets, without decoding.
 
-    Raises DamagedError where packets do not tell, or the file is damaged or ends before its header says; MediaError
-    where it cannot be read.
+    Raises DamagedError if packets have no presentation times, or the file is damaged or ends before its header states,
+    and MediaError if it cannot be read.
     """
     pts, keys, end, n_packets = [], [], 0, 0
     with opened(path) as container:
@@ -126,7 +126,7 @@ def scan(path: Path) -> Timeline:
         for packet in packets(container, stream.video):
             n_packets += packet.size > 0
             if packet.is_corrupt:
-                raise DamagedError("the container says that it is damaged")
+                raise DamagedError("the container marks a packet as damaged")
             if packet.size == 0 or packet.is_discard:
                 continue
             if packet.pts is None or not packet.duration:
@@ -141,5 +141,5 @@ def scan(path: Path) -> Timeline:
             raise DamagedError(reason)
     ascending = np.unique(np.array(pts, np.int64))
     if len(ascending) < len(pts) or not len(pts) or ascending[0] < 0 or not keys:
-        raise DamagedError("its packets do not say when frames are shown")
+        raise DamagedError("its packets do not state when frames are shown")
     return Timeline(ascending, time_base, end, np.sort(np.array(keys, np.int64)))

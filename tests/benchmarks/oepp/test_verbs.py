@@ -211,7 +211,7 @@ def test_a_hostile_file_is_refused_and_nothing_is_run(theirs: Path, capsys: pyte
     assert main(["oepp", "import", "theirs", "--name", "s3d-p3iv"]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"error: theirs/53193_{LATTE}.npy holds no features, or is damaged (it names ")
-    assert said.endswith("which is not run)\n")
+    assert said.endswith("which is not executed)\n")
     assert said.count("\n") == 1
     assert not Path("run").exists()
     assert not Path("features").exists()
@@ -220,7 +220,7 @@ def test_a_hostile_file_is_refused_and_nothing_is_run(theirs: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("names", "bank", "message"),
     [
-        ([f"COIN_{TEA}"], "s3d-oepp", "error: name 's3d-oepp' is taken by a backbone or text encoder"),
+        ([f"COIN_{TEA}"], "s3d-oepp", "error: name 's3d-oepp' is already used by a backbone or text encoder"),
         ([f"COIN_{TEA}", f"MakeTea_100_{TEA}"], "x", f"error: COIN_{TEA} is in theirs/COIN_{TEA}.npy and in theirs/"),
         ([TEA], "x", "error: theirs holds no features"),
     ],

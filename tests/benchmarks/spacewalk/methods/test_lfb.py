@@ -146,7 +146,7 @@ def test_features_of_parts_of_a_recording_are_one_line(made_up: MadeUp) -> None:
     mine = inputs(made_up, "avg", modality="V")
 
     def partial() -> None:
-        raise StoreError("d has features of parts of it")
+        raise StoreError("d has features of only parts of it")
 
     mine.__dict__["bank"] = SimpleNamespace(check_whole=partial, videos=mine.bank.videos)
     with pytest.raises(StoreError, match="parts of it"):
