@@ -181,7 +181,7 @@ def test_a_video_that_needs_too_much_memory_is_a_record_and_the_next_goes_on(tmp
     assert made["bomb"]["status"] == "failed"
     assert made["bomb"]["reason"] in (
         "needs more than 300 MB: see media.limits",
-        "the decoder crashed (SIGSEGV); it may take 300 MB: see media.limits",  # where libavcodec gets no memory
+        "the decoder crashed (SIGSEGV); its limit is 300 MB: see media.limits",  # where libavcodec gets no memory
     )
     assert not (tmp_path / "media/bomb").exists()
 
