@@ -96,8 +96,10 @@ def _spacewalk(folder: Path) -> Iterator[Printed]:
         given = [row["recording"], "", "", "", "duration", row["split"], "", ""]
         values = [row["paper"], row["duration"], row["difference_s"], row["status"], ""]
         yield Printed("spacewalk", "A1", *given, *values)
-    for row in _rows(folder / "tableA5.csv"):
-        if row["paper_s"]:
+    listed: set[tuple[str, str]] = set()
+    for row in _rows(folder / "tableA5.csv"):  # the release on which the paper's numbers were computed comes first
+        if row["paper_s"] and (row["dataset"], row["measure"]) not in listed:
+            listed.add((row["dataset"], row["measure"]))
             given = [row["dataset"], "", "", "", row["measure"], "", row["release"], ""]
             values = [row["paper_s"], row["value_s"], row["difference_s"], row["status"], row["note"]]
             yield Printed("spacewalk", "A5", *given, *values)
