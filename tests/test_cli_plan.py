@@ -27,9 +27,9 @@ def test_plan_says_what_a_run_does_and_takes(capsys: pytest.CaptureFixture[str])
     assert code == 0
     lines = out.splitlines()
     assert lines[:3] == [
-        "stage       jobs  done  to do",
-        "videos         3     0      3",
-        "media          3     0      3",
+        "stage             jobs  done  to do",
+        "download             3     0      3",
+        "sound and scores     3     0      3",
     ]
     assert "results/mine/report.html -n --configfile listed.yaml`" in out
     words = " ".join(out.split())
@@ -43,7 +43,7 @@ def test_plan_for_machines_says_the_same(capsys: pytest.CaptureFixture[str]) -> 
     config()
     made = json.loads(run(capsys, "plan", "--json")[1])
     assert made["targets"] == ["results/mine/videos.csv", "results/mine/report.html"]
-    assert made["stages"][0] == {"stage": "videos", "jobs": 3, "done": 0, "to_do": 3}
+    assert made["stages"][0] == {"stage": "download", "jobs": 3, "done": 0, "to_do": 3}
     assert made["peak_bytes"] == sum(each["bytes"] for each in made["disk"])
     assert made["missing"] == []
 
@@ -67,7 +67,7 @@ def test_plan_counts_the_lines_of_tables_that_will_have_numbers(capsys: pytest.C
     needs = {each["need"]: each for each in made["missing"]}
     assert needs["release:pss/youcook2"]["command"] == "stepline fetch pss/youcook2"
     assert needs["release:pss/youcook2"]["lines"] >= len(needs["release:pss/youcook2"]["entries"]) > 0
-    assert {each["stage"] for each in made["stages"]} >= {"release", "predict", "score", "table"}
+    assert {each["stage"] for each in made["stages"]} >= {"release files", "predict", "score", "table"}
 
 
 def test_plan_warns_of_a_disk_that_is_too_small(
@@ -91,10 +91,10 @@ def test_status_names_what_failed_and_counts_all_videos(capsys: pytest.CaptureFi
     code, out, _ = run(capsys, "status")
     assert code == 0
     lines = out.splitlines()
-    assert lines[0] == "stage       jobs  done  running  failed  waiting  time left"
-    assert lines[1].split() == ["videos", "3", "2", "1", "unknown"]
+    assert lines[0] == "stage             jobs  done  running  failed  waiting  time left"
+    assert lines[1].split() == ["download", "3", "2", "1", "unknown"]
     assert "mine: 3 videos: 2 failed, 1 waiting\n  2  failed  a, b  HTTP 404" in out
-    assert out.endswith("failed:\n  videos  mine 002  the disk is full  logs/videos/mine.002.log\n")
+    assert out.endswith("failed:\n  download  mine 002  the disk is full  logs/videos/mine.002.log\n")
     assert "waiting:" not in out
     assert "waiting:\n  " in run(capsys, "status", "--all")[1]
     made = json.loads(run(capsys, "status", "--json")[1])

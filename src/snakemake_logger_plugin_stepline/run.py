@@ -11,7 +11,8 @@ from typing import Any, TextIO
 from snakemake_logger_plugin_stepline import ending
 from snakemake_logger_plugin_stepline.reasons import in_words
 from snakemake_logger_plugin_stepline.screen import Screen
-from snakemake_logger_plugin_stepline.stages import Job, Stage, duration, jobs, stage_of
+from snakemake_logger_plugin_stepline.stages import Job, Stage, duration, jobs
+from stepline.progress import stage_of
 
 REDRAWN_S = 1.0
 

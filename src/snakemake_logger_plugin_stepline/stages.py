@@ -14,30 +14,10 @@ from stepline.availability import read_availability
 from stepline.errors import SteplineError
 from stepline.progress import record_of
 
-NAMES = {
-    "release": "release files",
-    "videos": "download",
-    "media": "sound and scores",
-    "transcribe": "speech",
-    "extract": "features",
-    "encode": "text",
-    "thumbnails": "pictures",
-    "picture": "pictures of tables",
-    "listings": "lists",
-    "rebuild": "lists",
-    "clusters": "lists",
-    "worked_examples": "examples",
-}
-"""Rule -> stage, if the stage has a different name."""
 BY_LENGTH = {"media", "shots", "transcribe", "extract", "thumbnails"}
 """Rules whose run time depends on the length of a shard's videos."""
 SHOWN_AFTER_S = 5
 """The time after which the remaining time is shown."""
-
-
-def stage_of(rule: str) -> str:
-    """Return the stage of a rule."""
-    return NAMES.get(rule, rule)
 
 
 @dataclass(frozen=True)

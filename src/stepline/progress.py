@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal and, for a workflow job, a record that other processes read.
+"""Progress of long work: names of stages, a bar on a terminal and a record of a workflow job for other processes.
 
 A job with the log ``logs/<rule>/<name>.log`` writes ``.stepline/progress/<rule>/<name>.json`` at most once a second:
 ``{"what": "media", "unit": "s of video", "done": 612.5, "total": 1740.0}``. ``total`` is null if it is unknown. If a
@@ -17,7 +17,35 @@ from typing import Any, ClassVar, Self, TypeVar
 Item = TypeVar("Item")
 VIDEO = "s of video"
 """The unit for videos, which are counted by their length."""
+NAMES = {
+    "release": "release files",
+    "videos": "download",
+    "media": "sound and scores",
+    "transcribe": "speech",
+    "extract": "features",
+    "encode": "text",
+    "thumbnails": "pictures",
+    "picture": "pictures of tables",
+    "listings": "lists",
+    "rebuild": "lists",
+    "clusters": "lists",
+    "worked_examples": "examples",
+}
+"""Rule -> stage, if the stage has a different name."""
 _FORM = "{desc} {percentage:3.0f}%|{bar}| {n:.1f}/{total:.1f} min of video [{elapsed}<{remaining}{postfix}]"
+
+
+def stage_of(rule: str) -> str:
+    """Return the stage of a rule."""
+    return NAMES.get(rule, rule)
+
+
+def rules_of(rules: Iterable[str]) -> dict[str, list[str]]:
+    """Return the rules of each stage, in their order."""
+    stages: dict[str, list[str]] = {}
+    for rule in rules:
+        stages.setdefault(stage_of(rule), []).append(rule)
+    return stages
 
 
 def record_of(log: Path | str) -> Path:

@@ -399,8 +399,8 @@ class TestStale:
         self.write(made, **other)
         (line,) = made.stale()
         assert line == (
-            f"1 of the predictions of tiny, {path}, were made by other source of the kind 'constant': if the numbers "
-            "change, raise its revision; if they do not, run `stepline accept tiny constant`"
+            f"1 of the predictions of tiny, {path}, were computed with other source of the kind 'constant': if the "
+            "numbers change, raise its revision; if they do not, run `stepline accept tiny constant`"
         )
         Invocation(configfiles=("/c.yaml",)).keep()
         (line,) = made.stale()
@@ -408,7 +408,9 @@ class TestStale:
         self.write(made, "four", **other)
         self.write(made, "drawn", **other)
         constant, drawn = made.stale()
-        assert constant.startswith(f"2 of the predictions of tiny, {path}, ..., were made by other source of the kind ")
+        assert constant.startswith(
+            f"2 of the predictions of tiny, {path}, ..., were computed with other source of the kind "
+        )
         assert "of the kind 'drawn': " in drawn
 
     def test_scores_by_other_scoring_code_are_named(self, tmp_path: Path) -> None:
@@ -420,7 +422,7 @@ class TestStale:
         write_json(score, {"needs": [], "metrics": {}, "source": "00000000"})
         (line,) = made.stale()
         assert line == (
-            f"1 of the scores of tiny, {score}, were made by other scoring code: if the numbers change, raise "
+            f"1 of the scores of tiny, {score}, were computed with other scoring code: if the numbers change, raise "
             "`OwnTiny.revision`; if they do not, run `stepline accept tiny scores`"
         )
         write_json(score, {"needs": [], "metrics": {}, "source": "00000000", "accepted": made.scoring_source()})

@@ -310,8 +310,8 @@ class Benchmark(Declared[AnyEntry]):
             what, by = ("scores", "scoring code") if scored else ("predictions", f"source of the kind {name!r}")
             raised = f"`{type(self).__name__}.revision`" if scored else "its revision"
             yield (
-                f"{len(stale)} of the {what} of {self.name}, {stale[0]}{', ...' * (len(stale) > 1)}, were made by "
-                f"other {by}: if the numbers change, raise {raised}; if they do not, run "
+                f"{len(stale)} of the {what} of {self.name}, {stale[0]}{', ...' * (len(stale) > 1)}, were computed "
+                f"with other {by}: if the numbers change, raise {raised}; if they do not, run "
                 f"`{current().verb('accept', self.name, name)}`"
             )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stepline.cli.lines import columns, duration, size
 from stepline.config import load
 from stepline.invocation import current
+from stepline.progress import rules_of, stage_of
 
 if TYPE_CHECKING:
     from stepline.benchmark.declared import SubParsers
@@ -68,8 +69,9 @@ def _stages(graph: "Graph", left: Iterable["Job"]) -> list[tuple[str, int, int, 
     """Return each stage with its numbers of jobs: total, done, and not done."""
     from stepline.overview.rules import RULES
 
-    total, not_done = (Counter(job.rule for job in jobs) for jobs in (graph.jobs, left))
-    return [(rule, total[rule], total[rule] - not_done[rule], not_done[rule]) for rule in RULES if total[rule]]
+    total, not_done = (Counter(stage_of(job.rule) for job in jobs) for jobs in (graph.jobs, left))
+    stages = [stage for stage in rules_of(RULES) if total[stage]]
+    return [(stage, total[stage], total[stage] - not_done[stage], not_done[stage]) for stage in stages]
 
 
 def _text(

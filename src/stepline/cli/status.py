@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepline.cli.lines import columns, duration
 from stepline.config import load
+from stepline.progress import rules_of, stage_of
 
 if TYPE_CHECKING:
     from stepline.benchmark.declared import SubParsers
@@ -53,18 +54,18 @@ def _stages(found: "Mapping[Job, State]", forecast: "Forecast") -> str:
     from stepline.overview.state import WORDS
 
     rows = []
-    for stage in RULES:
-        of_stage = {job: state for job, state in found.items() if job.rule == stage}
-        counts = Counter(state.word for state in of_stage.values())
-        if of_stage:
-            rows.append((stage, len(of_stage), *(counts[word] or "" for word in WORDS), _left(stage, forecast, counts)))
+    for stage, rules in rules_of(RULES).items():
+        counts = Counter(state.word for job, state in found.items() if job.rule in rules)
+        if counts:
+            left = _left(rules[0], forecast, counts)
+            rows.append((stage, counts.total(), *(counts[word] or "" for word in WORDS), left))
     return columns([("stage", "jobs", *WORDS, "time left"), *rows], right=range(1, 7))
 
 
-def _left(stage: str, forecast: "Forecast", counts: "Counter[Word]") -> str:
+def _left(rule: str, forecast: "Forecast", counts: "Counter[Word]") -> str:
     if counts["done"] == counts.total():
         return ""
-    hours = forecast.stage_hours(stage)
+    hours = forecast.stage_hours(rule)
     return "unknown" if hours is None else duration(hours) if hours else "seconds"
 
 
@@ -90,7 +91,7 @@ def _names(videos: Sequence[str], *, everything: bool) -> str:
 
 def _named(found: "Mapping[Job, State]", word: str) -> str:
     rows = [
-        (f"  {job.rule}", job.name, state.reason or "", job.log if word == "failed" else "")
+        (f"  {stage_of(job.rule)}", job.name, state.reason or "", job.log if word == "failed" else "")
         for job, state in found.items()
         if state.word == word
     ]
@@ -102,10 +103,17 @@ def _content(
 ) -> dict[str, Any]:
     return {
         "jobs": [
-            {"stage": job.rule, **vars(job.by), "state": state.word, "reason": state.reason, "log": job.log}
+            {
+                "stage": stage_of(job.rule),
+                "rule": job.rule,
+                **vars(job.by),
+                "state": state.word,
+                "reason": state.reason,
+                "log": job.log,
+            }
             for job, state in found.items()
         ],
-        "hours_left": {stage: forecast.stage_hours(stage) for stage in dict.fromkeys(job.rule for job in found)},
+        "hours_left": {rule: forecast.stage_hours(rule) for rule in dict.fromkeys(job.rule for job in found)},
         "videos": {
             name: {video: {"status": each.status, "reason": each.reason} for video, each in of.items()}
             for name, of in became.items()
