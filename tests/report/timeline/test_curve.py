@@ -35,5 +35,5 @@ def test_each_network_with_a_text_tower_has_a_curve(searched: None) -> None:
 
 
 def test_an_impossible_text_is_refused(searched: None) -> None:
-    with pytest.raises(ConfigError, match="a text to search for"):
+    with pytest.raises(ConfigError, match="the search text must have 1 to 500"):
         curves(of("seen"), "a", " ")
