@@ -16,6 +16,7 @@ container: "docker://condaforge/miniforge3:25.3.1-0"
 
 include: "workflow/rules/package.smk"
 include: "workflow/rules/common.smk"
+include: "workflow/rules/results.smk"
 
 
 rule all:

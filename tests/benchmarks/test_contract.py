@@ -35,7 +35,7 @@ from stepline.runs.table import table_rows
 from stepline.spec import digest
 from stepline.tables import UNDECLARED, Row, read_paper
 from tests.conftest import ROOT, made_once
-from tests.test_contributing import MOMENTS, files
+from tests.docs.test_own_benchmark import MOMENTS, files
 
 STUDIES = [name for each in BENCHMARKS for name in each.studies]
 TOY = "toy"

@@ -124,8 +124,8 @@ def copied(verb: str, folder: Path, *, replaced: bool) -> Path:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of all that stands where Stepline writes, by path; of a folder and a link none."""
-    found = (path for name in MADE for path in (folder / name).rglob("*"))
+    """Return the bytes of all files that Stepline writes except times, by path; b"" for folders and links."""
+    found = (path for name in MADE for path in (folder / name).rglob("*") if "rates" not in path.parts)
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() and not path.is_symlink() else b""
         for path in found

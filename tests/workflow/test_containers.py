@@ -60,7 +60,7 @@ class TestImage:
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
         [packages] = [run for run in words("RUN") if "--extra" in run]
         wanted = {after for word, after in pairwise(packages) if word == "--extra"}
-        assert wanted == extras.keys() - {"all", "test", "dev"}
+        assert wanted == extras.keys() - {"all", "test", "dev", "docs"}
         assert packages[packages.index("--constraints") + 1] == "constraints.txt"
 
     def test_its_user_is_a_number_that_is_not_roots_and_it_runs_any_command(self) -> None:

@@ -166,4 +166,6 @@ def test_what_no_pod_could_use_is_said_before_the_first(tmp_path: Path, monkeypa
 
     assert "--container-image is not set: name an image" in said(get_container_image(), str(tmp_path))
     assert f"no volume contains the work folder {tmp_path}; volumes are mounted at: /data" in said(IMAGE, "/data")
-    assert f"{tmp_path}; they are mounted at: {tmp_path}/a, {tmp_path}b" in said(IMAGE, f"{tmp_path}/a", f"{tmp_path}b")
+    assert f"{tmp_path}; volumes are mounted at: {tmp_path}/a, {tmp_path}b" in said(
+        IMAGE, f"{tmp_path}/a", f"{tmp_path}b"
+    )

@@ -58,5 +58,5 @@ def test_a_study_has_its_tables_with_what_they_mean(small: Path, real_data: Path
     assert table["labels"] == {"result": "table2.csv: Step recognition; Intra-video retrieval"}
     assert "spacewalk, table2: a line for each method" in table["caption"]
     assert "<td>inconclusive</td>" in table["caption"]
-    assert "stands beside the one that is computed" in " ".join(part(report, "workflow_desc").split())
+    assert "is shown next to the number computed" in " ".join(part(report, "workflow_desc").split())
     assert [folder for folder in (small, ROOT, real_data, Path.home()) if f"{folder}/" in report] == []

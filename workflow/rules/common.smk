@@ -96,7 +96,8 @@ try:
             PLANS[name].check_table(table)
     kept, modules = stepline_config.keep(config), [importable()]
     if workflow.is_main_process:
-        alone = os.path.samefile(workflow.basedir, os.path.dirname(os.path.dirname(workflow.current_basedir)))
+        here = os.path.dirname(os.path.dirname(str(workflow.current_basedir)))
+        alone = os.path.realpath(str(workflow.basedir)) == os.path.realpath(here)
         read = map(os.path.abspath, workflow.configfiles if alone else [])
         invocation.remember(sys.argv[1:], read, kept)
 except SteplineError as error:
@@ -139,21 +140,3 @@ wildcard_constraints:
 
 
 plan, pipeline, job = helpers.plan, helpers.pipeline, helpers.job
-
-
-def shown(path, caption, title):
-    """Return an output, ``results/<study>/<file>``, that Snakemake's report shows. title: a text or a function of wildcards.
-
-    It has only one label: if a category has two results, Snakemake's page treats a second label as a toggle, and breaks.
-    """
-    study, file = path.split("/")[1:]
-    category = {".csv": "Tables", ".svg": "Figures", ".html": "Pages"}[os.path.splitext(file)[1]]
-
-    def labels(wildcards):
-        return {"result": f"{file}: {title(wildcards) if callable(title) else title}"}
-
-    return report(path, caption=f"../report/{caption}.rst", category=category, subcategory=study, labels=labels)
-
-
-def table_title(wildcards):
-    return plan(wildcards).table_title(wildcards.table)

@@ -160,16 +160,16 @@ def test_labels_in_an_animation_are_told(capsys: pytest.CaptureFixture[str]) -> 
         ("labels.csv", "4,cy,2", "4,cy,3", "labels.csv, line 13: label '3' must be 1 to 2, 0 or irrelevant, or unsure"),
         (
             *("labels.csv", ",2\n", ",1\n"),
-            "step 2 is the label of no clip of tea: leave it out of the steps and number the others anew",
+            "no clip of tea has the label step 2: remove it from the steps and renumber the others",
         ),
         (
             *("steps.csv", "tea,2,4\n", "tea,2,\n"),
             "steps.csv, line 4: step 2 of tea has no animation: give its start and end in seconds",
         ),
-        ("split.csv", "tea", "cake", "split.csv, line 2: 'cake' is none of the videos that have clips"),
+        ("split.csv", "tea", "cake", "split.csv, line 2: 'cake' is not a video with clips"),
         (
             *(str(CLIPS), "tea,2,0,9.0,", "tea,2,0,8.0,"),
-            f"{CLIPS}, line 4: a clip must start at 9 s, where tea is listed to, or later, and end",
+            f"{CLIPS}, line 4: a clip must start at 9 s, the end of the last clip of tea, or later, and end",
         ),
     ],
 )

@@ -64,7 +64,7 @@ def test_released_samples_that_changed_since_they_were_fetched_are_one_line(tmp_
     assert (tmp_path / "test.json").read_bytes() == file.read_bytes()
     file.write_bytes(b"{}")
     with pytest.raises(
-        ReleaseError, match=f"^{file} is changed since it was fetched: run `stepline fetch spacewalk/v0"
+        ReleaseError, match=f"^{file} has changed since it was fetched: run `stepline fetch spacewalk/v0"
     ):
         write_samples(v0, release, RETRIEVAL, "test", tmp_path / "again.json")
     assert not (tmp_path / "again.json").exists()

@@ -111,7 +111,9 @@ def test_a_released_transcript_that_changed_since_it_was_fetched_is_one_line(mad
     path = made_up.study.folder("demo") / "data/transcripts/d.csv"
     assert read().sentences
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(ReleaseError, match=f"^{path} is changed since it was fetched: run `stepline fetch demo/demo`$"):
+    with pytest.raises(
+        ReleaseError, match=f"^{path} has changed since it was fetched: run `stepline fetch demo/demo`$"
+    ):
         read()
     path.unlink()
     with pytest.raises(ReleaseError, match=f"^{path} is absent: run `stepline fetch demo/demo`$"):
