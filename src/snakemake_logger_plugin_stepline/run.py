@@ -1,5 +1,6 @@
 """One run: its stages, their lines on the screen, and its end."""
 
+import asyncio
 import signal
 import threading
 import time
@@ -15,6 +16,7 @@ from snakemake_logger_plugin_stepline.stages import Job, Stage, duration, jobs
 from stepline.progress import stage_of
 
 REDRAWN_S = 1.0
+INTERRUPTED_AGAIN_S = 0.05
 
 
 class Run:
@@ -87,9 +89,21 @@ class Run:
             self._end(number, failed=True)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Handle the user's interrupt: jobs that end because of it do not count as failed."""
+        """Handle the user's interrupt: jobs that end because of it do not count as failed.
+
+        It waits for an event loop of Snakemake to end, which an interrupt would leave running, with a traceback.
+        """
         self.interrupted = self.screen.muted = True
-        signal.default_int_handler(number, frame)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            signal.default_int_handler(number, frame)
+        else:
+            main = threading.main_thread().ident
+            assert main is not None
+            again = threading.Timer(INTERRUPTED_AGAIN_S, signal.pthread_kill, (main, number))
+            again.daemon = True
+            again.start()
 
     def _end(self, number: int, *, failed: bool) -> None:
         with self._lock:

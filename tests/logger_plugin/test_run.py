@@ -1,8 +1,11 @@
 """What is said of a run, by Snakemake's events."""
 
+import asyncio
 import io
 import json
 import logging
+import signal
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -205,3 +208,21 @@ def test_the_record_of_a_job_that_was_killed_before_says_nothing(run: Run, tmp_p
     assert stages.Job(**{**vars(started), "began": started.began + 3600}).share() == 0.0
     write_text(record, "{")
     assert started.share() == 0.0
+
+
+def test_an_interrupt_waits_for_a_running_event_loop() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    run = Run(io.StringIO(), dry=False)
+
+    async def work() -> str:
+        run._interrupt(signal.SIGINT, None)
+        await asyncio.sleep(0.01)
+        return "whole"
+
+    try:
+        assert asyncio.run(work()) == "whole"
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(5)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert run.interrupted

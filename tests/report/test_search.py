@@ -184,7 +184,7 @@ def test_the_page_knows_the_file_or_an_address_without_secrets(pipeline: Pipelin
             shown.locator("a.picture").first.get_attribute("href")
             == "https://www.youtube.com/watch?v=xxxxxxxxxxx&t=3715s"
         )
-        assert "not kept and cannot be played" in shown.locator("[data-video=secret]").inner_text()
+        assert "not kept and cannot be played" in shown.locator("[data-video=secret]").text_content()
 
 
 def test_the_page_is_escaped_and_needs_nothing_else_and_is_the_same_again(pipeline: Pipeline) -> None:
@@ -199,7 +199,7 @@ def test_the_page_is_escaped_and_needs_nothing_else_and_is_the_same_again(pipeli
     assert b"with the highest score within 10 s in its video" in content
     with opened(page) as shown:
         assert shown.locator("h1").inner_text() == f"“{HOSTILE}”"
-        assert HOSTILE in shown.locator("#results").inner_text()
+        assert HOSTILE in shown.locator("#results").text_content()
         assert (
             shown.locator("#again code").inner_text().startswith(f"stepline search {HOSTILE} '<script>alert('\"'\"'x")
         )
@@ -239,8 +239,8 @@ def test_nothing_is_listed_twice(pipeline: Pipeline) -> None:
     assert (second["video"], [match["time"] for match in second["matches"]]) == ("c", [1.0])
     with opened(page) as shown:
         assert shown.locator("#results > li").count() == 2
-        assert shown.locator(".steps button").all_inner_texts() == ["0:02–0:21", "0:21–0:38"]
-        assert "best at 0:12" in shown.locator("[data-video=a_b]").inner_text()
+        assert shown.locator(".steps button").all_text_contents() == ["0:02–0:21", "0:21–0:38"]
+        assert "best at 0:12" in shown.locator("[data-video=a_b]").text_content()
 
 
 def test_a_click_plays_the_moment_until_its_end(pipeline: Pipeline) -> None:
@@ -393,7 +393,7 @@ def test_a_corpus_that_does_not_fit_has_the_command(searchable: Pipeline, monkey
             in form
         )
         shown.locator("summary", has_text="More like this").first.click()
-        assert re.search(r"stepline search mine --like (a_b|c)@\d", shown.locator("#results").inner_text())
+        assert re.search(r"stepline search mine --like (a_b|c)@\d", shown.locator("#results").text_content())
 
 
 def test_what_does_not_stand_out_is_said() -> None:
@@ -446,4 +446,4 @@ def test_sentences_like_one_are_shown_with_their_words(searchable: Pipeline) -> 
     page = write(searcher, searcher.ask("boil some water"), "stepline search mine")
     with opened(page) as shown:
         shown.get_by_role("button", name="More like this").first.click()
-        assert "water water water" in shown.locator("#results").inner_text()
+        assert "water water water" in shown.locator("#results").text_content()
