@@ -159,4 +159,4 @@ class Run:
             yield from ending.failures(self._failed.values())
             yield f"Snakemake's own messages: {self.log}"
         if self._failed or self.interrupted:
-            yield "finished work is kept; the same command goes on from there"
+            yield "finished work is kept; the same command continues from there"

@@ -119,7 +119,7 @@ def test_failed_jobs_have_their_reason_and_a_log_that_is_not_empty(run: Run) -> 
         "  media of mine, shard 001: features.device: no GPU (logs/media/mine.001.log)",
         "  media of mine, shard 002: it ended without a message: its process was killed, or it ran out of memory",
         "Snakemake's own messages: here.log",
-        "finished work is kept; the same command goes on from there",
+        "finished work is kept; the same command continues from there",
     ]
 
 

@@ -26,7 +26,8 @@ from stepline.config import validate  # noqa: E402
 from stepline.features import store  # noqa: E402
 from stepline.io import atomic_path, write_bytes, write_text  # noqa: E402
 from stepline.pipeline import Pipeline  # noqa: E402
-from stepline.report.search import clock, hints, lines  # noqa: E402
+from stepline.report.clock import clock  # noqa: E402
+from stepline.report.search import hints, lines  # noqa: E402
 from stepline.report.search import write_page as write  # noqa: E402
 from stepline.search import embedded  # noqa: E402
 from stepline.search.searcher import SPOKEN, Found, Match, Ranked, Searcher, Spread  # noqa: E402
@@ -431,11 +432,6 @@ def test_the_terminal_has_videos_with_moment_and_steps_and_a_table_of_matches() 
     seen = list(lines(found(Match("a", 1.0, 104.5), unseen=("foo", "bar"), backbone="s3d-oepp")))
     assert seen[1] == "s3d-oepp does not know these words, or truncates the text before them: foo, bar"
     assert seen[-3:-1] == ["rank  video     score      time", "   1  a       104.500      0:01"]
-
-
-def test_times_have_hours_from_an_hour_on() -> None:
-    times_s = (0, 59.99, 3599.9, 3600, 36_061.5)
-    assert [clock(time_s) for time_s in times_s] == ["0:00", "0:59", "59:59", "1:00:00", "10:01:01"]
 
 
 @pytest.mark.slow

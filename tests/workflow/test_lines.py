@@ -92,7 +92,7 @@ def test_a_failed_job_is_one_line_with_its_reason(folder: Path) -> None:
         r"  videos of mine, shard 000: 1 of 2 videos are absent; broken: .* \(logs/videos/mine\.000\.log\)", end[1]
     )
     assert re.fullmatch(r"Snakemake's own messages: /.*\.snakemake\.log", end[2])
-    assert end[3:] == ["finished work is kept; the same command goes on from there"]
+    assert end[3:] == ["finished work is kept; the same command continues from there"]
     assert "Traceback" not in done.stderr
     assert "CalledProcessError" not in done.stderr
 
@@ -103,7 +103,7 @@ def test_control_c_prints_a_few_lines_and_keeps_what_is_finished(folder: Path) -
     said = shown.partition("^C")[2]
     lines = re.sub(r"\033\[[0-9]*[A-Z]", "", said).splitlines()
     kept = [line for line in lines if line and "0/1 job" not in line]
-    assert kept[-1] == "finished work is kept; the same command goes on from there"
+    assert kept[-1] == "finished work is kept; the same command continues from there"
     [interrupted] = [line for line in kept if line.startswith("interrupted after ")]
     assert re.search(r": 1 of 6 jobs done; not finished: .*histogram on mine, shard 000", interrupted)
     assert len(kept) <= 6, said

@@ -25,7 +25,7 @@ def failed(error: SteplineError | ModuleNotFoundError | OSError, verb: str) -> i
         let_output_go()
         return fail(f"{FULL[error.errno]} ({_place(error)}): free some space and run the same command again")
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-        return fail(f"{_place(error)}: {error.strerror}: this account cannot write or read it")
+        return fail(f"{_place(error)}: {error.strerror}: this account cannot read or write it")
     if isinstance(error, FileNotFoundError) and error.filename:
         return fail(
             f"{error.filename} does not exist: `stepline {verb}` reads it; run `snakemake`, or the stage that writes it"

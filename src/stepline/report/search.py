@@ -15,6 +15,7 @@ from stepline.pipeline import Pipeline
 from stepline.progress import progress
 from stepline.report import data_address, write_html
 from stepline.report.clips import kept_files
+from stepline.report.clock import clock
 from stepline.report.shots import read_shots
 from stepline.report.thumbnails import read_thumbnails, thumbnails
 from stepline.search.embedded import LIMIT, script
@@ -65,12 +66,6 @@ def lines(found: Found) -> Iterator[str]:
         number = f"{rank:4}  {match.video:{width}}  {match.score:8.3f}  {clock(match.time_s):>8}"
         yield f"{number}  {match.sentence}".rstrip()
     yield ""
-
-
-def clock(time_s: float) -> str:
-    """Return a time as ``m:ss``, or ``h:mm:ss`` from one hour."""
-    hours, rest = divmod(int(time_s), 3600)
-    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
 def span(part: Ranked | Step) -> str:
