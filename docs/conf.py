@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 project = "Stepline"
 author = "The Stepline developers"
 version = release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc"]
 
 # The source folder is the repository, so that a link between two pages is the same on the site and on a code host.
 root_doc = "docs/index"
