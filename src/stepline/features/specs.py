@@ -14,6 +14,7 @@ MEANINGS = {
     "architecture": "the family of networks",
     "batches": "whether a batch has clips of one video or of several",
     "code_sha256": "the code of a custom backbone",
+    "crops": "the number of crops whose vectors a row has, if more than one",
     "compute": "the number type of the network's arithmetic",
     "dimension": "the length of a vector",
     "dtype": "the number type of stored vectors",

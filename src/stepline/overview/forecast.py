@@ -86,7 +86,7 @@ class Described:
     @property
     def frames(self) -> float:
         """The number of frames that a network processes."""
-        return (self.rows or 0) * getattr(self.spec, "num_frames", 1)
+        return (self.rows or 0) * getattr(self.spec, "num_frames", 1) * getattr(self.spec, "views", 1)
 
     @property
     def disk(self) -> Disk:

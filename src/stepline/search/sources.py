@@ -87,6 +87,11 @@ def stores(pipeline: Pipeline, name: str) -> list[Location]:
 def _seen(pipeline: Pipeline, name: str, needs_text: bool) -> Source:
     spec, text = pipeline.features.spec_of(name), tower(pipeline, name)
     if text is None and needs_text:
+        if isinstance(spec, ClipSpec) and spec.crops > 1:
+            raise ConfigError(
+                f"backbone {name} keeps the vectors of {spec.crops} crops, which cannot be compared with a text: use "
+                f"`--like VIDEO@TIME`, or set features.crops.{name} to {'five' if spec.crops == 5 else 'ten'}"
+            )
         raise ConfigError(
             f"backbone {name} has no text tower: use `--like VIDEO@TIME`, which needs none, choose a network with a "
             f"text tower (docs/search.md), or search transcripts with one of {', '.join([*MODELS, words.NAME])}"
