@@ -15,7 +15,7 @@ from stepline.errors import ConfigError, StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
 from stepline.features.exchange import FORMS, Folder, Form, export, import_folder
-from stepline.features.store import Part
+from stepline.features.store import Part, Recorded
 from stepline.io import read_json, sha256_file
 
 pytest.importorskip("zarr")
@@ -70,6 +70,19 @@ def test_each_form_is_what_others_read(folder: Path) -> None:
         assert (list(file), file["a.mp4"][()].tolist()) == (["a.mp4", "b.mp4"], bank["a"].tolist())
     assert torch.load(folder / "pt/a.mp4.pt", weights_only=True).tolist() == bank["a"].tolist()
     assert (folder / "pt/a.mp4.pt").stat().st_size < 3000
+
+
+def test_listed_clips_are_exported_with_their_times(folder: Path) -> None:
+    spec = HistogramSpec(dtype="float32")
+    record = spec.record() | {"placement": "spans"}
+    spans = Recorded(name=spec.name, label=spec.label, revision=1, values=record, dimension=7)
+    parts, clips = {"a": rows(2), "b": rows(1, 1)}, {"a": [(0.5, 2.0), (2.0, 3.0)], "b": [(0.0, 9.5)]}
+    store.write(Path("s"), spans, parts, 1.0, clips=clips)
+    export(Bank.open([Path("s")], spans), folder, "npy")
+    assert np.load(folder / "a.npy").tolist() == parts["a"].tolist()
+    assert (folder / "clips.csv").read_text().splitlines() == [
+        *("video,start_s,end_s,row", "a,0.5,2.0,0", "a,2.0,3.0,1", "b,0.0,9.5,0")
+    ]
 
 
 def test_an_imported_bank_says_what_it_is_made_of(folder: Path) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from stepline import devices
 from stepline.backbones.registry import FAMILIES
 from stepline.errors import SteplineError, StoreError
+from stepline.features.unit import unit
 from stepline.spec import ClipSpec
 
 if TYPE_CHECKING:
@@ -96,9 +97,7 @@ def joined(spec: ClipSpec, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     if spec.crops > 1:
         return np.reshape(apart, (len(apart), spec.dimension))
     mean = apart.mean(axis=1, dtype=np.float64)
-    if spec.normalise:
-        mean /= np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    return np.asarray(mean, np.float32)
+    return np.asarray(unit(mean) if spec.normalise else mean, np.float32)
 
 
 class Function(Encoder):

@@ -22,7 +22,7 @@ from stepline.errors import ConfigError, ReleaseError, StoreError
 from stepline.features import store
 from stepline.features.bank import AbsentError, Bank
 from stepline.features.store import Rows
-from stepline.io import atomic_path, sha256_file, write_json
+from stepline.io import atomic_path, csv_text, sha256_file, write_json, write_text
 from stepline.spec import Spec
 
 Form = Literal["npy", "dict", "hdf5", "pt"]
@@ -174,15 +174,20 @@ def check_hop(hop_s: float) -> None:
 def export(bank: Bank, out: Path, form: Form, *, prefix: str = "", suffix: str = "") -> None:
     """Write each video's rows to the folder ``out``, as ``<prefix><video><suffix>``; HDF5 to ``features.h5`` in it.
 
+    If rows are listed clips, ``clips.csv`` has the video, start_s and end_s of each and its row in the video's file.
     Before anything is written, raises StoreError if a video does not have one row per hop from 0 s on, and ConfigError
     if such a name is not a plain file name.
     """
-    bank.check_whole()
+    if not bank.clips:
+        bank.check_whole()
     bank.fetch()
     names = {video: f"{prefix}{video}{suffix}" for video in bank}
     for name in names.values():
         if re.search(r"^\.\.|[/\\\x00-\x1f]", name):
             raise ConfigError(f"{name!r} is not a plain file name: give another --prefix or --suffix")
+    if bank.clips:
+        clips = ((video, *clip, row) for video, rows in bank.clips.items() for clip, row in rows.items())
+        write_text(out / "clips.csv", csv_text(("video", "start_s", "end_s", "row"), clips))
     if form == "hdf5":
         import h5py
 

@@ -10,8 +10,11 @@ import numpy as np
 from stepline.backbones.registry import FAMILIES, files_of, own_file, similarity, tower_of
 from stepline.backbones.sentence import MODELS, model_files
 from stepline.errors import ConfigError, MissingError
-from stepline.features.bank import Bank
+from stepline.features.bank import Bank, open_bank
+from stepline.features.pool import check_current
+from stepline.features.specs import noted
 from stepline.features.text import TextEncoder
+from stepline.io import read_json
 from stepline.paths import Location
 from stepline.pipeline import Pipeline
 from stepline.search import words
@@ -85,7 +88,8 @@ def stores(pipeline: Pipeline, name: str) -> list[Location]:
 
 
 def _seen(pipeline: Pipeline, name: str, needs_text: bool) -> Source:
-    spec, text = pipeline.features.spec_of(name), tower(pipeline, name)
+    bank, backbone = _opened(pipeline, name)
+    spec, text = pipeline.features.spec_of(backbone), tower(pipeline, backbone)
     if text is None and needs_text:
         if isinstance(spec, ClipSpec) and spec.crops > 1:
             raise ConfigError(
@@ -96,14 +100,13 @@ def _seen(pipeline: Pipeline, name: str, needs_text: bool) -> Source:
             f"backbone {name} has no text tower: use `--like VIDEO@TIME`, which needs none, choose a network with a "
             f"text tower (docs/search.md), or search transcripts with one of {', '.join([*MODELS, words.NAME])}"
         )
-    bank = Bank.open(stores(pipeline, name), spec)
     videos = [video for video in bank if bank.length(video)]
     if not videos:
         raise MissingError(f"{pipeline.name} has no features of {name}: add it to its backbones and run `snakemake`")
     bank.fetch()
     encoder: TextEncoder | None = None
     if text and needs_text:
-        files = files_of(text.weights, own_file(name, pipeline.config))
+        files = files_of(text.weights, own_file(backbone, pipeline.config))
         encoder = import_module(FAMILIES[text.architecture]).load_text(text, files)
     spans = [_spans(bank, video) for video in videos]
     corpus = Corpus(
@@ -115,6 +118,27 @@ def _seen(pipeline: Pipeline, name: str, needs_text: bool) -> Source:
         pooled_rows=POOLED,
     )
     return Source(name, f"frames, by {name}", encoder, corpus)
+
+
+def of_backbone(pipeline: Pipeline, name: str) -> tuple[str, Path | None]:
+    """Return the backbone of features, and the folder of their spec if they were pooled (see ``features.pool``)."""
+    pooled = noted(name).get(pipeline.name)
+    folder = Path("features", name, pooled) if pooled else Path()
+    record = read_json(folder / "spec.json") if pooled else {}
+    if "source" not in record:
+        return name, None
+    return pipeline.features.backbone_of(record["source"].partition("/")[0]), folder
+
+
+def _opened(pipeline: Pipeline, name: str) -> tuple[Bank, str]:
+    """Return the features of a name and their backbone; raise StoreError if they changed after they were pooled."""
+    backbone, pooled = of_backbone(pipeline, name)
+    bank = Bank.open(stores(pipeline, backbone), pipeline.features.spec_of(backbone))
+    if pooled is None:
+        return bank, backbone
+    made = open_bank(f"{name}/{pooled.name}", pipeline.name, root=pipeline.config["features"]["store"] or ".")
+    check_current(made, bank, pipeline.name)
+    return made, backbone
 
 
 def _spans(bank: Bank, video: str) -> Floats:
