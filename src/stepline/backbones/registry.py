@@ -64,7 +64,7 @@ PACKAGES = {
     "internvideo": ("open_clip",),
     "eva_clip": ("open_clip", "timm"),
     "timm": ("timm",),
-    "open_clip": ("open_clip",),
+    "open_clip": ("open_clip", "tokenizers"),
     "hf": ("safetensors", "tokenizers", "transformers"),
 }
 """Packages that an architecture needs in addition to torch. A user's own file may not need torch."""
