@@ -222,7 +222,7 @@ def summary(records: Sequence[Record]) -> str:
 
 def _weights_line(name: str) -> str:
     command = how_to_fill(Need("weights", name))
-    if command != f"stepline fetch weights/{name}" and not (name in WEIGHTS and locate(name)):
+    if not command.startswith("stepline fetch ") and not (name in WEIGHTS and locate(name)):
         return f"needs `{command}`"
     fetch_weights(name)
     return "there"

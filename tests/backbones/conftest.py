@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from stepline.backbones import named
+from stepline.backbones.weights import locate
 from tests.backbones.models import Hub
 
 
@@ -60,6 +61,8 @@ def hub() -> Hub:
         folder = Path("weights", named.weights(name).name)
         network.save_pretrained(folder)
         processor.save_pretrained(folder)
-        return {file.name: folder / file.name for file in named.weights(name).files}
+        found = locate(name)
+        assert found is not None
+        return found
 
     return save

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,3 +41,29 @@ def random_values(network: torch.nn.Module) -> torch.nn.Module:
         if value.is_floating_point():
             value.copy_(torch.rand_like(value) + 0.5 if "var" in name else torch.randn_like(value) * 0.1 + value)
     return network.eval()
+
+
+def small_clip() -> Any:
+    """Return a CLIP whose texts have at most 12 tokens."""
+    from transformers import CLIPConfig, CLIPModel
+
+    size = {"hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config = CLIPConfig(
+        text_config={**size, "vocab_size": 300, "max_position_embeddings": 12, "eos_token_id": 299},
+        vision_config={**size, "image_size": 48, "patch_size": 16},
+        projection_dim=16,
+    )
+    return random_values(CLIPModel(config))
+
+
+def small_tokenizer() -> Any:
+    """Return a tokenizer for it that knows two words."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    words = {"<start>": 298, "<end>": 299, "an": 1, "astronaut": 2, "<unknown>": 0}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unknown>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<start> $A <end>", special_tokens=[("<start>", 298), ("<end>", 299)]
+    )
+    return tokenizer

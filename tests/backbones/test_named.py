@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from stepline.backbones import named
 from stepline.backbones.torchvision import make_importable
 from stepline.errors import ConfigError, MissingError, StoreError
-from tests.backbones.models import Hub, clip_of, random_values, saved
+from tests.backbones.models import Hub, clip_of, random_values, saved, small_clip, small_tokenizer
 
 make_importable()
 
@@ -83,18 +83,6 @@ def test_open_clip_models_give_what_open_clip_gives(photo: Image.Image, monkeypa
     torch.testing.assert_close(vector, theirs.encode_text(tokens)[0], rtol=1e-5, atol=1e-5)
 
 
-def small_clip() -> Any:
-    from transformers import CLIPConfig, CLIPModel
-
-    size = {"hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2, "num_attention_heads": 4}
-    config = CLIPConfig(
-        text_config={**size, "vocab_size": 300, "max_position_embeddings": 12, "eos_token_id": 299},
-        vision_config={**size, "image_size": 48, "patch_size": 16},
-        projection_dim=16,
-    )
-    return random_values(CLIPModel(config))
-
-
 def test_clips_of_the_hub_give_what_transformers_gives(photo: Image.Image, hub: Hub) -> None:
     from transformers import AutoImageProcessor, CLIPImageProcessor
 
@@ -112,18 +100,12 @@ def test_clips_of_the_hub_give_what_transformers_gives(photo: Image.Image, hub: 
 
 
 def test_text_towers_of_the_hub_give_what_transformers_gives(hub: Hub) -> None:
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import CLIPImageProcessor
 
     name = "hf:someone/small-clip@0123abc"
     theirs = small_clip()
     files = hub(name, theirs, CLIPImageProcessor(size={"shortest_edge": 48}, crop_size=48))
-    words = {"<start>": 298, "<end>": 299, "an": 1, "astronaut": 2, "<unknown>": 0}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unknown>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<start> $A <end>", special_tokens=[("<start>", 298), ("<end>", 299)]
-    )
+    tokenizer = small_tokenizer()
     text = named.text_spec(name)
     assert text.weights == (name, f"{name}#tokenizer")
     weights = named.weights(text.weights[1])

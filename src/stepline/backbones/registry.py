@@ -6,7 +6,7 @@ on clips are ``presets``, models by name (``timm:...``) and models by file (``ba
 
 import difflib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepline.backbones.histogram import HistogramSpec, describe
+from stepline.backbones.named import LIBRARIES
 from stepline.backbones.sentence import MODELS, SentenceEncoder, sentence_spec
 from stepline.backbones.weights import how_to_get, locate
 from stepline.errors import ConfigError, MissingError
@@ -125,6 +126,35 @@ def tower_of(spec: ClipSpec, own: Path | None = None) -> TextSpec | None:
 def _share(tower: TextSpec, spec: ClipSpec) -> bool:
     same = (tower.architecture, tower.dimension) == (spec.architecture, spec.dimension)
     return same and {*tower.weights} <= {*spec.weights}
+
+
+def weights_by_name(config: "Config") -> list[str]:
+    """Return the names of the weights of all models by name in the configuration, with tokenizers of text towers.
+
+    The tokenizer of a model whose text tower is not known yet, because its weights are absent, is not among them.
+    Raises ConfigError if a name is unknown. Recognisers (``asr``) have weights of their own.
+    """
+    texts = [text for key, value in config.items() if key != "asr" for text in _texts(value)]
+    names = [text for text in texts if text.partition(":")[0] in LIBRARIES and ":" in text]
+    found: list[str] = []
+    for name in dict.fromkeys([*names, *config["backbones"]]):
+        try:
+            spec, tower = resolve(name, config), text_tower(name, config)
+        except MissingError:
+            found.append(name)
+        else:
+            found += [*getattr(spec, "weights", ()), *(tower.weights if tower else ())]
+    return [name for name in dict.fromkeys(found) if ":" in name]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, str):
+        yield value
 
 
 def similarity(spec: Spec) -> str:
