@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from stepline.availability import Record, check_video_id, read_availability, wri
 from stepline.backbones.weights import (
     DIGESTS,
     WEIGHTS,
+    File,
     absent,
     check,
     how_to_get,
@@ -24,6 +26,7 @@ from stepline.datasets import shards
 from stepline.datasets.release import Released, ReleaseFile, how_to_bring
 from stepline.datasets.schema import Video
 from stepline.download import DownloadOptions, fetch_file, fetch_video, remove_leftovers, remove_video
+from stepline.download.http import GoneError
 from stepline.errors import DownloadError, MissingError, ReleaseError
 from stepline.io import read_json, sha256_file, write_bytes, write_json
 from stepline.media.headers import Headers
@@ -257,9 +260,15 @@ def fetch_weights(name: str) -> None:
         path = folder / file.name
         if not path.exists():
             try:
-                fetch_file(file.url, path, sha256=file.sha256 or known.get(file.name, ""), size=file.size)
+                _fetch_file(file, path, file.sha256 or known.get(file.name, ""))
             except DownloadError as error:
                 put = how_to_put(name, [each.name for each in absent(name)])
                 raise DownloadError(f"{error}; or {by_hand}`{put}`") from None
     check(name, folder)
-    write_json(folder / DIGESTS, {file.name: sha256_file(folder / file.name) for file in weights.files})
+    there = [file.name for file in weights.files if (folder / file.name).is_file()]
+    write_json(folder / DIGESTS, {file: sha256_file(folder / file) for file in there})
+
+
+def _fetch_file(file: File, path: Path, sha256: str) -> None:
+    with suppress(GoneError) if file.optional else nullcontext():
+        fetch_file(file.url, path, sha256=sha256, size=file.size)

@@ -141,7 +141,7 @@ def _decoder_mb(config: Config) -> int:
 def _weights_bytes(name: str) -> int:
     weights = weights_of(name)
     folder = place(weights)
-    return _bytes([folder / file.name for file in weights.files]) if folder else 0
+    return _bytes([path for file in weights.files if (path := folder / file.name).is_file()]) if folder else 0
 
 
 def _bytes(paths: Iterable[Path]) -> int:

@@ -64,7 +64,14 @@ class FrameSpec(Spec):
 
 Step = tuple[str | int, ...]
 """One step from a decoded frame to a network's input picture, see ``stepline.backbones.picture``."""
-METHODS = ("swscale_bicubic", "pil_bicubic", "pil_bilinear", "bilinear")
+METHODS = (
+    "swscale_bicubic",
+    "pil_bicubic",
+    "pil_bilinear",
+    "torchvision_bicubic",
+    "torchvision_bilinear",
+    "bilinear",
+)
 """The interpolation methods of a step."""
 ROUNDINGS = ("floor", "round", "ceil")
 """The rounding of a step's length to pixels."""

@@ -1,8 +1,9 @@
 """Image models of Hugging Face transformers: the pooled features, or both towers of a CLIP."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import torch
@@ -23,8 +24,10 @@ from stepline.spec import ClipSpec, Step, TextSpec
 FILES = ("config.json", "model.safetensors", "preprocessor_config.json")
 TOKENIZER = "#tokenizer"
 """The suffix of weights names for the tokenizer of a text tower."""
-METHODS = {2: "pil_bilinear", 3: "pil_bicubic"}
-"""Resampling methods by their number in Pillow."""
+KERNELS = {2: "bilinear", 3: "bicubic"}
+"""Resampling filters by their number in Pillow."""
+Prepared = tuple[tuple[Step, ...], Any, Any, tuple[int, ...]]
+"""A processor's steps, mean, deviation and output shape."""
 
 transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -32,14 +35,24 @@ transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 def weights(name: str, model: str) -> Weights:
     """Return the repository's files at the revision."""
+    return hub_weights(name, model, FILES)
+
+
+def hub_weights(name: str, model: str, required: Sequence[str], optional: Sequence[str] = ()) -> Weights:
+    """Return these files of the repository at the revision, or its tokenizer. Optional files are fetched first."""
     repository, at, revision = model.removesuffix(TOKENIZER).partition("@")
-    if not (at and revision and repository.count("/") == 1):
-        raise ConfigError(f"backbone {name!r} is not known: name a model of the hub as hf:<owner>/<name>@<revision>")
-    files = ("tokenizer.json",) if model.endswith(TOKENIZER) else FILES
+    if not (at and revision and repository.count("/") == 1) or "#" in revision:
+        form = f"{name.partition(':')[0]}:<owner>/<name>@<revision>"
+        raise ConfigError(f"backbone {name!r} is not known: name a model of the hub as {form}")
+    if model.endswith(TOKENIZER):
+        required, optional = ["tokenizer.json"], []
     origin = f"{HUB}/{repository}"
+    address = f"{origin}/resolve/{quote(revision, safe='')}"
     return Weights(
         name=slug(name),
-        files=tuple(File(name=file, url=f"{origin}/resolve/{revision}/{file}") for file in files),
+        files=tuple(
+            File(name=file, url=f"{address}/{file}", optional=file in optional) for file in (*optional, *required)
+        ),
         origin=origin,
         licence="see its origin",
     )
@@ -47,7 +60,7 @@ def weights(name: str, model: str) -> Weights:
 
 def describe(name: str, model: str, files: Mapping[str, Path]) -> tuple[ClipSpec, TextSpec | None]:
     """Return the specs of the model, with the preprocessing of its own processor."""
-    config = _config(name, files)
+    config = configuration(name, files)
     try:
         steps, mean, std, shape = _prepared(name, files["preprocessor_config.json"].parent)
         with torch.device("meta"):
@@ -91,27 +104,30 @@ def describe(name: str, model: str, files: Mapping[str, Path]) -> tuple[ClipSpec
 
 def load(spec: ClipSpec, files: Mapping[str, Path]) -> Still:
     """Return the network with its weights."""
-    network = _loaded(spec.weights[0], files)
+    network = loaded(spec.weights[0], files)
     return Still(network, _image(network, spec.output), normalise=spec.normalise)
 
 
 def load_text(spec: TextSpec, files: Mapping[str, Path]) -> TextEncoder:
     """Return the text tower with its weights. SigLIP gets padded texts, as in its training."""
-    network = _loaded(spec.weights[0], files)
-    tokenizer = Tokenizer.from_file(str(files["tokenizer.json"]))
-    tokenizer.enable_truncation(max_length=spec.max_tokens)
-    tokenizer.no_padding()
-    config = network.config.text_config
-    if network.config.model_type.startswith("siglip"):
-        tokenizer.enable_padding(length=spec.max_tokens, pad_id=config.pad_token_id)
-    return TextEncoder(
-        spec,
-        lambda text: list(tokenizer.encode(text).ids),
-        lambda tokens: network.get_text_features(input_ids=tokens).pooler_output,
-    )
+    network = loaded(spec.weights[0], files)
+    padded = network.config.model_type.startswith("siglip")
+    tokens = tokenizer(files, spec, network.config.text_config.pad_token_id if padded else None)
+    return TextEncoder(spec, tokens, lambda ids: network.get_text_features(input_ids=ids).pooler_output)
 
 
-def _config(name: str, files: Mapping[str, Path]) -> Any:
+def tokenizer(files: Mapping[str, Path], spec: TextSpec, padding: int | None = None) -> Callable[[str], list[int]]:
+    """Return the function from a text to its tokens' ids. padding: fills up the ids to the maximum number."""
+    made = Tokenizer.from_file(str(files["tokenizer.json"]))
+    made.enable_truncation(max_length=spec.max_tokens)
+    made.no_padding()
+    if padding is not None:
+        made.enable_padding(length=spec.max_tokens, pad_id=padding)
+    return lambda text: list(made.encode(text).ids)
+
+
+def configuration(name: str, files: Mapping[str, Path]) -> Any:
+    """Return the model's configuration; raise ConfigError if transformers does not know it."""
     try:
         return AutoConfig.from_pretrained(files["config.json"].parent, local_files_only=True, trust_remote_code=False)
     except (OSError, KeyError, ValueError) as error:
@@ -119,9 +135,10 @@ def _config(name: str, files: Mapping[str, Path]) -> Any:
         raise ConfigError(f"{name} has no configuration that transformers knows: {reason}") from None
 
 
-def _loaded(name: str, files: Mapping[str, Path]) -> Any:
+def loaded(name: str, files: Mapping[str, Path]) -> Any:
+    """Return the network with its weights; raise StoreError if the file lacks some."""
     path = files["model.safetensors"]
-    config = _config(name, files)
+    config = configuration(name, files)
     with torch.device("meta"):
         kind = type(AutoModel.from_config(config))  # type: ignore[no-untyped-call]
     try:
@@ -156,8 +173,8 @@ def _image(network: Any, output: str) -> Callable[[torch.Tensor], torch.Tensor]:
     }[output]
 
 
-def _prepared(name: str, folder: Path) -> tuple[tuple[Step, ...], Any, Any, tuple[int, ...]]:
-    """Return the processor's steps, mean, deviation and output shape, verified on an image of noise."""
+def _prepared(name: str, folder: Path) -> Prepared:
+    """Return what the model's image processor does."""
     try:
         processor: Any = AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
             folder, local_files_only=True, trust_remote_code=False, backend="pil"
@@ -165,24 +182,34 @@ def _prepared(name: str, folder: Path) -> tuple[tuple[Step, ...], Any, Any, tupl
     except (OSError, KeyError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ConfigError(f"{name} has no processor that transformers knows: {reason}") from None
+    return verified(name, processor, "pil", 1e-5)
+
+
+def verified(name: str, processor: Any, library: str, atol: float) -> Prepared:
+    """Return what a processor does, verified on an image of noise.
+
+    library: which one resizes, ``pil`` or ``torchvision``. atol: the largest difference of normalised values.
+    """
     noise = np.random.default_rng(0).integers(256, size=(457, 631, 3), dtype=np.uint8)
-    theirs = processor(noise, return_tensors="np")["pixel_values"][0]
+    (frames,) = processor([noise], return_tensors="np").values()
+    theirs = frames.reshape(-1, *frames.shape[-3:])[0]
     mean, std = processor.image_mean, processor.image_std
     if not processor.do_normalize:
         mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-    for steps in _candidates(processor):
+    for steps in _candidates(processor, library):
         pixels = picture(ArrayFrame(noise), steps)
         ours = ((pixels / 255 - np.array(mean)) / np.array(std)).transpose(2, 0, 1)
-        if ours.shape == theirs.shape and np.allclose(ours, theirs, atol=1e-5):
+        if ours.shape == theirs.shape and np.allclose(ours, theirs, atol=atol):
             return steps, tuple(mean), tuple(std), theirs.shape
     raise ConfigError(f"the preprocessing of {name} is not supported: write it as a model by file")
 
 
-def _candidates(processor: Any) -> Iterator[tuple[Step, ...]]:
+def _candidates(processor: Any, library: str) -> Iterator[tuple[Step, ...]]:
     """Yield the preprocessing steps that the processor's settings allow."""
-    method, size = METHODS.get(processor.resample), processor.size
-    if method is None or not processor.do_resize:
+    kernel, size = KERNELS.get(processor.resample), processor.size
+    if kernel is None or not processor.do_resize:
         return
+    method = f"{library}_{kernel}"
     if size.height:
         scale: Step = ("exact", size.width, size.height, method)
     elif size.shortest_edge:

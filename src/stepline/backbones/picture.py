@@ -34,8 +34,10 @@ class Pictures:
         ("centre_crop", size, ROUNDING): a square of that size; half of the remainder, rounded, is cut at top and left.
         ("jpeg", quality): encodes and decodes JPEG with OpenCV.
         METHOD: swscale_bicubic is ffmpeg's, applied to the decoded frame, cropped or not; pil_bicubic and
-        pil_bilinear are Pillow's; bilinear is ``torch.nn.functional.interpolate`` on floats, with half-pixel centres
-        and without antialiasing.
+        pil_bilinear are Pillow's, which scales first the side that leaves less work; torchvision_bicubic and
+        torchvision_bilinear scale the width first, as torchvision does with 8-bit tensors and antialiasing, from which
+        they differ by one level of 255 in a few values; bilinear is ``torch.nn.functional.interpolate`` on floats, with
+        half-pixel centres and without antialiasing.
         ROUNDING: one of ``ROUNDINGS``.
         Raises ValueError with the step if it is unknown or not applicable.
         """
@@ -95,11 +97,15 @@ def _scaled(step: Step, image: Picture, method: str, width: int, height: int) ->
         return _bilinear(image, width, height)
     if method == "swscale_bicubic":
         return ArrayFrame(_eight_bit(step, image)).rgb(width, height)
-    if method in ("pil_bicubic", "pil_bilinear"):
+    library, _, kernel = method.partition("_")
+    if library in ("pil", "torchvision") and kernel in ("bicubic", "bilinear"):
         from PIL.Image import Resampling, fromarray
 
-        filter_ = Resampling.BICUBIC if method == "pil_bicubic" else Resampling.BILINEAR
-        return np.asarray(fromarray(_eight_bit(step, image)).resize((width, height), filter_))
+        filter_ = Resampling[kernel.upper()]
+        whole = fromarray(_eight_bit(step, image))
+        if library == "torchvision":
+            whole = whole.resize((width, whole.height), filter_)
+        return np.asarray(whole.resize((width, height), filter_))
     raise ValueError(f"the step {step} is not known")
 
 

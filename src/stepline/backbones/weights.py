@@ -20,13 +20,14 @@ DIGESTS = "sha256.json"
 class File:
     """One file. url: a download address that needs no account, or "".
 
-    size, sha256: in bytes and in hex, as published; 0 and "" if not published.
+    size, sha256: in bytes and in hex, as published; 0 and "" if not published. optional: not every repository has it.
     """
 
     name: str
     url: str = ""
     size: int = 0
     sha256: str = ""
+    optional: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,10 +233,10 @@ def weights_of(name: str) -> Weights:
 
 
 def place(weights: Weights) -> Path | None:
-    """Return the folder that contains all the files, in the work folder or in the mirror, or None."""
+    """Return the folder that contains all required files, in the work folder or in the mirror, or None."""
     root = mirror_root()
     for folder in (Path("weights", weights.name), *([root / "weights" / weights.name] if root else [])):
-        if all((folder / file.name).is_file() for file in weights.files):
+        if all((folder / file.name).is_file() for file in weights.files if not file.optional):
             return folder
     return None
 
@@ -250,7 +251,7 @@ def locate(name: str) -> dict[str, Path] | None:
     if folder is None:
         return None
     check(name, folder)
-    return {file.name: folder / file.name for file in weights.files}
+    return {file.name: folder / file.name for file in weights.files if (folder / file.name).is_file()}
 
 
 def check(name: str, folder: Path, sha256_of: Callable[[Path], str] = cached_sha256) -> None:
@@ -259,6 +260,8 @@ def check(name: str, folder: Path, sha256_of: Callable[[Path], str] = cached_sha
     fetched = trusted(folder)
     for file in weights_of(name).files:
         path = folder / file.name
+        if file.optional and not path.is_file():
+            continue
         size = path.stat().st_size
         if file.size and size != file.size:
             raise StoreError(f"{path} is not the published file: {size} bytes, expected {file.size}: {remedy}")
@@ -282,9 +285,10 @@ def how_to_get(name: str) -> str:
 
 
 def absent(name: str) -> list[File]:
-    """Return those of the weights' files that are not in their folder here."""
+    """Return those of the weights' required files that are not in their folder here."""
     weights = weights_of(name)
-    return [file for file in weights.files if not Path("weights", weights.name, file.name).is_file()]
+    folder = Path("weights", weights.name)
+    return [file for file in weights.files if not (file.optional or (folder / file.name).is_file())]
 
 
 def how_to_put(name: str, files: Sequence[str]) -> str:
