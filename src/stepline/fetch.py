@@ -1,11 +1,11 @@
 """Fetch releases, videos and weights, and delete videos after use. Only this module and `download` download files."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from urllib.parse import urljoin
 
 from stepline import paths
 from stepline.asr import weights as recognisers
@@ -19,14 +19,15 @@ from stepline.backbones.weights import (
     how_to_get,
     how_to_put,
     locate,
+    parts,
+    present,
     trusted,
     weights_of,
 )
 from stepline.datasets import shards
 from stepline.datasets.release import Released, ReleaseFile, how_to_bring
 from stepline.datasets.schema import Video
-from stepline.download import DownloadOptions, fetch_file, fetch_video, remove_leftovers, remove_video
-from stepline.download.http import GoneError
+from stepline.download import DownloadOptions, GoneError, fetch_file, fetch_video, remove_leftovers, remove_video
 from stepline.errors import DownloadError, MissingError, ReleaseError
 from stepline.io import read_json, sha256_file, write_bytes, write_json
 from stepline.media.headers import Headers
@@ -247,7 +248,7 @@ def fetch_weights(name: str) -> None:
     folder = Path("weights", weights.name)
     known = trusted(folder)
     by_hand = f"{weights.by_hand or f'get it from {weights.origin}'}, then "
-    missing = [file for file in weights.files if not (folder / file.name).exists()]
+    missing = [file for file in weights.files if not present(folder, file)]
     for file in missing:
         wanted = Wanted(path=f"weights/{weights.name}/{file.name}", sha256=file.sha256, size=file.size)
         if (file.sha256 or not file.url) and (held := find(wanted)):
@@ -257,18 +258,36 @@ def fetch_weights(name: str) -> None:
         elif not file.url:
             raise MissingError(f"{file.name} of {name} cannot be downloaded: {by_hand}`{how_to_get(name)}`")
     for file in missing:
-        path = folder / file.name
-        if not path.exists():
-            try:
-                _fetch_file(file, path, file.sha256 or known.get(file.name, ""))
-            except DownloadError as error:
-                put = how_to_put(name, [each.name for each in absent(name)])
-                raise DownloadError(f"{error}; or {by_hand}`{put}`") from None
+        try:
+            _fetch_weight(file, folder, known)
+        except DownloadError as error:
+            if file.optional and isinstance(error, GoneError):
+                continue
+            put = how_to_put(name, [each.name for each in absent(name)])
+            raise DownloadError(f"{error}; or {by_hand}`{put}`") from None
     check(name, folder)
-    there = [file.name for file in weights.files if (folder / file.name).is_file()]
-    write_json(folder / DIGESTS, {file: sha256_file(folder / file) for file in there})
+    there = [each for file in weights.files for each in present(folder, file)]
+    write_json(folder / DIGESTS, {each: sha256_file(folder / each) for each in there})
 
 
-def _fetch_file(file: File, path: Path, sha256: str) -> None:
-    with suppress(GoneError) if file.optional else nullcontext():
-        fetch_file(file.url, path, sha256=sha256, size=file.size)
+def _fetch_weight(file: File, folder: Path, known: Mapping[str, str]) -> None:
+    """Fetch a file, or the index that the repository has in its place and its files.
+
+    known: the sha256 of earlier downloads.
+    """
+
+    def bring(name: str) -> None:
+        if not (folder / name).is_file():
+            url = file.url if name == file.name else urljoin(file.url, name)
+            fetch_file(url, folder / name, sha256=file.sha256 or known.get(name, ""), size=file.size)
+
+    index = folder / file.instead
+    try:
+        if not (file.instead and index.is_file()):
+            bring(file.name)
+    except GoneError:
+        if not file.instead:
+            raise
+        bring(file.instead)
+    for part in parts(index) if file.instead else []:
+        bring(part)

@@ -1,60 +1,20 @@
 """Tiny models, saved by the test as they stand on the hub, against the libraries' own way."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
 from safetensors.torch import save_file
 
 from stepline.backbones import named
-from stepline.backbones.picture import picture
 from stepline.backbones.torchvision import make_importable
 from stepline.errors import ConfigError, MissingError, StoreError
-from stepline.media.frame import ArrayFrame
-from stepline.spec import ClipSpec
+from tests.backbones.models import Hub, clip_of, random_values, saved
 
 make_importable()
-
-
-@pytest.fixture(scope="module")
-def photo() -> Image.Image:
-    """A picture whose sides and rest after scaling are odd, with detail at all scales."""
-    rng = np.random.default_rng(0)
-    coarse = Image.fromarray(rng.integers(256, size=(9, 13, 3), dtype=np.uint8)).resize(
-        (291, 203), Image.Resampling.BICUBIC
-    )
-    noise = rng.integers(-20, 20, size=(203, 291, 3))
-    return Image.fromarray(np.clip(np.asarray(coarse) + noise, 0, 255).astype(np.uint8))
-
-
-def clip_of(photo: Image.Image, spec: ClipSpec) -> torch.Tensor:
-    pixels = picture(ArrayFrame(np.asarray(photo)), spec.steps)
-    normalised = (pixels / np.float32(255) - np.float32(spec.mean)) / np.float32(spec.std)
-    return torch.from_numpy(np.ascontiguousarray(normalised.transpose(2, 0, 1), np.float32))[None, :, None]
-
-
-def saved(name: str, **tensors: torch.Tensor) -> dict[str, Path]:
-    """Save tensors as the one file of the model's weights; return the files."""
-    weights = named.weights(name)
-    (file,) = weights.files
-    path = Path("weights", weights.name, file.name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_file({key: value.contiguous().clone() for key, value in tensors.items()}, path)
-    return {file.name: path}
-
-
-def random_values(network: torch.nn.Module) -> torch.nn.Module:
-    """Give every parameter and running mean a value that shows: some begin at zero."""
-    torch.manual_seed(0)
-    for name, value in network.state_dict().items():
-        if value.is_floating_point():
-            value.copy_(torch.rand_like(value) + 0.5 if "var" in name else torch.randn_like(value) * 0.1 + value)
-    return network.eval()
 
 
 @pytest.mark.parametrize("name", ["test_vit.r160_in1k", "test_resnet.r160_in1k", "test_convnext.r160_in1k"])
@@ -121,30 +81,6 @@ def test_open_clip_models_give_what_open_clip_gives(photo: Image.Image, monkeypa
     assert len(encoder.tokens("An astronaut")) == text.max_tokens == 20
     vector = torch.from_numpy(encoder.encode(encoder.tokens("An astronaut")))
     torch.testing.assert_close(vector, theirs.encode_text(tokens)[0], rtol=1e-5, atol=1e-5)
-
-
-def test_open_clip_names_that_mislead_are_one_line() -> None:
-    with pytest.raises(ConfigError, match="name it open_clip:ViT-B-32-quickgelu/openai"):
-        named.spec("open_clip:ViT-B-32/openai")
-    with pytest.raises(ConfigError, match="has no text tower with an available tokenizer"):
-        named.text_spec("open_clip:ViT-B-16-SigLIP/webli")
-    assert named.spec("open_clip:ViT-B-16-SigLIP/webli").steps == (("exact", 224, 224, "pil_bicubic"),)
-
-
-Hub = Callable[..., dict[str, Path]]
-
-
-@pytest.fixture
-def hub() -> Hub:
-    """Save a model and its processor as the hub's repository would hold them, and return the files."""
-
-    def save(name: str, network: Any, processor: Any) -> dict[str, Path]:
-        folder = Path("weights", named.weights(name).name)
-        network.save_pretrained(folder)
-        processor.save_pretrained(folder)
-        return {file.name: folder / file.name for file in named.weights(name).files}
-
-    return save
 
 
 def small_clip() -> Any:

@@ -16,7 +16,7 @@ from transformers import AutoImageProcessor, AutoModel, AutoVideoProcessor
 
 from stepline.backbones import hf_models
 from stepline.backbones.clip_text import TextEncoder
-from stepline.backbones.named import slug, weights_name
+from stepline.backbones.named import TOKENIZER, slug, weights_name
 from stepline.backbones.still import Moving
 from stepline.backbones.weights import Weights
 from stepline.errors import ConfigError
@@ -48,19 +48,13 @@ about 30 fps (MCG-NJU/VideoMAE 14ef8d8, scripts/kinetics). The others spread the
 """
 SPREAD_S = 10
 """The length in seconds of such a clip: that of Kinetics' clips."""
-LEVELS = 2
-"""The largest difference from the model's own processor on noise, in levels of 255.
-
-torchvision resizes with coarser weights than Pillow, or with floats if the CPU has no AVX2: a few values differ by one
-level, or by two if a picture is enlarged bicubically.
-"""
 _CHOICE = re.compile(r"#([1-9]\d*)(?:x([1-9]\d*)fps|-frames)$")
 
 
 def weights(name: str, model: str) -> Weights:
     """Return the repository's files at the revision, the same for each choice of frames."""
     name, model = (_CHOICE.sub("", each) for each in (name, model))
-    if "#" in model.removesuffix(hf_models.TOKENIZER):
+    if "#" in model.removesuffix(TOKENIZER):
         raise ConfigError(f"backbone {name!r} is not known: after `#` write <frames>x<fps>fps or <frames>-frames")
     return hf_models.hub_weights(name, model, FILES, PROCESSORS)
 
@@ -74,8 +68,8 @@ def describe(name: str, model: str, files: Mapping[str, Path]) -> tuple[ClipSpec
     processor = _processor(name, files["config.json"].parent)
     own, frames, fps = _frames(name, config, processor)
     try:
-        atol = LEVELS / 255 / min(processor.image_std if processor.do_normalize else [1.0]) + 1e-5
-        steps, mean, std, shape = hf_models.verified(name, processor, "torchvision", atol)
+        deviation = min(processor.image_std if processor.do_normalize else [1])
+        steps, mean, std, shape = hf_models.verified(name, processor, "torchvision", hf_models.LEVELS / 255 / deviation)
         with torch.device("meta"):
             network = AutoModel.from_config(config).eval()  # type: ignore[no-untyped-call]
             _, dimension = _embedding(network, output)(torch.zeros(1, frames, *shape)).shape
@@ -109,7 +103,7 @@ def describe(name: str, model: str, files: Mapping[str, Path]) -> tuple[ClipSpec
         label="text_embed",
         revision=1,
         architecture="hf-video",
-        weights=(of, f"{of}{hf_models.TOKENIZER}"),
+        weights=(of, f"{of}{TOKENIZER}"),
         licence="see its origin",
         max_tokens=config.text_config.max_position_embeddings,
         output="text_embed",

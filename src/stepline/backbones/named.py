@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from stepline.backbones.clip_text import TextEncoder
 
 CACHE = Path(".stepline/named")
-REVISION = 1
+REVISION = 2
 """The version of the cached content."""
-HUB = "https://huggingface.co"
+TOKENIZER = "#tokenizer"
+"""The suffix of weights names for the tokenizer of a text tower."""
 LIBRARIES = {
     "timm": ("timm", "timm_models"),
     "open_clip": ("open_clip_torch", "open_clip_models"),
@@ -59,7 +60,7 @@ def text_spec(name: str) -> TextSpec:
     """Return the spec of a model's text tower; raises the errors of ``spec``, and ConfigError if it has none."""
     _, text = _specs(name)
     if text is None:
-        raise ConfigError(f"{name} has no text tower with an available tokenizer: choose a CLIP, or a SigLIP from hf")
+        raise ConfigError(f"{name} has no text tower: choose a CLIP or a SigLIP")
     return text
 
 

@@ -26,7 +26,7 @@ class Pictures:
         self._made: dict[tuple[Step, ...], Picture] = {}
 
     def after(self, steps: tuple[Step, ...]) -> Picture:
-        """Return the (H, W, 3) RGB picture after ``steps``: uint8, or float32 in [0, 255] after a bilinear one.
+        """Return the (H, W, 3) RGB picture after ``steps``: uint8, or float32 in [0, 255] after a step on floats.
 
         ("short_side", size, METHOD[, ROUNDING]): keeps the aspect ratio; the long side is rounded, by default down.
         ("exact", width, height, METHOD): ignores the aspect ratio.
@@ -36,7 +36,8 @@ class Pictures:
         METHOD: swscale_bicubic is ffmpeg's, applied to the decoded frame, cropped or not; pil_bicubic and
         pil_bilinear are Pillow's, which scales first the side that leaves less work; torchvision_bicubic and
         torchvision_bilinear scale the width first, as torchvision does with 8-bit tensors and antialiasing, from which
-        they differ by one level of 255 in a few values; bilinear is ``torch.nn.functional.interpolate`` on floats, with
+        they differ by one level of 255 in a few values; antialiased_bicubic and antialiased_bilinear are the same on
+        floats; bilinear is ``torch.nn.functional.interpolate`` on floats, with
         half-pixel centres and without antialiasing.
         ROUNDING: one of ``ROUNDINGS``.
         Raises ValueError with the step if it is unknown or not applicable.
@@ -98,10 +99,13 @@ def _scaled(step: Step, image: Picture, method: str, width: int, height: int) ->
     if method == "swscale_bicubic":
         return ArrayFrame(_eight_bit(step, image)).rgb(width, height)
     library, _, kernel = method.partition("_")
-    if library in ("pil", "torchvision") and kernel in ("bicubic", "bilinear"):
+    if library in ("pil", "torchvision", "antialiased") and kernel in ("bicubic", "bilinear"):
         from PIL.Image import Resampling, fromarray
 
         filter_ = Resampling[kernel.upper()]
+        if library == "antialiased":
+            channels = np.moveaxis(image.astype(np.float32), 2, 0)
+            return np.stack([np.asarray(fromarray(each).resize((width, height), filter_)) for each in channels], axis=2)
         whole = fromarray(_eight_bit(step, image))
         if library == "torchvision":
             whole = whole.resize((width, whole.height), filter_)
@@ -111,7 +115,7 @@ def _scaled(step: Step, image: Picture, method: str, width: int, height: int) ->
 
 def _eight_bit(step: Step, image: Picture) -> Image:
     if image.dtype != np.uint8:
-        raise ValueError(f"the step {step} needs 8-bit pictures: it cannot follow a bilinear step")
+        raise ValueError(f"the step {step} needs 8-bit pictures: it cannot follow a step on floats")
     return cast(Image, image)
 
 

@@ -66,7 +66,7 @@ PACKAGES = {
     "internvideo": ("open_clip",),
     "eva_clip": ("open_clip", "timm"),
     "timm": ("timm",),
-    "open_clip": ("open_clip",),
+    "open_clip": ("open_clip", "tokenizers"),
     "hf": ("safetensors", "tokenizers", "transformers"),
     "hf-video": ("safetensors", "tokenizers", "torchvision", "transformers"),
 }

@@ -1,5 +1,6 @@
 """Makes torchvision importable next to a CPU build of torch, which timm and transformers need."""
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,3 +27,18 @@ def make_importable() -> None:
         for name in ("nms", "qnms"):
             library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")  # type: ignore[no-untyped-call]
         _DEFINED.append(library)
+
+
+def make_importable_on_import() -> None:
+    """Call ``make_importable`` when torchvision is first imported, so that code without torchvision needs no torch."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder:
+    """Finds nothing, and prepares the import of torchvision."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "torchvision":
+            sys.meta_path.remove(self)  # it looks for torchvision itself
+            make_importable()
