@@ -138,8 +138,9 @@ def test_torchvision_is_torchvision_within_two_levels(kernel: str, size: tuple[i
         np.abs(picture(frame, (("exact", 288, 288, f"{library}_{kernel}"),)).astype(int) - theirs)
         for library in ("torchvision", "pil")
     )
-    assert ours.max() <= {"bilinear": 1, "bicubic": 2}[kernel]
-    assert (ours > 1).mean() < 0.001
+    assert ours.max() <= 2
+    assert (ours > 1).mean() < 1e-4
+    assert (ours > 0).mean() < 0.25  # 0.02 with AVX2; without it torchvision scales floats bilinearly
     if size[0] > 2 * 288 and kernel == "bicubic":
         assert pillow.max() > 4  # it scales the height first
 
