@@ -128,3 +128,11 @@ def test_a_library_that_is_absent_is_a_line_of_the_list(
     line = run(capsys, "list")[-2]
     assert line[:2] == ["timm:test_vit.r160_in1k", "unknown"]
     assert "needs the package timm" in line[-1]
+
+
+def test_each_library_s_models_are_listed_by_the_name_of_their_weights(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = run(capsys, "list")
+    Path("config.yaml").write_text(CONFIG % '"hf-video:someone/clip@main#8x4fps"', encoding="utf-8")
+    added = run(capsys, "list")[len(plain) :]
+    assert {line[0] for line in added if "hf-video" in line[0]} == {"hf-video:someone/clip@main"}
+    assert ["config.json", "model.safetensors"] == [line[1] for line in added if line[2] == "absent"][:2]

@@ -36,9 +36,9 @@ class Pictures:
         METHOD: swscale_bicubic is ffmpeg's, applied to the decoded frame, cropped or not; pil_bicubic and
         pil_bilinear are Pillow's, which scales first the side that leaves less work; torchvision_bicubic and
         torchvision_bilinear scale the width first, as torchvision does with 8-bit tensors and antialiasing, from which
-        they differ by one level of 255 in a few values; antialiased_bicubic and antialiased_bilinear are the same on
-        floats; bilinear is ``torch.nn.functional.interpolate`` on floats, with
-        half-pixel centres and without antialiasing.
+        they differ by one level of 255 in a few values, rarely by two; antialiased_bicubic and antialiased_bilinear are
+        the same on floats; bilinear is ``torch.nn.functional.interpolate`` on floats, with half-pixel centres and
+        without antialiasing.
         ROUNDING: one of ``ROUNDINGS``.
         Raises ValueError with the step if it is unknown or not applicable.
         """

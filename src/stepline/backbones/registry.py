@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepline.backbones.histogram import HistogramSpec, describe
-from stepline.backbones.named import LIBRARIES
+from stepline.backbones.named import FORMS, LIBRARIES, weights_name
 from stepline.backbones.sentence import MODELS, SentenceEncoder, sentence_spec
 from stepline.backbones.weights import how_to_get, locate
 from stepline.errors import ConfigError, MissingError
@@ -51,6 +51,7 @@ FAMILIES = {
     "timm": "stepline.backbones.named",
     "open_clip": "stepline.backbones.named",
     "hf": "stepline.backbones.named",
+    "hf-video": "stepline.backbones.named",
     "file": "stepline.backbones.file",
 }
 """Architecture -> its module; ``load`` builds its networks, ``load_text`` its text towers."""
@@ -67,6 +68,7 @@ PACKAGES = {
     "timm": ("timm",),
     "open_clip": ("open_clip", "tokenizers"),
     "hf": ("safetensors", "tokenizers", "transformers"),
+    "hf-video": ("safetensors", "tokenizers", "torchvision", "transformers"),
 }
 """Packages that an architecture needs in addition to torch. A user's own file may not need torch."""
 
@@ -115,7 +117,7 @@ def tower_of(spec: ClipSpec, own: Path | None = None) -> TextSpec | None:
             return import_module(FAMILIES["file"]).text_spec(spec.name, own)  # type: ignore[no-any-return]
         except ConfigError:
             return None
-    if spec.architecture in ("open_clip", "hf"):
+    if spec.architecture in ("open_clip", "hf", "hf-video"):
         try:
             return import_module(FAMILIES[spec.architecture]).text_spec(spec.weights[0])  # type: ignore[no-any-return]
         except ConfigError:
@@ -141,7 +143,7 @@ def weights_by_name(config: "Config") -> list[str]:
         try:
             spec, tower = resolve(name, config), text_tower(name, config)
         except MissingError:
-            found.append(name)
+            found.append(weights_name(name))
         else:
             found += [*getattr(spec, "weights", ()), *(tower.weights if tower else ())]
     return [name for name in dict.fromkeys(found) if ":" in name]
@@ -188,8 +190,8 @@ def resolve(name: str, config: "Config") -> FrameSpec:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise ConfigError(
-            f"backbone {name!r} is not known; {hint}choose from {', '.join(known)}, or name a model as timm:<name>, "
-            "open_clip:<name>/<tag> or hf:<repository>@<revision>, or one of `backbones:`"
+            f"backbone {name!r} is not known; {hint}choose from {', '.join(known)}, or name a model as {FORMS}, or one "
+            "of `backbones:`"
         )
     if isinstance(spec, ClipSpec):
         spec = replace(spec, **{key: config["features"][key] for key in ("compute", "dtype", "batches")})
@@ -204,7 +206,7 @@ def missing(name: str, config: "Config") -> tuple[Need, ...]:
     try:
         spec = resolve(name, config)
     except MissingError:
-        return _not_installed(name.partition(":")[0]) or (Need("weights", name),)
+        return _not_installed(name.partition(":")[0]) or (Need("weights", weights_name(name)),)
     if not isinstance(spec, ClipSpec):
         return ()
     return _absent(spec.architecture) + tuple(Need("weights", each) for each in spec.weights if locate(each) is None)
