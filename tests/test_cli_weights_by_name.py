@@ -135,4 +135,4 @@ def test_each_library_s_models_are_listed_by_the_name_of_their_weights(capsys: p
     Path("config.yaml").write_text(CONFIG % '"hf-video:someone/clip@main#8x4fps"', encoding="utf-8")
     added = run(capsys, "list")[len(plain) :]
     assert {line[0] for line in added if "hf-video" in line[0]} == {"hf-video:someone/clip@main"}
-    assert ["config.json", "model.safetensors"] == [line[1] for line in added if line[2] == "absent"][:2]
+    assert [line[1] for line in added if line[2] == "absent"][:2] == ["config.json", "model.safetensors"]

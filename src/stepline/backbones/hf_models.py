@@ -210,7 +210,7 @@ def _prepared(name: str, folder: Path) -> tuple[tuple[Step, ...], Any, Any, tupl
         processor: Any = AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
             folder, local_files_only=True, trust_remote_code=False, backend="pil"
         )
-    except (OSError, KeyError, ValueError) as error:
+    except (ImportError, OSError, KeyError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ConfigError(f"{name} has no processor that transformers knows: {reason}") from None
     if not isinstance(processor, TorchvisionBackend):

@@ -1,8 +1,10 @@
 """Makes torchvision importable next to a CPU build of torch, which timm and transformers need."""
 
 import sys
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 _DEFINED: list[Any] = []
@@ -30,15 +32,22 @@ def make_importable() -> None:
 
 
 def make_importable_on_import() -> None:
-    """Call ``make_importable`` when torchvision is first imported, so that code without torchvision needs no torch."""
+    """Let the import of torchvision call ``make_importable`` first. Code that does not import it needs no torch."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), _Finder())
 
 
 class _Finder:
-    """Finds nothing, and prepares the import of torchvision."""
+    """Finds torchvision."""
 
-    def find_spec(self, name: str, *_: object) -> None:
-        if name == "torchvision":
-            sys.meta_path.remove(self)  # it looks for torchvision itself
-            make_importable()
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        found = PathFinder.find_spec(name) if name == "torchvision" else None
+        if found is not None and found.origin is not None:
+            found.loader = _Loader(name, found.origin)
+        return found
+
+
+class _Loader(SourceFileLoader):
+    def exec_module(self, module: ModuleType) -> None:
+        make_importable()
+        super().exec_module(module)
