@@ -52,6 +52,7 @@ FAMILIES = {
     "open_clip": "stepline.backbones.named",
     "hf": "stepline.backbones.named",
     "hf-video": "stepline.backbones.named",
+    "torchvision": "stepline.backbones.named",
     "file": "stepline.backbones.file",
 }
 """Architecture -> its module; ``load`` builds its networks, ``load_text`` its text towers."""
@@ -69,6 +70,7 @@ PACKAGES = {
     "open_clip": ("open_clip", "tokenizers"),
     "hf": ("safetensors", "tokenizers", "transformers"),
     "hf-video": ("safetensors", "tokenizers", "torchvision", "transformers"),
+    "torchvision": ("safetensors", "torchvision"),
 }
 """Packages that an architecture needs in addition to torch. A user's own file may not need torch."""
 
