@@ -1,7 +1,7 @@
 """Models by name, in the ``FORMS`` of libraries.
 
-An image model gets one frame per second, a video model (``hf-video``, ``torchvision``) a clip. The preprocessing is that
-of the model's own configuration. It comes from the library, whose import takes seconds, so it is cached in
+An image model gets one frame per second, a video model (``hf-video``, ``torchvision``) a clip. The preprocessing is
+that of the model's own configuration. It comes from the library, whose import takes seconds, so it is cached in
 ``.stepline/named``.
 """
 
