@@ -45,7 +45,7 @@ LOADERS = {
     r"(?<![.\w])(eval|exec)\(|shell=True|os\.system": [],
     r"zarr\.open\w*\((?!.*zarr_format=3)": [],
     r"spec_from_file_location\(": ["backbones/file.py", "plans.py"],
-    r"\.Unpickler\)": ["backbones/checkpoint.py", "features/exchange.py"],
+    r"\.Unpickler\)": ["backbones/checkpoint.py", "features/importing.py"],
 }
 """What could run code or write members of an archive, and where it stands."""
 

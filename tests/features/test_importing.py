@@ -14,7 +14,7 @@ from stepline.backbones.histogram import HistogramSpec
 from stepline.errors import ConfigError, StoreError
 from stepline.features import store
 from stepline.features.bank import Bank
-from stepline.features.exchange import FORMS, Folder, Form, export, import_folder
+from stepline.features.importing import FORMS, Folder, Form, export, import_folder
 from stepline.features.store import Part
 from stepline.io import read_json, sha256_file
 
