@@ -9,6 +9,7 @@ from stepline.benchmark import Benchmark
 from stepline.datasets import shards
 from stepline.datasets.dataset import Dataset
 from stepline.datasets.segments import LabelledSpan, read_segments
+from stepline.errors import ReleaseError
 from stepline.features.export.job import Annotated
 
 
@@ -19,6 +20,8 @@ def annotations(dataset: Dataset, benchmarks: Sequence[Benchmark[Any]]) -> dict[
     any. A duration is that of the file, or else of the release. Raises ReleaseError if a release is absent or damaged.
     """
     videos = {video.id: video for video in dataset.videos()}
+    if not videos:
+        raise ReleaseError(f"{dataset.name} lists no videos: run `stepline fetch {dataset.listed_by or dataset.name}`")
     found = read_segments(dataset.name, dataset.segments, videos) if dataset.segments else {}
     for benchmark in benchmarks:
         for release in benchmark.options["releases"]:

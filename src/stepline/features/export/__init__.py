@@ -1,5 +1,7 @@
 """Export from a bank to the files that other code reads: a module per form."""
 
+import errno
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -62,7 +64,14 @@ def export(
         videos[name] = video
     bank.fetch()
     names = {video: name for name, video in videos.items()}
-    _WRITE[form](Export(bank=bank, out=out, names=names, prefix=prefix, suffix=suffix, annotations=annotations or {}))
+    job = Export(bank=bank, out=out, names=names, prefix=prefix, suffix=suffix, annotations=annotations or {})
+    try:
+        _WRITE[form](job)
+    except (OSError, RuntimeError) as error:  # HDF5 and Lance state the reason only in the text
+        for number in (errno.ENOSPC, errno.EDQUOT):
+            if os.strerror(number) in str(error) and getattr(error, "errno", None) != number:
+                raise OSError(number, os.strerror(number), str(out)) from None
+        raise
 
 
 def _plain(prefix: str, video: str, suffix: str) -> str:

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import numpy as np
-
+from stepline.features.export.files import write_float32
 from stepline.features.export.job import Export
-from stepline.io import atomic_path, write_json, write_text
+from stepline.io import write_json, write_text
 
 SUBSETS = {"train": "training", "val": "validation", "test": "test", None: "all"}
 """Split -> subset of a video with segments; others are ``UNLABELLED``, as ActionFormer cannot train on them."""
@@ -22,9 +21,7 @@ def write(job: Export) -> None:
     """
     import yaml
 
-    for _, name, rows in job.videos():
-        with atomic_path(job.out / "features" / f"{name}.npy") as part:
-            np.save(part, np.asarray(rows, np.float32))
+    write_float32(job)
     fps, stride, frames = timing(job.bank.spec, job.bank.hop_s)
     labels = {span.label or "segment" for video in job.names for span in job.annotated(video).segments}
     ids = {label: number for number, label in enumerate(sorted(labels))}

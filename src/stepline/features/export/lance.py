@@ -1,12 +1,11 @@
 """One Lance dataset, with a line per row of features."""
 
-import errno
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepline.errors import MissingError, StoreError
+from stepline.errors import MissingError
 from stepline.features.export.job import Export
 from stepline.features.store import AT_ONCE
 from stepline.io import atomic_dir, canonical_json
@@ -39,12 +38,7 @@ def write(job: Export) -> None:
         metadata={key: canonical_json(value) for key, value in about.items()},
     )
     with atomic_dir(job.out / "features.lance") as part:
-        try:
-            lance.write_dataset(pa.RecordBatchReader.from_batches(schema, _batches(job, schema)), part)
-        except OSError as error:
-            if error.errno or "No space left" not in str(error):
-                raise StoreError(f"{job.out / 'features.lance'}: {error}") from None
-            raise OSError(errno.ENOSPC, "No space left on device", str(part)) from None
+        lance.write_dataset(pa.RecordBatchReader.from_batches(schema, _batches(job, schema)), part)
 
 
 def _batches(job: Export, schema: "pa.Schema") -> Iterator["pa.RecordBatch"]:

@@ -1,9 +1,8 @@
 """A folder for PDVC (Wang et al., 2021): features, and the segments with sentences of each split."""
 
-import numpy as np
-
+from stepline.features.export.files import write_float32
 from stepline.features.export.job import Export
-from stepline.io import atomic_path, write_json
+from stepline.io import write_json
 
 PREFIX = "v_"
 """Before an id in the keys of annotations and in the names of files; some feature types of PDVC omit it in names."""
@@ -21,9 +20,7 @@ def write(job: Export) -> None:
 
     PDVC spreads the rows of a video evenly over its duration. Its annotations have only videos with segments.
     """
-    for _, name, rows in job.videos():
-        with atomic_path(job.out / "features" / f"{name}.npy") as part:
-            np.save(part, np.asarray(rows, np.float32))
+    write_float32(job)
     splits: dict[str, dict[str, object]] = {}
     for video in job.names:
         annotated = job.annotated(video)

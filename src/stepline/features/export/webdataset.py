@@ -4,12 +4,9 @@ import io
 import json
 import tarfile
 from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from stepline.aside import folder_beside
+from stepline.features.export.files import npy
 from stepline.features.export.job import Export
 from stepline.io import atomic_path
 
@@ -57,15 +54,9 @@ def _samples(job: Export) -> Iterator[dict[str, bytes]]:
         }
         yield {
             f"{name}.json": json.dumps(about, sort_keys=True, ensure_ascii=False).encode(),
-            f"{name}.npy": _npy(rows),
-            f"{name}.times.npy": _npy(job.times_s(video)),
+            f"{name}.npy": npy(rows),
+            f"{name}.times.npy": npy(job.times_s(video)),
         }
-
-
-def _npy(array: NDArray[Any]) -> bytes:
-    content = io.BytesIO()
-    np.save(content, array)
-    return content.getvalue()
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
