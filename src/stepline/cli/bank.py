@@ -97,9 +97,13 @@ def _import(parsed: argparse.Namespace) -> None:
 def _export(parsed: argparse.Namespace) -> None:
     from stepline.features.bank import open_bank
     from stepline.features.export import ANNOTATED, TIMED, export
+    from stepline.media.timeline import described
 
     bank = open_bank(parsed.bank, parsed.dataset, root=_store(parsed) or ".")
-    if parsed.form not in TIMED:
+    if parsed.form in TIMED:
+        for video, damaged in sorted(bank.damaged.items()):
+            print(f"{video} is damaged, only its readable rows are exported: {described(damaged.gaps)}")
+    else:
         bank = _undamaged(bank)
     annotations = _annotations(parsed) if parsed.form in ANNOTATED else {}
     export(bank, parsed.out, parsed.form, prefix=parsed.prefix, suffix=parsed.suffix, annotations=annotations)
