@@ -65,6 +65,12 @@ def test_forms_without_times_have_whole_videos_only(parted: Bank, form: Form) ->
     assert not Path("out").exists()
 
 
+def test_a_bank_without_videos_is_one_line(whole: Bank) -> None:
+    with pytest.raises(StoreError, match="^there is no video to export$"):
+        export(whole.without(whole), Path("out"), "lance")
+    assert not Path("out").exists()
+
+
 @pytest.mark.parametrize("kind", [OSError, RuntimeError])
 def test_a_library_that_only_quotes_a_full_disk_is_one_line(
     whole: Bank, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]

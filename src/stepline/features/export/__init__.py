@@ -44,9 +44,11 @@ def export(
     """Write the rows of each video to the folder ``out``; the video's name there is ``<prefix><video><suffix>``.
 
     prefix: None means ``v_`` for PDVC, otherwise "". annotations: by video, for ``ANNOTATED`` forms.
-    Before anything is written, raises StoreError if a form without times cannot have the rows of a video, and
-    ConfigError if a name is not a plain file name, or if two videos have the same name.
+    Before anything is written, raises StoreError if there is no video, or if a form without times cannot have the rows
+    of a video, and ConfigError if a name is not a plain file name, or if two videos have the same name.
     """
+    if not bank:
+        raise StoreError("there is no video to export")
     if form not in TIMED:
         try:
             bank.check_whole()
@@ -54,16 +56,8 @@ def export(
             raise StoreError(f"{error}; `--form webdataset` and `--form lance` include the times of rows") from None
     if prefix is None:
         prefix = pdvc.PREFIX if form == "pdvc" else ""
-    videos: dict[str, str] = {}
-    for video in sorted(bank):
-        name = _NAME.get(form, _plain)(prefix, video, suffix)
-        if re.search(r"^\.\.|[/\\\x00-\x1f]", name):
-            raise ConfigError(f"{name!r} is not a plain file name: give another --prefix or --suffix")
-        if name in videos:
-            raise ConfigError(f"`--form {form}` has the same name {name!r} for {videos[name]} and {video}: rename one")
-        videos[name] = video
+    names = _names(bank, form, prefix, suffix)
     bank.fetch()
-    names = {video: name for name, video in videos.items()}
     job = Export(bank=bank, out=out, names=names, prefix=prefix, suffix=suffix, annotations=annotations or {})
     try:
         _WRITE[form](job)
@@ -72,6 +66,19 @@ def export(
             if os.strerror(number) in str(error) and getattr(error, "errno", None) != number:
                 raise OSError(number, os.strerror(number), str(out)) from None
         raise
+
+
+def _names(bank: Bank, form: Form, prefix: str, suffix: str) -> dict[str, str]:
+    """Return the name of each video, in the order of ids."""
+    videos: dict[str, str] = {}
+    for video in sorted(bank):
+        name = _NAME.get(form, _plain)(prefix, video, suffix)
+        if re.search(r"^\.\.|[/\\\x00-\x1f]", name):
+            raise ConfigError(f"{name!r} is not a plain file name: give another --prefix or --suffix")
+        if name in videos:
+            raise ConfigError(f"`--form {form}` has the same name {name!r} for {videos[name]} and {video}: rename one")
+        videos[name] = video
+    return {video: name for name, video in videos.items()}
 
 
 def _plain(prefix: str, video: str, suffix: str) -> str:

@@ -1,14 +1,13 @@
 """Shards of WebDataset: tar archives in which the files of a video have the same name up to the first dot."""
 
 import io
-import json
 import tarfile
 from collections.abc import Iterator
 
 from stepline.aside import folder_beside
 from stepline.features.export.files import npy
 from stepline.features.export.job import Export
-from stepline.io import atomic_path
+from stepline.io import atomic_path, canonical_json
 
 SHARD_BYTES = 1_000_000_000
 """The maximum size of the files in a shard, unless a single video has more."""
@@ -53,7 +52,7 @@ def _samples(job: Export) -> Iterator[dict[str, bytes]]:
             "gaps": job.bank.damaged[video].gaps if video in job.bank.damaged else [],
         }
         yield {
-            f"{name}.json": json.dumps(about, sort_keys=True, ensure_ascii=False).encode(),
+            f"{name}.json": canonical_json(about).encode(),
             f"{name}.npy": npy(rows),
             f"{name}.times.npy": npy(job.times_s(video)),
         }
