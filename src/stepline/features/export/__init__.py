@@ -57,7 +57,6 @@ def export(
     if prefix is None:
         prefix = pdvc.PREFIX if form == "pdvc" else ""
     names = _names(bank, form, prefix, suffix)
-    bank.fetch()
     job = Export(bank=bank, out=out, names=names, prefix=prefix, suffix=suffix, annotations=annotations or {})
     try:
         _WRITE[form](job)

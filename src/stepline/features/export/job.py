@@ -36,6 +36,7 @@ class Export:
 
     def videos(self) -> Iterator[tuple[str, str, Rows]]:
         """Yield each video's id, name and (T, D) rows, one video at a time, and show the progress."""
+        self.bank.fetch()
         for video, name in progress(self.names.items(), what="export", unit="videos"):
             yield video, name, self.bank[video]
 
