@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from stepline.datasets.segments import LabelledSpan
 from stepline.features.export.files import write_float32
 from stepline.features.export.job import Export
 from stepline.io import write_json, write_text
@@ -23,25 +24,22 @@ def write(job: Export) -> None:
 
     write_float32(job)
     fps, stride, frames = timing(job.bank.spec, job.bank.hop_s)
-    labels = {span.label or "segment" for video in job.names for span in job.annotated(video).segments}
-    ids = {label: number for number, label in enumerate(sorted(labels))}
+    annotated = {video: job.annotated(video) for video in job.names}
+    labels = sorted({_label(span) for each in annotated.values() for span in each.segments})
+    ids = {label: number for number, label in enumerate(labels)}
     database = {
         video: {
-            "subset": SUBSETS[job.annotated(video).split] if job.annotated(video).segments else UNLABELLED,
+            "subset": SUBSETS[each.split] if each.segments else UNLABELLED,
             "duration": job.duration_s(video),
             "fps": fps,
             "annotations": [
-                {
-                    "segment": [span.start_s, span.end_s],
-                    "label": span.label or "segment",
-                    "label_id": ids[span.label or "segment"],
-                }
-                for span in job.annotated(video).segments
+                {"segment": [span.start_s, span.end_s], "label": _label(span), "label_id": ids[_label(span)]}
+                for span in each.segments
             ],
         }
-        for video in job.names
+        for video, each in annotated.items()
     }
-    write_json(job.out / "annotations.json", {"version": job.bank.spec["name"], "database": database})
+    write_json(job.out / "annotations.json", {"database": database})
     subsets = {each["subset"] for each in database.values()}
     dataset = {
         "json_file": "annotations.json",
@@ -61,6 +59,10 @@ def write(job: Export) -> None:
         "dataset": dataset,
     }
     write_text(job.out / "config.yaml", HEAD + yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
+
+
+def _label(span: LabelledSpan) -> str:
+    return span.label or "segment"
 
 
 def timing(spec: dict[str, Any], hop_s: float) -> tuple[float, float, float]:
