@@ -25,8 +25,8 @@ from stepline.cli import main
 from stepline.errors import StoreError
 from stepline.features import objects, store
 from stepline.features.bank import Bank
-from stepline.features.export import export
 from stepline.features.cache import FeatureCache
+from stepline.features.export import export
 from stepline.features.extract import Work, extract
 from stepline.features.objects import StorageError
 from stepline.features.store import Part
