@@ -50,6 +50,8 @@ def test_a_bank_is_found_by_its_names_or_its_folder(folder: Path, tmp_path: Path
         stepline.open_bank(SPEC.name)
     other = replace(SPEC, hues=4)
     write_json(paths.spec_record(other), other.record())
+    assert stepline.open_bank(SPEC.name, "mine").spec == SPEC.record()
+    store.write(paths.features("mine", "000", other), other, {"a": LINE}, HOP_S)
     with pytest.raises(StoreError, match=f"^features/histogram has more than one spec: name one of .*{SPEC.id}"):
         stepline.open_bank(SPEC.name, "mine")
     store.write(paths.features("mine", "001", SPEC), other, {"c": LINE}, HOP_S)
@@ -85,20 +87,20 @@ def test_a_folder_of_the_same_name_does_not_hide_a_bank(folder: Path) -> None:
     assert len(stepline.open_bank(SPEC.name)) == 3
 
 
-@pytest.mark.parametrize(
-    "name", ["timm:vit_base_patch16_224.augreg_in21k", "hf:facebook/dinov2-base@main", "a-video:B/c@1"]
-)
-def test_a_model_is_opened_by_its_name(tmp_path: Path, name: str) -> None:
-    spec = replace(SPEC, name=slug(name))
-    write_json(paths.spec_record(spec), spec.record())
-    store.write(paths.features("mine", "000", spec), spec, {"a": LINE}, HOP_S)
+def test_a_model_is_opened_by_its_name_without_its_library(tmp_path: Path) -> None:
+    names = ["timm:vit_base_patch16_224.augreg_in21k", "hf:facebook/dinov2-base@main", "a-video:B/c@1"]
+    for name in names:
+        spec = replace(SPEC, name=slug(name))
+        write_json(paths.spec_record(spec), spec.record())
+        store.write(paths.features("mine", "000", spec), spec, {"a": LINE}, HOP_S)
     before = sorted(tmp_path.rglob("*"))
     code = (
-        "import sys, stepline; print(*stepline.open_bank(sys.argv[1], 'mine', root=sys.argv[2]));"
+        "import sys, stepline; root, *names = sys.argv[1:];"
+        "print(*[list(stepline.open_bank(name, 'mine', root=root)) for name in names]);"
         "assert not {'open_clip', 'timm', 'torch', 'transformers'} & {*sys.modules}"
     )
-    command = [sys.executable, "-c", code, name, str(tmp_path)]
-    assert subprocess.run(command, cwd="/", check=True, capture_output=True, text=True).stdout == "a\n"
+    command = [sys.executable, "-c", code, str(tmp_path), *names]
+    assert subprocess.run(command, cwd="/", check=True, capture_output=True, text=True).stdout == "['a'] ['a'] ['a']\n"
     assert sorted(tmp_path.rglob("*")) == before
 
 
