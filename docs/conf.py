@@ -22,6 +22,7 @@ root_doc = "docs/index"
 include_patterns = ["docs/**.md", "docs/**.ipynb", "config/README.md", "perf/README.md", "*.md"]
 READ = {"docs", "config", "perf"}
 exclude_patterns = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name not in READ]
+exclude_patterns.append("**/.ipynb_checkpoints")
 
 myst_heading_anchors = 4
 nb_execution_mode = "off"  # outputs are committed, see tests/docs/test_notebook.py
