@@ -238,12 +238,6 @@ def test_windows_slide_over_each_video(
     assert len(bank.means(videos, starts_s, ends_s)) == len(videos)
 
 
-def test_listed_clips_have_no_windows(tmp_path: Path) -> None:
-    store.write(tmp_path / "000", SPEC, {"a": LINE[:2]}, HOP_S, clips={"a": [(0, 1), (4, 5)]})
-    with pytest.raises(StoreError, match="^a has features of listed clips, not of times: use `clip` to read them$"):
-        Bank.open([tmp_path / "000"], SPEC).sliding(1, 1)
-
-
 def test_rounded_times_lose_no_window(tmp_path: Path) -> None:
     store.write(tmp_path / "000", SPEC, {"a": LINE[:30]}, 0.1)
     bank = Bank.open([tmp_path / "000"], SPEC)
