@@ -27,7 +27,7 @@ def executed(work: Path) -> nbformat.NotebookNode:
     client = NotebookClient(
         book, coalesce_streams=True, record_timing=False, timeout=120, resources={"metadata": {"path": work / "docs"}}
     )
-    client.execute(env=environment())
+    client.execute(env=environment(IPYTHONDIR=str(work / ".ipython")))
     book.metadata = metadata  # without the kernel's version
     return book
 
