@@ -111,7 +111,9 @@ def test_the_name_of_a_model_is_that_of_its_features() -> None:
 
 def test_features_on_object_storage_need_its_root(folder: Path) -> None:
     write_json(paths.features_manifest("yours", "000", SPEC), {})
-    with pytest.raises(StoreError, match="/yours has records, but no features: run `snakemake`, or for object storage give its root=$"):
+    with pytest.raises(
+        StoreError, match="/yours has records, but no features: run `snakemake`, or for object storage give its root=$"
+    ):
         stepline.open_bank(SPEC.name, "yours")
 
 

@@ -393,7 +393,9 @@ def _local_stores(name_or_folder: str | Path, dataset: str | None, root: str | P
         shard for shard in shards if shard.parent == chosen and (not listed or shard.name in listed)
     )
     if not stores and any(folder.glob(f"manifests/{chosen.name}.*.json")):
-        raise StoreError(f"{chosen} has records, but no features: run `snakemake`, or for object storage give its root=")
+        raise StoreError(
+            f"{chosen} has records, but no features: run `snakemake`, or for object storage give its root="
+        )
     if not stores:
         raise _empty(chosen, datasets)
     return stores
