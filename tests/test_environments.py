@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from stepline.media.torchcodec import ffmpeg_of_pyav
+from stepline.spec import ReaderName
 from tests.workflow.conda_standin import OF_CONDA, closure, create, pins
 
 ROOT = Path(__file__).parents[1]
@@ -173,6 +175,7 @@ class TestEnvironmentFile:
 
 def test_there_is_an_environment_for_each_family_of_rules():
     assert [file.stem for file in ENVS] == sorted(MODULES)
+    assert {*MODULES} > {*get_args(ReaderName)} - {"pyav"}
 
 
 def test_every_installed_dependency_may_stand_beside_apache_code():
