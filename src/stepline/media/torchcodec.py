@@ -81,7 +81,9 @@ def ffmpeg_of_pyav() -> Iterator[None]:
 def _library() -> ModuleType:
     try:
         import torchcodec.decoders
-    except (RuntimeError, OSError) as error:  # a RuntimeError has a traceback for each version of FFmpeg
+    except ModuleNotFoundError:
+        raise
+    except (ImportError, OSError, RuntimeError) as error:  # a RuntimeError has a traceback for each version of FFmpeg
         reason = next((line for line in str(error).splitlines() if line.startswith("OSError: ")), str(error))
         raise SetupError(f"media.reader: torchcodec cannot be loaded ({reason}): see docs/media.md") from None
     return torchcodec.decoders
