@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from stepline import needs
 from stepline.backbones import registry
 from stepline.backbones.registry import missing, networks_of, presets, resolve, similarity, spec_of, towers
 from stepline.backbones.weights import WEIGHTS
@@ -61,6 +62,17 @@ def test_crops_replace_the_final_centre_crop() -> None:
         cropped("s3d-dropdtw", "ten")
     with pytest.raises(ConfigError, match="^config: features.crops: 'histogram' is not the name of a network$"):
         cropped("histogram", "ten")
+
+
+@pytest.mark.parametrize("name", ["histogram", "s3d-pss"])
+def test_a_reader_that_is_not_installed_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STEPLINE_CONDA", raising=False)
+    monkeypatch.setattr(needs, "find_spec", lambda package: None if package in ("decord", "torchcodec") else package)
+    before = missing(name, config())
+    for reader in ("decord", "torchcodec"):
+        assert {*missing(name, config(media={"reader": reader}))} == {Need("package", reader), *before}
+    monkeypatch.setenv("STEPLINE_CONDA", "1")
+    assert missing(name, config(media={"reader": "decord"})) == missing(name, config())
 
 
 def test_the_orientation_is_part_of_a_spec_only_where_it_is_not_the_default() -> None:
