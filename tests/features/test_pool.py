@@ -210,6 +210,13 @@ def test_what_cannot_be_pooled_is_one_line(
     assert (error.startswith(line), error.count("\n")) == (True, 1), error
 
 
+def test_a_bank_without_videos_is_one_line(bank: Bank) -> None:
+    spec = replace(SPEC, name="empty")
+    store.write(paths.features("mine", "000", spec), spec, {}, 1.0)
+    with pytest.raises(MissingError, match="^empty has no features of a video: run `snakemake`$"):
+        PooledSpec.of(Bank.open([paths.features("mine", "000", spec)], spec), "video", "mean")
+
+
 def test_listed_clips_are_pooled_by_video(bank: Bank) -> None:
     spec = replace(SPEC, name="clips", placement="middles")
     write_json(paths.spec_record(spec), spec.record())

@@ -25,10 +25,10 @@ from stepline.shots import Detection
 from stepline.shots import found as shots_in
 from stepline.spec import Spec
 
+By = Literal["video", "shot", "segment"]
 How = Literal["mean", "max"]
 HOP_S = 1.0
-"""Recorded in the index; rows of listed clips have no hop."""
-By = Literal["video", "shot", "segment"]
+"""The hop in the index, which has no meaning for listed clips."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +56,12 @@ class PooledSpec(Spec):
     def of(cls, bank: Bank, by: By, how: How) -> "PooledSpec":
         """Return the spec of the pooled rows of a bank, without ``spans``.
 
-        Raises ConfigError if its rows are pooled already, or are listed clips and spans are not videos.
+        Raises ConfigError if its rows are pooled already, or are listed clips and spans are not videos, and
+        MissingError if it has no video.
         """
         record = bank.spec
+        if not bank:
+            raise MissingError(f"{record['name']} has no features of a video: run `snakemake`")
         if "source" in record:
             raise ConfigError(f"{record['name']} has pooled rows: pool those of {record['source']} instead")
         if bank.clips and by != "video":
