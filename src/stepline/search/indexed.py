@@ -83,6 +83,8 @@ class IndexedCorpus(Corpus):
         found: list[tuple[float, float, int, int]] = []
         while waiting and len(found) < top:
             first = heappop(waiting)
+            if any(each[2] == first[2] and abs(each[1] - first[1]) < window_s for each in found):
+                continue
             near = self._within(first[-1], window_s)
             best = min(map(key, near.tolist(), self.scores(near, query).tolist()))
             if best >= first:

@@ -19,7 +19,7 @@ from stepline.progress import Progress
 from stepline.search.corpus import AT_ONCE, SMALL, Corpus, Floats, Places
 from stepline.search.index import ARRAYS, FAISS, INSTALL, LOOK, RECORD, ROWS, TEXTS, Index, Recall
 from stepline.search.searcher import encoded
-from stepline.search.sources import POOLED, bank_of, encoder_of, frames, identity, index_folder
+from stepline.search.sources import bank_of, encoder_of, frames, identity, index_folder
 
 Singles = NDArray[np.float32]
 
@@ -39,9 +39,10 @@ SAMPLED = 10_000
 """Number of stored rows, with which the usual scores of a query are estimated."""
 BLOCK = 1 << 24
 """Number of values per block: 64 MiB in single precision."""
-FIRST_LISTS, MOST = 4, 4
-"""The number of lists that are searched at first, and the part of all lists, 1/4, that are searched at most."""
-SEED = 0
+FIRST_LISTS = 4
+"""The number of lists that are searched at first."""
+SEED, THREADS = 0, 2
+"""Fixed, as the bytes of an index depend on both."""
 
 
 def build(pipeline: Pipeline, name: str) -> Index:
@@ -81,7 +82,7 @@ def write(folder: Path, corpus: Corpus, bank: Bank, texts: Singles) -> None:
     import faiss
 
     number, dimension = len(corpus.spans_s), bank.dimension
-    held = uniform_rows(len(corpus.videos), min(HELD, len(corpus.videos) // 2)).tolist()
+    held = uniform_rows(len(corpus.videos), min(HELD, max(len(corpus.videos) // 10, 1))).tolist()
     asked = np.concatenate([corpus.numbers(video) for video in held])
     asked = asked[uniform_rows(len(asked), min(QUERIES, len(asked)))]
     queries = {ROWS: _singles(corpus, asked), TEXTS: texts}
@@ -93,6 +94,7 @@ def write(folder: Path, corpus: Corpus, bank: Bank, texts: Singles) -> None:
     index: Any = faiss.index_factory(dimension, code, faiss.METRIC_INNER_PRODUCT)
     clustering = faiss.extract_index_ivf(index).cp
     clustering.seed, clustering.niter, clustering.max_points_per_centroid = SEED, ROUNDS, TRAINED
+    faiss.omp_set_num_threads(THREADS)
     index.train(_singles(corpus, uniform_rows(number, min(TRAINED * lists, number))))
     means = np.empty((len(corpus.videos), dimension))
     recalls: dict[str, Recall] = {}
@@ -106,10 +108,7 @@ def write(folder: Path, corpus: Corpus, bank: Bank, texts: Singles) -> None:
             shown.add(len(rows))
         for kind, each in queries.items():
             best[kind].finalize()
-            measured = len(each[1::2])
-            among = (
-                f"{measured} rows of {min(measured, len(held))} other videos" if kind == ROWS else f"{measured} texts"
-            )
+            among = f"{len(each[1::2])} {'rows of other videos' if kind == ROWS else 'short texts'}"
             recalls[kind] = _recall(index, each, best[kind].I, among)
         for numbers, rows in _blocks(corpus, bank, held, means):
             index.add_with_ids(rows, numbers)
@@ -135,7 +134,7 @@ def _recall(index: Any, queries: Singles, exact: Places, among: str) -> Recall:
     """Return the recall with as many lists as half of the queries need for ``AIM``, measured with the other half."""
     import faiss
 
-    lists, most = FIRST_LISTS, faiss.extract_index_ivf(index).nlist // MOST
+    lists, most = FIRST_LISTS, faiss.extract_index_ivf(index).nlist
     while _found(index, lists, queries[::2], exact[::2], 10) < AIM and lists < most:
         lists *= 2
     at = [_found(index, lists, queries[1::2], exact[1::2], k) for k in (10, 100)]
@@ -158,7 +157,7 @@ def _blocks(corpus: Corpus, bank: Bank, videos: Sequence[int], means: Floats) ->
     numbers, block, filled = np.empty(size, np.int64), np.empty((size, bank.dimension), np.float32), 0
     for video in videos:
         rows, of = bank[corpus.videos[video]], corpus.numbers(video)
-        means[video] = pooled(rows, min(POOLED, len(rows)), "dot product")
+        means[video] = pooled(rows, min(corpus.pooled_rows, len(rows)), "dot product")
         while len(rows):
             taken = min(size - filled, len(rows))
             block[filled : filled + taken], numbers[filled : filled + taken] = rows[:taken], of[:taken]
