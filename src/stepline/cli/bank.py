@@ -65,6 +65,11 @@ def add(verbs: "Verbs") -> None:
     action.add_argument("--suffix", default="", help="text after the video id in file names, such as .mp4")
     action.set_defaults(run=_export)
 
+    action = actions.add_parser("index", help="build the index with which `search` searches millions of rows")
+    action.add_argument("backbone", metavar="BACKBONE", help="a backbone of the data set")
+    action.add_argument("dataset", metavar="DATASET")
+    action.set_defaults(run=_index)
+
     action = actions.add_parser("subtitles", help="write transcripts as SRT or WebVTT, one file per video")
     action.add_argument("dataset", metavar="DATASET")
     action.add_argument("out", metavar="OUT", type=Path, help="output folder")
@@ -162,6 +167,19 @@ def _annotations(parsed: argparse.Namespace) -> "dict[str, Annotated]":
 
     config = load(parsed.configfile)
     return annotations(dataset(config, parsed.dataset), plans_of(config, parsed.dataset))
+
+
+def _index(parsed: argparse.Namespace) -> None:
+    from stepline.config import load
+    from stepline.plans import pipeline
+    from stepline.search.index import LEAST_RECALL
+    from stepline.search.indexing import build
+
+    index = build(pipeline(load(parsed.configfile), parsed.dataset), parsed.backbone)
+    print(f"{index.folder}: {index.record['rows']:,} rows")
+    for kind, recall in index.recalls.items():
+        unused = "" if recall.at_10 >= LEAST_RECALL else f": not used for {kind}, as it is below {LEAST_RECALL}"
+        print(f"recall@10 {recall.at_10:.3f}, recall@100 {recall.at_100:.3f} with {recall.queries}{unused}")
 
 
 def _subtitles(parsed: argparse.Namespace) -> None:
