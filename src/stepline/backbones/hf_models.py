@@ -28,7 +28,7 @@ PROCESSORS = ("processor_config.json", "preprocessor_config.json")
 """The files that may contain the processor; transformers uses the first one."""
 INDEX = "model.safetensors.index.json"
 """The list of the files of a model in several files."""
-KERNELS = {2: "bilinear", 3: "bicubic"}
+KERNELS = {1: "lanczos", 2: "bilinear", 3: "bicubic"}
 """Resampling filters by their number in Pillow."""
 LEVELS = 2.01
 """The largest difference from a processor that resizes 8-bit tensors, in levels of 255: their roundings differ.
