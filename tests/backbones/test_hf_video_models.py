@@ -1,5 +1,6 @@
 """Tiny video models, saved as they stand on the hub, on real clips: rows, texts and errors, against transformers."""
 
+import csv
 import json
 import re
 import shutil
@@ -33,6 +34,7 @@ from stepline.needs import Need
 from stepline.pipeline import Pipeline
 from stepline.spec import ClipSpec
 from tests.backbones.test_named import random_values
+from tests.conftest import DEMO, ONE_WINDOW, ROOT, snakemake
 from tests.features.reference import Footage, footage, shown
 from tests.media.clips import LIMITS
 
@@ -442,3 +444,36 @@ def test_a_vector_is_normalised_where_the_spec_says_so(in_study: Pipeline) -> No
     spec = named.spec(name)
     plain, normalised = (named.load(each, locate(name) or {})(clips) for each in (spec, replace(spec, normalise=True)))
     torch.testing.assert_close(normalised, torch.nn.functional.normalize(plain, dim=1))
+
+
+@pytest.mark.slow
+def test_the_page_s_lines_enter_v_jepa_2_into_the_demo_s_table(
+    demo_run: Path, demo_mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs/own-backbones.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"<!-- file: vjepa2.yaml -->\n```yaml\n(.*?)```", page, re.DOTALL)
+    assert len(lines.splitlines()) <= 10
+    place = tmp_path / "demo"
+    shutil.copytree(demo_run, place, symlinks=True)
+    monkeypatch.chdir(place)
+    before = table()
+    Path("vjepa2.yaml").write_text(lines, encoding="utf-8")
+    put("hf-video:facebook/vjepa2-vitl-fpc64-256@main", *vjepa2())
+    options = *DEMO, "vjepa2.yaml", "--config", f"demo={{{ONE_WINDOW}}}", "--", "results/demo/table2.csv"
+    done = snakemake(*options, folder=place, lines=True, STEPLINE_MIRROR=str(demo_mirror), OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+    assert "4 of 4 jobs done" in done.stdout + done.stderr, done.stderr
+    after = table()
+    ours = {key: row for key, row in after.items() if key not in before}
+    assert {key[:3] for key in ours} == {("2a", "2a-vjepa2", "4")}
+    assert {row["metric"]: row["status"] for row in ours.values()} == {"accuracy": "ours", "map": "ours"}
+    assert all(0 < float(row["value"]) < 100 for row in ours.values())
+    assert {key: after[key]["value"] for key in before} == {key: row["value"] for key, row in before.items()}
+
+
+def table() -> dict[tuple[str, ...], dict[str, str]]:
+    """Return the rows of the demo's Table 2."""
+    with open("results/demo/table2.csv", newline="", encoding="utf-8") as file:
+        return {
+            tuple(row[key] for key in ("table", "entry", "context_s", "metric")): row for row in csv.DictReader(file)
+        }
