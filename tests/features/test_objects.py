@@ -26,6 +26,7 @@ from stepline.errors import StoreError
 from stepline.features import objects, store
 from stepline.features.bank import Bank
 from stepline.features.cache import FeatureCache
+from stepline.features.export import export
 from stepline.features.extract import Work, extract
 from stepline.features.objects import StorageError
 from stepline.features.store import Part
@@ -446,6 +447,15 @@ def test_large_files_are_sent_in_parts(there: Remote, storage: ObjectStorage, mo
     parts = [each for each in storage.asked if each.method == "PUT" and "partNumber" in each.path]
     assert len(parts) > 1
     assert np.array_equal(Bank.open([there], SPEC)["a"], whole)
+
+
+def test_a_remote_bank_is_exported(there: Remote) -> None:
+    store.write(there, SPEC, {"a": rows(5, 1), "b": rows(3)}, HOP_S)
+    export(Bank.open([there], SPEC), Path("out"), "npy")
+    assert {file.stem: np.load(file).tolist() for file in Path("out").iterdir()} == {
+        "a": rows(5, 1).tolist(),
+        "b": rows(3).tolist(),
+    }
 
 
 def test_banks_are_opened_by_name(remote: str) -> None:
