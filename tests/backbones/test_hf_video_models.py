@@ -33,7 +33,7 @@ from stepline.media.timeline import scan
 from stepline.needs import Need
 from stepline.pipeline import Pipeline
 from stepline.spec import ClipSpec
-from tests.backbones.test_named import random_values
+from tests.backbones.models import random_values
 from tests.conftest import DEMO, ONE_WINDOW, ROOT, snakemake
 from tests.features.reference import Footage, footage, shown
 from tests.media.clips import LIMITS
@@ -404,6 +404,17 @@ def test_a_processor_that_does_something_else_is_one_line(study: Path) -> None:
 def test_a_processor_s_own_sampling_counts(study: Path) -> None:
     spec = named.spec(tampered("vjepa2", study, video_preprocessor_config={"num_frames": 6, "fps": 2}))
     assert (spec.label, spec.fps, spec.hop, spec.offset) == ("6x2fps", 2, 2, -2)
+
+
+@pytest.mark.parametrize("name", ["videomae", "xclip"])
+def test_a_processor_that_an_older_transformers_saved_is_read(name: str, study: Path) -> None:
+    other = tampered(name, study)
+    path = folder(other) / "preprocessor_config.json"
+    older = {"feature_extractor_type": "VideoMAEFeatureExtractor", "size": 32, "crop_size": 32, "resample": 2}
+    path.write_text(json.dumps({**older, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}))
+    spec = named.spec(other)
+    assert spec.mean == (0.485, 0.456, 0.406)
+    assert spec.steps == WRITTEN[name][-1]
 
 
 def test_models_of_other_things_and_files_of_other_models_are_one_line(study: Path) -> None:

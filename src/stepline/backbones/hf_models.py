@@ -85,7 +85,8 @@ def describe(name: str, model: str, files: Mapping[str, Path]) -> tuple[ClipSpec
         _, dimension = _image(network, output)(pictures).shape
     except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise ConfigError(f"{name} is not an image model that can be used by name: {reason}") from None
+        what = "is not an image model that can be used by name (hf-video is for videos)"
+        raise ConfigError(f"{name} {what}: {reason}") from None
     clip = ClipSpec(
         name=slug(name),
         label=output,
