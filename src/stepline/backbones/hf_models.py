@@ -28,7 +28,7 @@ PROCESSORS = ("processor_config.json", "preprocessor_config.json")
 """The files that may contain the processor; transformers uses the first one."""
 INDEX = "model.safetensors.index.json"
 """The list of the files of a model in several files."""
-KERNELS = {2: "bilinear", 3: "bicubic"}
+KERNELS = {1: "lanczos", 2: "bilinear", 3: "bicubic"}
 """Resampling filters by their number in Pillow."""
 LEVELS = 2.01
 """The largest difference from a processor that resizes 8-bit tensors, in levels of 255: their roundings differ.
@@ -85,7 +85,8 @@ def describe(name: str, model: str, files: Mapping[str, Path]) -> tuple[ClipSpec
         _, dimension = _image(network, output)(pictures).shape
     except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise ConfigError(f"{name} is not an image model that can be used by name: {reason}") from None
+        what = "is not an image model that can be used by name (hf-video is for videos)"
+        raise ConfigError(f"{name} {what}: {reason}") from None
     clip = ClipSpec(
         name=slug(name),
         label=output,
