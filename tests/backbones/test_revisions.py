@@ -44,7 +44,7 @@ SOURCES = {
     "named": [
         *(
             f"backbones/{name}.py"
-            for name in ("named", "hf_models", "hf_video_models", "open_clip_models", "still", "timm_models")
+            for name in ("named", "hf_models", "hf_video_models", "open_clip_models", "still", "timm_models", "tokens")
         ),
         *CLIPS,
     ],
