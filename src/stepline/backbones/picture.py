@@ -36,12 +36,11 @@ class Pictures:
         bottom left, bottom right, and the centre crop. ("ten_crop", size, ROUNDING): these and then the five crops of
         the mirrored picture, (10 size, size, 3). Both as torchvision's, whose ROUNDING is round; only as the last step.
         ("jpeg", quality): encodes and decodes JPEG with OpenCV.
-        METHOD: swscale_bicubic is ffmpeg's, applied to the decoded frame, cropped or not; pil_bicubic and
-        pil_bilinear are Pillow's, which scales first the side that leaves less work; torchvision_bicubic and
-        torchvision_bilinear scale the width first, as torchvision does with 8-bit tensors and antialiasing, from which
-        they differ by one level of 255 in a few values, rarely by two; antialiased_bicubic and antialiased_bilinear are
-        the same on floats; bilinear is ``torch.nn.functional.interpolate`` on floats, with half-pixel centres and
-        without antialiasing.
+        METHOD: swscale_bicubic is ffmpeg's, applied to the decoded frame, cropped or not. bilinear is
+        ``torch.nn.functional.interpolate`` on floats, with half-pixel centres and without antialiasing. The others are
+        LIBRARY_KERNEL, with the kernel bicubic, bilinear or lanczos: pil is Pillow's, which scales first the side that
+        leaves less work; torchvision scales the width first, as torchvision does with 8-bit tensors and antialiasing,
+        from which it differs by one level of 255 in a few values, rarely by two; antialiased is the same on floats.
         ROUNDING: one of ``ROUNDINGS``.
         Raises ValueError with the step if it is unknown or not applicable.
         """
@@ -111,7 +110,7 @@ def _scaled(step: Step, image: Picture, method: str, width: int, height: int) ->
     if method == "swscale_bicubic":
         return ArrayFrame(_eight_bit(step, image)).rgb(width, height)
     library, _, kernel = method.partition("_")
-    if library in ("pil", "torchvision", "antialiased") and kernel in ("bicubic", "bilinear"):
+    if library in ("pil", "torchvision", "antialiased") and kernel in ("bicubic", "bilinear", "lanczos"):
         from PIL.Image import Resampling, fromarray
 
         filter_ = Resampling[kernel.upper()]
