@@ -29,7 +29,9 @@ from stepline.search.state import state
 VIDEOS, ROWS, DIMENSION = 4282, 32, 1024
 TEXT = "make a memory jar"
 TOWER = Path(__file__).with_name("random_tower.py")
-VERB = Namespace(configfile=None, dataset="mine", backbone=None, top=10, window=10.0, video=[], like=None, cut=None)
+VERB = Namespace(
+    configfile=None, dataset="mine", backbone=None, top=10, window=10.0, video=[], like=None, cut=None, exact=False
+)
 
 
 def pipeline() -> Pipeline:

@@ -41,6 +41,11 @@ def current_specs(backbone: str) -> Path:
     return Path("features", backbone, "current.json")
 
 
+def index(study: str, spec: Spec) -> Path:
+    """Return the folder of the index with which a dataset's features are searched."""
+    return Path("features", spec.name, spec.id, study, "search", "index")
+
+
 def text_store(study: str, video: str, spec: Spec) -> Path:
     """Return the folder of a recording's text embeddings."""
     return Path("features", spec.name, spec.id, study, "texts", video)

@@ -44,7 +44,16 @@ SOURCES = {
     "named": [
         *(
             f"backbones/{name}.py"
-            for name in ("named", "hf_models", "hf_video_models", "open_clip_models", "still", "timm_models", "tokens")
+            for name in (
+                "named",
+                "hf_models",
+                "hf_video_models",
+                "open_clip_models",
+                "still",
+                "timm_models",
+                "tokens",
+                "torchvision_models",
+            )
         ),
         *CLIPS,
     ],

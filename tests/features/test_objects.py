@@ -30,6 +30,7 @@ from stepline.features.cache import FeatureCache
 from stepline.features.export import export
 from stepline.features.extract import Work, extract
 from stepline.features.objects import StorageError
+from stepline.features.pool import PooledSpec, of_videos, pool
 from stepline.features.store import Part
 from stepline.features.verify import Checked, verify
 from stepline.io import read_json, sha256_file, write_json
@@ -96,6 +97,20 @@ def test_objects_are_the_files_of_a_local_store(there: Remote, spec: HistogramSp
         assert all(np.array_equal(bank[video], local[video]) for video in local)
     array = zarr.open_array(objects.zarr_store(f"{there.url}/features"), mode="r")
     assert np.array_equal(array[:], store.read(Path("local")).rows)
+
+
+def test_rows_are_pooled_next_to_their_store(there: Remote, remote: str, storage: ObjectStorage) -> None:
+    store.write(there, SPEC, PARTS, HOP_S)
+    bank = stepline.open_bank(SPEC.name, "mine", root=remote)
+    spec = PooledSpec.of(bank, "video", "mean")
+    assert pool(bank, spec, "mine", of_videos(bank, "mine"), remote).computed == 3
+    assert not list(Path("features", spec.name).rglob("index.parquet"))
+    pooled = stepline.open_bank(spec.name, "mine", root=remote)
+    mean = PARTS["c"].mean(axis=0, dtype=np.float64)
+    np.testing.assert_allclose(pooled["c"][0], mean / np.linalg.norm(mean), rtol=1e-6)
+    storage.asked.clear()
+    assert pool(bank, spec, "mine", of_videos(bank, "mine"), remote).kept == 3
+    assert {each.method for each in storage.asked} == {"GET", "HEAD"}
 
 
 def test_an_empty_store_replaces_one_with_rows(there: Remote) -> None:

@@ -1,7 +1,8 @@
 """Models by name, in the ``FORMS`` of libraries.
 
-An image model gets one frame per second, a video model (``hf-video``) a clip. The preprocessing is that of the model's
-own configuration. It comes from the library, whose import takes seconds, so it is cached in ``.stepline/named``.
+An image model gets one frame per second, a video model (``hf-video``, ``torchvision``) a clip. The preprocessing is
+that of the model's own configuration. It comes from the library, whose import takes seconds, so it is cached in
+``.stepline/named``.
 """
 
 import dataclasses
@@ -37,11 +38,12 @@ LIBRARIES = {
     "open_clip": ("open_clip_torch", "open_clip_models"),
     "hf": ("transformers", "hf_models"),
     "hf-video": ("transformers", "hf_video_models"),
+    "torchvision": ("torchvision", "torchvision_models"),
 }
 """Prefix -> the distribution and the module of this package."""
 FORMS = (
-    "timm:<name>, open_clip:<name>/<tag>, hf:<owner>/<name>@<revision> (images) or "
-    "hf-video:<owner>/<name>@<revision> (videos)"
+    "timm:<name>, open_clip:<name>/<tag>, hf:<owner>/<name>@<revision> (images), "
+    "hf-video:<owner>/<name>@<revision> or torchvision:<name>/<weights> (videos)"
 )
 """The forms of the names."""
 

@@ -52,6 +52,7 @@ FAMILIES = {
     "open_clip": "stepline.backbones.named",
     "hf": "stepline.backbones.named",
     "hf-video": "stepline.backbones.named",
+    "torchvision": "stepline.backbones.named",
     "file": "stepline.backbones.file",
 }
 """Architecture -> its module; ``load`` builds its networks, ``load_text`` its text towers."""
@@ -69,6 +70,7 @@ PACKAGES = {
     "open_clip": ("open_clip", "tokenizers"),
     "hf": ("safetensors", "tokenizers", "transformers"),
     "hf-video": ("safetensors", "tokenizers", "torchvision", "transformers"),
+    "torchvision": ("safetensors", "torchvision"),
 }
 """Packages that an architecture needs in addition to torch. A user's own file may not need torch."""
 READERS = {"pyav": (), "torchcodec": ("torch", "torchcodec"), "decord": ("decord",)}
@@ -112,8 +114,10 @@ def text_tower(name: str, config: "Config") -> TextSpec | None:
 def tower_of(spec: ClipSpec, own: Path | None = None) -> TextSpec | None:
     """Return the text tower that shares the network's embedding space, without reading weights; None if there is none.
 
-    own: the file of a user's own network.
+    own: the file of a user's own network. Rows that keep the vectors of several crops share no space with texts.
     """
+    if spec.crops > 1:
+        return None
     if own is not None:
         try:
             return import_module(FAMILIES["file"]).text_spec(spec.name, own)  # type: ignore[no-any-return]
@@ -179,6 +183,9 @@ def resolve(name: str, config: "Config") -> FrameSpec:
     spec: FrameSpec
     if taken := config["backbones"].keys() & {*FRAME_BACKBONES, *presets(), *towers(), *MODELS}:
         raise ConfigError(f"config: backbones: {min(taken)!r} is taken; choose another name")
+    for each in config["features"]["crops"]:
+        if not (":" in each or each in config["backbones"] or each in presets()):
+            raise ConfigError(f"config: features.crops: {each!r} is not the name of a network")
     if name in FRAME_BACKBONES:
         spec = FRAME_BACKBONES[name].spec
     elif own := own_file(name, config):
@@ -197,7 +204,22 @@ def resolve(name: str, config: "Config") -> FrameSpec:
         )
     if isinstance(spec, ClipSpec):
         spec = replace(spec, **{key: config["features"][key] for key in ("compute", "dtype", "batches")})
+        spec = _with_crops(spec, name, config["features"]["crops"].get(name, ""))
     return replace(spec, reader=config["media"]["reader"], orientation=config["media"]["orientation"])
+
+
+def _with_crops(spec: ClipSpec, name: str, crops: str) -> ClipSpec:
+    """Return the spec with several crops, see ``features.crops``, instead of its final centre crop."""
+    if not crops:
+        return spec
+    if not spec.steps or spec.steps[-1][0] != "centre_crop":
+        raise ConfigError(
+            f"config: features.crops.{name}: {crops} crops replace a centre crop, which must be the last step of the "
+            f"backbone's pictures; these are its steps: {spec.steps}"
+        )
+    number, _, kept = crops.partition("_")
+    spec = replace(spec, steps=(*spec.steps[:-1], (f"{number}_crop", *spec.steps[-1][1:])))
+    return replace(spec, crops=spec.views, dimension=spec.dimension * spec.views) if kept else spec
 
 
 def missing(name: str, config: "Config") -> tuple[Need, ...]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from stepline.features.compare import Timed
     from stepline.features.export.job import Annotated
     from stepline.features.importing import Folder
+    from stepline.features.store import Clips
 
     Verbs = argparse._SubParsersAction[Any]
 
@@ -31,6 +32,17 @@ def add(verbs: "Verbs") -> None:
     action.add_argument("--hop-s", type=float, help="seconds between rows of your own features")
     _naming(action)
     action.set_defaults(run=_compare)
+
+    action = actions.add_parser("pool", help="create a bank with one row per video, shot or segment of a bank")
+    action.add_argument("bank", metavar="BANK", help="a backbone, or features/<backbone>/<spec>")
+    action.add_argument("dataset", metavar="DATASET")
+    spans = action.add_mutually_exclusive_group(required=True)
+    spans.add_argument("--by", choices=("video", "shot"), help="what a row stands for")
+    spans.add_argument("--segments", metavar="FILE", type=Path, help="CSV file with the columns video, start_s, end_s")
+    action.add_argument(
+        "--how", choices=("mean", "max"), default="mean", help="how rows are combined (default: %(default)s)"
+    )
+    action.set_defaults(run=_pool)
 
     action = actions.add_parser("import", help="create a bank from .npy, .pt or HDF5 files")
     action.add_argument("folder", metavar="FOLDER", type=Path, help="folder with one file per video, or one HDF5 file")
@@ -52,6 +64,11 @@ def add(verbs: "Verbs") -> None:
     action.add_argument("--prefix", help="text before the video id in file names (default for pdvc: v_)")
     action.add_argument("--suffix", default="", help="text after the video id in file names, such as .mp4")
     action.set_defaults(run=_export)
+
+    action = actions.add_parser("index", help="build the index with which `search` searches millions of rows")
+    action.add_argument("backbone", metavar="BACKBONE", help="a backbone of the data set")
+    action.add_argument("dataset", metavar="DATASET")
+    action.set_defaults(run=_index)
 
     action = actions.add_parser("subtitles", help="write transcripts as SRT or WebVTT, one file per video")
     action.add_argument("dataset", metavar="DATASET")
@@ -94,6 +111,37 @@ def _import(parsed: argparse.Namespace) -> None:
     print(f"{made}: {len(folder)} videos of {parsed.dataset}, {folder.skipped} file names do not match")
 
 
+def _pool(parsed: argparse.Namespace) -> None:
+    from dataclasses import asdict, replace
+
+    from stepline.config import load
+    from stepline.datasets.segments import read_segments
+    from stepline.features.bank import open_bank
+    from stepline.features.pool import PooledSpec, of_shots, of_videos, pool
+    from stepline.io import sha256_file
+    from stepline.shots import Detection
+
+    at = _store(parsed)
+    bank = open_bank(parsed.bank, parsed.dataset, root=at or ".")
+    spec = PooledSpec.of(bank, parsed.by or "segment", parsed.how)
+    spans: dict[str, Clips]
+    if parsed.segments:
+        if not parsed.segments.is_file():
+            raise ConfigError(f"--segments: {parsed.segments} is not a file: name a CSV file")
+        listed = read_segments(parsed.dataset, str(parsed.segments), bank.videos)
+        spans = {video: [(each.start_s, each.end_s) for each in segments] for video, segments in listed.items()}
+        spec = replace(spec, spans={"segments_sha256": sha256_file(parsed.segments)})
+    elif parsed.by == "shot":
+        detection = Detection(**load(parsed.configfile)["shots"])
+        spans, spec = of_shots(bank, parsed.dataset, detection), replace(spec, spans=asdict(detection))
+    else:
+        spans = of_videos(bank, parsed.dataset)
+    pooled = pool(bank, spec, parsed.dataset, spans, at)
+    for video, reason in pooled.left.items():
+        print(f"{video} has no row: {reason}")
+    print(f"{pooled.folder}: {pooled.kept + pooled.computed} videos, {pooled.computed} of them computed now")
+
+
 def _export(parsed: argparse.Namespace) -> None:
     from stepline.features.bank import open_bank
     from stepline.features.export import ANNOTATED, TIMED, export
@@ -119,6 +167,19 @@ def _annotations(parsed: argparse.Namespace) -> "dict[str, Annotated]":
 
     config = load(parsed.configfile)
     return annotations(dataset(config, parsed.dataset), plans_of(config, parsed.dataset))
+
+
+def _index(parsed: argparse.Namespace) -> None:
+    from stepline.config import load
+    from stepline.plans import pipeline
+    from stepline.search.index import LEAST_RECALL
+    from stepline.search.indexing import build
+
+    index = build(pipeline(load(parsed.configfile), parsed.dataset), parsed.backbone)
+    print(f"{index.folder}: {index.record['rows']:,} rows")
+    for kind, recall in index.recalls.items():
+        unused = "" if recall.at_10 >= LEAST_RECALL else f": not used for {kind}, as it is below {LEAST_RECALL}"
+        print(f"recall@10 {recall.at_10:.3f}, recall@100 {recall.at_100:.3f} with {recall.queries}{unused}")
 
 
 def _subtitles(parsed: argparse.Namespace) -> None:
@@ -204,8 +265,9 @@ def _timed(parsed: argparse.Namespace, source: str) -> "Timed":
     path = Path(source)
     if spec_folders(source) or not path.exists():
         bank = _undamaged(open_bank(source, parsed.dataset, root=_store(parsed) or "."))
-        bank.check_whole()
-        return Timed(name=source, rows=bank, hop_s=bank.hop_s)
+        if not bank.clips:
+            bank.check_whole()
+        return Timed(name=source, rows=bank, hop_s=bank.hop_s, clips=bank.clips)
     if parsed.hop_s is None:
         raise ConfigError(f"{source} does not contain the times of its rows: set --hop-s to the seconds between rows")
     check_hop(parsed.hop_s)

@@ -130,7 +130,7 @@ def _serve(parsed: argparse.Namespace, connection: Connection, theirs: Connectio
             made = pipeline_of(parsed)
             now = state(made, parsed.backbone)
             if searcher is None:
-                searcher, loaded = Searcher.open(made, parsed.backbone), now
+                searcher, loaded = Searcher.open(made, parsed.backbone, exact=parsed.exact), now
             elif now != loaded or _has_new_code(began_ns, before):
                 searcher = None
             if searcher is not None:

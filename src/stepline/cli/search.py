@@ -41,6 +41,7 @@ def add(verbs: "Verbs") -> None:
         default=WINDOW_S,
         help="minimum distance between matches, in seconds (default: %(default)g)",
     )
+    verb.add_argument("--exact", action="store_true", help="compare all rows, also if there is an index")
     verb.add_argument("--cut", metavar="FOLDER", type=Path, help="write the moments to this folder as MP4")
     verb.set_defaults(run=_search)
     verb.parse_known_args = partial(_with_text, verb.parse_known_args)
@@ -70,7 +71,7 @@ def _search(parsed: argparse.Namespace) -> None:
     if parsed.like:
         moment(parsed.like)
     made = pipeline_of(parsed)
-    searcher = Searcher.open(made, parsed.backbone, needs_text=not parsed.like)
+    searcher = Searcher.open(made, parsed.backbone, needs_text=not parsed.like, exact=parsed.exact)
     print(answer(parsed, searcher, parsed.text))
 
 
@@ -113,4 +114,4 @@ def _again(parsed: argparse.Namespace) -> str:
     for option, default in (("backbone", None), ("top", TOP), ("window", WINDOW_S)):
         if (value := getattr(parsed, option)) != default:
             words += [f"--{option}", f"{value:g}" if isinstance(value, float) else str(value)]
-    return current().verb(*words)
+    return current().verb(*words, *(["--exact"] if parsed.exact else []))

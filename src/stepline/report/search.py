@@ -49,6 +49,7 @@ def lines(found: Found) -> Iterator[str]:
     yield f"{found.what}; {found.similarity}; {found.searched} of {found.listed} videos"
     yield from hints(found)
     yield f"moment: {found.moments_by}"
+    yield f"matches: {found.compared}"
     names = [*(each.video for each in found.videos), *(match.video for match in found.matches)]
     width = max(5, *map(len, names))
     yield ""
@@ -139,10 +140,13 @@ def hints(found: Found) -> list[str]:
         said.append(f"no transcript contains the words: {', '.join(found.unsaid)}")
     if not found.spread.stands_out:
         spread = found.spread
+        sample = f", by a sample of {spread.sampled:,}" if spread.sampled else ""
         said.append(
-            f"no clear match: the best score, {spread.best:.3f}, is within the spread of all {spread.rows:,} "
+            f"no clear match: the best score, {spread.best:.3f}, is within the spread of all {spread.rows:,}{sample} "
             f"(median {spread.usual:.3f}; scores up to {spread.expected:.3f} are usual without a match)"
         )
+    if found.note:
+        said.append(found.note)
     return said
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -51,9 +51,14 @@ class Corpus:
     least: ClassVar[float] = -inf
     """Results must have a higher score."""
 
-    def __post_init__(self) -> None:
-        """Compute the values that all queries share."""
+    def prepare(self) -> None:
+        """Compute the values that all queries share; otherwise the first query computes them."""
         _ = self._means, self._names, self._starts, self._is_large and self._scales
+
+    @property
+    def exact(self) -> "Corpus":
+        """The corpus that compares all rows."""
+        return self
 
     def ranking(self, query: Floats, top: int) -> list[tuple[int, float]]:
         """Return the ``top`` videos and their scores, by the similarity of their means; ties are sorted by id."""
@@ -86,8 +91,8 @@ class Corpus:
 
     def scores(self, rows: Places, query: Floats) -> Floats:
         """Return the exact similarities of the given rows."""
-        blocks = (self._taken(rows[first : first + AT_ONCE]) for first in range(0, len(rows), AT_ONCE))
-        return np.concatenate([_scores(block, query, self.similarity) for block in blocks])
+        blocks = (self.taken(rows[first : first + AT_ONCE]) for first in range(0, len(rows), AT_ONCE))
+        return np.concatenate([scores(block, query, self.similarity) for block in blocks])
 
     def numbers(self, video: int) -> Places:
         """Return the indices of a video's rows."""
@@ -112,10 +117,19 @@ class Corpus:
 
     def vector(self, row: int) -> Floats:
         """Return a row in double precision."""
-        vector: Floats = self._taken(np.array([row]))[0]
+        vector: Floats = self.taken(np.array([row]))[0]
         return vector
 
-    def only(self, videos: Collection[str]) -> Self:
+    def taken(self, rows: Places) -> Floats:
+        """Return the given rows in double precision."""
+        part = np.searchsorted(self._starts, rows, side="right") - 1
+        taken = np.empty((len(rows), self.parts[0].shape[1]))
+        for each in np.unique(part):
+            chosen = part == each
+            taken[chosen] = self.parts[each][rows[chosen] - self._starts[each]]
+        return taken
+
+    def only(self, videos: Collection[str]) -> "Corpus":
         """Return the corpus of the given videos."""
         chosen = [number for number, video in enumerate(self.videos) if video in videos]
         return replace(
@@ -128,8 +142,12 @@ class Corpus:
 
     def place(self, row: int) -> tuple[str, int]:
         """Return the video of a row, and the index of the row in the video."""
-        video = int(np.searchsorted(self._offsets, row, side="right")) - 1
+        video = self._video(row)
         return self.videos[video], int(row - self._offsets[video])
+
+    def _video(self, row: int) -> int:
+        """Return the index of a row's video."""
+        return int(np.searchsorted(self._offsets, row, side="right")) - 1
 
     def _apart(self, rows: Places, scores: Floats, window_s: float, top: int, sure: float) -> list[tuple[int, float]]:
         """Return the matches among the rows with a score of at least ``sure``; ``rows`` must contain all such rows."""
@@ -173,15 +191,6 @@ class Corpus:
 
     def _blocks(self) -> Any:
         return (part[first : first + AT_ONCE] for part in self._tensors for first in range(0, len(part), AT_ONCE))
-
-    def _taken(self, rows: Places) -> Floats:
-        """Return the given rows in double precision."""
-        part = np.searchsorted(self._starts, rows, side="right") - 1
-        taken = np.empty((len(rows), self.parts[0].shape[1]))
-        for each in np.unique(part):
-            chosen = part == each
-            taken[chosen] = self.parts[each][rows[chosen] - self._starts[each]]
-        return taken
 
     @property
     def _is_large(self) -> bool:
@@ -241,7 +250,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _scores(rows: Floats, query: Floats, similarity: str) -> Floats:
+def scores(rows: Floats, query: Floats, similarity: str) -> Floats:
     """Return the (n,) similarities of (n, D) rows and a (D,) vector; the cosine with a zero row is 0."""
     scores = _products(rows, query)
     if similarity == "cosine":

@@ -55,7 +55,7 @@ def _rows(corpus: Corpus) -> dict[str, Any] | None:
     size = sum(part.shape[0] * (2 * part.shape[1] + 16) for part in corpus.parts)
     if isinstance(corpus, WordCorpus) or size > 1e6 * EMBEDDED_MB or len(corpus.videos) > EMBEDDED_VIDEOS:
         return None
-    rows = np.concatenate([np.asarray(part) for part in corpus.parts]).astype("<f2")
+    rows = np.concatenate([np.asarray(part) for part in corpus.exact.parts]).astype("<f2")
     return {
         "ids": [*corpus.videos],
         "lengths": [*map(int, corpus.lengths)],

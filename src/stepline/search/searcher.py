@@ -15,6 +15,8 @@ from stepline.models.moments import around, uniform_rows
 from stepline.pipeline import Pipeline
 from stepline.search.corpus import Corpus, Floats, one_thread
 from stepline.search.embedded import Embedded, embed
+from stepline.search.index import ROWS, TEXTS
+from stepline.search.indexed import IndexedCorpus
 from stepline.search.joint import joint_steps, load_joint, raw_query
 from stepline.search.sources import Source, sentence_encoder, source
 from stepline.search.steps import Step, equal_parts, said_steps
@@ -73,24 +75,28 @@ class Ranked:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """The best score compared with the scores of all rows; ``usual`` is their median.
+    """The best score compared with the scores of all rows, or of a sample of them; ``usual`` is their median.
 
     expected: the expected maximum of as many unrelated rows: median + 1.25 x deviation x sqrt(2 ln N). Without the
     factor 1.25 this is the asymptotic maximum of N normal variables; scores have a heavier upper tail. The deviation is
     the distance from the 15.87th percentile to the median, so that rows that match the query do not increase it.
+    sampled: the number of rows in the sample; 0 if all rows were compared.
     """
 
     rows: int
     best: float
     usual: float
     expected: float
+    sampled: int = 0
 
     @classmethod
-    def of(cls, scores: Floats) -> "Spread":
-        """scores: (N,)."""
+    def of(cls, scores: Floats, of: int = 0, best: float = -inf) -> "Spread":
+        """scores: (n,), of all rows, or of a sample ``of`` so many rows; then ``best`` is the best score of all."""
         low, usual = np.quantile(scores, [0.1587, 0.5]).tolist()
-        expected = usual + TAIL * (usual - low) * sqrt(2 * log(len(scores)))
-        return cls(rows=len(scores), best=float(scores.max()), usual=usual, expected=expected)
+        rows = of or len(scores)
+        expected = usual + TAIL * (usual - low) * sqrt(2 * log(rows))
+        best = max(best, float(scores.max()))
+        return cls(rows=rows, best=best, usual=usual, expected=expected, sampled=len(scores) if of else 0)
 
     @property
     def stands_out(self) -> bool:
@@ -106,7 +112,8 @@ class Found:
     limited to, if any. backbone: the model that compared the query with ``what`` by ``similarity``, in ``searched`` of
     the ``listed`` videos. unseen: words of the query that do not affect its vector. unsaid: words that occur in no
     transcript, if transcripts were searched. moments_by: how moments were found. top: the requested number of results.
-    window_s: the minimum distance of matches in a video. curves: the curve of each video in the results.
+    window_s: the minimum distance of matches in a video. curves: the curve of each video in the results. compared: how
+    many rows were compared for the matches, or the recall of the index that found them. note: why no index was used.
     """
 
     text: str
@@ -126,6 +133,8 @@ class Found:
     curves: Mapping[str, Curve]
     among: tuple[str, ...] = ()
     is_like: bool = False
+    compared: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,16 +147,18 @@ class Searcher:
     listed: int
 
     @classmethod
-    def open(cls, pipeline: Pipeline, backbone: str | None = None, *, needs_text: bool = True) -> "Searcher":
+    def open(
+        cls, pipeline: Pipeline, backbone: str | None = None, *, needs_text: bool = True, exact: bool = False
+    ) -> "Searcher":
         """Load the features or transcripts to search and the text encoder.
 
         backbone: a network with a text tower and existing features, a sentence encoder, or ``words``. None means the
         first such network of the data set, otherwise the first installed sentence encoder, otherwise ``words``. Without
-        ``needs_text`` any backbone is allowed, but only ``like`` can be used. Raises ConfigError or MissingError if
-        there is nothing to search.
+        ``needs_text`` any backbone is allowed, but only ``like`` can be used. exact: whether all rows are compared,
+        also if there is an index. Raises ConfigError or MissingError if there is nothing to search.
         """
         transcripts = Transcripts(pipeline)
-        found = source(pipeline, backbone, transcripts, needs_text=needs_text)
+        found = source(pipeline, backbone, transcripts, needs_text=needs_text, exact=exact)
         return cls(pipeline, transcripts, found, len(pipeline.dataset.videos()))
 
     def ask(self, text: str, *, top: int = 10, window_s: float = 10.0, videos: Sequence[str] = ()) -> Found:
@@ -163,7 +174,7 @@ class Searcher:
         if len(unseen) == len(text.split()):
             raise ConfigError(f"{self.source.name} knows no word of {text!r}: choose others")
         unsaid = self.vocabulary.unknown(text) if self.source.said and not unseen else ()
-        question = _Question(self, self._among(videos), encoded(self.source.encoder, text), text)
+        question = self._question(TEXTS, videos, encoded(self.source.encoder, text), text)
         return question.found(top, window_s, text=text, unseen=unseen, unsaid=unsaid, among=tuple(videos))
 
     def like(
@@ -178,16 +189,24 @@ class Searcher:
         if video not in whole.videos:
             raise ConfigError(f"video {video!r} is not searched; choose from {', '.join(whole.videos[:20])}")
         row = whole.at(video, time_s)
-        corpus = replace(self._among(videos), similarity="cosine")
-        question = _Question(self, corpus, whole.vector(row), "", (video, float(whole.spans_s[row, 0])))
+        own = video, float(whole.spans_s[row, 0])
+        question = self._question(ROWS, videos, whole.vector(row), own=own, similarity="cosine")
         values = {"text": f"{video}@{time_s:g}", "unseen": (), "unsaid": (), "among": tuple(videos), "is_like": True}
         return question.found(top, window_s, **values)
 
-    def _among(self, videos: Sequence[str]) -> Corpus:
-        corpus = self.source.corpus
+    def _question(self, kind: str, videos: Sequence[str], query: Floats, text: str = "", **more: Any) -> "_Question":
+        """Return a question to the given videos, or all; to the index if it can be used for this kind of query."""
+        corpus, note = self.source.corpus, self.source.note
         if unknown := [video for video in videos if video not in corpus.videos]:
             raise ConfigError(f"video {unknown[0]!r} is not searched; choose from {', '.join(corpus.videos[:20])}")
-        return corpus.only(videos) if videos else corpus
+        similarity = more.pop("similarity", corpus.similarity)
+        if videos:
+            corpus, note = corpus.only(videos), ""
+        elif isinstance(corpus, IndexedCorpus) and (reason := corpus.refusal(kind, similarity)):
+            corpus, note = corpus.exact, f"the index is not used: {reason}"
+        if corpus.similarity != similarity:
+            corpus = replace(corpus, similarity=similarity)
+        return _Question(self, corpus, query, text, kind=kind, note=note, **more)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -214,13 +233,18 @@ class Searcher:
 
 @dataclass(frozen=True)
 class _Question:
-    """text: "" if the query is a moment; the moment is then the video and start of the ``own`` row."""
+    """text: "" if the query is a moment; the moment is then the video and start of the ``own`` row.
+
+    kind: ``texts`` or ``rows``, for an index. note: why no index is used.
+    """
 
     searcher: Searcher
     corpus: Corpus
     query: Floats
     text: str
     own: tuple[str, float] | None = None
+    kind: str = TEXTS
+    note: str = ""
 
     @cached_property
     def heard(self) -> Floats:
@@ -243,11 +267,21 @@ class _Question:
     def found(self, top: int, window_s: float, **values: Any) -> Found:
         """Return the results with further ``values``."""
         source, corpus = self.searcher.source, self.corpus
+        if isinstance(corpus, IndexedCorpus):
+            near = corpus.near(self.query, top + (self.own is not None), window_s, self.kind)
+            if near is None:  # too few matches
+                return replace(self, corpus=corpus.exact).found(top, window_s, **values)
+            spread = Spread.of(corpus.sampled(self.query), len(corpus.spans_s), near[0][1])
+            compared = f"by index: {corpus.index.recalls[self.kind]}"
+        else:
+            near = corpus.matches(self.query, self.whole, top + (self.own is not None), window_s)
+            spread = Spread.of(self.whole)
+            compared = f"all {len(self.whole):,} {'sentences' if source.said else 'rows'} were compared"
         videos = tuple(self.ranked(*each) for each in corpus.ranking(self.query, top) if each[1] > corpus.least)
-        best = corpus.matches(self.query, self.whole, top + (self.own is not None), window_s)
-        matches = [self.match(*each) for each in best if each[1] > corpus.least]
+        matches = [self.match(*each) for each in near if each[1] > corpus.least]
         matches = [match for match in matches if (match.video, match.time_s) != self.own][:top]
         shown = {each.video for each in videos} | {match.video for match in matches}
+        whole = replace(self, corpus=corpus.only(shown)) if isinstance(corpus, IndexedCorpus) else self
         return Found(
             **values,
             backbone=source.name,
@@ -258,10 +292,12 @@ class _Question:
             moments_by=SAID if source.said else SEEN,
             top=top,
             window_s=window_s,
-            spread=Spread.of(self.whole),
+            spread=spread,
             videos=videos,
             matches=tuple(matches),
-            curves={video: self.curve(number) for number, video in enumerate(corpus.videos) if video in shown},
+            curves={video: whole.curve(number) for number, video in enumerate(whole.corpus.videos) if video in shown},
+            compared=compared,
+            note=self.note,
         )
 
     def curve(self, number: int) -> Curve:

@@ -64,7 +64,8 @@ class WordCorpus(Corpus):
 
         return vstack(self.parts, format="csr")
 
-    def _taken(self, rows: Places) -> Any:
+    def taken(self, rows: Places) -> Any:
+        """Return the given rows as a sparse matrix."""
         return self._matrix[rows]
 
     @cached_property
