@@ -25,7 +25,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "stepline"
 RECORDED = Path(__file__).with_name("revisions.json")
 ROWS = [
     *(f"features/{name}.py" for name in ("clips", "frames", "cache")),
-    *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline")),
+    *(f"media/{name}.py" for name in ("decode", "decord", "read", "spans", "timeline", "torchcodec")),
 ]
 """From a video to the rows of a backbone, whichever it is."""
 CLIPS = [*ROWS, "features/encoder.py", "features/network.py", "backbones/picture.py"]
@@ -44,7 +44,7 @@ SOURCES = {
     "named": [
         *(
             f"backbones/{name}.py"
-            for name in ("named", "hf_models", "hf_video_models", "open_clip_models", "still", "timm_models")
+            for name in ("named", "hf_models", "hf_video_models", "open_clip_models", "still", "timm_models", "tokens")
         ),
         *CLIPS,
     ],

@@ -6,7 +6,7 @@ import json
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import stepline
 from stepline import paths
 from stepline.availability import Record, write_availability
 from stepline.backbones.histogram import HistogramSpec
+from stepline.backbones.named import slug
 from stepline.cli import main
 from stepline.errors import StoreError
 from stepline.features import objects, store
@@ -467,10 +468,16 @@ def test_banks_are_opened_by_name(remote: str) -> None:
         assert stepline.open_bank(name, "mine", root=remote).videos == {"mine000", "mine001"}
     with pytest.raises(StoreError, match=r"has more than one dataset: name one of mine, other$"):
         stepline.open_bank(SPEC.name, root=remote)
-    with pytest.raises(StoreError, match="holds no features$"):
-        stepline.open_bank("other", root=remote)
-    with pytest.raises(StoreError, match="holds no features$"):
+    with pytest.raises(
+        StoreError, match=f"^{remote}/histogran holds no .*: did you mean 'histogram'.* {remote} has histogram;"
+    ):
+        stepline.open_bank("histogran", root=remote)
+    with pytest.raises(StoreError, match=f"^{remote}/{spec}/none holds no features of videos: .* has mine, other;"):
         stepline.open_bank(SPEC.name, "none", root=remote)
+    model = replace(SPEC, name=slug("hf:facebook/dinov2-base@main"))
+    for another, dataset in ((replace(model, hues=4), "other"), (model, "mine")):
+        store.write(located(paths.features(dataset, "000", another), remote), another, {"a": rows(3)}, HOP_S)
+    assert stepline.open_bank("hf:facebook/dinov2-base@main", "mine", root=remote).spec == model.record()
 
 
 def test_banks_are_imported_exported_and_compared(remote: str, capsys: pytest.CaptureFixture[str]) -> None:

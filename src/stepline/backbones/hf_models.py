@@ -9,11 +9,10 @@ from urllib.parse import quote
 import numpy as np
 import torch
 import transformers
-from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoImageProcessor, AutoModel
 from transformers.image_processing_backends import TorchvisionBackend
 
-from stepline.backbones import checkpoint
+from stepline.backbones import checkpoint, tokens
 from stepline.backbones.clip_text import TextEncoder
 from stepline.backbones.named import TOKENIZER, slug
 from stepline.backbones.picture import picture
@@ -131,19 +130,17 @@ def load_text(spec: TextSpec, files: Mapping[str, Path]) -> TextEncoder:
     config, second, padding = network.config, _second_siglip(network.config), None
     if config.model_type == "siglip":
         padding = 0 if second else config.text_config.pad_token_id  # SigLIP 2's configuration has that of SigLIP
-    tokens = tokenizer(files, spec, padding)
+    encode = tokenizer(files, spec, padding)
     return TextEncoder(
         spec,
-        lambda text: tokens(text.lower() if second else text),
+        lambda text: encode(text.lower() if second else text),
         lambda ids: network.get_text_features(input_ids=ids).pooler_output,
     )
 
 
 def tokenizer(files: Mapping[str, Path], spec: TextSpec, padding: int | None = None) -> Callable[[str], list[int]]:
     """Return the function from a text to its tokens' ids. padding: fills up the ids to the maximum number."""
-    made = Tokenizer.from_file(str(files["tokenizer.json"]))
-    made.enable_truncation(max_length=spec.max_tokens)
-    made.no_padding()
+    made = tokens.read(files["tokenizer.json"], spec.max_tokens)
     if padding is not None:
         made.enable_padding(length=spec.max_tokens, pad_id=padding)
     return lambda text: list(made.encode(text).ids)

@@ -8,9 +8,8 @@ import open_clip
 from open_clip.convert import convert_state_dict
 from open_clip.model import convert_to_custom_text_state_dict
 from open_clip.tokenizer import get_clean_fn
-from tokenizers import Tokenizer
 
-from stepline.backbones import checkpoint
+from stepline.backbones import checkpoint, tokens
 from stepline.backbones.clip_text import TextEncoder
 from stepline.backbones.named import TOKENIZER, slug, unknown
 from stepline.backbones.still import Still
@@ -101,7 +100,7 @@ def _hub_tokenizer(architecture: str, files: Mapping[str, Path], length: int) ->
 
     It does not depend on transformers, whose versions build tokenizers in different ways.
     """
-    settings, tokenizer = read_json(files["tokenizer_config.json"]), Tokenizer.from_file(str(files["tokenizer.json"]))
+    settings, tokenizer = read_json(files["tokenizer_config.json"]), tokens.read(files["tokenizer.json"], length)
 
     def special(key: str, of_bert: str) -> int:
         found = settings.get(key) or of_bert
@@ -112,7 +111,6 @@ def _hub_tokenizer(architecture: str, files: Mapping[str, Path], length: int) ->
         return number
 
     padding = special("pad_token", "[PAD]")
-    tokenizer.enable_truncation(max_length=length)
     tokenizer.enable_padding(length=length, pad_id=padding, direction=settings.get("padding_side", "right"))
     options = open_clip.get_model_config(architecture)["text_cfg"].get("tokenizer_kwargs", {})
     clean = get_clean_fn(options.get("clean", "whitespace"))

@@ -63,8 +63,8 @@ def _lines(name: str) -> list[tuple[str, ...]]:
             size = (folder / each).stat().st_size if folder else file.size
             known = "first use" if each in fetched else "as supplied" if folder else ""
             state = "pinned" if file.sha256 else known
-            place_ = "optional" if file.optional and not folder else where
-            lines.append((name, each, str(size or ""), place_, state, weights.licence, weights.origin))
+            found = "optional" if file.optional and not folder else where
+            lines.append((name, each, str(size or ""), found, state, weights.licence, weights.origin))
     return lines
 
 
@@ -77,8 +77,7 @@ def _get(parsed: argparse.Namespace) -> None:
 def _check(parsed: argparse.Namespace) -> None:
     from stepline.backbones.weights import WEIGHTS, how_to_get, place, weights_of
 
-    known = [parsed.name] if parsed.name else [*WEIGHTS, *_by_name(parsed)]
-    names = [name for name in known if parsed.name or place(weights_of(name))]
+    names = [parsed.name] if parsed.name else [name for name in (*WEIGHTS, *_by_name(parsed)) if _is_there(name)]
     if not names:
         print("no weights found: `stepline weights list` lists them")
     failed = []
@@ -97,6 +96,15 @@ def _check(parsed: argparse.Namespace) -> None:
             print(f"{name}: {folder}: loads as {', '.join(loaded) or 'no known network'}", flush=True)
     if failed:
         raise StoreError(f"{len(failed)} of {len(names)} weights failed the check: {', '.join(failed)}")
+
+
+def _is_there(name: str) -> bool:
+    from stepline.backbones.weights import place, weights_of
+
+    try:
+        return place(weights_of(name)) is not None
+    except MissingError:  # the library that knows it is not installed
+        return False
 
 
 def _loaded(name: str, folder: Path) -> list[str]:
