@@ -469,7 +469,9 @@ def test_the_page_s_lines_enter_v_jepa_2_into_the_demo_s_table(
     monkeypatch.chdir(place)
     before = table()
     Path("vjepa2.yaml").write_text(lines, encoding="utf-8")
-    put("hf-video:facebook/vjepa2-vitl-fpc64-256@main", *vjepa2())
+    name = "hf-video:facebook/vjepa2-vitl-fpc64-256@main"
+    put(name, *vjepa2())
+    assert named.spec(f"{name}#16x4fps").num_frames == 16  # and Snakemake need not import transformers to plan
     options = *DEMO, "vjepa2.yaml", "--config", f"demo={{{ONE_WINDOW}}}", "--", "results/demo/table2.csv"
     done = snakemake(*options, folder=place, lines=True, STEPLINE_MIRROR=str(demo_mirror), OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
