@@ -72,17 +72,15 @@ def _transcribe(parsed: argparse.Namespace) -> None:
     from stepline.asr.transcribe import transcribe
 
     config, name, shard = _shard(parsed)
-    asr, engine = config["asr"], config["asr"]["engine"]
-    media, folder = paths.media(name), paths.transcripts(name, engine)
-    manifest = paths.manifest(folder, shard)
+    speech, media = pipeline(config, name).speech, paths.media(name)
     transcribe(
         paths.manifest(media, shard),
         media,
-        folder,
-        manifest,
-        engine=engine,
+        speech.folder,
+        paths.manifest(speech.folder, shard),
+        engine=speech.engine,
         on=config["features"],
-        **asr.get(engine, {}),
+        **speech.options,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stepline import paths
-from stepline.asr import engines
+from stepline.asr import engines, languages
 from stepline.availability import read_manifest
 from stepline.config import Config
 from stepline.io import canonical_json, read_json
@@ -16,7 +16,7 @@ from stepline.needs import Need
 from stepline.pipeline.videos import Videos
 from stepline.remembered import remembered
 
-OTHERS = ("deepgram", "whisper", "faster_whisper", "pocketsphinx")
+OTHERS = ("deepgram", "whisper", "transformers", "faster_whisper", "pocketsphinx")
 """Recognisers whose transcripts replace those that cannot be computed, most accurate first."""
 
 
@@ -33,15 +33,24 @@ class Speech:
         engine: str = self.config["asr"]["engine"]
         return engine
 
-    @property
-    def _options(self) -> dict[str, Any]:
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The recogniser's options, and ``language`` unless it is English.
+
+        Raises ConfigError if the recogniser cannot transcribe the language, or its model's name is unknown.
+        """
+        name = self.videos.dataset.name
+        own = self.config["datasets"].get(name, {}).get("language")
+        language = own or self.config["asr"]["language"]
         options: dict[str, Any] = self.config["asr"].get(self.engine, {})
+        options = options if language == languages.ENGLISH else {**options, "language": language}
+        languages.check(self.engine, options, f"datasets.{name}.language" if own else "asr.language")
         return options
 
     @cached_property
     def record(self) -> dict[str, Any]:
         """The cache key of a transcript, in addition to the audio."""
-        return engines.recogniser(self.engine, self._options)
+        return engines.recogniser(self.engine, self.options)
 
     @property
     def folder(self) -> Path:
@@ -56,7 +65,7 @@ class Speech:
     @cached_property
     def missing(self) -> tuple[Need, ...]:
         """What the recogniser needs but is missing; nothing if all transcripts exist."""
-        found = engines.missing(self.engine, self._options)
+        found = engines.missing(self.engine, self.options)
         return found if found and not self.transcribed else ()
 
     @cached_property
